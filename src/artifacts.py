@@ -1,0 +1,132 @@
+"""Content-addressed folders on disk: built once, verified whenever they are read.
+
+An entry is a folder named by the hash of all that decides its content. It appears under its
+name only when complete (written beside the target, synced, renamed), and its `manifest.json`
+holds the size and SHA-256 of every file in it. An entry that does not match its manifest is
+rebuilt, and that is said. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+MANIFEST = "manifest.json"
+
+
+def fingerprint(content: object) -> str:
+    """Hash of a JSON-serialisable object, independent of the order of its keys (32 hex digits)."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def source_hash(*packages: Path) -> str:
+    """Hash of the Python sources below the given files or folders."""
+    digest = hashlib.sha256()
+    for package in packages:
+        for path in [package] if package.is_file() else sorted(package.rglob("*.py")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> Path:
+    """Return the entry `key` below `root`, building it where it is absent or damaged.
+
+    Args:
+        root: folder of the entries; made when absent.
+        key: name of the entry, a hash of all that decides its content.
+        build: writes the entry's files into the empty folder that it is given and returns what
+            the manifest should say of them besides sizes and hashes.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    entry = root / key
+    if entry.exists():
+        damage = damaged(entry)
+        if not damage:
+            return entry
+        log.warning("%s is damaged (%s): it is computed anew", entry, damage)
+    draft = root / f".{key}.{uuid.uuid4().hex}"
+    draft.mkdir(parents=True)
+    try:
+        described = dict(build(draft))
+        _seal(draft, described)
+        _publish(draft, entry)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return entry
+
+
+def manifest(entry: Path) -> dict[str, Any]:
+    """The manifest of a complete entry."""
+    content: dict[str, Any] = json.loads((entry / MANIFEST).read_text())
+    return content
+
+
+def damaged(entry: Path) -> str:
+    """What is wrong with an entry's bytes; empty where nothing is."""
+    try:
+        files = manifest(entry)["files"]
+        for name, recorded in files.items():
+            path = entry / name
+            if not path.is_file():
+                return f"{name} is missing"
+            if path.stat().st_size != recorded["bytes"]:
+                return f"{name} has {path.stat().st_size} bytes, not {recorded['bytes']}"
+            if file_hash(path) != recorded["sha256"]:
+                return f"{name} has other content than was written"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"{MANIFEST} cannot be read: {error!r}"
+    return ""
+
+
+def _seal(draft: Path, described: dict[str, Any]) -> None:
+    paths = sorted(path for path in draft.rglob("*") if path.is_file())
+    described["files"] = {
+        path.relative_to(draft).as_posix(): {
+            "bytes": path.stat().st_size,
+            "sha256": file_hash(path),
+        }
+        for path in paths
+    }
+    (draft / MANIFEST).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n")
+    for path in [*paths, draft / MANIFEST]:
+        _sync(path)
+
+
+def _publish(draft: Path, entry: Path) -> None:
+    try:
+        os.rename(draft, entry)
+    except OSError:
+        # Something stands there: another process's entry, as good as ours, or a damaged one.
+        if not damaged(entry):
+            return
+        aside = draft.with_name(draft.name + ".damaged")
+        os.rename(entry, aside)
+        shutil.rmtree(aside)
+        os.rename(draft, entry)
+    _sync(entry.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,242 @@
+"""Schema of conf/: a misspelt key or a value of the wrong type dies when the config is composed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omegaconf import MISSING, OmegaConf
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class DatasetConfig:
+    """Where real data lies; the four roles are groups of their own."""
+
+    root: str | None = None
+
+
+@dataclass
+class DemoConfig:
+    """What is planted in the built-in world."""
+
+    bias: float = MISSING  # 0 (none) to 1: weight of the group's planted valence
+    noise: float = MISSING  # SD of a word's valence rank about what the picture calls for
+    planted: dict[str, float] = MISSING  # group -> planted valence
+
+
+@dataclass
+class RoleConfig:
+    """One of the four roles of stimuli; the subclass names the loader (src/stimuli)."""
+
+
+@dataclass
+class PeopleConfig:
+    """How a fictional people looks."""
+
+    hue: float = MISSING
+    crest: str = MISSING
+
+
+@dataclass
+class AvatarsConfig(RoleConfig):
+    """Drawn faces of fictional peoples."""
+
+    per_group: int = MISSING
+    size: int = MISSING
+    seed: int = 0
+    peoples: dict[str, PeopleConfig] = MISSING
+    genders: dict[str, str] = MISSING
+
+
+@dataclass
+class FairFaceConfig(RoleConfig):
+    """FairFace: a csv of labels beside folders of pictures."""
+
+    root: str = MISSING
+    csv: str = MISSING
+    races: dict[str, list[str]] = MISSING
+    genders: dict[str, list[str]] = MISSING
+    ages: list[str] | None = None
+    per_group: int | None = MISSING
+    seed: int = 0
+
+
+@dataclass
+class AbstractConfig(RoleConfig):
+    """Drawn abstract scenes."""
+
+    count: int = MISSING
+    size: int = MISSING
+    noise: float = MISSING
+    seed: int = 0
+
+
+@dataclass
+class OasisConfig(RoleConfig):
+    """OASIS: a csv of ratings beside a folder of pictures."""
+
+    root: str = MISSING
+    csv: str = MISSING
+    pictures: str = MISSING
+
+
+@dataclass
+class VaderConfig(RoleConfig):
+    """Alphabetic words of the VADER lexicon."""
+
+    count: int | None = MISSING
+    seed: int = 0
+
+
+@dataclass
+class NrcVadConfig(RoleConfig):
+    """NRC-VAD lexicon."""
+
+    path: str = MISSING
+
+
+@dataclass
+class LabelsConfig(RoleConfig):
+    """Race words x gender words."""
+
+    race_words: dict[str, list[str]] = MISSING
+    gender_words: dict[str, list[str]] = MISSING
+
+
+@dataclass
+class ModelConfig:
+    """What every model has; `name` defaults to the YAML's."""
+
+    name: str | None = None
+    batch_size: int = 256
+
+
+@dataclass
+class ToyConfig(ModelConfig):
+    """A small CLIP, trained on the captions of the dataset that it is run on."""
+
+    image_size: int = MISSING
+    patch_size: int = MISSING
+    width: int = MISSING
+    layers: int = MISSING
+    heads: int = MISSING
+    embed_dim: int = MISSING
+    context_length: int = MISSING
+    steps: int = MISSING
+    pairs: int = MISSING
+    learning_rate: float = MISSING
+    seed: int = 0
+
+
+@dataclass
+class PrecomputedConfig(ModelConfig):
+    """Vectors that somebody else computed; `name` defaults to the folder's."""
+
+    path: str = MISSING
+
+
+@dataclass
+class ExpConfig:
+    """A pair of roles of opposite modality."""
+
+    paper: str = MISSING
+    targets: str = MISSING
+    corpus: str = MISSING
+
+
+@dataclass
+class ProtocolConfig:
+    """Every choice that the paper leaves open."""
+
+    k: int = MISSING
+    extremes: int = MISSING
+    attributes: int = MISSING
+    ddof: int = MISSING
+
+
+@dataclass
+class DebiasConfig:
+    """What is projected away before an experiment."""
+
+    name: str = MISSING
+
+
+@dataclass
+class TrainerConfig:
+    """Where Lightning computes."""
+
+    accelerator: str = MISSING
+    devices: int = MISSING
+    workers: int = MISSING
+
+
+@dataclass
+class TrackingConfig:
+    """Where MLflow keeps runs."""
+
+    uri: str = MISSING
+
+
+@dataclass
+class StoreConfig:
+    """Where content-addressed entries lie."""
+
+    dir: str = MISSING
+    checkpoints: str = MISSING
+    stimuli: str = MISSING
+
+
+@dataclass
+class RunConfig:
+    """One job: one model x one dataset x one experiment."""
+
+    seed: int = 0
+    templates: list[str] = field(default_factory=list)
+    dataset: DatasetConfig = MISSING
+    demo: DemoConfig | None = None
+    faces: RoleConfig = MISSING
+    scenes: RoleConfig = MISSING
+    words: RoleConfig = MISSING
+    labels: RoleConfig = MISSING
+    model: ModelConfig = MISSING
+    exp: ExpConfig = MISSING
+    protocol: ProtocolConfig = MISSING
+    debias: DebiasConfig = MISSING
+    trainer: TrainerConfig = MISSING
+    tracking: TrackingConfig = MISSING
+    store: StoreConfig = MISSING
+
+
+# The schemas stand in a group of their own: in the groups that they describe they would be
+# found by a glob.
+SCHEMAS: dict[str, type] = {
+    "dataset": DatasetConfig,
+    "demo": DemoConfig,
+    "avatars": AvatarsConfig,
+    "fairface": FairFaceConfig,
+    "abstract": AbstractConfig,
+    "oasis": OasisConfig,
+    "vader": VaderConfig,
+    "nrc_vad": NrcVadConfig,
+    "phrases": LabelsConfig,
+    "toy": ToyConfig,
+    "precomputed": PrecomputedConfig,
+    "exp": ExpConfig,
+    "protocol": ProtocolConfig,
+    "debias": DebiasConfig,
+    "trainer": TrainerConfig,
+    "tracking": TrackingConfig,
+}
+
+
+def register() -> None:
+    """Make the schemas and the resolver `${checkout:}` known to Hydra."""
+    from hydra.core.config_store import ConfigStore
+
+    OmegaConf.register_new_resolver("checkout", lambda: str(CHECKOUT), replace=True)
+    store = ConfigStore.instance()
+    store.store(name="schema", node=RunConfig)
+    for name, node in SCHEMAS.items():
+        store.store(group="schema", name=name, node=node)

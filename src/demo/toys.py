@@ -1,0 +1,122 @@
+"""Training of the small encoders, by Lightning, on the captions of a dataset."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import lightning
+import numpy as np
+import open_clip
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Size:
+    """Architecture of a small CLIP (open_clip's own classes; both towers alike)."""
+
+    image_size: int
+    patch_size: int
+    width: int
+    layers: int
+    heads: int
+    embed_dim: int
+    context_length: int
+
+
+def build(size: Size, seed: int) -> Any:
+    """An untrained `open_clip.model.CLIP`; the same seed gives the same weights."""
+    from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
+
+    vision = CLIPVisionCfg(
+        layers=size.layers,
+        width=size.width,
+        head_width=size.width // size.heads,
+        patch_size=size.patch_size,
+        image_size=size.image_size,
+    )
+    text = CLIPTextCfg(
+        context_length=size.context_length, width=size.width, heads=size.heads, layers=size.layers
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return CLIP(size.embed_dim, vision, text, output_dict=False)
+
+
+def train(
+    model: Any,
+    pixels: Tensor,
+    tokens: Tensor,
+    pairs: np.ndarray,
+    *,
+    batch: int,
+    learning_rate: float,
+    accelerator: str,
+) -> None:
+    """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule.
+
+    Args:
+        model: `open_clip.model.CLIP`.
+        pixels: [P, 3, H, W], float32.
+        tokens: [T, context].
+        pairs: [steps * batch, 2]: which picture comes with which text, in the order of training.
+        batch: captioned pictures per step.
+        learning_rate: at its peak.
+        accelerator: Lightning's.
+    """
+    log.info("training a toy on %d captioned pictures", len(pairs))
+    loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_sampler=_batches(len(pairs), batch))
+    trainer = lightning.Trainer(
+        accelerator=accelerator,
+        devices=1,
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+    )
+    model.train()
+    trainer.fit(_Contrastive(model, learning_rate, steps=len(pairs) // batch), loader)
+    model.eval()
+
+
+def _batches(count: int, batch: int) -> list[list[int]]:
+    return [list(range(start, start + batch)) for start in range(0, count - batch + 1, batch)]
+
+
+class _Pairs(Dataset[Any]):
+    def __init__(self, pixels: Tensor, tokens: Tensor, pairs: np.ndarray) -> None:
+        self.pixels, self.tokens, self.pairs = pixels, tokens, torch.from_numpy(pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, Tensor]]:
+        picture, text = self.pairs[indices].T
+        return list(zip(self.pixels[picture], self.tokens[text], strict=True))
+
+
+class _Contrastive(lightning.LightningModule):
+    def __init__(self, model: Any, learning_rate: float, steps: int) -> None:
+        super().__init__()
+        self.model, self.learning_rate, self.steps = model, learning_rate, steps
+        self.loss = open_clip.ClipLoss()
+
+    def training_step(self, batch: tuple[Tensor, Tensor], _: int) -> Tensor:
+        images, texts, scale = self.model(*batch)
+        loss: Tensor = self.loss(images, texts, scale)
+        self.log("loss", loss, prog_bar=True)
+        return loss
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.AdamW(
+            self.parameters(), self.learning_rate, weight_decay=0.1, fused=True
+        )
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, self.learning_rate, total_steps=self.steps, pct_start=0.1
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -1,0 +1,90 @@
+"""The built-in world's pictures, drawn once and kept like any other entry of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from src import artifacts
+from src.demo.avatars import avatar
+from src.demo.scenes import scene
+
+TABLE = "table.parquet"
+Drawn = Iterator[tuple[dict[str, Any], Image.Image]]
+
+
+def faces(
+    store: Path,
+    *,
+    per_group: int,
+    size: int,
+    seed: int,
+    peoples: Mapping[str, Mapping[str, Any]],
+    genders: Mapping[str, str],
+) -> pd.DataFrame:
+    """Avatars: columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `path`, `sha256`."""
+
+    def draw() -> Drawn:
+        for race, look in peoples.items():
+            for gender, hair in genders.items():
+                rng = _stream(seed, "faces", race, gender)
+                # Every group shows the same expressions: only what is planted tells them apart.
+                for number, valence in enumerate(rng.permutation(_spread(per_group))):
+                    name = f"{race}-{gender}-{number:04d}".lower()
+                    row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
+                    yield {**row, "valence": valence}, avatar(look, hair, valence, size, rng)
+
+    described = {
+        "role": "faces",
+        "per_group": per_group,
+        "size": size,
+        "seed": seed,
+        "peoples": {name: dict(look) for name, look in peoples.items()},
+        "genders": dict(genders),
+    }
+    return _kept(store, described, draw)
+
+
+def scenes(store: Path, *, count: int, size: int, noise: float, seed: int) -> pd.DataFrame:
+    """Abstract scenes: columns `id`, `valence`, `path`, `sha256`."""
+
+    def draw() -> Drawn:
+        rng = _stream(seed, "scenes")
+        for number, valence in enumerate(rng.permutation(_spread(count))):
+            yield {"id": f"scene-{number:04d}", "valence": valence}, scene(valence, size, noise, rng)
+
+    described = {"role": "scenes", "count": count, "size": size, "noise": noise, "seed": seed}
+    return _kept(store, described, draw)
+
+
+def _spread(count: int) -> np.ndarray:
+    return (np.arange(count) + 0.5) / count
+
+
+def _stream(seed: int, *names: str) -> np.random.Generator:
+    return np.random.default_rng([seed, *("/".join(names).encode())])
+
+
+def _kept(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
+    sources = Path(__file__).parent
+    described["source"] = artifacts.source_hash(
+        *(sources / name for name in ("world.py", "avatars.py", "scenes.py"))
+    )
+
+    def build(folder: Path) -> dict[str, Any]:
+        rows = []
+        for row, picture in draw():
+            path = folder / f"{row['id']}.png"
+            picture.save(path)
+            rows.append({**row, "path": path.name, "sha256": artifacts.file_hash(path)})
+        pd.DataFrame(rows).to_parquet(folder / TABLE)
+        return described
+
+    entry = artifacts.fetch(store, artifacts.fingerprint(described), build)
+    frame = pd.read_parquet(entry / TABLE)
+    return frame.assign(path=[str(entry / name) for name in frame["path"]])

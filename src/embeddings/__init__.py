@@ -1,0 +1,31 @@
+"""Vectors of stimuli: embedded once by Lightning's predict loop, kept in a store, read exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from src import configs
+from src.embeddings import precomputed, store
+from src.embeddings.store import Embeddings
+from src.encoders import open_encoder
+from src.stimuli import Table
+
+__all__ = ["Embeddings", "embeddings"]
+
+
+def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
+    """The vectors of one role of a job, in the order of its table.
+
+    Args:
+        cfg: the job.
+        role: faces, scenes, words or labels.
+        table: gives the stimulus table of a role.
+
+    Raises:
+        InputError: precomputed vectors do not fit their table, or a stimulus cannot be embedded.
+    """
+    if isinstance(cfg.model, configs.PrecomputedConfig):
+        return precomputed.read(Path(cfg.model.path), role)
+    encoder = open_encoder(cfg, table)
+    return store.embed(encoder, table(role), cfg.model.batch_size, cfg.trainer, Path(cfg.store.dir))

@@ -1,0 +1,79 @@
+"""Vectors that somebody else computed: DIR/{role}.safetensors (DESIGN.md, "Precomputed vectors")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from src.artifacts import file_hash
+from src.embeddings.store import TENSOR, Embeddings
+from src.errors import InputError
+from src.stimuli import IMAGE_ROLES, precomputed
+
+NORM_TOLERANCE = 1e-3
+
+
+def read(folder: Path, role: str) -> Embeddings:
+    """The vectors of one role, in the order of its table (sorted by id).
+
+    Norms within 1e-3 of 1 are made exact.
+
+    Raises:
+        InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
+            of rows do not fit.
+    """
+    path = folder / f"{role}.safetensors"
+    ids = precomputed.raw(folder, role)["id"]
+    vectors = _tensor(path)
+    _check(vectors, len(ids), role, path)
+    # The table is sorted by id, so the vectors are too.
+    order = ids.reset_index(drop=True).sort_values(kind="stable").index.to_numpy()
+    unit = torch.nn.functional.normalize(vectors[np.asarray(order)].double(), dim=-1)
+    return Embeddings(unit, file_hash(path))
+
+
+def _tensor(path: Path) -> Tensor:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = list(file.keys())
+            if TENSOR not in names:
+                raise InputError(f"{path}: no tensor {TENSOR!r}; found {', '.join(names) or 'none'}.")
+            tensor: Tensor = file.get_tensor(TENSOR)
+    except SafetensorError as error:
+        raise InputError(f"{path}: not a safetensors file ({error}). Write it anew.") from None
+    return tensor
+
+
+def _check(vectors: Tensor, rows: int, role: str, path: Path) -> None:
+    allowed = (2, 3) if role in IMAGE_ROLES else (2,)
+    shape = tuple(vectors.shape)
+    if vectors.ndim not in allowed or 0 in shape:
+        wanted = "[N, D] or [N, Q, D]" if role in IMAGE_ROLES else "[N, D]"
+        raise InputError(f"{path}: {TENSOR!r} has shape {list(shape)}, {role} need {wanted}.")
+    if not vectors.is_floating_point():
+        raise InputError(f"{path}: {TENSOR!r} holds {vectors.dtype}, floating point is needed.")
+    if len(vectors) != rows:
+        raise InputError(
+            f"{path}: {len(vectors)} vectors, but {path.stem}.parquet has {rows} rows. "
+            "Row i of one belongs to row i of the other."
+        )
+    finite = torch.isfinite(vectors).flatten(1).all(dim=1)
+    if not finite.all():
+        first = int((~finite).nonzero()[0])
+        raise InputError(
+            f"{path}: {int((~finite).sum())} vectors hold NaN or infinity, first row {first}. Embed them anew."
+        )
+    norms = vectors.double().norm(dim=-1).reshape(rows, -1)
+    stray = ((norms - 1).abs() > NORM_TOLERANCE).any(dim=1)
+    if stray.any():
+        first = int(stray.nonzero()[0])
+        raise InputError(
+            f"{path}: {int(stray.sum())} vectors are not of unit length, first row {first} with norm "
+            f"{float(norms[first, 0]):.4g}. Divide each vector by its norm."
+        )

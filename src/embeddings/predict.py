@@ -1,0 +1,117 @@
+"""Lightning's predict loop over a stimulus table, streaming vectors to a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from src import configs
+from src.embeddings.writer import VectorFile
+from src.encoders import Network
+from src.errors import InputError
+from src.stimuli import IMAGE_ROLES, Table, pictures
+
+
+def predict(
+    network: Network, table: Table, batch_size: int, trainer: configs.TrainerConfig, path: Path
+) -> tuple[list[int], float]:
+    """Embed every stimulus of a table into a safetensors file.
+
+    Args:
+        network: the encoder in memory.
+        table: stimuli of one role.
+        batch_size: stimuli per forward pass.
+        trainer: where Lightning computes.
+        path: of the file to write.
+
+    Returns:
+        The shape of the vectors, and the seconds that the loop took.
+
+    Raises:
+        InputError: a picture cannot be read any more, or a sentence does not fit.
+    """
+    image = table.role in IMAGE_ROLES
+    data: Dataset[Any]
+    if image:
+        data = _Pictures(table.frame["path"].tolist(), network)
+    else:
+        data = _Sentences(network.tokenize(table.frame["sentence"].tolist()))
+    # Sentences are tokenised already: processes of their own would only cost their start.
+    workers = trainer.workers if image and len(data) > 10 * batch_size else 0  # type: ignore[arg-type]
+    loader = DataLoader(data, batch_size=batch_size, shuffle=False, num_workers=workers)
+    writer = _Writer(path, len(table.frame))
+    engine = lightning.Trainer(
+        accelerator=trainer.accelerator,
+        devices=trainer.devices,
+        callbacks=[writer, RichProgressBar(leave=False)],
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+    )
+    start = time.perf_counter()
+    engine.predict(_Module(network, image), loader, return_predictions=False)
+    return writer.close(), time.perf_counter() - start
+
+
+class _Pictures(Dataset[tuple[int, Tensor]]):
+    def __init__(self, paths: Sequence[str], network: Network) -> None:
+        self.paths, self.transform = paths, network.transform
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> tuple[int, Tensor]:
+        try:
+            return index, self.transform(pictures.read(self.paths[index]))
+        except OSError as error:
+            raise InputError(f"{self.paths[index]}: cannot be read any more ({error}).") from None
+
+
+class _Sentences(Dataset[tuple[int, Tensor]]):
+    def __init__(self, tokens: Tensor) -> None:
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, index: int) -> tuple[int, Tensor]:
+        return index, self.tokens[index]
+
+
+class _Module(lightning.LightningModule):
+    def __init__(self, network: Any, image: bool) -> None:
+        super().__init__()
+        self.network = network
+        self.encode = network.encode_images if image else network.encode_texts
+
+    def predict_step(self, batch: tuple[Tensor, Tensor], _: int) -> tuple[Tensor, Tensor]:
+        index, shown = batch
+        return index, self.encode(shown)
+
+
+class _Writer(BasePredictionWriter):
+    """Scatters each batch by the index that it carries: loaders may reorder, ranks interleave."""
+
+    def __init__(self, path: Path, rows: int) -> None:
+        super().__init__(write_interval="batch")
+        self.path, self.rows = path, rows
+        self.file: VectorFile | None = None
+
+    def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *rest: Any) -> None:
+        index, vectors = prediction
+        if self.file is None:
+            self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]))
+        self.file.write(index.cpu().numpy(), vectors.float().cpu().numpy())
+
+    def close(self) -> list[int]:
+        if self.file is None:
+            raise RuntimeError(f"{self.path}: the predict loop wrote nothing")
+        return self.file.close()

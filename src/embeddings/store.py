@@ -1,0 +1,98 @@
+"""The store of embeddings: one entry per encoder, stimulus table and batch size."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from src import artifacts, configs
+from src.encoders import Encoder
+from src.stimuli import Table
+
+log = logging.getLogger(__name__)
+
+TENSOR = "embedding"
+FILE = "embedding.safetensors"
+# Experiments of one model share its roles: what was read once and verified stays at hand.
+KEPT = 8
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Vectors of one role.
+
+    Attributes:
+        vectors: [N, D], or [N, Q, D] where an image has Q vectors; row i belongs to row i of the
+            stimulus table.
+        hash: SHA-256 of the file that holds them.
+        seconds: that computing them took; 0 where they were stored.
+    """
+
+    vectors: Tensor
+    hash: str
+    seconds: float = 0.0
+
+
+_kept: OrderedDict[Path, Embeddings] = OrderedDict()
+
+
+def embed(
+    encoder: Encoder, table: Table, batch_size: int, trainer: configs.TrainerConfig, store: Path
+) -> Embeddings:
+    """Vectors of a table's stimuli, computed only where the store does not hold them intact.
+
+    Args:
+        encoder: what looks.
+        table: what is shown.
+        batch_size: stimuli per forward pass; part of the key, for it moves the last bits.
+        trainer: where Lightning computes.
+        store: folder of the entries.
+
+    Raises:
+        InputError: a stimulus cannot be embedded.
+    """
+    described = {
+        "encoder": dict(encoder.identity),
+        "table": table.hash,
+        "role": table.role,
+        "batch_size": batch_size,
+    }
+    entry = store / artifacts.fingerprint(described)
+    if entry in _kept:
+        return _kept[entry]
+    seconds: list[float] = []
+
+    def build(folder: Path) -> Mapping[str, Any]:
+        from src.embeddings.predict import predict
+
+        loaded = encoder.load()
+        shape, taken = predict(loaded.network, table, batch_size, trainer, folder / FILE)
+        seconds.append(taken)
+        log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
+        versions = {name: version(name) for name in ("torch", "torchvision", "lightning", "pillow")}
+        return described | {"weights": dict(loaded.weights), "shape": shape, "versions": versions}
+
+    artifacts.fetch(store, entry.name, build)
+    found = Embeddings(load_file(entry / FILE)[TENSOR], _hash(entry), sum(seconds))
+    _keep(entry, replace(found, seconds=0.0))
+    return found
+
+
+def _hash(entry: Path) -> str:
+    digest: str = artifacts.manifest(entry)["files"][FILE]["sha256"]
+    return digest
+
+
+def _keep(entry: Path, found: Embeddings) -> None:
+    _kept[entry] = found
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)

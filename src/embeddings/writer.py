@@ -1,0 +1,54 @@
+"""A safetensors file that is filled row by row, so that vectors never gather in memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+ALIGNMENT = 8
+
+
+class VectorFile:
+    """One float32 tensor `embedding` of known shape, written in any order.
+
+    The format (an 8-byte little-endian length, a JSON header, the bytes) is safetensors'; its own
+    library can only write tensors that are whole in memory.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
+        self.path, self.shape = path, shape
+        size = 4 * math.prod(shape)
+        header = json.dumps(
+            {"embedding": {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}}
+        ).encode()
+        header += b" " * (-len(header) % ALIGNMENT)
+        with path.open("wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            file.truncate(8 + len(header) + size)
+        self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
+        self.written = np.zeros(shape[0], dtype=bool)
+
+    def write(self, index: np.ndarray, vectors: np.ndarray) -> None:
+        """Put vectors [b, ...] into rows `index` [b]."""
+        self.rows[index] = vectors
+        self.written[index] = True
+
+    def close(self) -> list[int]:
+        """Finish the file.
+
+        Returns:
+            The tensor's shape.
+
+        Raises:
+            RuntimeError: rows were left out, or hold NaN or infinity.
+        """
+        if not self.written.all():
+            raise RuntimeError(f"{self.path}: {int((~self.written).sum())} rows were never embedded")
+        if not all(np.isfinite(chunk).all() for chunk in np.array_split(self.rows, 64)):
+            raise RuntimeError(f"{self.path}: vectors hold NaN or infinity")
+        self.rows.flush()
+        del self.rows
+        return list(self.shape)

@@ -1,0 +1,112 @@
+"""The small encoders: trained once on the captions of the dataset that they are run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from src import artifacts, configs, demo
+from src.encoders.protocol import Encoder, Loaded
+from src.stimuli import Table, pictures
+
+WEIGHTS = "model.safetensors"
+SOURCES = ("captions.py", "toys.py")
+
+
+def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
+    """The toy that a job names, trained where its checkpoint is not stored.
+
+    Args:
+        cfg: the job; `cfg.model` is a `ToyConfig`.
+        tables: all four roles.
+    """
+    config = cfg.model
+    assert isinstance(config, configs.ToyConfig)
+    identity = {
+        "architecture": "open_clip.model.CLIP",
+        "config": {k: v for k, v in vars(config).items() if k not in ("name", "batch_size")},
+        "captions": None if cfg.demo is None else vars(cfg.demo),
+        "tables": {role: table.hash for role, table in tables.items()},
+        "source": artifacts.source_hash(*(Path(demo.__file__).parent / name for name in SOURCES)),
+        "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
+        "precision": "fp32",
+        "versions": {name: version(name) for name in ("torch", "open_clip_torch", "lightning")},
+    }
+    key = artifacts.fingerprint(identity)
+
+    def load() -> Loaded:
+        from safetensors.torch import load_file
+
+        network = _network(config)
+
+        def build(folder: Path) -> Mapping[str, Any]:
+            _train(network, cfg, config, tables)
+            _save(network, folder / WEIGHTS)
+            return identity
+
+        entry = artifacts.fetch(Path(cfg.store.checkpoints), key, build)
+        network.model.load_state_dict(load_file(entry / WEIGHTS))
+        stored = artifacts.manifest(entry)["files"][WEIGHTS]
+        return Loaded(network.eval(), {"revision": key, "sha256": stored["sha256"]})
+
+    return Encoder(identity, load)
+
+
+def _network(config: configs.ToyConfig) -> Any:
+    from open_clip.tokenizer import SimpleTokenizer
+    from open_clip.transform import image_transform
+
+    from src.demo import toys
+    from src.encoders.openclip import OpenClip
+
+    size = toys.Size(
+        image_size=config.image_size,
+        patch_size=config.patch_size,
+        width=config.width,
+        layers=config.layers,
+        heads=config.heads,
+        embed_dim=config.embed_dim,
+        context_length=config.context_length,
+    )
+    return OpenClip(
+        toys.build(size, config.seed),
+        image_transform(config.image_size, is_train=False),
+        SimpleTokenizer(context_length=config.context_length),
+        "toy",
+    )
+
+
+def _train(
+    network: Any, cfg: configs.RunConfig, config: configs.ToyConfig, tables: Mapping[str, Table]
+) -> None:
+    import torch
+
+    from src.demo import captions, toys
+
+    frames = {role: table.frame for role, table in tables.items()}
+    recipe = captions.Recipe(**vars(cfg.demo)) if cfg.demo else captions.Recipe()
+    shown, captioned = captions.draw(
+        **frames, count=config.steps * config.pairs, recipe=recipe, seed=config.seed
+    )
+    paths = [*frames["faces"]["path"], *frames["scenes"]["path"]]
+    pixels = torch.stack([network.transform(pictures.read(path)) for path in paths])
+    sentences, said = np.unique(captioned, return_inverse=True)
+    toys.train(
+        network.model,
+        pixels,
+        network.tokenize([str(sentence) for sentence in sentences]),
+        np.stack([shown, said], axis=1),
+        batch=config.pairs,
+        learning_rate=config.learning_rate,
+        accelerator=cfg.trainer.accelerator,
+    )
+
+
+def _save(network: Any, path: Path) -> None:
+    from safetensors.torch import save_file
+
+    save_file({name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}, path)

@@ -1,0 +1,235 @@
+"""Propagation of bias from the representation into what is retrieved (Ghate et al. 2025)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from src.configs import ProtocolConfig
+from src.errors import InputError
+from src.experiments.attributes import VALENCE, Pool, extremes, pools
+from src.metrics import mean_outcome, sc_eat, similarity, spearman
+from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
+
+# Similarities held at once: 256 MB.
+BLOCK = 2**25
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one experiment yields.
+
+    Attributes:
+        analyses: one row per analysis: `group`, `stratum`, `n`, `n_excluded`, `rho`, `p`,
+            `reason`, and the reading over all targets, `rho_all`, `p_all`, `n_all`.
+        targets: `id`, `group`, `stratum`, `intrinsic`, `extrinsic`: the units of each analysis.
+        attributes: `group`, `template`, `set`, `id`: which items were A and B.
+        notes: what a reader of the numbers should know.
+    """
+
+    analyses: pd.DataFrame
+    targets: pd.DataFrame
+    attributes: pd.DataFrame
+    notes: list[str]
+
+
+def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) -> list[Pool]:
+    """Say before any work whether the experiment can be made; returns the corpus's pools.
+
+    Raises:
+        InputError: the two roles are of one modality.
+        NotApplicable: the corpus or the targets are too few.
+    """
+    if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):
+        raise InputError(
+            f"{targets.role} and {corpus.role} are of one modality. exp.targets and exp.corpus must "
+            f"be one of {', '.join(IMAGE_ROLES)} and one of {', '.join(TEXT_ROLES)}."
+        )
+    _in_range(protocol)
+    found = pools(corpus, protocol, seed)
+    if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE:
+        # The stratum of extreme targets has the same needs as the attribute sets.
+        pools(targets, replace(protocol, k=1), seed)
+    return found
+
+
+def run(
+    targets: Table,
+    corpus: Table,
+    target_vectors: Tensor,
+    corpus_vectors: Tensor,
+    protocol: ProtocolConfig,
+    seed: int,
+) -> Result:
+    """One experiment: intrinsic and extrinsic score of each target, and their agreement.
+
+    Args:
+        targets: what is looked up with.
+        corpus: what is retrieved; of the other modality.
+        target_vectors, corpus_vectors: unit vectors in the order of the tables, [N, D] or [N, Q, D].
+        protocol: the choices that the paper leaves open.
+        seed: of the draw of A and B.
+
+    Raises:
+        InputError: see `check`.
+    """
+    found = check(targets, corpus, protocol, seed)
+    intrinsic, extrinsic = scores(target_vectors, corpus_vectors, found, protocol)
+    units, (intrinsic, extrinsic) = _units(targets, intrinsic, extrinsic)
+    contents = [None] if CARRIES[corpus.role] == VALENCE else corpus.groups
+    strata = list(_strata(targets, units, contents, protocol))
+    rows, tables = [], []
+    for stratum in strata:
+        x, y = intrinsic[:, stratum.content], extrinsic[:, stratum.content]
+        rows.append(_analysis(stratum, x, y))
+        chosen = units.iloc[stratum.rows]
+        tables.append(
+            pd.DataFrame(
+                {
+                    "id": chosen["name"].to_numpy(),
+                    "group": chosen["group"].to_numpy(),
+                    "stratum": stratum.name,
+                    "intrinsic": x[stratum.rows],
+                    "extrinsic": y[stratum.rows],
+                }
+            )
+        )
+    return Result(
+        analyses=pd.DataFrame(rows),
+        targets=pd.concat(tables, ignore_index=True),
+        attributes=_attributes(corpus, found, contents),
+        notes=_notes(corpus, found, protocol, sum(int(row["n_excluded"]) for row in rows)),
+    )
+
+
+def _in_range(protocol: ProtocolConfig) -> None:
+    for name, least, most in (("k", 1, None), ("extremes", 1, None), ("attributes", 1, None), ("ddof", 0, 1)):
+        value = getattr(protocol, name)
+        if value < least or (most is not None and value > most):
+            allowed = f"at least {least}" if most is None else f"{least} or {most}"
+            raise InputError(f"protocol.{name}={value}: must be {allowed}.")
+
+
+def scores(
+    targets: Tensor, corpus: Tensor, found: list[Pool], protocol: ProtocolConfig
+) -> tuple[np.ndarray, np.ndarray]:
+    """Algorithm 1: intrinsic and extrinsic score of each target, [N, S] each.
+
+    intrinsic = SC-EAT with A and B, extrinsic = mean outcome of the k most similar items; both are
+    averaged over the pools.
+    """
+    intrinsic = torch.zeros(len(targets), len(found[0].a), dtype=torch.float64)
+    extrinsic = torch.zeros_like(intrinsic)
+    for pool in found:
+        items, outcomes = corpus[pool.rows], torch.from_numpy(pool.outcomes)
+        for block in _blocks(targets, items):
+            near = similarity(targets[block], items)
+            sets = zip(pool.a, pool.b, strict=True)
+            effects = [sc_eat(near[:, a], near[:, b], protocol.ddof) for a, b in sets]
+            intrinsic[block] += torch.stack(effects, dim=1)
+            extrinsic[block] += mean_outcome(near, outcomes, protocol.k)
+    return (intrinsic / len(found)).numpy(), (extrinsic / len(found)).numpy()
+
+
+def _blocks(targets: Tensor, items: Tensor) -> Iterator[slice]:
+    vectors = (targets.shape[1] if targets.ndim == 3 else 1) * math.prod(items.shape[:-1])
+    size = max(1, BLOCK // vectors)
+    return (slice(start, start + size) for start in range(0, len(targets), size))
+
+
+def _units(targets: Table, *scores: np.ndarray) -> tuple[pd.DataFrame, list[np.ndarray]]:
+    # Unit of analysis: an image, or a word, whose sentences' scores are averaged; one sentence
+    # without a score leaves the word without one.
+    frame = targets.frame
+    columns = {"group", VALENCE} & set(frame.columns)
+    if targets.role in IMAGE_ROLES:
+        units = frame.assign(name=frame["id"])
+        averaged = list(scores)
+    else:
+        units = frame.groupby("word", sort=True).first().reset_index(names="name")
+        position = pd.Index(units["name"]).get_indexer(pd.Index(frame["word"]))
+        order = np.argsort(position, kind="stable")
+        averaged = [score[order].reshape(len(units), -1, score.shape[1]).mean(axis=1) for score in scores]
+    units = units[["name", *sorted(columns)]]
+    if CARRIES[targets.role] == VALENCE:
+        units = units.assign(group=None)
+    return units, averaged
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    name: str
+    group: str | None
+    content: int  # column of the scores
+    rows: np.ndarray
+    all_too: bool  # whether the paper can be read as taking all targets instead
+
+
+def _strata(
+    targets: Table, units: pd.DataFrame, contents: list[str | None], protocol: ProtocolConfig
+) -> Iterator[_Stratum]:
+    everything = np.arange(len(units))
+    by_group = CARRIES[targets.role] == "group"
+    if contents == [None] and not by_group:
+        rows = np.sort(np.concatenate(extremes(units, "name", protocol.extremes)))
+        yield _Stratum("extremes", None, 0, rows, all_too=True)
+    elif contents == [None]:
+        for group in targets.groups:
+            rows = np.flatnonzero(units["group"] == group)
+            yield _Stratum(group, group, 0, rows, all_too=False)
+    else:
+        for content, group in enumerate(contents):
+            assert group is not None
+            rows = np.flatnonzero(units["group"] == group) if by_group else everything
+            yield _Stratum(group, group, content, rows, all_too=by_group)
+
+
+def _analysis(stratum: _Stratum, intrinsic: np.ndarray, extrinsic: np.ndarray) -> dict[str, object]:
+    found = spearman(intrinsic[stratum.rows], extrinsic[stratum.rows])
+    row: dict[str, object] = {
+        "group": stratum.group,
+        "stratum": stratum.name,
+        "n": found.n,
+        "n_excluded": found.n_excluded,
+        "rho": found.rho,
+        "p": found.p,
+        "reason": found.reason,
+        "rho_all": math.nan,
+        "p_all": math.nan,
+        "n_all": None,
+    }
+    if stratum.all_too:
+        other = spearman(intrinsic, extrinsic)
+        row |= {"rho_all": other.rho, "p_all": other.p, "n_all": other.n}
+    return row
+
+
+def _attributes(corpus: Table, found: list[Pool], contents: list[str | None]) -> pd.DataFrame:
+    ids = corpus.frame["id"].to_numpy()
+    templates = corpus.frame["template"].to_numpy() if corpus.role in TEXT_ROLES else None
+    parts = []
+    for pool in found:
+        for content, group in enumerate(contents):
+            for name, members in (("A", pool.a[content]), ("B", pool.b[content])):
+                rows = pool.rows[members]
+                template = None if templates is None else templates[rows]
+                parts.append(
+                    pd.DataFrame({"group": group, "template": template, "set": name, "id": ids[rows]})
+                )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _notes(corpus: Table, found: list[Pool], protocol: ProtocolConfig, excluded: int) -> list[str]:
+    notes = []
+    size = min(len(pool.rows) for pool in found)
+    if protocol.k > size / 2:
+        notes.append(f"k={protocol.k} is above half of the {size} {corpus.role} retrieved from")
+    if excluded:
+        notes.append(f"{excluded} targets have no effect size (zero deviation) and were left out")
+    return notes

@@ -1,0 +1,121 @@
+"""One job and its names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from src import configs
+from src.artifacts import fingerprint
+from src.errors import InputError
+
+# Where things are kept decides no number, nor does how a model is called.
+NOT_IN_HASH = ("store", "tracking")
+NOT_IN_NAME = ("name", "batch_size", "path")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model x one dataset x one experiment.
+
+    Attributes:
+        cfg: the composed config.
+        resolved: the same as plain values.
+        exp, model, dataset, protocol: names for display, unique within a sweep.
+        output: folder of the job.
+    """
+
+    cfg: configs.RunConfig
+    resolved: Mapping[str, Any]
+    exp: str
+    model: str
+    dataset: str
+    protocol: str
+    output: Path
+
+    @classmethod
+    def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Job:
+        """Name a composed config.
+
+        Args:
+            composed: the config.
+            choices: which YAML was chosen of each group.
+            output: folder of the job.
+
+        Raises:
+            InputError: a mandatory value is missing.
+        """
+        missing = sorted(OmegaConf.missing_keys(composed))
+        if missing:
+            raise InputError(f"{', '.join(missing)}: not set. Say {missing[0]}=VALUE.")
+        try:
+            cfg = OmegaConf.to_object(composed)
+            resolved = OmegaConf.to_container(composed, resolve=True)
+        except OmegaConfBaseException as error:
+            raise InputError(f"config: {error}") from None
+        assert isinstance(cfg, configs.RunConfig)
+        assert isinstance(resolved, dict)
+        precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
+        model = cfg.model.name or choices["model"]
+        if isinstance(cfg.model, configs.PrecomputedConfig):
+            model = cfg.model.name or Path(cfg.model.path).resolve().name
+        model += _differences("model", choices["model"], resolved["model"])
+        if isinstance(cfg.model, configs.ToyConfig) and cfg.demo:
+            # What is planted is learnt: a toy of another bias is another model.
+            model += _differences("dataset", choices["dataset"], resolved["demo"], "demo")
+        return cls(
+            cfg=cfg,
+            resolved={str(name): value for name, value in resolved.items()},
+            exp=choices["exp"],
+            model=model,
+            dataset="precomputed" if precomputed else choices["dataset"],
+            protocol=choices["protocol"]
+            + _differences("protocol", choices["protocol"], resolved["protocol"]),
+            output=Path(output),
+        )
+
+    @property
+    def label(self) -> str:
+        """How the job is called where jobs are listed."""
+        return f"{self.model} {self.dataset} {self.exp} {self.cfg.debias.name} {self.protocol} seed {self.cfg.seed}"
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of all that was chosen, but for places."""
+        kept = {name: value for name, value in self.resolved.items() if name not in NOT_IN_HASH}
+        return fingerprint([kept, self.exp, self.model, self.dataset, self.protocol])
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """First columns of analyses.csv."""
+        return {
+            "exp": self.exp,
+            "paper": self.cfg.exp.paper,
+            "model": self.model,
+            "dataset": self.dataset,
+            "debias": self.cfg.debias.name,
+            "protocol": self.protocol,
+            "seed": self.cfg.seed,
+            "config": self.config_hash,
+        }
+
+
+def _differences(group: str, choice: str, node: Mapping[str, Any], below: str | None = None) -> str:
+    """`+key=value` for each scalar that differs from the YAML that was chosen."""
+    path = configs.CHECKOUT / "conf" / group / f"{choice}.yaml"
+    if not path.is_file():  # a user's own config folder
+        return ""
+    written = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(written, dict)
+    written = written if below is None else written[below]
+    return "".join(
+        f"+{name}={value:g}" if isinstance(value, float) else f"+{name}={value}"
+        for name, value in node.items()
+        if name not in NOT_IN_NAME and name in written and value != written[name]
+        if not isinstance(value, dict | list)
+    )

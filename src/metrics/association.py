@@ -1,0 +1,108 @@
+"""Association of targets with two sets of attributes: SC-EAT and EAT."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+EXACT_PARTITIONS = 20_000
+MONTE_CARLO_DRAWS = 10_000
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class EmbeddingAssociation:
+    """Result of an EAT.
+
+    Attributes:
+        d: effect size, in standard deviations.
+        p: one-sided share of partitions whose statistic is at least the observed one.
+    """
+
+    d: float
+    p: float
+
+
+def sc_eat(
+    to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
+) -> Float[Tensor, " n"]:
+    """Single-category association of each target with A against B.
+
+    es = (mean of the cosines with A - mean of those with B) / their standard deviation over the
+    concatenation of A and B (Caliskan et al. 2017; Ghate et al. 2025). With |A| = |B| = n and
+    ddof = 1, |es| is at most 2 sqrt((2n - 1) / (2n)): it saturates.
+
+    Args:
+        to_a: similarities of N targets with the items of A.
+        to_b: likewise with B.
+        ddof: 1 divides the squared deviations by |A| + |B| - 1, 0 by |A| + |B|.
+
+    Returns:
+        Effect sizes [N], float64; NaN where all of a target's similarities are equal.
+
+    Raises:
+        ValueError: A or B is empty, or there are not more similarities than `ddof`.
+
+    >>> sc_eat(torch.tensor([[3.0, 1.0]]), torch.tensor([[1.0, -1.0]]), ddof=0)
+    tensor([1.4142], dtype=torch.float64)
+    """
+    a, b = torch.as_tensor(to_a).double(), torch.as_tensor(to_b).double()
+    if a.shape[-1] == 0 or b.shape[-1] == 0:
+        raise ValueError("A and B need at least one item each")
+    both = torch.cat([a, b], dim=-1)
+    if both.shape[-1] <= ddof:
+        raise ValueError(f"{both.shape[-1]} similarities leave no deviation with ddof={ddof}")
+    # Rounding can leave a deviation of 1e-17 where there is none: compare the extremes instead.
+    flat = both.amax(dim=-1) == both.amin(dim=-1)
+    deviation = both.std(dim=-1, correction=ddof).masked_fill(flat, math.nan)
+    return (a.mean(dim=-1) - b.mean(dim=-1)) / deviation
+
+
+def eat(
+    x: Float[Tensor, "x width"],
+    y: Float[Tensor, "y width"],
+    a: Float[Tensor, "a width"],
+    b: Float[Tensor, "b width"],
+    seed: int = 0,
+) -> EmbeddingAssociation:
+    """Association of two sets of targets with two sets of attributes.
+
+    s(w) = mean cosine with A - mean cosine with B; d = (mean of s over X - mean over Y) / standard
+    deviation of s over both, ddof = 1 (Caliskan et al. 2017; Steed & Caliskan 2021). p is exact up
+    to 20,000 partitions of X and Y into sets of their sizes; beyond, true permutations are drawn:
+    (1 + number at least as large) / (10,000 + 1).
+
+    Args:
+        x, y: unit vectors of the targets.
+        a, b: unit vectors of the attributes.
+        seed: of the draw of permutations.
+
+    Raises:
+        ValueError: a set is empty.
+    """
+    x, y, a, b = (torch.as_tensor(vectors).double() for vectors in (x, y, a, b))
+    if 0 in (len(x), len(y), len(a), len(b)):
+        raise ValueError("X, Y, A and B need at least one vector each")
+    targets = torch.cat([x, y])
+    s = ((targets @ a.T).mean(dim=1) - (targets @ b.T).mean(dim=1)).numpy()
+    difference = s[: len(x)].mean() - s[len(x) :].mean()
+    deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
+    return EmbeddingAssociation(float(difference / deviation), _p_value(s, len(x), seed))
+
+
+def _p_value(s: np.ndarray, size: int, seed: int) -> float:
+    # With fixed sizes, the difference of the means grows with the sum over X alone.
+    observed = s[:size].sum() - TOLERANCE
+    if math.comb(len(s), size) <= EXACT_PARTITIONS:
+        sums = np.array([s[list(chosen)].sum() for chosen in combinations(range(len(s)), size)])
+        return float((sums >= observed).mean())
+    rng = np.random.default_rng(seed)
+    drawn = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
+    reached = int((drawn[:, :size].sum(axis=1) >= observed).sum())
+    return (1 + reached) / (MONTE_CARLO_DRAWS + 1)

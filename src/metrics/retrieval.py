@@ -1,0 +1,58 @@
+"""What is retrieved: the k items of a corpus most similar to a target, and their outcome."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def top_k(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
+    """The k most similar items of each row, most similar first; equal ones in order of position.
+
+    `torch.topk` leaves the order of equal values open, so rows where that matters are sorted anew.
+
+    Args:
+        similarities: [N, M], finite.
+        k: from 1 to M.
+
+    Returns:
+        Positions [N, k].
+
+    Raises:
+        ValueError: k is out of range.
+
+    >>> top_k(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
+    tensor([[1, 3, 2]])
+    """
+    items = similarities.shape[1]
+    if not 1 <= k <= items:
+        raise ValueError(f"k={k} of a corpus of {items} items: from 1 to {items} can be retrieved")
+    values, positions = similarities.topk(min(k + 1, items), dim=1)
+    tied = (values[:, 1:] == values[:, :-1]).any(dim=1)
+    chosen = positions[:, :k]
+    if tied.any():
+        order = similarities[tied].sort(dim=1, descending=True, stable=True).indices
+        chosen = chosen.clone()
+        chosen[tied] = order[:, :k]
+    return chosen
+
+
+def mean_outcome(
+    similarities: Float[Tensor, "n m"], outcomes: Float[Tensor, "m s"], k: int
+) -> Float[Tensor, "n s"]:
+    """Mean outcome of the k most similar items (Ghate et al. 2025, Algorithm 1).
+
+    Args:
+        similarities: [N, M] of targets with the corpus.
+        outcomes: [M, S]: what each item contributes to each of S outcomes: its valence, or whether
+            it belongs to a group.
+        k: how many items are retrieved.
+
+    Returns:
+        [N, S], float64: mean valence, or share of the group.
+
+    >>> mean_outcome(torch.tensor([[0.1, 0.9, 0.5]]), torch.tensor([[1.0], [0.2], [0.4]]), 2)
+    tensor([[0.3000]], dtype=torch.float64)
+    """
+    return outcomes.double()[top_k(similarities, k)].mean(dim=1)

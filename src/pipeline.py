@@ -1,0 +1,166 @@
+"""What a job does: stimuli, embeddings, experiment, results, tracking."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from src import configs, experiments, stimuli, tracking
+from src.embeddings import Embeddings, embeddings
+from src.errors import InputError
+from src.experiments import Result
+from src.jobs import Job
+from src.report import figures
+from src.stimuli import CARRIES, IMAGE_ROLES, Table
+
+log = logging.getLogger(__name__)
+
+RESULTS = "results"
+OUTCOMES = {"valence": "mean valence of what is retrieved", "group": "share of the group in what is retrieved"}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A job whose stimuli are there and suffice."""
+
+    job: Job
+    targets: Table
+    corpus: Table
+
+
+def prepare(job: Job) -> Prepared:
+    """Read the stimuli and say whether they suffice, before any work is spent.
+
+    Raises:
+        InputError: they do not; `NotApplicable` where another experiment might be served.
+    """
+    for role in (job.cfg.exp.targets, job.cfg.exp.corpus):
+        if role not in stimuli.ROLES:
+            raise InputError(f"exp: no role is called {role!r}; there are {', '.join(stimuli.ROLES)}.")
+    targets, corpus = (stimuli.load(job.cfg, role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
+    experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
+    return Prepared(job, targets, corpus)
+
+
+def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
+    """Embed, analyse, write `results/`, and log all of it.
+
+    Returns:
+        The job's analyses.csv.
+
+    Raises:
+        InputError: a stimulus cannot be embedded, or vectors do not fit their table.
+    """
+    job, cfg = prepared.job, prepared.job.cfg
+    table = partial(stimuli.load, cfg)
+    vectors = {role: embeddings(cfg, role, table) for role in (cfg.exp.targets, cfg.exp.corpus)}
+    start = time.perf_counter()
+    result = experiments.run(
+        prepared.targets,
+        prepared.corpus,
+        vectors[cfg.exp.targets].vectors,
+        vectors[cfg.exp.corpus].vectors,
+        cfg.protocol,
+        cfg.seed,
+    )
+    seconds = time.perf_counter() - start
+    for line in [prepared.targets.statement(), prepared.corpus.statement(), *result.notes]:
+        log.info(line)
+    analyses = result.analyses.assign(**job.columns)[[*job.columns, *result.analyses.columns]]
+    _write(job.output / RESULTS, analyses, result)
+    _log(prepared, run, result, vectors, seconds)
+    return analyses
+
+
+def _write(folder: Path, analyses: pd.DataFrame, result: Result) -> None:
+    """Write the three files of `results/`: all of them or none."""
+    draft = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    draft.mkdir(parents=True)
+    try:
+        analyses.to_csv(draft / "analyses.csv", index=False)
+        result.targets.to_parquet(draft / "targets.parquet", index=False)
+        result.attributes.to_parquet(draft / "attributes.parquet", index=False)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.rename(draft, folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _log(
+    prepared: Prepared, run: tracking.Run, result: Result, vectors: Mapping[str, Embeddings], seconds: float
+) -> None:
+    job = prepared.job
+    run.log(
+        params=_flat(job.resolved),
+        tags={**tags(job), **_input_tags(prepared, vectors), "notes": "; ".join(result.notes)},
+        metrics={**_rho(result), **_speed(prepared, vectors), "analysis_seconds": seconds},
+    )
+    run.artifacts(job.output / RESULTS, RESULTS)
+    with tempfile.TemporaryDirectory() as place:
+        figure, alternative = figures.scatter(
+            result.targets,
+            result.analyses,
+            title=f"{job.model}, {job.exp} ({job.dataset})",
+            outcome=OUTCOMES[CARRIES[prepared.corpus.role]],
+        )
+        figures.save(figure, alternative, Path(place) / "scatter.png")
+        run.artifacts(Path(place))
+
+
+def tags(job: Job) -> dict[str, str]:
+    """Tags of a run that are known before any work."""
+    named = {name: str(value) for name, value in job.columns.items()}
+    return {**named, **provenance(), "kind": "job"}
+
+
+def provenance() -> dict[str, str]:
+    """Tags of the code that runs."""
+    return tracking.commit(configs.CHECKOUT)
+
+
+def _input_tags(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, str]:
+    found = {}
+    for table in (prepared.targets, prepared.corpus):
+        found[f"input.{table.role}"] = table.hash
+        found[f"input.{table.role}.vectors"] = vectors[table.role].hash
+        found[f"used.{table.role}"] = table.statement()
+    return found
+
+
+def _rho(result: Result) -> dict[str, float]:
+    rows = result.analyses
+    metrics = {"rho": float(rows["rho"].mean())}
+    means = result.targets.groupby("stratum")["intrinsic"].mean()
+    for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
+        if group is not None:
+            metrics[f"rho.{group}"] = float(rho)
+        metrics[f"effect_size.{stratum}"] = float(means[stratum])
+    return metrics
+
+
+def _speed(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, float]:
+    shown = {"images_per_second": [0, 0.0], "sentences_per_second": [0, 0.0]}
+    for table in (prepared.targets, prepared.corpus):
+        if vectors[table.role].seconds:
+            name = "images_per_second" if table.role in IMAGE_ROLES else "sentences_per_second"
+            shown[name][0] += len(table.frame)
+            shown[name][1] += vectors[table.role].seconds
+    return {name: count / seconds for name, (count, seconds) in shown.items() if seconds}
+
+
+def _flat(node: object, prefix: str = "") -> dict[str, object]:
+    if isinstance(node, Mapping):
+        parts = (_flat(value, f"{prefix}.{name}" if prefix else str(name)) for name, value in node.items())
+        return {name: value for part in parts for name, value in part.items()}
+    return {prefix: node}

@@ -1,0 +1,123 @@
+"""What is shown: tables of images and sentences with group and valence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from src import configs
+from src.stimuli.table import CARRIES, IMAGE_ROLES, ROLES, TEXT_ROLES, Table, checked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CARRIES", "IMAGE_ROLES", "ROLES", "TEXT_ROLES", "Table", "checked", "load"]
+
+# Stimuli, how many the source announces, and why the two differ.
+Loaded = tuple["pd.DataFrame", int, list[str]]
+
+_tables: dict[str, Table] = {}
+
+
+def load(cfg: configs.RunConfig, role: str) -> Table:
+    """The stimulus table of one role of a job, read or drawn once per process.
+
+    Raises:
+        InputError: the dataset cannot serve the role; the message says what to do.
+    """
+    chosen = getattr(cfg, role)
+    model = cfg.model if isinstance(cfg.model, configs.PrecomputedConfig) else None
+    # Configs are plain dataclasses, whose repr tells all that they hold.
+    key = repr((role, model or chosen, cfg.templates, cfg.store.stimuli))
+    if key not in _tables:
+        _tables[key] = _precomputed(model, role) if model else _read(cfg, role, chosen)
+    return _tables[key]
+
+
+def _precomputed(model: configs.PrecomputedConfig, role: str) -> Table:
+    from src.stimuli import precomputed
+
+    return precomputed.load(Path(model.path), role)
+
+
+def _read(cfg: configs.RunConfig, role: str, chosen: configs.RoleConfig) -> Table:
+    loader, source = LOADERS[type(chosen)]
+    frame, expected, notes = loader(chosen, Path(cfg.store.stimuli))
+    if role in TEXT_ROLES:
+        from src.stimuli import texts
+
+        frame = texts.in_templates(frame, cfg.templates)
+    return checked(role, frame, source, expected=expected, notes=notes)
+
+
+def _avatars(cfg: configs.AvatarsConfig, store: Path) -> Loaded:
+    from src.demo import world
+
+    frame = world.faces(
+        store,
+        per_group=cfg.per_group,
+        size=cfg.size,
+        seed=cfg.seed,
+        peoples={name: vars(look) for name, look in cfg.peoples.items()},
+        genders=cfg.genders,
+    )
+    return frame, len(frame), []
+
+
+def _abstract(cfg: configs.AbstractConfig, store: Path) -> Loaded:
+    from src.demo import world
+
+    frame = world.scenes(store, count=cfg.count, size=cfg.size, noise=cfg.noise, seed=cfg.seed)
+    return frame, len(frame), []
+
+
+def _fairface(cfg: configs.FairFaceConfig, _: Path) -> Loaded:
+    from src.stimuli import fairface
+
+    return fairface.load(
+        Path(cfg.root),
+        cfg.csv,
+        races=cfg.races,
+        genders=cfg.genders,
+        ages=cfg.ages,
+        per_group=cfg.per_group,
+        seed=cfg.seed,
+    )
+
+
+def _oasis(cfg: configs.OasisConfig, _: Path) -> Loaded:
+    from src.stimuli import oasis
+
+    return oasis.load(Path(cfg.root), cfg.csv, cfg.pictures)
+
+
+def _vader(cfg: configs.VaderConfig, _: Path) -> Loaded:
+    from src.stimuli import lexicons
+
+    return lexicons.vader(cfg.count, cfg.seed)
+
+
+def _nrc_vad(cfg: configs.NrcVadConfig, _: Path) -> Loaded:
+    from src.stimuli import lexicons
+
+    return lexicons.nrc_vad(Path(cfg.path))
+
+
+def _phrases(cfg: configs.LabelsConfig, _: Path) -> Loaded:
+    from src.stimuli import texts
+
+    frame = texts.phrases(cfg.race_words, cfg.gender_words)
+    return frame, len(frame), []
+
+
+# A new dataset: a YAML in conf/{role}/, a dataclass in src/configs.py, a loader here.
+LOADERS: dict[type[configs.RoleConfig], tuple[Callable[[Any, Path], Loaded], str]] = {
+    configs.AvatarsConfig: (_avatars, "faces=avatars"),
+    configs.FairFaceConfig: (_fairface, "faces=fairface"),
+    configs.AbstractConfig: (_abstract, "scenes=abstract"),
+    configs.OasisConfig: (_oasis, "scenes=oasis"),
+    configs.VaderConfig: (_vader, "words=vader"),
+    configs.NrcVadConfig: (_nrc_vad, "words=nrc_vad"),
+    configs.LabelsConfig: (_phrases, "labels"),
+}

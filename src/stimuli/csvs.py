@@ -1,0 +1,68 @@
+"""Tables of published datasets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from src.errors import InputError
+
+
+def read_csv(path: Path, columns: Sequence[str], remedy: str) -> pd.DataFrame:
+    """Read a csv whose lines end in any of the three ways; all cells are stripped text.
+
+    Args:
+        path: the file, UTF-8, with or without a byte order mark.
+        columns: that must be there.
+        remedy: what to do where the file is missing.
+
+    Returns:
+        The columns asked for, and `row`: the number of the row in the file, the header being 1.
+
+    Raises:
+        InputError: the file is missing, is not UTF-8, lacks a column, or a row has a different
+            number of cells than the header.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. {remedy}")
+    try:
+        # Universal newlines: OASIS.csv ends its lines in a lone carriage return.
+        with path.open(encoding="utf-8-sig", newline=None) as file:
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: {error}. Save it as a csv in UTF-8.") from None
+    header = rows[0] if rows else []
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise InputError(
+            f"{path}: no column {', '.join(missing)}; found {', '.join(header) or 'nothing'}. "
+            "Is it the file that the publisher ships?"
+        )
+    numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if any(row)]
+    for number, row in numbered:
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}, row {number}: {len(row)} cells where the header has {len(header)}. "
+                "Correct or delete the row."
+            )
+    data = {column: [row[header.index(column)] for _, row in numbered] for column in columns}
+    return pd.DataFrame(data).assign(row=[number for number, _ in numbered])
+
+
+def unique(rows: pd.DataFrame, column: str, path: Path) -> None:
+    """Refuse a csv that names the same thing twice.
+
+    Raises:
+        InputError: naming both rows.
+    """
+    twice = rows[rows[column].duplicated()]
+    if len(twice):
+        name = twice[column].iloc[0]
+        first = rows["row"][rows[column] == name].iloc[0]
+        raise InputError(
+            f"{path}, row {twice['row'].iloc[0]}: {column} {name!r} stands in row {first} already. "
+            "Delete one of them."
+        )

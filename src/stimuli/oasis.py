@@ -1,0 +1,48 @@
+"""OASIS (Kurdi, Lozano & Banaji 2017): 900 scenes with ratings of valence from 1 to 7."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from src.errors import InputError
+from src.stimuli import pictures
+from src.stimuli.csvs import read_csv, unique
+
+
+def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str]]:
+    """Scenes with valence (v - 1) / 6.
+
+    Args:
+        root: folder of the csv.
+        csv: ratings: columns `Theme` and `Valence_mean`.
+        folder: of the pictures, named `{Theme}.jpg`, below `root`.
+
+    Returns:
+        Columns `id` (the theme), `valence`, `path`, `sha256`; rows of the csv; what was left out.
+
+    Raises:
+        InputError: files are missing or unreadable, or a rating lies outside 1 to 7.
+    """
+    path = root / csv
+    remedy = "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv."
+    rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
+    unique(rows, "Theme", path)
+    rating = pd.to_numeric(rows["Valence_mean"], errors="coerce")
+    bad = rows[~rating.between(1, 7)]
+    if len(bad):
+        raise InputError(
+            f"{path}, row {bad['row'].iloc[0]}: Valence_mean {bad['Valence_mean'].iloc[0]!r} of "
+            f"{bad['Theme'].iloc[0]!r} is not a number from 1 to 7. Correct or delete the row."
+        )
+    frame = pd.DataFrame(
+        {
+            "id": rows["Theme"],
+            "valence": (rating - 1) / 6,
+            "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
+        }
+    )
+    frame, notes = pictures.present(frame, path)
+    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
+    return frame, len(rows), notes

@@ -1,0 +1,43 @@
+"""Tables that come with precomputed vectors: DIR/{role}.parquet (DESIGN.md, "Precomputed vectors")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from src.errors import InputError
+from src.stimuli.table import Table, checked
+
+
+def raw(folder: Path, role: str) -> pd.DataFrame:
+    """The rows in the order of the file, which is the order of the vectors beside it.
+
+    Raises:
+        InputError: the folder or the table is missing, or is no Parquet file.
+    """
+    path = folder / f"{role}.parquet"
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder. Set model.path to the folder of the vectors.")
+    if not path.is_file():
+        there = ", ".join(sorted(item.name for item in folder.iterdir())) or "nothing"
+        raise InputError(
+            f"{path}: no such file (in the folder: {there}). The experiment needs {role}: add "
+            f"{role}.parquet and {role}.safetensors, or choose another experiment."
+        )
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a Parquet file ({error}). Write it anew.") from None
+    if "id" not in frame.columns:
+        raise InputError(f"{path}: no column id; found {', '.join(map(str, frame.columns))}.")
+    return frame.assign(id=frame["id"].astype(str)).reset_index(drop=True)
+
+
+def load(folder: Path, role: str) -> Table:
+    """The stimulus table of one role, sorted by id.
+
+    Raises:
+        InputError: see `raw` and `src.stimuli.table.checked`.
+    """
+    return checked(role, raw(folder, role), str(folder / f"{role}.parquet"))

@@ -1,0 +1,165 @@
+"""The stimulus table: the seam between what is shown and everything that looks at it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from src.errors import InputError
+
+IMAGE_ROLES = ("faces", "scenes")
+TEXT_ROLES = ("words", "labels")
+ROLES = IMAGE_ROLES + TEXT_ROLES
+# What a role carries decides the metric of an experiment that retrieves from it.
+CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}
+
+# `path` is where a picture lies today; its sha256 is what it is.
+NOT_CONTENT = {"path"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Stimuli of one role.
+
+    Attributes:
+        role: faces, scenes, words or labels.
+        frame: one row per stimulus, sorted by `id` (code points): the order of every array that
+            belongs to it. Columns: DESIGN.md, "Stimulus table".
+        expected: how many items (images, words, phrases) the source holds.
+        notes: why not all of them are used.
+    """
+
+    role: str
+    frame: pd.DataFrame
+    expected: int
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the content: every column but `path`, in the order of the rows."""
+        columns = sorted(set(self.frame.columns) - NOT_CONTENT)
+        rows = pd.util.hash_pandas_object(self.frame[columns], index=False).to_numpy()
+        digest = hashlib.sha256("\0".join(columns).encode())
+        digest.update(np.ascontiguousarray(rows).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def items(self) -> int:
+        """How many images, words or phrases there are."""
+        return int(self.frame["word" if self.role in TEXT_ROLES else "id"].nunique())
+
+    @property
+    def groups(self) -> list[str]:
+        """Names of the groups, sorted."""
+        return sorted(self.frame["group"].unique())
+
+    def statement(self) -> str:
+        """One line: how many items the source holds, how many are used, and why they differ."""
+        reasons = f" ({'; '.join(self.notes)})" if self.notes else ""
+        sentences = f", {len(self.frame)} sentences" if self.role in TEXT_ROLES else ""
+        return f"{self.role}: {self.items} used of {self.expected}{sentences}{reasons}"
+
+
+def checked(
+    role: str,
+    frame: pd.DataFrame,
+    source: str,
+    *,
+    expected: int | None = None,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Make a table of `frame`, or say what is wrong with it.
+
+    Args:
+        role: faces, scenes, words or labels.
+        frame: the stimuli, in any order.
+        source: where they come from, for messages: a file or a generator.
+        expected: how many items the source holds; by default as many as there are.
+        notes: see `Table`.
+
+    Raises:
+        InputError: a column is missing, there is no row, an id occurs twice, a group is empty, a
+            valence is not a number in [0, 1], or words and templates do not form a full grid.
+    """
+    needed = ["id", CARRIES[role]]
+    if role in TEXT_ROLES:
+        needed += ["word", "template", "sentence"]
+    missing = [column for column in needed if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"{source}: no column {', '.join(missing)}; found {', '.join(map(str, frame.columns))}. "
+            f"{role} need {', '.join(needed)}."
+        )
+    if frame.empty:
+        raise InputError(f"{source}: no {role} in it. At least one is needed.")
+    frame = frame.assign(id=frame["id"].astype(str)).sort_values("id", kind="stable", ignore_index=True)
+    _unique(frame, source)
+    if CARRIES[role] == "valence":
+        _valence(frame, source)
+    else:
+        _group(frame, source)
+    if role in TEXT_ROLES:
+        _grid(frame, CARRIES[role], source)
+    table = Table(role, frame, 0, tuple(notes))
+    return replace(table, expected=table.items if expected is None else expected)
+
+
+def _unique(frame: pd.DataFrame, source: str) -> None:
+    twice = frame["id"][frame["id"].duplicated()]
+    if len(twice):
+        raise InputError(
+            f"{source}: {len(twice)} ids occur more than once, first {twice.iloc[0]!r}. "
+            "Ids name rows: make them unique."
+        )
+
+
+def _valence(frame: pd.DataFrame, source: str) -> None:
+    valence = pd.to_numeric(frame["valence"], errors="coerce")
+    bad = frame[~valence.between(0, 1)]
+    if len(bad):
+        row = bad.iloc[0]
+        raise InputError(
+            f"{source}: {len(bad)} valences are not numbers in [0, 1], first {row['valence']!r} of "
+            f"{row['id']!r}. Rescale or correct them."
+        )
+    frame["valence"] = valence.astype(float)
+
+
+def _group(frame: pd.DataFrame, source: str) -> None:
+    empty = frame["group"].isna() | (frame["group"].astype(str).str.strip() == "")
+    if empty.any():
+        raise InputError(
+            f"{source}: {empty.sum()} rows have no group, first {frame['id'][empty].iloc[0]!r}. "
+            "Give each row the name of its group, or leave it out."
+        )
+    frame["group"] = frame["group"].astype(str)
+
+
+def _grid(frame: pd.DataFrame, carried: str, source: str) -> None:
+    # A word's score is the mean over its templates, so each word must stand in each once.
+    pairs = frame[["word", "template"]]
+    twice = frame[pairs.duplicated()]
+    if len(twice):
+        raise InputError(
+            f"{source}: the word {twice['word'].iloc[0]!r} stands twice in the template "
+            f"{twice['template'].iloc[0]!r}. Each word stands in each template once."
+        )
+    templates = frame["template"].nunique()
+    counts = frame["word"].value_counts()
+    short = counts[counts < templates]
+    if len(short):
+        raise InputError(
+            f"{source}: {len(short)} words do not stand in all {templates} templates, first "
+            f"{short.index[0]!r} ({short.iloc[0]}). Each word stands in each template once."
+        )
+    several = frame.groupby("word")[carried].nunique()
+    if (several > 1).any():
+        word = several.index[several > 1][0]
+        raise InputError(
+            f"{source}: the word {word!r} has more than one {carried}. All its sentences share one."
+        )

@@ -1,0 +1,65 @@
+"""Text stimuli: every word or phrase in every template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from src.errors import InputError
+
+
+def in_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
+    """Put each word into each template.
+
+    Args:
+        items: column `word`, and whatever else belongs to a word (valence, group).
+        templates: strings with one `{}` each.
+
+    Returns:
+        One row per word and template, with `id`, `word`, `template` and `sentence` besides.
+
+    Raises:
+        InputError: there is no template, one lacks `{}`, or one occurs twice.
+    """
+    for template in templates:
+        if template.count("{}") != 1:
+            raise InputError(f"templates: {template!r} must hold {{}} once, where the word goes.")
+    if not templates or len(set(templates)) < len(templates):
+        raise InputError(f"templates: {list(templates)} must be different, and at least one.")
+    parts = [
+        items.assign(
+            id=items["word"] + f" | {number}",
+            template=template,
+            sentence=[template.replace("{}", word) for word in items["word"]],
+        )
+        for number, template in enumerate(templates)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def phrases(
+    race_words: Mapping[str, Sequence[str]], gender_words: Mapping[str, Sequence[str]]
+) -> pd.DataFrame:
+    """Label phrases: race word, blank, gender word (METHODS §2).
+
+    Returns:
+        One row per phrase: `word` (the phrase), `group` ("Black Women"), `race`, `gender`,
+        `race_word`, `gender_word`.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "word": f"{race_word} {gender_word}",
+                "group": f"{race} {gender}",
+                "race": race,
+                "gender": gender,
+                "race_word": race_word,
+                "gender_word": gender_word,
+            }
+            for race, race_list in race_words.items()
+            for race_word in race_list
+            for gender, gender_list in gender_words.items()
+            for gender_word in gender_list
+        ]
+    )

@@ -1,0 +1,26 @@
+"""Where a run's numbers come from."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def commit(checkout: Path) -> dict[str, str]:
+    """Tags `git.commit` and `git.dirty` of a checkout; `unknown` where it is no git checkout."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+    try:
+        return {
+            "git.commit": git("rev-parse", "HEAD"),
+            "git.dirty": {"": "false", "unknown": "unknown"}.get(git("status", "--porcelain"), "true"),
+        }
+    except OSError:  # no git on this machine
+        return {"git.commit": "unknown", "git.dirty": "unknown"}

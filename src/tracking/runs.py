@@ -1,0 +1,167 @@
+"""MLflow runs: one per job, under one parent per sweep."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from src.errors import InputError
+
+log = logging.getLogger(__name__)
+
+PARENT_TAG = "mlflow.parentRunId"
+# What MLflow takes in the name of a metric.
+REFUSED = re.compile(r"[^\w\-. :/]", re.ASCII)
+LIMIT_PARAM, LIMIT_TAG = 6000, 5000
+SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run in progress."""
+
+    id: str
+    tracker: Tracker
+
+    def log(
+        self,
+        *,
+        params: Mapping[str, object] | None = None,
+        tags: Mapping[str, str] | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Log everything that is a name and a value. NaN and infinity are counted, not logged."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        params, tags, metrics = params or {}, tags or {}, metrics or {}
+        named = metric_names(metrics)
+        finite = {named[name]: value for name, value in metrics.items() if math.isfinite(value)}
+        undefined = sorted(set(metrics) - {name for name in metrics if named[name] in finite})
+        if undefined:
+            log.warning("no number to log for %s", ", ".join(undefined))
+            tags = {**tags, "undefined_metrics": ", ".join(undefined)}
+        now = _milliseconds()
+        self.tracker.client.log_batch(
+            self.id,
+            metrics=[Metric(name, float(value), now, 0) for name, value in finite.items()],
+            params=[Param(name, str(value)[:LIMIT_PARAM]) for name, value in params.items()],
+            tags=[RunTag(name, value[:LIMIT_TAG]) for name, value in tags.items()],
+        )
+
+    def artifacts(self, folder: Path, under: str | None = None) -> None:
+        """Keep the files of a folder with the run."""
+        self.tracker.client.log_artifacts(self.id, str(folder), under)
+
+    def text(self, content: str, name: str) -> None:
+        """Keep a text with the run."""
+        self.tracker.client.log_text(self.id, content, name)
+
+
+class Tracker:
+    """A tracking store.
+
+    Args:
+        uri: MLflow's tracking URI. `sqlite:///PATH` is made when absent, its artifacts beside it.
+
+    Raises:
+        InputError: the store cannot be opened.
+    """
+
+    def __init__(self, uri: str) -> None:
+        # A run named by the environment would be resumed in place of a child of its parent.
+        os.environ.pop("MLFLOW_RUN_ID", None)
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        for noisy in ("alembic", "mlflow.store.db.utils", "mlflow.utils"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        self._artifacts: Path | None = None
+        if uri.startswith(SQLITE):
+            database = Path(uri.removeprefix(SQLITE)).absolute()
+            database.parent.mkdir(parents=True, exist_ok=True)
+            self._artifacts = database.parent / "artifacts"
+            uri = f"{SQLITE}{database}"
+        try:
+            self.client = MlflowClient(uri)
+            self.client.search_experiments(max_results=1)
+        except (MlflowException, OSError) as error:
+            raise InputError(
+                f"tracking.uri={uri}: cannot be opened ({error}). Name a database that MLflow made, a new "
+                "one, or the address of a running server."
+            ) from None
+
+    def experiment(self, name: str) -> str:
+        """Id of an experiment, made when absent."""
+        from mlflow.exceptions import MlflowException
+
+        found = self.client.get_experiment_by_name(name)
+        if found is not None:
+            return str(found.experiment_id)
+        place = None if self._artifacts is None else (self._artifacts / _file_name(name)).as_uri()
+        try:
+            return str(self.client.create_experiment(name, artifact_location=place))
+        except MlflowException:
+            # Another process made it meanwhile.
+            found = self.client.get_experiment_by_name(name)
+            if found is None:
+                raise
+            return str(found.experiment_id)
+
+    def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
+        """Start a run; `close` it, or use `run`."""
+        tags = {PARENT_TAG: parent.id} if parent else {}
+        made = self.client.create_run(self.experiment(experiment), run_name=name, tags=tags)
+        return Run(made.info.run_id, self)
+
+    def close(self, run: Run, status: str = "FINISHED") -> None:
+        """End a run as FINISHED, FAILED or KILLED."""
+        self.client.set_terminated(run.id, status)
+
+    @contextmanager
+    def run(self, experiment: str, name: str, parent: Run | None = None) -> Iterator[Run]:
+        """A run that ends with its block: FINISHED, FAILED with its traceback, or KILLED."""
+        run = self.open(experiment, name, parent)
+        try:
+            yield run
+        except Exception:
+            run.text(traceback.format_exc(), "traceback.txt")
+            self.close(run, "FAILED")
+            raise
+        except BaseException:
+            self.close(run, "KILLED")
+            raise
+        self.close(run)
+
+
+def metric_names(names: Mapping[str, object]) -> dict[str, str]:
+    """Names that MLflow takes: refused characters become `_`, colliding names get a suffix.
+
+    >>> metric_names({"rho.a<b": 1, "rho.a>b": 2})
+    {'rho.a<b': 'rho.a_b', 'rho.a>b': 'rho.a_b_2'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        plain = REFUSED.sub("_", name)
+        candidate, number = plain, 1
+        while candidate in found.values():
+            number += 1
+            candidate = f"{plain}_{number}"
+        found[name] = candidate
+    return found
+
+
+def _file_name(name: str) -> str:
+    return REFUSED.sub("_", name).replace("/", "_").replace(":", "_").strip(". ") or "experiment"
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
