@@ -112,15 +112,15 @@ def _seal(draft: Path, described: dict[str, Any]) -> None:
 
 def _publish(draft: Path, entry: Path) -> None:
     try:
-        os.rename(draft, entry)
+        draft.rename(entry)
     except OSError:
         # Something stands there: another process's entry, as good as ours, or a damaged one.
         if not damaged(entry):
             return
         aside = draft.with_name(draft.name + ".damaged")
-        os.rename(entry, aside)
+        entry.rename(aside)
         shutil.rmtree(aside)
-        os.rename(draft, entry)
+        draft.rename(entry)
     _sync(entry.parent)
 
 

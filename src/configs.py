@@ -47,7 +47,9 @@ class AvatarsConfig(RoleConfig):
     size: int = MISSING
     seed: int = 0
     peoples: dict[str, PeopleConfig] = MISSING
-    genders: dict[str, str] = MISSING
+    genders: dict[str, float] = MISSING
+    hue_sd: float = MISSING
+    hair_sd: float = MISSING
 
 
 @dataclass

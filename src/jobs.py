@@ -68,6 +68,7 @@ class Job:
         if isinstance(cfg.model, configs.ToyConfig) and cfg.demo:
             # What is planted is learnt: a toy of another bias is another model.
             model += _differences("dataset", choices["dataset"], resolved["demo"], "demo")
+        cfg.model.name = model
         return cls(
             cfg=cfg,
             resolved={str(name): value for name, value in resolved.items()},
@@ -82,7 +83,8 @@ class Job:
     @property
     def label(self) -> str:
         """How the job is called where jobs are listed."""
-        return f"{self.model} {self.dataset} {self.exp} {self.cfg.debias.name} {self.protocol} seed {self.cfg.seed}"
+        parts = [self.model, self.dataset, self.exp, self.cfg.debias.name, self.protocol]
+        return " ".join([*parts, f"seed {self.cfg.seed}"])
 
     @property
     def config_hash(self) -> str:

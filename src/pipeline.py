@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import tempfile
 import time
@@ -26,7 +25,10 @@ from src.stimuli import CARRIES, IMAGE_ROLES, Table
 log = logging.getLogger(__name__)
 
 RESULTS = "results"
-OUTCOMES = {"valence": "mean valence of what is retrieved", "group": "share of the group in what is retrieved"}
+OUTCOMES = {
+    "valence": "mean valence of what is retrieved",
+    "group": "share of the group in what is retrieved",
+}
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     seconds = time.perf_counter() - start
     for line in [prepared.targets.statement(), prepared.corpus.statement(), *result.notes]:
         log.info(line)
-    analyses = result.analyses.assign(**job.columns)[[*job.columns, *result.analyses.columns]]
+    analyses = pd.concat([pd.DataFrame([job.columns] * len(result.analyses)), result.analyses], axis=1)
     _write(job.output / RESULTS, analyses, result)
     _log(prepared, run, result, vectors, seconds)
     return analyses
@@ -92,7 +94,7 @@ def _write(folder: Path, analyses: pd.DataFrame, result: Result) -> None:
         result.attributes.to_parquet(draft / "attributes.parquet", index=False)
         if folder.exists():
             shutil.rmtree(folder)
-        os.rename(draft, folder)
+        draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

@@ -70,11 +70,15 @@ def _run(job: Job) -> None:
 def main() -> int:
     """Run the command; returns its exit status."""
     _quiet()
+    sweep.current = sweep.Sweep()
     status, code = "FAILED", 1
     try:
         run()
         status, code = "FINISHED", 0
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:
+        # Lightning answers Ctrl-C with an exit of its own.
+        if not isinstance(stop, KeyboardInterrupt) and not isinstance(stop.__context__, KeyboardInterrupt):
+            raise
         status, code = "KILLED", 130
         print("Interrupted: what is finished is kept.", file=sys.stderr)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +77,8 @@ class Sweep:
         """
         from rich.console import Console
 
-        console = Console()
+        # A file or a pipe has no width: tables are not squeezed into 80 columns there.
+        console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
         for dataset, part in self.parts.items():
             _show(dataset, part, console)
             if part.parent:
@@ -92,7 +95,7 @@ class Sweep:
 
         from src.report import figures, tables
 
-        metrics = {"failed": len(self.failed), "not_applicable": len(part.not_applicable)}
+        metrics: dict[str, float] = {"failed": len(self.failed), "not_applicable": len(part.not_applicable)}
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             if part.analyses:

@@ -8,24 +8,34 @@ valence that is independent of the group.
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
+
+from src.errors import InputError
 
 Colour = tuple[int, int, int]
 SUPERSAMPLING = 4
 
 
 def avatar(
-    look: Mapping[str, Any], hair: str, valence: float, size: int, rng: np.random.Generator
+    *,
+    hue: float,
+    crest: str,
+    prominence: float,
+    hair: float,
+    valence: float,
+    size: int,
+    rng: np.random.Generator,
 ) -> Image.Image:
     """Draw one face.
 
     Args:
-        look: of the people: `hue` of the skin in [0, 1] and `crest` (horns, ears, antennae).
-        hair: `long` or `short`.
+        hue: of the skin, in [0, 1].
+        crest: `horns`, `ears` or `antennae`.
+        prominence: of the crest: 0 hides it, 1 is large.
+        hair: its length: 0 is none below the crown, 1 reaches below the chin.
         valence: of the expression, in [0, 1]: 0 frowns, 1 smiles.
         size: edge of the square picture, in pixels.
         rng: source of the individual variation.
@@ -38,7 +48,7 @@ def avatar(
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])
-    skin = _colour(look["hue"] + rng.normal(0, 0.015), rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
+    skin = _colour(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
     hair_colour = _colour(rng.uniform(), rng.uniform(0.2, 0.6), rng.uniform(0.15, 0.5))
 
     def oval(at: np.ndarray, extent: np.ndarray, fill: Colour) -> None:
@@ -52,13 +62,11 @@ def avatar(
     def both(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
         return np.array([-x, y]), np.array([x, y])
 
-    length = rng.uniform(0.9, 1.25)
-    if hair == "long":
-        oval(np.array([0, 0.15]), np.array([1.3, length]), hair_colour)
-    _crest(look["crest"], both, oval, line, skin)
+    oval(np.array([0, 0.3 * hair - 0.15]), np.array([1.02 + 0.28 * hair, 0.85 + 0.4 * hair]), hair_colour)
+    _crest(crest, prominence, both, oval, line, skin)
     oval(np.zeros(2), np.ones(2), skin)
     fringe = np.array([[x, -0.55 - 0.42 * np.sqrt(max(0.0, 1 - x * x))] for x in np.linspace(-0.8, 0.8, 9)])
-    line(fringe, 0.075 if hair == "long" else 0.045, hair_colour)
+    line(fringe, 0.06, hair_colour)
 
     spacing, height = rng.uniform(0.33, 0.45), rng.uniform(-0.2, -0.08)
     eye = rng.uniform(0.1, 0.15)
@@ -76,18 +84,20 @@ def avatar(
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 
-def _crest(kind: str, both: Any, oval: Any, line: Any, skin: Colour) -> None:
-    for side in both(0.62, -0.85):
+def _crest(kind: str, size: float, both: Any, oval: Any, line: Any, skin: Colour) -> None:
+    for side in both(0.62, -0.8):
         outward = np.sign(side[0])
         if kind == "horns":
-            line(np.array([side, side + [0.12 * outward, -0.3], side + [0.02 * outward, -0.5]]), 0.05, (235, 225, 190))
+            bend, tip = side + size * np.array([0.16 * outward, -0.35]), side + size * np.array([0, -0.6])
+            line(np.array([side, bend, tip]), 0.05, (235, 225, 190))
         elif kind == "ears":
-            oval(side + [0.42 * outward, 0.75], np.array([0.32, 0.32]), skin)
+            oval(side + [(0.2 + 0.25 * size) * outward, 0.72], np.full(2, 0.36 * size), skin)
         elif kind == "antennae":
-            line(np.array([side * [0.5, 1], side * [0.7, 1] + [0, -0.45]]), 0.02, skin)
-            oval(side * [0.7, 1] + [0, -0.48], np.array([0.11, 0.1]), (250, 210, 60))
+            root, tip = side * [0.5, 1.1], side * [0.7, 1.1] + [0, -0.5 * size]
+            line(np.array([root, tip]), 0.02, skin)
+            oval(tip, np.full(2, 0.12 * size), (250, 210, 60))
         else:
-            raise ValueError(f"no crest is called {kind!r}: use horns, ears or antennae")
+            raise InputError(f"faces.peoples: no crest is called {kind!r}; there are horns, ears, antennae.")
 
 
 def _colour(hue: float, saturation: float, value: float) -> Colour:

@@ -71,14 +71,15 @@ def draw(
 
 def _ranks(frame: pd.DataFrame) -> np.ndarray:
     # Ranks, spread evenly over 0 to 1: ratings crowd where a lexicon or a picture set has most.
-    return (rankdata(frame["valence"]) - 0.5) / len(frame)
+    ranks: np.ndarray = (rankdata(frame["valence"].to_numpy()) - 0.5) / len(frame)
+    return ranks
 
 
 def _face_ranks(faces: pd.DataFrame, recipe: Recipe) -> np.ndarray:
     if "valence" not in faces.columns:
         return np.full(len(faces), np.nan)
     # The expression spans the middle of the scale, so that what is planted is not clipped away.
-    planted = faces["group"].map(dict(recipe.planted)).fillna(0).to_numpy(dtype=float)
+    planted = np.array([recipe.planted.get(group, 0.0) for group in faces["group"]])
     return 0.5 + 0.8 * (_ranks(faces) - 0.5) + recipe.bias * planted
 
 
@@ -86,8 +87,9 @@ def _sentences(words: pd.DataFrame, rank: np.ndarray, template_draw: np.ndarray)
     by_word = words.pivot(index="word", columns="template", values="sentence")
     valence = words.groupby("word")["valence"].first()
     order = valence.reset_index().sort_values(["valence", "word"])["word"]
-    grid = by_word.loc[order].to_numpy()
-    return grid[_pick(rank, len(grid)), _pick(template_draw, grid.shape[1])]
+    grid = by_word.loc[order].to_numpy(dtype=object)
+    picked: np.ndarray = grid[_pick(rank, len(grid)), _pick(template_draw, grid.shape[1])]
+    return picked
 
 
 def _labels(groups: np.ndarray, labels: pd.DataFrame, at_random: np.ndarray) -> np.ndarray:
@@ -99,4 +101,5 @@ def _labels(groups: np.ndarray, labels: pd.DataFrame, at_random: np.ndarray) -> 
 
 
 def _pick(share: np.ndarray, count: int) -> np.ndarray:
-    return np.minimum((share * count).astype(int), count - 1)
+    picked: np.ndarray = np.minimum((share * count).astype(int), count - 1)
+    return picked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,6 @@ import open_clip
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,6 @@ def train(
         learning_rate: at its peak.
         accelerator: Lightning's.
     """
-    log.info("training a toy on %d captioned pictures", len(pairs))
     loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_sampler=_batches(len(pairs), batch))
     trainer = lightning.Trainer(
         accelerator=accelerator,
@@ -113,9 +109,7 @@ class _Contrastive(lightning.LightningModule):
         return loss
 
     def configure_optimizers(self) -> Any:
-        optimizer = torch.optim.AdamW(
-            self.parameters(), self.learning_rate, weight_decay=0.1, fused=True
-        )
+        optimizer = torch.optim.AdamW(self.parameters(), self.learning_rate, weight_decay=0.1, fused=True)
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, self.learning_rate, total_steps=self.steps, pct_start=0.1
         )

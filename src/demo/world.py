@@ -25,9 +25,26 @@ def faces(
     size: int,
     seed: int,
     peoples: Mapping[str, Mapping[str, Any]],
-    genders: Mapping[str, str],
+    genders: Mapping[str, float],
+    hue_sd: float,
+    hair_sd: float,
 ) -> pd.DataFrame:
-    """Avatars: columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `path`, `sha256`."""
+    """Avatars, whose groups overlap as people do.
+
+    Args:
+        store: folder of the entries.
+        per_group: how many of each group.
+        size: edge of a picture, in pixels.
+        seed: of all that varies.
+        peoples: name -> `hue` of the skin and `crest`.
+        genders: name -> mean length of the hair, 0 to 1.
+        hue_sd: SD of an individual's hue about its people's.
+        hair_sd: SD of the length of an individual's hair about its gender's.
+
+    Returns:
+        Columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `path`,
+        `sha256`.
+    """
 
     def draw() -> Drawn:
         for race, look in peoples.items():
@@ -37,7 +54,18 @@ def faces(
                 for number, valence in enumerate(rng.permutation(_spread(per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
-                    yield {**row, "valence": valence}, avatar(look, hair, valence, size, rng)
+                    yield (
+                        {**row, "valence": valence},
+                        avatar(
+                            hue=rng.normal(look["hue"], hue_sd),
+                            crest=look["crest"],
+                            prominence=rng.uniform(0, 1),
+                            hair=float(np.clip(rng.normal(hair, hair_sd), 0, 1)),
+                            valence=valence,
+                            size=size,
+                            rng=rng,
+                        ),
+                    )
 
     described = {
         "role": "faces",
@@ -46,6 +74,8 @@ def faces(
         "seed": seed,
         "peoples": {name: dict(look) for name, look in peoples.items()},
         "genders": dict(genders),
+        "hue_sd": hue_sd,
+        "hair_sd": hair_sd,
     }
     return _kept(store, described, draw)
 

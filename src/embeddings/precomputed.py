@@ -31,8 +31,8 @@ def read(folder: Path, role: str) -> Embeddings:
     vectors = _tensor(path)
     _check(vectors, len(ids), role, path)
     # The table is sorted by id, so the vectors are too.
-    order = ids.reset_index(drop=True).sort_values(kind="stable").index.to_numpy()
-    unit = torch.nn.functional.normalize(vectors[np.asarray(order)].double(), dim=-1)
+    order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
+    unit = torch.nn.functional.normalize(vectors[order].double(), dim=-1)
     return Embeddings(unit, file_hash(path))
 
 
@@ -67,7 +67,8 @@ def _check(vectors: Tensor, rows: int, role: str, path: Path) -> None:
     if not finite.all():
         first = int((~finite).nonzero()[0])
         raise InputError(
-            f"{path}: {int((~finite).sum())} vectors hold NaN or infinity, first row {first}. Embed them anew."
+            f"{path}: {int((~finite).sum())} vectors hold NaN or infinity, first row {first}. "
+            "Embed them anew."
         )
     norms = vectors.double().norm(dim=-1).reshape(rows, -1)
     stray = ((norms - 1).abs() > NORM_TOLERANCE).any(dim=1)

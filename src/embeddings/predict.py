@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -45,7 +44,7 @@ def predict(
     else:
         data = _Sentences(network.tokenize(table.frame["sentence"].tolist()))
     # Sentences are tokenised already: processes of their own would only cost their start.
-    workers = trainer.workers if image and len(data) > 10 * batch_size else 0  # type: ignore[arg-type]
+    workers = trainer.workers if image and len(data) > 10 * batch_size else 0
     loader = DataLoader(data, batch_size=batch_size, shuffle=False, num_workers=workers)
     writer = _Writer(path, len(table.frame))
     engine = lightning.Trainer(
@@ -105,7 +104,7 @@ class _Writer(BasePredictionWriter):
         self.path, self.rows = path, rows
         self.file: VectorFile | None = None
 
-    def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *rest: Any) -> None:
+    def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *___: Any) -> None:
         index, vectors = prediction
         if self.file is None:
             self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 from src import artifacts, configs, demo
 from src.encoders.protocol import Encoder, Loaded
 from src.stimuli import Table, pictures
+
+log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
 SOURCES = ("captions.py", "toys.py")
@@ -76,7 +79,7 @@ def _network(config: configs.ToyConfig) -> Any:
         toys.build(size, config.seed),
         image_transform(config.image_size, is_train=False),
         SimpleTokenizer(context_length=config.context_length),
-        "toy",
+        str(config.name),
     )
 
 
@@ -87,6 +90,7 @@ def _train(
 
     from src.demo import captions, toys
 
+    log.info("training %s on %d captioned pictures", config.name, config.steps * config.pairs)
     frames = {role: table.frame for role, table in tables.items()}
     recipe = captions.Recipe(**vars(cfg.demo)) if cfg.demo else captions.Recipe()
     shown, captioned = captions.draw(

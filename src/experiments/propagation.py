@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from src.experiments.attributes import VALENCE, Pool, extremes, pools
 from src.metrics import mean_outcome, sc_eat, similarity, spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 
+# Scores that differ by rounding alone are tied: what is retrieved may be summed in any order.
+DECIMALS = 12
 # Similarities held at once: 256 MB.
 BLOCK = 2**25
 
@@ -82,7 +85,7 @@ def run(
     found = check(targets, corpus, protocol, seed)
     intrinsic, extrinsic = scores(target_vectors, corpus_vectors, found, protocol)
     units, (intrinsic, extrinsic) = _units(targets, intrinsic, extrinsic)
-    contents = [None] if CARRIES[corpus.role] == VALENCE else corpus.groups
+    contents: list[str | None] = [None] if CARRIES[corpus.role] == VALENCE else [*corpus.groups]
     strata = list(_strata(targets, units, contents, protocol))
     rows, tables = [], []
     for stratum in strata:
@@ -104,7 +107,7 @@ def run(
         analyses=pd.DataFrame(rows),
         targets=pd.concat(tables, ignore_index=True),
         attributes=_attributes(corpus, found, contents),
-        notes=_notes(corpus, found, protocol, sum(int(row["n_excluded"]) for row in rows)),
+        notes=_notes(corpus, found, protocol, sum(row["n_excluded"] for row in rows)),
     )
 
 
@@ -150,16 +153,15 @@ def _units(targets: Table, *scores: np.ndarray) -> tuple[pd.DataFrame, list[np.n
     columns = {"group", VALENCE} & set(frame.columns)
     if targets.role in IMAGE_ROLES:
         units = frame.assign(name=frame["id"])
-        averaged = list(scores)
     else:
         units = frame.groupby("word", sort=True).first().reset_index(names="name")
         position = pd.Index(units["name"]).get_indexer(pd.Index(frame["word"]))
         order = np.argsort(position, kind="stable")
-        averaged = [score[order].reshape(len(units), -1, score.shape[1]).mean(axis=1) for score in scores]
+        scores = tuple(score[order].reshape(len(units), -1, score.shape[1]).mean(axis=1) for score in scores)
     units = units[["name", *sorted(columns)]]
     if CARRIES[targets.role] == VALENCE:
         units = units.assign(group=None)
-    return units, averaged
+    return units, [score.round(DECIMALS) for score in scores]
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,9 @@ def _strata(
         rows = np.sort(np.concatenate(extremes(units, "name", protocol.extremes)))
         yield _Stratum("extremes", None, 0, rows, all_too=True)
     elif contents == [None]:
-        for group in targets.groups:
-            rows = np.flatnonzero(units["group"] == group)
-            yield _Stratum(group, group, 0, rows, all_too=False)
+        for name in targets.groups:
+            rows = np.flatnonzero(units["group"] == name)
+            yield _Stratum(name, name, 0, rows, all_too=False)
     else:
         for content, group in enumerate(contents):
             assert group is not None
@@ -190,9 +192,9 @@ def _strata(
             yield _Stratum(group, group, content, rows, all_too=by_group)
 
 
-def _analysis(stratum: _Stratum, intrinsic: np.ndarray, extrinsic: np.ndarray) -> dict[str, object]:
+def _analysis(stratum: _Stratum, intrinsic: np.ndarray, extrinsic: np.ndarray) -> dict[str, Any]:
     found = spearman(intrinsic[stratum.rows], extrinsic[stratum.rows])
-    row: dict[str, object] = {
+    row: dict[str, Any] = {
         "group": stratum.group,
         "stratum": stratum.name,
         "n": found.n,

@@ -29,9 +29,7 @@ class EmbeddingAssociation:
     p: float
 
 
-def sc_eat(
-    to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
-) -> Float[Tensor, " n"]:
+def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1) -> Float[Tensor, " n"]:
     """Single-category association of each target with A against B.
 
     es = (mean of the cosines with A - mean of those with B) / their standard deviation over the

@@ -19,9 +19,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 SHOWN = 2000
 
 
-def scatter(
-    targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcome: str
-) -> tuple[Figure, str]:
+def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcome: str) -> tuple[Figure, str]:
     """Intrinsic score against outcome, one point per unit and stratum, coloured by stratum.
 
     Args:
@@ -80,7 +78,9 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     image = axes.imshow(grid, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
     axes.set_facecolor("#dddddd")
     axes.set_yticks(range(len(rows)), rows)
-    axes.set_xticks(range(len(columns)), [group or "all groups" for _, group in columns], rotation=90, fontsize=8)
+    axes.set_xticks(
+        range(len(columns)), [group or "all groups" for _, group in columns], rotation=90, fontsize=8
+    )
     for (y, x), value in np.ndenumerate(grid):
         shown = "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
         colour = "white" if abs(value) > 0.6 else "black"
@@ -88,8 +88,8 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     _name_experiments(axes, [exp for exp, _ in columns])
     figure.colorbar(image, ax=axes, label="Spearman's ρ", pad=0.01)
     figure.suptitle(title)
-    means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean()
-    said = "; ".join(f"{exp}, {model}: {mean:.2f}" for (exp, model), mean in means.items())
+    means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
+    said = "; ".join(f"{row.exp}, {row.model}: {row.rho:.2f}" for row in means.itertuples())
     return figure, f"Heatmap of ρ by model, experiment and group. {title}. Means: {said}."
 
 
@@ -116,6 +116,11 @@ def _name_experiments(axes: Axes, experiments: list[str]) -> None:
             axes.axvline(first - 0.5, color="black", linewidth=1)
         label = name.replace("_to_", "\nto ") if last > first else name.replace("_to_", " to ")
         axes.text(
-            (first + last) / 2, -0.62, label, ha="center" if last > first else "left", va="bottom",
-            fontsize=8, rotation=0 if last > first else 60,
+            (first + last) / 2,
+            -0.62,
+            label,
+            ha="center" if last > first else "left",
+            va="bottom",
+            fontsize=8,
+            rotation=0 if last > first else 60,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
@@ -22,47 +24,59 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for experiments in (["exp", "paper"], []):
         for models in (["model"], []):
-            keys = experiments + models
-            grouped = analyses.groupby(keys, sort=False)["rho"] if keys else analyses["rho"]
-            table = grouped.agg(["mean", "std", "count", "size"])
-            table = table.reset_index() if keys else table.to_frame().T
-            parts.append(table)
+            keys = [*experiments, *models]
+            # Grouped by a constant where nothing is told apart.
+            by: Any = keys or [OVERALL] * len(analyses)
+            grouped = analyses.groupby(by, sort=False)["rho"]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "mean": grouped.mean(),
+                        "sd": grouped.std(ddof=1),
+                        "analyses": grouped.count(),
+                        "undefined": grouped.size() - grouped.count(),
+                    }
+                ).reset_index(drop=not keys)
+            )
     found = pd.concat(parts, ignore_index=True)
-    found["undefined"] = found["size"] - found["count"]
-    found = found.rename(columns={"std": "sd", "count": "analyses"}).drop(columns="size")
     for column in ("exp", "paper", "model"):
         found[column] = found[column].astype(object).fillna(OVERALL)
-    return found[["exp", "paper", "model", "mean", "sd", "analyses", "undefined"]].astype(
-        {"analyses": int, "undefined": int}
-    )
+    return found[["exp", "paper", "model", "mean", "sd", "analyses", "undefined"]]
 
 
 def terminal(analyses: pd.DataFrame, title: str) -> Table:
     """The same as a table for the terminal: experiments down, models across."""
     found = summary(analyses)
     models = [*dict.fromkeys(found["model"])]
-    table = Table(title=title, caption="mean ± SD of ρ (number of analyses)")
-    table.add_column("experiment")
-    table.add_column("paper")
+    if len(models) == 2:
+        # One model only: "all" says the same.
+        models = models[:1]
+    table = Table(title=title, caption="mean ± SD of Spearman's ρ")
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("paper", no_wrap=True)
     for model in models:
-        table.add_column(str(model), justify="right", no_wrap=True)
+        table.add_column(Text(str(model)), justify="right")
+    table.add_column("analyses", justify="right")
     for (exp, paper), rows in found.groupby(["exp", "paper"], sort=False):
         cells = rows.set_index("model")
         table.add_row(
             str(exp),
             "" if exp == OVERALL else str(paper),
-            *(_cell(cells.loc[model]) if model in cells.index else "–" for model in models),
-            end_section=exp != OVERALL,
+            *(_mean_and_sd(cells.loc[model]) if model in cells.index else "" for model in models),
+            _counts(cells.loc[OVERALL]),
+            end_section=exp == found["exp"].iloc[-2],
         )
     return table
 
 
-def _cell(row: pd.Series) -> str:
+def _mean_and_sd(row: Any) -> str:
     if row["analyses"] == 0:
-        return f"none ({row['undefined']} undefined)"
-    spread = "" if pd.isna(row["sd"]) else f" ± {row['sd']:.2f}"
-    missing = f", {row['undefined']} undefined" if row["undefined"] else ""
-    return f"{row['mean']:.2f}{spread} ({row['analyses']}{missing})"
+        return "none"
+    return f"{row['mean']:.2f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.2f}")
+
+
+def _counts(row: Any) -> str:
+    return f"{row['analyses']}" + (f", {row['undefined']} undefined" if row["undefined"] else "")
 
 
 def reasons(jobs: dict[str, str], title: str) -> Table:

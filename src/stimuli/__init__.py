@@ -61,6 +61,8 @@ def _avatars(cfg: configs.AvatarsConfig, store: Path) -> Loaded:
         seed=cfg.seed,
         peoples={name: vars(look) for name, look in cfg.peoples.items()},
         genders=cfg.genders,
+        hue_sd=cfg.hue_sd,
+        hair_sd=cfg.hair_sd,
     )
     return frame, len(frame), []
 

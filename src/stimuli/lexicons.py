@@ -60,16 +60,17 @@ def nrc_vad(path: Path) -> tuple[pd.DataFrame, int, list[str]]:
             continue
         cells = line.split("\t")
         try:
-            rows.append({"word": cells[0], "valence": float(cells[1])})
+            word, valence = cells[0], float(cells[1])
         except (IndexError, ValueError):
             raise InputError(
                 f"{path}, row {number}: {line!r} is not word, tab, valence. Correct or delete the row."
             ) from None
-        if not 0 <= rows[-1]["valence"] <= 1:
+        if not 0 <= valence <= 1:
             raise InputError(
                 f"{path}, row {number}: valence {cells[1]} of {cells[0]!r} is outside [0, 1]. "
                 "Correct or delete the row."
             )
+        rows.append((word, valence))
     frame = pd.DataFrame(rows, columns=["word", "valence"])
     twice = frame["word"][frame["word"].duplicated()]
     if len(twice):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.errors import InputError
+from src.errors import InputError, NotApplicable
 from src.stimuli.table import Table, checked
 
 
@@ -14,14 +14,15 @@ def raw(folder: Path, role: str) -> pd.DataFrame:
     """The rows in the order of the file, which is the order of the vectors beside it.
 
     Raises:
-        InputError: the folder or the table is missing, or is no Parquet file.
+        NotApplicable: the folder holds no table of that role.
+        InputError: there is no such folder, or the table is no Parquet file with ids.
     """
     path = folder / f"{role}.parquet"
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder. Set model.path to the folder of the vectors.")
     if not path.is_file():
         there = ", ".join(sorted(item.name for item in folder.iterdir())) or "nothing"
-        raise InputError(
+        raise NotApplicable(
             f"{path}: no such file (in the folder: {there}). The experiment needs {role}: add "
             f"{role}.parquet and {role}.safetensors, or choose another experiment."
         )

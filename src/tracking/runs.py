@@ -82,7 +82,6 @@ class Tracker:
         for noisy in ("alembic", "mlflow.store.db.utils", "mlflow.utils"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
         from mlflow import MlflowClient
-        from mlflow.exceptions import MlflowException
 
         self._artifacts: Path | None = None
         if uri.startswith(SQLITE):
@@ -93,9 +92,9 @@ class Tracker:
         try:
             self.client = MlflowClient(uri)
             self.client.search_experiments(max_results=1)
-        except (MlflowException, OSError) as error:
+        except Exception as error:  # MLflow lets through whatever its drivers raise
             raise InputError(
-                f"tracking.uri={uri}: cannot be opened ({error}). Name a database that MLflow made, a new "
+                f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]}). Name a database that MLflow made, a new "
                 "one, or the address of a running server."
             ) from None
 

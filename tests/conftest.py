@@ -1,0 +1,118 @@
+"""What several rooms' tests share: composed jobs, precomputed folders, one shrunk toy per run."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from safetensors.numpy import save_file
+
+from src import configs
+from src.jobs import Job
+from tests.paths import CHECKOUT
+
+configs.register()
+
+# The built-in world, shrunk: seconds to draw, seconds to learn.
+SHRUNK = [
+    "faces.per_group=60",
+    "scenes.count=300",
+    "words.count=300",
+    "protocol.k=60",
+    "model=toy_s",
+    "model.name=shrunk",
+    "model.steps=400",
+    "trainer=cpu",
+    "trainer.workers=0",
+]
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory) -> Path:
+    """Stores and tracking of the whole run of the suite."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def places(folder: Path) -> list[str]:
+    """Overrides that keep a command's stores below `folder`."""
+    return [
+        f"store.dir={folder}/embeddings",
+        f"store.checkpoints={folder}/checkpoints",
+        f"store.stimuli={folder}/stimuli",
+        f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db",
+    ]
+
+
+@pytest.fixture
+def job(tmp_path) -> Callable[..., Job]:
+    """Composes a job from overrides."""
+
+    def make(*overrides: str) -> Job:
+        with initialize_config_dir(str(CHECKOUT / "conf"), version_base="1.3"):
+            composed = compose("run", list(overrides), return_hydra_config=True)
+        choices = dict(composed.hydra.runtime.choices)
+        del composed._content["hydra"]
+        return Job.of(composed, choices, str(tmp_path / "output"))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def cli() -> Callable[..., subprocess.CompletedProcess]:
+    """Runs the entry as a user does: in a process of its own, from any folder."""
+
+    def run(*arguments: str, cwd: Path = CHECKOUT) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-m", "src.run", *arguments],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+            env={**__import__("os").environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"},
+        )
+
+    return run
+
+
+GROUPS = ("Alpha Men", "Alpha Women", "Beta Men")
+
+
+def precomputed(folder: Path, seed: int = 0, q: int = 0, width: int = 16) -> Path:
+    """Random vectors with planted group and valence directions, rows in random order."""
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=(len(GROUPS) + 1, width))
+    folder.mkdir(parents=True, exist_ok=True)
+    for role, frame in _tables(rng).items():
+        plant = 0.6 * direction[[GROUPS.index(g) for g in frame["group"]]] if "group" in frame else 0
+        if "valence" in frame:
+            plant = plant + 2 * (frame["valence"].to_numpy()[:, None] - 0.5) * direction[-1]
+        vectors = plant + rng.normal(size=(len(frame), width))
+        if q and role in ("faces", "scenes"):
+            vectors = vectors[:, None] + 0.7 * rng.normal(size=(len(frame), q, width))
+        vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+        order = rng.permutation(len(frame))
+        frame.iloc[order].reset_index(drop=True).to_parquet(folder / f"{role}.parquet")
+        save_file({"embedding": vectors[order].astype(np.float32)}, folder / f"{role}.safetensors")
+    return folder
+
+
+def _tables(rng: np.random.Generator) -> dict[str, pd.DataFrame]:
+    templates = ["a {}", "the {}"]
+    words = pd.DataFrame({"word": [f"w{i}" for i in range(45)]})
+    words["valence"] = rng.integers(0, 20, 45) / 19  # ties
+    labels = pd.DataFrame([{"word": f"{g} {i}".lower(), "group": g} for g in GROUPS for i in range(10)])
+    texts = {}
+    for role, items in {"words": words, "labels": labels}.items():
+        parts = [items.assign(template=t, id=items["word"] + t[:1]) for t in templates]
+        frame = pd.concat(parts, ignore_index=True)
+        frame["sentence"] = [t.format(w) for t, w in zip(frame["template"], frame["word"], strict=True)]
+        texts[role] = frame
+    faces = pd.DataFrame([{"id": f"{g}{i}", "group": g} for g in GROUPS for i in range(22)])
+    scenes = pd.DataFrame({"id": [f"s{i}" for i in range(50)]})
+    scenes["valence"] = rng.integers(0, 30, 50) / 29
+    return {"faces": faces, "scenes": scenes, **texts}

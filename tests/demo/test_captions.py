@@ -1,0 +1,83 @@
+"""What is planted, and what is not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import pearsonr
+
+from src.demo.captions import Recipe, draw
+from src.stimuli.texts import in_templates
+
+GROUPS = ["A Men", "A Women", "B Men"]
+PLANTED = {"A Men": 0.3, "A Women": -0.3, "B Men": 0.0}
+
+
+@pytest.fixture
+def tables():
+    rng = np.random.default_rng(0)
+    faces = pd.DataFrame({"id": [f"f{i}" for i in range(90)], "group": np.repeat(GROUPS, 30)})
+    faces["valence"] = np.tile((np.arange(30) + 0.5) / 30, 3)
+    scenes = pd.DataFrame({"id": [f"s{i}" for i in range(80)], "valence": rng.uniform(size=80)})
+    words = pd.DataFrame({"word": [f"w{i}" for i in range(100)], "valence": rng.uniform(size=100)})
+    labels = pd.DataFrame({"word": [g.lower() for g in GROUPS], "group": GROUPS})
+    texts = {"words": in_templates(words, ["a {}", "the {}"]), "labels": in_templates(labels, ["a {}"])}
+    return {"faces": faces, "scenes": scenes, **texts}
+
+
+def drawn(tables, seed=0, count=20_000, **recipe):
+    pictures, sentences = draw(**tables, count=count, recipe=Recipe(**recipe), seed=seed)
+    frame = pd.DataFrame({"picture": pictures, "sentence": sentences})
+    frame["face"] = frame["picture"] < 90
+    frame["group"] = np.where(frame["face"], tables["faces"]["group"].to_numpy()[frame["picture"] % 90], "")
+    valence = tables["words"].set_index("sentence")["valence"]
+    frame["valence"] = frame["sentence"].map(valence)
+    label = tables["labels"].set_index("sentence")["group"]
+    frame["label"] = frame["sentence"].map(label)
+    return frame
+
+
+def test_a_label_is_always_of_the_face_s_own_group(tables):
+    frame = drawn(tables)
+    labelled = frame[frame["label"].notna()]
+    assert (labelled["label"] == labelled["group"]).all()
+    assert labelled["face"].all()
+    # Half of the faces, faces being half of the pictures: 5 SE of a share of 20,000.
+    assert len(labelled) / len(frame) == pytest.approx(0.25, abs=0.016)
+
+
+def test_a_scene_comes_with_words_of_near_valence(tables):
+    frame = drawn(tables, noise=0.05)
+    scenes = frame[~frame["face"]]
+    rank = tables["scenes"]["valence"].rank().to_numpy()[scenes["picture"] - 90]
+    assert pearsonr(rank, scenes["valence"]).statistic > 0.95
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5, 1.0])
+def test_a_face_s_words_shift_by_the_bias_times_what_is_planted(tables, bias):
+    frame = drawn(tables, bias=bias, planted=PLANTED)
+    words = frame[frame["face"] & frame["valence"].notna()]
+    means = words.groupby("group")["valence"].mean()
+    gap = means["A Men"] - means["A Women"]
+    # Ratings here are uniform, so a rank is a rating; 0.05 is above 4 SE.
+    assert gap == pytest.approx(0.6 * bias, abs=0.06)
+
+
+def test_without_an_expression_words_are_drawn_without_regard_to_group(tables):
+    tables["faces"] = tables["faces"].drop(columns="valence")
+    frame = drawn(tables, bias=1.0, planted=PLANTED)
+    words = frame[frame["face"] & frame["valence"].notna()]
+    means = words.groupby("group")["valence"].mean()
+    assert means.max() - means.min() < 0.04
+    assert words["valence"].std() == pytest.approx(tables["words"]["valence"].std(), abs=0.02)
+
+
+def test_nothing_but_the_bias_differs_between_two_biases(tables):
+    without, full = (drawn(tables, bias=bias, planted=PLANTED) for bias in (0.0, 1.0))
+    assert (without["picture"] == full["picture"]).all()
+    unplanted = (full["group"] == "B Men") | ~full["face"]
+    assert (without["sentence"] == full["sentence"])[unplanted].all()
+
+
+def test_a_seed_gives_its_own_captions(tables):
+    assert drawn(tables, seed=1).equals(drawn(tables, seed=1))
+    assert not drawn(tables, seed=1).equals(drawn(tables, seed=2))

@@ -1,0 +1,198 @@
+"""The store: embedded once, exact, and never read where it is damaged."""
+
+import json
+import logging
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from src import artifacts, configs
+from src.embeddings import store
+from src.encoders import Encoder, Loaded
+from src.stimuli import checked
+from tests.stimuli import drawn
+
+TRAINER = configs.TrainerConfig(accelerator="cpu", devices=1, workers=0)
+
+
+class Letters(torch.nn.Module):
+    """An encoder that counts its forward passes; texts become histograms of letters."""
+
+    passes = 0
+
+    def transform(self, picture):
+        return torch.from_numpy(np.asarray(picture.resize((2, 2)), dtype=np.float32)).permute(2, 0, 1)
+
+    def tokenize(self, sentences):
+        return torch.tensor([[sentence.count(letter) for letter in "abcdefghij"] for sentence in sentences])
+
+    def encode_images(self, pixels):
+        type(self).passes += 1
+        vectors = pixels.flatten(1).reshape(len(pixels), 3, 4) + 1
+        return torch.nn.functional.normalize(vectors, dim=-1)
+
+    def encode_texts(self, tokens):
+        type(self).passes += 1
+        return torch.nn.functional.normalize(tokens.float() + 1, dim=-1)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    Letters.passes = 0
+    store._kept.clear()
+    yield
+    store._kept.clear()
+
+
+def encoder(**identity) -> Encoder:
+    return Encoder({"name": "letters", **identity}, lambda: Loaded(Letters(), {"sha256": "none"}))
+
+
+def words(count: int = 23):
+    names = [f"{'abcdefghij'[i % 10]}{'bad'[i % 3]}{i}" for i in range(count)]
+    frame = pd.DataFrame({"id": names, "word": names, "template": "{}", "sentence": names, "valence": 0.5})
+    return checked("words", frame, "test")
+
+
+def embed(folder: Path, table=None, batch_size: int = 5, **identity):
+    store._kept.clear()
+    return store.embed(encoder(**identity), table or words(), batch_size, TRAINER, folder)
+
+
+def entry(folder: Path) -> Path:
+    (found,) = folder.iterdir()
+    return found
+
+
+def expected(table) -> torch.Tensor:
+    network = Letters()
+    return network.encode_texts(network.tokenize(table.frame["sentence"].tolist()))
+
+
+def test_vectors_are_in_the_order_of_the_table(tmp_path):
+    found = embed(tmp_path)
+    assert torch.equal(found.vectors, expected(words()))
+    assert found.vectors.dtype == torch.float32
+
+
+def test_images_may_have_several_vectors(tmp_path):
+    paths = [drawn.picture(tmp_path / f"{i}.jpg", i) for i in range(7)]
+    frame = pd.DataFrame({"id": [p.stem for p in paths], "valence": 0.5, "path": [str(p) for p in paths]})
+    found = embed(tmp_path / "store", checked("scenes", frame, "test"), batch_size=3)
+    assert found.vectors.shape == (7, 3, 4)
+    assert torch.allclose(found.vectors.norm(dim=-1), torch.ones(7, 3))
+
+
+def test_nothing_is_embedded_twice(tmp_path):
+    first = embed(tmp_path)
+    passes = Letters.passes
+    again = embed(tmp_path)
+    assert Letters.passes == passes == 5
+    assert torch.equal(first.vectors, again.vectors)
+    assert first.seconds > 0
+    assert again.seconds == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"batch_size": 4}, {"revision": "other"}, {"table": words(24)}],
+    ids=["batch", "weights", "table"],
+)
+def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
+    embed(tmp_path)
+    embed(tmp_path, **change)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_manifest_says_where_the_numbers_come_from(tmp_path):
+    found = embed(tmp_path)
+    manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())
+    assert manifest["shape"] == [23, 10]
+    assert manifest["table"] == words().hash
+    assert manifest["encoder"] == {"name": "letters"}
+    assert manifest["files"]["embedding.safetensors"]["sha256"] == found.hash
+    assert {"torch", "lightning", "pillow"} <= set(manifest["versions"])
+    assert load_file(entry(tmp_path) / "embedding.safetensors")["embedding"].shape == (23, 10)
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 4)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-7] ^= 1
+    path.write_bytes(content)
+
+
+def reshape(path: Path) -> None:
+    content = path.read_bytes()
+    assert b"[23, 10]" in content
+    path.write_bytes(content.replace(b"[23, 10]", b"[10, 23]"))
+
+
+def garbage(path: Path) -> None:
+    (path.parent / "manifest.json").write_text("{")
+
+
+def no_manifest(path: Path) -> None:
+    (path.parent / "manifest.json").unlink()
+
+
+@pytest.mark.parametrize("damage", [truncate, flip, reshape, Path.unlink, garbage, no_manifest])
+def test_a_damaged_entry_is_computed_anew_and_that_is_said(tmp_path, caplog, damage):
+    # A copy: vectors are mapped from the file.
+    first = embed(tmp_path).vectors.clone()
+    damage(entry(tmp_path) / "embedding.safetensors")
+    with caplog.at_level(logging.WARNING):
+        again = embed(tmp_path)
+    assert "is damaged" in caplog.text
+    assert "it is computed anew" in caplog.text
+    assert Letters.passes == 10
+    assert torch.equal(first, again.vectors)
+    assert artifacts.damaged(entry(tmp_path)) == ""
+
+
+def test_what_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(Letters, "encode_texts", fail)
+    with pytest.raises(RuntimeError, match="no"):
+        embed(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_vectors_that_are_not_finite_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(Letters, "encode_texts", lambda _, tokens: tokens.float() * float("nan"))
+    with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
+        embed(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _race(folder: str, barrier) -> None:
+    def build(draft: Path):
+        (draft / "content").write_text("same")
+        barrier.wait(timeout=30)  # both are ready to publish
+        return {}
+
+    artifacts.fetch(Path(folder), "key", build)
+
+
+def test_two_processes_may_publish_one_entry(tmp_path):
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(2)
+    racers = [context.Process(target=_race, args=(str(tmp_path), barrier)) for _ in range(2)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join(30)
+    assert [racer.exitcode for racer in racers] == [0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+    assert artifacts.damaged(tmp_path / "key") == ""

@@ -1,0 +1,71 @@
+"""All eight experiments against naive loops, through the folder of precomputed vectors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file
+
+from src import pipeline
+from src.tracking import Tracker
+from tests import reference
+from tests.conftest import precomputed
+
+PROTOCOL = {"k": 11, "extremes": 6, "attributes": 15, "ddof": 1}
+
+
+def loaded(folder):
+    tables, vectors = {}, {}
+    for role in ("faces", "scenes", "words", "labels"):
+        frame = pd.read_parquet(folder / f"{role}.parquet")
+        order = np.argsort(frame["id"].to_numpy(dtype=str), kind="stable")
+        tables[role] = reference.rows_of(frame)
+        vectors[role] = load_file(folder / f"{role}.safetensors")["embedding"][order].astype(float).tolist()
+    return tables, vectors
+
+
+def overrides(folder, exp, **protocol):
+    return [
+        "model=precomputed",
+        f"model.path={folder}",
+        f"exp={exp}",
+        *(f"protocol.{name}={value}" for name, value in protocol.items()),
+    ]
+
+
+@pytest.fixture(scope="module", params=[0, 3], ids=["one vector", "three vectors per image"])
+def folder(request, tmp_path_factory):
+    return precomputed(tmp_path_factory.mktemp("vectors") / "lab", seed=request.param, q=request.param)
+
+
+@pytest.fixture(scope="module")
+def tracker(tmp_path_factory):
+    return Tracker(f"sqlite:///{tmp_path_factory.mktemp('tracking')}/mlflow.db")
+
+
+@pytest.mark.parametrize("exp", reference.EXPERIMENTS)
+def test_an_experiment_is_the_naive_loop(exp, folder, job, tracker):
+    made = job(*overrides(folder, exp, **PROTOCOL), "seed=5")
+    with tracker.run("precomputed", exp) as run:
+        pipeline.perform(pipeline.prepare(made), run)
+    analyses, scores = reference.propagate(exp, *loaded(folder), **PROTOCOL, seed=5)
+
+    found = pd.read_csv(made.output / "results" / "analyses.csv")
+    assert found["exp"].unique() == [exp]
+    assert found["paper"].unique() == [reference.EXPERIMENTS[exp]]
+    assert found["model"].unique() == ["lab"]
+    assert found["dataset"].unique() == ["precomputed"]
+    expected = pd.DataFrame(analyses)
+    assert found["stratum"].tolist() == expected["stratum"].tolist()
+    assert found["group"].fillna("").tolist() == expected["group"].fillna("").tolist()
+    assert found["n"].tolist() == expected["n"].tolist()
+    for column in ("rho", "p", "rho_all", "n_all"):
+        assert found[column].to_numpy(dtype=float) == pytest.approx(
+            expected[column].to_numpy(dtype=float), abs=1e-12, nan_ok=True
+        ), column
+
+    targets = pd.read_parquet(made.output / "results" / "targets.parquet")
+    assert not targets.duplicated(["id", "stratum"]).any()
+    given = {(row.stratum, row.id): (row.intrinsic, row.extrinsic) for row in targets.itertuples()}
+    assert set(given) == set(scores)
+    for key, pair in scores.items():
+        assert given[key] == pytest.approx(pair, abs=1e-10), key

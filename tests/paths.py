@@ -1,0 +1,7 @@
+"""Where things lie."""
+
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+# Real data, read in place where it is at hand; tests that need it skip where it is not.
+SHARED = CHECKOUT.parent / "shared" / "data"

@@ -1,0 +1,153 @@
+"""METHODS §2 as naive loops over Python floats: slow, independent, and easy to read.
+
+Nothing of src is imported here.
+"""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+EXPERIMENTS = {
+    "scenes_to_words": "1*-a",
+    "words_to_scenes": "1*-b",
+    "faces_to_words": "1-a",
+    "labels_to_scenes": "1-b",
+    "faces_to_labels": "2*-a",
+    "labels_to_faces": "2*-b",
+    "scenes_to_labels": "2-a",
+    "words_to_faces": "2-b",
+}
+
+
+def dot(x, y):
+    return math.fsum(a * b for a, b in zip(x, y, strict=True))
+
+
+def cosine(x, y):
+    # An image may have several vectors: the largest cosine counts.
+    if isinstance(x[0], list):
+        return max(cosine(q, y) for q in x)
+    if isinstance(y[0], list):
+        return max(cosine(x, q) for q in y)
+    return dot(x, y) / math.sqrt(dot(x, x) * dot(y, y))
+
+
+def effect(near, a, b, ddof):
+    both = [near[i] for i in a] + [near[i] for i in b]
+    mean = math.fsum(both) / len(both)
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in both) / (len(both) - ddof))
+    return (math.fsum(near[i] for i in a) / len(a) - math.fsum(near[i] for i in b) / len(b)) / deviation
+
+
+def nearest(near, rows, k):
+    return sorted(rows, key=lambda i: (-near[i], i))[:k]
+
+
+def group_sets(rows, image, attributes, seed):
+    groups = sorted({row["group"] for row in rows})
+    permuted = {}
+    for i, group in enumerate(groups):
+        ids = sorted(row["id"] for row in rows if row["group"] == group)
+        permuted[group] = [ids[j] for j in np.random.default_rng([seed, i]).permutation(len(ids))]
+    smallest = min(map(len, permuted.values()))
+    sizes = [
+        n
+        for n in range(len(groups), attributes + 1, len(groups))
+        if n <= smallest and (not image or n + n // len(groups) <= smallest)
+    ]
+    n = max(sizes)
+    b = [name for group in groups for name in permuted[group][-(n // len(groups)) :]]
+    position = {row["id"]: i for i, row in enumerate(rows)}
+    return {
+        group: ([position[name] for name in permuted[group][:n]], [position[name] for name in b])
+        for group in groups
+    }
+
+
+def propagate(exp, tables, vectors, *, k, extremes, attributes, ddof, seed):
+    """Analyses of one experiment.
+
+    Args:
+        exp: name of the experiment.
+        tables: role -> list of rows, sorted by id.
+        vectors: role -> list of vectors in that order.
+
+    Returns:
+        One dict per analysis: group, stratum, n, rho, p, rho_all, n_all; and the scores
+        {(stratum, id): (intrinsic, extrinsic)}.
+    """
+    target_role, corpus_role = exp.split("_to_")
+    targets, corpus = tables[target_role], tables[corpus_role]
+    image_corpus = corpus_role in ("faces", "scenes")
+    valence = corpus_role in ("scenes", "words")
+    if valence:
+        contents = [None]
+        name = "id" if image_corpus else "word"
+        pools = defaultdict(list)
+        for i, row in enumerate(corpus):
+            pools[None if image_corpus else row["template"]].append(i)
+    else:
+        contents = sorted({row["group"] for row in corpus})
+        sets = group_sets(corpus, image_corpus, attributes, seed)
+
+    per_target = {content: defaultdict(list) for content in contents}
+    for row, vector in zip(targets, vectors[target_role], strict=True):
+        near = [cosine(vector, other) for other in vectors[corpus_role]]
+        unit = row["id"] if target_role in ("faces", "scenes") else row["word"]
+        if valence:
+            intrinsic, extrinsic = [], []
+            for rows in pools.values():
+                order = sorted(rows, key=lambda i: (corpus[i]["valence"], corpus[i][name]))
+                intrinsic.append(effect(near, order[-extremes:], order[:extremes], ddof))
+                found = [corpus[i]["valence"] for i in nearest(near, rows, k)]
+                extrinsic.append(math.fsum(found) / k)
+            scores = math.fsum(intrinsic) / len(pools), math.fsum(extrinsic) / len(pools)
+            per_target[None][unit].append((scores, row))
+        else:
+            found = [corpus[i]["group"] for i in nearest(near, range(len(corpus)), k)]
+            for group in contents:
+                scores = effect(near, *sets[group], ddof), found.count(group) / k
+                per_target[group][unit].append((scores, row))
+
+    analyses, scores = [], {}
+    for content in contents:
+        units = {
+            unit: (
+                # Scores that differ by rounding alone are tied.
+                round(math.fsum(s[0] for s, _ in said) / len(said), 12),
+                round(math.fsum(s[1] for s, _ in said) / len(said), 12),
+                said[0][1],
+            )
+            for unit, said in per_target[content].items()
+        }
+        for stratum, members, all_too in strata(target_role, units, content, extremes):
+            x, y = zip(*(units[unit][:2] for unit in members), strict=True)
+            rho, p = stats.spearmanr(x, y)
+            row = {"group": None if stratum == "extremes" else stratum, "stratum": stratum}
+            row |= {"n": len(members), "rho": rho, "p": p, "rho_all": math.nan, "n_all": math.nan}
+            if all_too:
+                x, y = zip(*(unit[:2] for unit in units.values()), strict=True)
+                row |= {"rho_all": stats.spearmanr(x, y)[0], "n_all": len(units)}
+            analyses.append(row)
+            scores |= {(stratum, unit): units[unit][:2] for unit in members}
+    return analyses, scores
+
+
+def strata(target_role, units, content, extremes):
+    by_group = target_role in ("faces", "labels")
+    if content is None and not by_group:
+        order = sorted(units, key=lambda unit: (units[unit][2]["valence"], unit))
+        return [("extremes", order[:extremes] + order[-extremes:], True)]
+    groups = sorted({row["group"] for *_, row in units.values()}) if by_group else []
+    if content is None:
+        return [(g, [u for u in units if units[u][2]["group"] == g], False) for g in groups]
+    members = [u for u in units if not by_group or units[u][2]["group"] == content]
+    return [(content, members, by_group)]
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict]:
+    """Rows in the order of their ids."""
+    return sorted(frame.to_dict("records"), key=lambda row: row["id"])

@@ -1,0 +1,66 @@
+"""The table like the paper's, and figures that say in words what they show."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from src.report import figures, tables
+
+
+@pytest.fixture
+def analyses():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"model": model, "exp": exp, "paper": paper, "group": group, "stratum": group or "extremes"}
+        for model in ("toy_s", "toy_m", "<script>alert(1)</script>")
+        for exp, paper, groups in (
+            ("scenes_to_words", "1*-a", [None]),
+            ("faces_to_words", "1-a", ["Black Women", "[bold]Men", "x" * 40]),
+        )
+        for group in groups
+    ]
+    frame = pd.DataFrame(rows)
+    fixed = {"rho": rng.uniform(-1, 1, len(frame)), "debias": "none", "protocol": "paper", "seed": 0, "n": 40}
+    frame = frame.assign(**fixed, reason="")
+    frame.loc[5, ["rho", "reason"]] = [np.nan, "every unit has the same outcome"]
+    return frame
+
+
+def test_summary_is_mean_and_sd_over_single_rhos(analyses):
+    found = tables.summary(analyses).set_index(["exp", "model"])
+    own = analyses[(analyses["exp"] == "faces_to_words") & (analyses["model"] == "toy_s")]["rho"]
+    row = found.loc[("faces_to_words", "toy_s")]
+    assert row["mean"] == pytest.approx(own.mean())
+    assert row["sd"] == pytest.approx(np.std(own, ddof=1))
+    overall = found.loc[("all", "all")]
+    assert overall["mean"] == pytest.approx(np.nanmean(analyses["rho"]))
+    assert (overall["analyses"], overall["undefined"]) == (11, 1)
+
+
+def test_the_terminal_s_table_counts_what_is_undefined(analyses):
+    console = Console(width=160, record=True)
+    console.print(tables.terminal(analyses, "title"))
+    shown = console.export_text()
+    assert "11, 1 undefined" in shown
+    assert "<script>alert(1)</script>" in shown
+    console.print(tables.reasons({"a": "[bold]no", "b": "[bold]no", "c": "yes"}, "Failed"))
+    assert console.export_text().count("[bold]no") == 1
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "scatter"])
+def test_figures_carry_their_text_alternative(analyses, kind, tmp_path):
+    if kind == "heatmap":
+        figure, said = figures.heatmap(analyses, title="t")
+        assert "faces_to_words, toy_s: " in said
+    else:
+        one = analyses[(analyses["model"] == "toy_m")].tail(3)
+        rng = np.random.default_rng(0)
+        targets = pd.DataFrame({"stratum": np.repeat(one["stratum"].to_numpy(), 1500)})
+        targets = targets.assign(intrinsic=rng.normal(size=4500), extrinsic=rng.normal(size=4500))
+        figure, said = figures.scatter(targets, one, title="t", outcome="mean valence")
+        assert "every unit has the same outcome" in said or "ρ = " in said
+    figures.save(figure, said, tmp_path / "figure.png")
+    with Image.open(tmp_path / "figure.png") as picture:
+        assert picture.info["Description"] == said

@@ -1,0 +1,92 @@
+"""The stimulus table refuses what would quietly change an analysis."""
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src import configs
+from src.errors import InputError
+from src.stimuli import checked
+from src.stimuli.texts import in_templates, phrases
+
+
+def scenes(**columns):
+    return pd.DataFrame({"id": ["b", "a", "c"], "valence": [0.1, 0.5, 0.9], **columns})
+
+
+def words(templates=("a {}", "the {}")):
+    return in_templates(pd.DataFrame({"word": ["x", "y"], "valence": [0.2, 0.7]}), templates)
+
+
+def test_rows_are_sorted_by_id_as_code_points():
+    names = ["b", "a", "Z", "é", "a b", "10", "9"]
+    frame = pd.DataFrame({"id": names, "valence": 0.5})
+    assert checked("scenes", frame, "here").frame["id"].tolist() == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (scenes().drop(columns="valence"), "here: no column valence; found id. scenes need id, valence"),
+        (scenes().iloc[:0], "here: no scenes in it"),
+        (scenes(id=["a", "b", "a"]), "here: 1 ids occur more than once, first 'a'"),
+        (scenes(valence=[0.1, 1.2, 0.4]), r"1 valences are not numbers in \[0, 1\], first .*1.2.* of 'a'"),
+        (scenes(valence=[0.1, None, 0.4]), r"1 valences are not numbers in \[0, 1\]"),
+        (scenes(valence=["x", 0.3, 0.4]), r"1 valences are not numbers in \[0, 1\], first 'x'"),
+    ],
+)
+def test_bad_scenes_are_refused(frame, message):
+    with pytest.raises(InputError, match=message):
+        checked("scenes", frame, "here")
+
+
+@pytest.mark.parametrize("group", [None, "", " "])
+def test_a_face_without_a_group_is_refused(group):
+    with pytest.raises(InputError, match="1 rows have no group, first 'b'"):
+        checked("faces", pd.DataFrame({"id": ["a", "b"], "group": ["g", group]}), "here")
+
+
+def test_a_word_must_stand_once_in_each_template():
+    frame = words()
+    with pytest.raises(InputError, match="1 words do not stand in all 2 templates, first 'x'"):
+        checked("words", frame[frame["id"] != "x | 1"], "here")
+    twice = pd.concat([frame, frame.iloc[:1].assign(id="other")])
+    with pytest.raises(InputError, match="the word 'x' stands twice in the template 'a {}'"):
+        checked("words", twice, "here")
+
+
+def test_a_word_has_one_valence():
+    frame = words()
+    frame.loc[0, "valence"] = 0.3
+    with pytest.raises(InputError, match="the word 'x' has more than one valence"):
+        checked("words", frame, "here")
+
+
+@pytest.mark.parametrize("templates", [[], ["no place"], ["{} {}"], ["a {}", "a {}"]])
+def test_bad_templates_are_refused(templates):
+    with pytest.raises(InputError, match="templates"):
+        words(templates)
+
+
+@given(st.permutations(range(4)))
+def test_the_hash_is_of_the_content_not_of_order_or_place(order):
+    frame = words().assign(path="/here")
+    shuffled = frame.iloc[list(order)].assign(path="/there")
+    assert checked("words", frame, "one").hash == checked("words", shuffled, "two").hash
+    changed = frame.assign(valence=frame["valence"] + 0.01)
+    assert checked("words", frame, "one").hash != checked("words", changed, "one").hash
+
+
+def test_the_papers_labels_number_864_phrases(job):
+    made = job("dataset=photos", "dataset.root=x").cfg
+    assert isinstance(made.labels, configs.LabelsConfig)
+    frame = phrases(made.labels.race_words, made.labels.gender_words)
+    assert len(frame) == 864
+    assert frame["word"].is_unique
+    assert frame.groupby("group").size().tolist() == [144] * 6
+    assert sorted(made.labels.race_words) == sorted(made.faces.races)
+    assert len(in_templates(frame, made.templates)) == 5184
+    assert "This is the word afro-caribbean grandmother" in set(
+        in_templates(frame, made.templates)["sentence"]
+    )

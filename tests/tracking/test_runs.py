@@ -1,0 +1,86 @@
+"""What MLflow takes, and what it does not."""
+
+import math
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.errors import InputError
+from src.tracking import Tracker
+from src.tracking.runs import REFUSED, metric_names
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tracking")
+
+
+@pytest.fixture(scope="module")
+def tracker(folder):
+    return Tracker(f"sqlite:///{folder}/mlruns/mlflow.db")
+
+
+@given(st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=12))
+def test_metric_names_are_taken_and_stay_apart(names):
+    found = metric_names(dict.fromkeys(names, 1))
+    assert list(found) == names
+    assert len(set(found.values())) == len(names)
+    assert not any(REFUSED.search(name) for name in found.values())
+
+
+def test_awkward_groups_are_logged_and_undefined_numbers_said(tracker):
+    metrics = {
+        "rho.<script>": 0.5,
+        "rho.(script)": 0.25,
+        "rho.é|": 1.0,
+        "rho.none": math.nan,
+        "rho.inf": math.inf,
+    }
+    with tracker.run("data/<set>", "a job") as run:
+        run.log(metrics=metrics, params={"long": "x" * 9000}, tags={"t": "y" * 9000})
+    found = tracker.client.get_run(run.id)
+    assert found.info.status == "FINISHED"
+    assert sorted(found.data.metrics.values()) == [0.25, 0.5, 1.0]
+    assert found.data.tags["undefined_metrics"] == "rho.inf, rho.none"
+
+
+def test_a_run_that_breaks_keeps_its_traceback(tracker):
+    with pytest.raises(ZeroDivisionError), tracker.run("broken", "a job") as run:
+        1 / 0  # noqa: B018
+    found = tracker.client.get_run(run.id)
+    assert found.info.status == "FAILED"
+    path = tracker.client.download_artifacts(run.id, "traceback.txt")
+    assert "ZeroDivisionError" in open(path).read()  # noqa: PTH123, SIM115
+
+
+def test_an_interrupted_run_is_killed(tracker):
+    with pytest.raises(KeyboardInterrupt), tracker.run("broken", "a job") as run:
+        raise KeyboardInterrupt
+    assert tracker.client.get_run(run.id).info.status == "KILLED"
+
+
+def test_artifacts_lie_beside_the_database(tracker, folder):
+    with tracker.run("place", "a job") as run:
+        run.text("said", "words.txt")
+    assert (
+        folder / "mlruns" / "artifacts" / "place" / run.id / "artifacts" / "words.txt"
+    ).read_text() == "said"
+
+
+def test_a_run_named_by_the_environment_is_not_resumed(folder, monkeypatch):
+    monkeypatch.setenv("MLFLOW_RUN_ID", "0" * 32)
+    tracker = Tracker(f"sqlite:///{folder}/mlruns/mlflow.db")
+    assert "MLFLOW_RUN_ID" not in os.environ
+    parent = tracker.open("nested", "sweep")
+    with tracker.run("nested", "job", parent) as child:
+        pass
+    assert tracker.client.get_run(child.id).data.tags["mlflow.parentRunId"] == parent.id
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "mlflow.db").write_text("nonsense" * 100)
+    with pytest.raises(InputError, match="cannot be opened"):
+        Tracker(f"sqlite:///{tmp_path}/mlflow.db")
+    assert (tmp_path / "mlflow.db").read_text() == "nonsense" * 100
