@@ -19,7 +19,7 @@ class DatasetConfig:
 
 @dataclass
 class DemoConfig:
-    """What is planted in the built-in world."""
+    """Captions that toys are trained on: what is planted in the built-in world."""
 
     bias: float = MISSING  # 0 (none) to 1: weight of the group's planted valence
     noise: float = MISSING  # SD of a word's valence rank about what the picture calls for
@@ -197,7 +197,7 @@ class RunConfig:
     seed: int = 0
     templates: list[str] = field(default_factory=list)
     dataset: DatasetConfig = MISSING
-    demo: DemoConfig | None = None
+    demo: DemoConfig = MISSING
     faces: RoleConfig = MISSING
     scenes: RoleConfig = MISSING
     words: RoleConfig = MISSING

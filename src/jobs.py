@@ -65,7 +65,12 @@ class Job:
         if isinstance(cfg.model, configs.PrecomputedConfig):
             model = cfg.model.name or Path(cfg.model.path).resolve().name
         model += _differences("model", choices["model"], resolved["model"])
-        if isinstance(cfg.model, configs.ToyConfig) and cfg.demo:
+        if cfg.demo.bias and not cfg.demo.planted:
+            raise InputError(
+                f"demo.bias={cfg.demo.bias:g}: nothing is planted in dataset={choices['dataset']}. "
+                "Leave demo.bias out, or choose dataset=demo."
+            )
+        if isinstance(cfg.model, configs.ToyConfig):
             # What is planted is learnt: a toy of another bias is another model.
             model += _differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 configs.register()
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="run")
+@hydra.main(version_base="1.3", config_path=str(configs.CHECKOUT / "conf"), config_name="run")
 def run(composed: DictConfig) -> None:
     """One job. Its failure is recorded and shown at the end, so that a sweep goes on."""
     from src.jobs import Job

@@ -32,7 +32,7 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     identity = {
         "architecture": "open_clip.model.CLIP",
         "config": {k: v for k, v in vars(config).items() if k not in ("name", "batch_size")},
-        "captions": None if cfg.demo is None else vars(cfg.demo),
+        "captions": vars(cfg.demo),
         "tables": {role: table.hash for role, table in tables.items()},
         "source": artifacts.source_hash(*(Path(demo.__file__).parent / name for name in SOURCES)),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
@@ -92,9 +92,11 @@ def _train(
 
     log.info("training %s on %d captioned pictures", config.name, config.steps * config.pairs)
     frames = {role: table.frame for role, table in tables.items()}
-    recipe = captions.Recipe(**vars(cfg.demo)) if cfg.demo else captions.Recipe()
     shown, captioned = captions.draw(
-        **frames, count=config.steps * config.pairs, recipe=recipe, seed=config.seed
+        **frames,
+        count=config.steps * config.pairs,
+        recipe=captions.Recipe(**vars(cfg.demo)),
+        seed=config.seed,
     )
     paths = [*frames["faces"]["path"], *frames["scenes"]["path"]]
     pixels = torch.stack([network.transform(pictures.read(path)) for path in paths])

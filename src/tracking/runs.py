@@ -94,8 +94,8 @@ class Tracker:
             self.client.search_experiments(max_results=1)
         except Exception as error:  # MLflow lets through whatever its drivers raise
             raise InputError(
-                f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]}). Name a database that MLflow made, a new "
-                "one, or the address of a running server."
+                f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]}). "
+                "Name a database that MLflow made, a new one, or the address of a running server."
             ) from None
 
     def experiment(self, name: str) -> str:
