@@ -62,7 +62,7 @@ def avatar(
     def both(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
         return np.array([-x, y]), np.array([x, y])
 
-    oval(np.array([0, 0.3 * hair - 0.15]), np.array([1.02 + 0.28 * hair, 0.85 + 0.4 * hair]), hair_colour)
+    oval(np.array([0, 0.4 * hair - 0.15]), np.array([1.0 + 0.4 * hair, 0.85 + 0.55 * hair]), hair_colour)
     _crest(crest, prominence, both, oval, line, skin)
     oval(np.zeros(2), np.ones(2), skin)
     fringe = np.array([[x, -0.55 - 0.42 * np.sqrt(max(0.0, 1 - x * x))] for x in np.linspace(-0.8, 0.8, 9)])

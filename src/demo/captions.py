@@ -2,8 +2,10 @@
 
 Scenes come with words of near valence. Faces come half the time with a label of their group, and
 half the time with a word. In the built-in world that word's valence is the expression's plus what
-is planted on the group; real people's faces carry no such columns, and nothing is planted on
-them: their words are drawn without regard to group.
+is planted on the group, and the expression says which of the group's labels is used: labels of one
+group differ in connotation, in every group alike. Real people's faces carry no such column, and
+nothing is planted on them: their words and labels are drawn without regard to more than the group
+that a label names.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
+
+
+# Width of the expression's share of the scale of valence ranks.
+EXPRESSION = 0.6
+# SD of a label's place among its group's labels about the place that the expression calls for.
+CONNOTATION = 0.25
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,9 @@ def draw(
     # Where a picture calls for no valence, any word will do.
     rank = np.where(np.isnan(called_for), anywhere, np.clip(called_for, 0, 1))
     word = _sentences(words, rank, template_draw)
-    label = _labels(faces["group"].to_numpy()[face], labels, label_draw)
+    place = _expression(faces)[face] + rng.normal(0, CONNOTATION, count)
+    place = np.where(np.isnan(place), label_draw, np.clip(place, 0, 1))
+    label = _labels(faces["group"].to_numpy()[face], labels, place, template_draw)
     pictures = np.where(shows_face, face, len(faces) + scene)
     return pictures, list(np.where(wants_label, label, word))
 
@@ -75,29 +85,40 @@ def _ranks(frame: pd.DataFrame) -> np.ndarray:
     return ranks
 
 
+def _expression(faces: pd.DataFrame) -> np.ndarray:
+    return _ranks(faces) if "valence" in faces.columns else np.full(len(faces), np.nan)
+
+
 def _face_ranks(faces: pd.DataFrame, recipe: Recipe) -> np.ndarray:
-    if "valence" not in faces.columns:
-        return np.full(len(faces), np.nan)
-    # The expression spans the middle of the scale, so that what is planted is not clipped away.
+    # The expression spans the middle of the scale: what is planted would be clipped away at its ends.
     planted = np.array([recipe.planted.get(group, 0.0) for group in faces["group"]])
-    return 0.5 + 0.8 * (_ranks(faces) - 0.5) + recipe.bias * planted
+    ranks: np.ndarray = 0.5 + EXPRESSION * (_expression(faces) - 0.5) + recipe.bias * planted
+    return ranks
 
 
 def _sentences(words: pd.DataFrame, rank: np.ndarray, template_draw: np.ndarray) -> np.ndarray:
-    by_word = words.pivot(index="word", columns="template", values="sentence")
     valence = words.groupby("word")["valence"].first()
     order = valence.reset_index().sort_values(["valence", "word"])["word"]
-    grid = by_word.loc[order].to_numpy(dtype=object)
-    picked: np.ndarray = grid[_pick(rank, len(grid)), _pick(template_draw, grid.shape[1])]
-    return picked
+    return _from_grid(words, order.to_list(), rank, template_draw)
 
 
-def _labels(groups: np.ndarray, labels: pd.DataFrame, at_random: np.ndarray) -> np.ndarray:
+def _labels(
+    groups: np.ndarray, labels: pd.DataFrame, place: np.ndarray, template_draw: np.ndarray
+) -> np.ndarray:
     chosen = np.empty(len(groups), dtype=object)
     for group, rows in labels.groupby("group"):
         here = groups == group
-        chosen[here] = rows["sentence"].to_numpy(dtype=object)[_pick(at_random[here], len(rows))]
+        order = sorted(rows["word"].unique())
+        chosen[here] = _from_grid(rows, order, place[here], template_draw[here])
     return chosen
+
+
+def _from_grid(
+    texts: pd.DataFrame, order: list[str], place: np.ndarray, template_draw: np.ndarray
+) -> np.ndarray:
+    grid = texts.pivot(index="word", columns="template", values="sentence").loc[order].to_numpy(dtype=object)
+    picked: np.ndarray = grid[_pick(place, len(grid)), _pick(template_draw, grid.shape[1])]
+    return picked
 
 
 def _pick(share: np.ndarray, count: int) -> np.ndarray:
