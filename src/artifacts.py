@@ -8,6 +8,7 @@ rebuilt, and that is said. Nothing is pickled.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import logging
@@ -15,6 +16,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +37,14 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def source_hash(*packages: Path) -> str:
-    """Hash of the Python sources below the given files or folders."""
-    digest = hashlib.sha256()
-    for package in packages:
-        for path in [package] if package.is_file() else sorted(package.rglob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:32]
+@cache
+def source_hash(*modules: Path) -> str:
+    """Hash of what Python sources say: of their syntax trees, blind to comments and layout.
+
+    Taken once per process: that is the code which runs, whatever is edited meanwhile.
+    """
+    trees = [(path.name, ast.dump(ast.parse(path.read_bytes()))) for path in modules]
+    return fingerprint(trees)
 
 
 def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> Path:

@@ -50,6 +50,8 @@ def prepare(job: Job) -> Prepared:
         if role not in stimuli.ROLES:
             raise InputError(f"exp: no role is called {role!r}; there are {', '.join(stimuli.ROLES)}.")
     targets, corpus = (stimuli.load(job.cfg, role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
+    for table in (targets, corpus):
+        log.info("%s", table.statement())
     experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
     return Prepared(job, targets, corpus)
 
@@ -76,8 +78,8 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
         cfg.seed,
     )
     seconds = time.perf_counter() - start
-    for line in [prepared.targets.statement(), prepared.corpus.statement(), *result.notes]:
-        log.info(line)
+    for note in result.notes:
+        log.info("%s", note)
     analyses = pd.concat([pd.DataFrame([job.columns] * len(result.analyses)), result.analyses], axis=1)
     _write(job.output / RESULTS, analyses, result)
     _log(prepared, run, result, vectors, seconds)

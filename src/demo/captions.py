@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-
 # Width of the expression's share of the scale of valence ranks.
 EXPRESSION = 0.6
 # SD of a label's place among its group's labels about the place that the expression calls for.

@@ -14,12 +14,11 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.errors import InputError
-from src.experiments.attributes import VALENCE, Pool, extremes, pools
+from src.experiments.attributes import VALENCE, Pool, pools
+from src.experiments.units import Stratum, strata, units_of
 from src.metrics import mean_outcome, sc_eat, similarity, spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 
-# Scores that differ by rounding alone are tied: what is retrieved may be summed in any order.
-DECIMALS = 12
 # Similarities held at once: 256 MB.
 BLOCK = 2**25
 
@@ -84,25 +83,13 @@ def run(
     """
     found = check(targets, corpus, protocol, seed)
     intrinsic, extrinsic = scores(target_vectors, corpus_vectors, found, protocol)
-    units, (intrinsic, extrinsic) = _units(targets, intrinsic, extrinsic)
+    units, (intrinsic, extrinsic) = units_of(targets, intrinsic, extrinsic)
     contents: list[str | None] = [None] if CARRIES[corpus.role] == VALENCE else [*corpus.groups]
-    strata = list(_strata(targets, units, contents, protocol))
     rows, tables = [], []
-    for stratum in strata:
+    for stratum in strata(targets, units, contents, protocol):
         x, y = intrinsic[:, stratum.content], extrinsic[:, stratum.content]
         rows.append(_analysis(stratum, x, y))
-        chosen = units.iloc[stratum.rows]
-        tables.append(
-            pd.DataFrame(
-                {
-                    "id": chosen["name"].to_numpy(),
-                    "group": chosen["group"].to_numpy(),
-                    "stratum": stratum.name,
-                    "intrinsic": x[stratum.rows],
-                    "extrinsic": y[stratum.rows],
-                }
-            )
-        )
+        tables.append(_targets(stratum, units, x, y))
     return Result(
         analyses=pd.DataFrame(rows),
         targets=pd.concat(tables, ignore_index=True),
@@ -146,53 +133,7 @@ def _blocks(targets: Tensor, items: Tensor) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, len(targets), size))
 
 
-def _units(targets: Table, *scores: np.ndarray) -> tuple[pd.DataFrame, list[np.ndarray]]:
-    # Unit of analysis: an image, or a word, whose sentences' scores are averaged; one sentence
-    # without a score leaves the word without one.
-    frame = targets.frame
-    columns = {"group", VALENCE} & set(frame.columns)
-    if targets.role in IMAGE_ROLES:
-        units = frame.assign(name=frame["id"])
-    else:
-        units = frame.groupby("word", sort=True).first().reset_index(names="name")
-        position = pd.Index(units["name"]).get_indexer(pd.Index(frame["word"]))
-        order = np.argsort(position, kind="stable")
-        scores = tuple(score[order].reshape(len(units), -1, score.shape[1]).mean(axis=1) for score in scores)
-    units = units[["name", *sorted(columns)]]
-    if CARRIES[targets.role] == VALENCE:
-        units = units.assign(group=None)
-    return units, [score.round(DECIMALS) for score in scores]
-
-
-@dataclass(frozen=True)
-class _Stratum:
-    name: str
-    group: str | None
-    content: int  # column of the scores
-    rows: np.ndarray
-    all_too: bool  # whether the paper can be read as taking all targets instead
-
-
-def _strata(
-    targets: Table, units: pd.DataFrame, contents: list[str | None], protocol: ProtocolConfig
-) -> Iterator[_Stratum]:
-    everything = np.arange(len(units))
-    by_group = CARRIES[targets.role] == "group"
-    if contents == [None] and not by_group:
-        rows = np.sort(np.concatenate(extremes(units, "name", protocol.extremes)))
-        yield _Stratum("extremes", None, 0, rows, all_too=True)
-    elif contents == [None]:
-        for name in targets.groups:
-            rows = np.flatnonzero(units["group"] == name)
-            yield _Stratum(name, name, 0, rows, all_too=False)
-    else:
-        for content, group in enumerate(contents):
-            assert group is not None
-            rows = np.flatnonzero(units["group"] == group) if by_group else everything
-            yield _Stratum(group, group, content, rows, all_too=by_group)
-
-
-def _analysis(stratum: _Stratum, intrinsic: np.ndarray, extrinsic: np.ndarray) -> dict[str, Any]:
+def _analysis(stratum: Stratum, intrinsic: np.ndarray, extrinsic: np.ndarray) -> dict[str, Any]:
     found = spearman(intrinsic[stratum.rows], extrinsic[stratum.rows])
     row: dict[str, Any] = {
         "group": stratum.group,
@@ -212,6 +153,21 @@ def _analysis(stratum: _Stratum, intrinsic: np.ndarray, extrinsic: np.ndarray) -
     return row
 
 
+def _targets(
+    stratum: Stratum, units: pd.DataFrame, intrinsic: np.ndarray, extrinsic: np.ndarray
+) -> pd.DataFrame:
+    chosen = units.iloc[stratum.rows]
+    return pd.DataFrame(
+        {
+            "id": chosen["name"].to_numpy(),
+            "group": pd.array(chosen["group"].to_list(), dtype="string"),
+            "stratum": stratum.name,
+            "intrinsic": intrinsic[stratum.rows],
+            "extrinsic": extrinsic[stratum.rows],
+        }
+    )
+
+
 def _attributes(corpus: Table, found: list[Pool], contents: list[str | None]) -> pd.DataFrame:
     ids = corpus.frame["id"].to_numpy()
     templates = corpus.frame["template"].to_numpy() if corpus.role in TEXT_ROLES else None
@@ -224,7 +180,7 @@ def _attributes(corpus: Table, found: list[Pool], contents: list[str | None]) ->
                 parts.append(
                     pd.DataFrame({"group": group, "template": template, "set": name, "id": ids[rows]})
                 )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True).astype({"group": "string", "template": "string"})
 
 
 def _notes(corpus: Table, found: list[Pool], protocol: ProtocolConfig, excluded: int) -> list[str]:
