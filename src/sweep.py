@@ -75,6 +75,8 @@ class Sweep:
         Returns:
             Whether a job failed.
         """
+        if not self.parts and not self.failed:
+            return False
         from rich.console import Console
 
         # A file or a pipe has no width: tables are not squeezed into 80 columns there.
