@@ -86,7 +86,8 @@ class Sweep:
             if part.parent:
                 self._summarise(dataset, part, part.parent)
                 part.tracker.close(part.parent, "FAILED" if self.failed and status == "FINISHED" else status)
-        if self.failed:
+        # A job by itself has said already why it failed.
+        if self.failed and self.multirun:
             from src.report import tables
 
             console.print(tables.reasons(self.failed, "Failed"))

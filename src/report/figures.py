@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 matplotlib.use("Agg")
 
@@ -17,6 +18,8 @@ PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 # Points beyond this are drawn as a seeded sample, and the figure says so.
 SHOWN = 2000
+# Cells across a heatmap; further experiments go on a further line.
+COLUMNS = 24
 
 
 def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcome: str) -> tuple[Figure, str]:
@@ -49,48 +52,78 @@ def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcom
             linewidths=0,
             color=PALETTE[number % len(PALETTE)],
             marker=MARKERS[number % len(MARKERS)],
-            label=f"{stratum}\n{text}" + (f", {len(drawn)} shown" if len(drawn) < len(rows) else ""),
+            label=f"{_plain(stratum)}\n{text}" + (f", {len(drawn)} shown" if len(drawn) < len(rows) else ""),
         )
-    axes.set(title=title, xlabel="intrinsic: SC-EAT effect size", ylabel=f"extrinsic: {outcome}")
+    axes.set(title=_plain(title), xlabel="intrinsic: SC-EAT effect size", ylabel=f"extrinsic: {outcome}")
     axes.grid(alpha=0.25)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False, markerscale=1.6)
     return figure, f"Scatter plot. {title}. {outcome} against SC-EAT effect size. " + "; ".join(said) + "."
 
 
 def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Every rho of a sweep: models down, experiments and groups across.
+    """Every rho of a sweep: a panel per experiment, models down, groups across.
 
     Returns:
         The figure and its text alternative.
     """
-    rows = [*dict.fromkeys(analyses["model"] + _suffix(analyses))]
-    columns = [*dict.fromkeys(zip(analyses["exp"], analyses["group"].fillna(""), strict=True))]
-    columns.sort(key=lambda column: list(dict.fromkeys(analyses["exp"])).index(column[0]))
-    keys = zip(
-        analyses["model"] + _suffix(analyses), analyses["exp"], analyses["group"].fillna(""), strict=True
+    named = analyses.assign(
+        model=analyses["model"] + _suffix(analyses), group=analyses["group"].fillna(analyses["stratum"])
     )
-    values = dict(zip(keys, analyses["rho"], strict=True))
-    grid = np.array([[values.get((row, *column), np.nan) for column in columns] for row in rows])
+    models = [*dict.fromkeys(named["model"])]
+    lines = _lines(named)
+    label = 0.075 * max(map(len, models)) + 1.2
     figure = Figure(
-        figsize=(max(6.0, 2.2 + 0.42 * len(columns)), 2.6 + 0.42 * len(rows)), layout="constrained"
+        figsize=(label + 0.45 * COLUMNS, len(lines) * (1.9 + 0.36 * len(models)) + 0.4), layout="constrained"
     )
-    axes = figure.subplots()
+    figure.suptitle(_plain(title))
+    for line, below in zip(lines, figure.subfigures(len(lines), 1, squeeze=False)[:, 0], strict=True):
+        widths = [_width(named, exp) for exp in line]
+        rest = max(0.01, COLUMNS - sum(widths))
+        panels = below.subplots(1, len(line) + 1, width_ratios=[*widths, rest], squeeze=False)[0]
+        panels[-1].set_visible(False)
+        for exp, axes in zip(line, panels, strict=False):
+            image = _panel(axes, named[named["exp"] == exp], models, exp)
+            if exp != line[0]:
+                axes.set_yticklabels([])
+        below.colorbar(image, ax=panels, label="Spearman's ρ", pad=0.01, aspect=15)
+    means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
+    said = "; ".join(f"{row.exp}, {row.model}: {row.rho:.2f}" for row in means.itertuples())
+    return figure, f"Heatmaps of ρ by model and group, one per experiment. {title}. Means: {said}."
+
+
+def _lines(named: pd.DataFrame) -> list[list[str]]:
+    lines: list[list[str]] = [[]]
+    for exp in dict.fromkeys(named["exp"]):
+        if lines[-1] and sum(_width(named, other) for other in [*lines[-1], exp]) > COLUMNS:
+            lines.append([])
+        lines[-1].append(exp)
+    return lines
+
+
+def _width(named: pd.DataFrame, exp: str) -> float:
+    # A panel of one column still needs room for its title.
+    return max(2.5, named["group"][named["exp"] == exp].nunique())
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, models: list[str], exp: str) -> AxesImage:
+    groups = [*dict.fromkeys(rows["group"])]
+    values = dict(zip(zip(rows["model"], rows["group"], strict=True), rows["rho"], strict=True))
+    grid = np.array([[values.get((model, group), np.nan) for group in groups] for model in models])
     image = axes.imshow(grid, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
     axes.set_facecolor("#dddddd")
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_xticks(
-        range(len(columns)), [group or "all groups" for _, group in columns], rotation=90, fontsize=8
-    )
+    axes.set_title(f"{exp.replace('_', ' ')}\n{rows['paper'].iloc[0]}", fontsize=9)
+    axes.set_yticks(range(len(models)), [_plain(model) for model in models], fontsize=9)
+    axes.set_xticks(range(len(groups)), [_plain(group) for group in groups], rotation=90, fontsize=9)
     for (y, x), value in np.ndenumerate(grid):
         shown = "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
         colour = "white" if abs(value) > 0.6 else "black"
-        axes.text(x, y, shown, ha="center", va="center", fontsize=7, color=colour)
-    _name_experiments(axes, [exp for exp, _ in columns])
-    figure.colorbar(image, ax=axes, label="Spearman's ρ", pad=0.01)
-    figure.suptitle(title)
-    means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
-    said = "; ".join(f"{row.exp}, {row.model}: {row.rho:.2f}" for row in means.itertuples())
-    return figure, f"Heatmap of ρ by model, experiment and group. {title}. Means: {said}."
+        axes.text(x, y, shown, ha="center", va="center", fontsize=9, color=colour)
+    return image
+
+
+def _plain(name: str) -> str:
+    # A dollar sign would start a formula; a long name would leave no room for the figure.
+    return (name if len(name) <= 40 else name[:39] + "…").replace("$", r"\$")
 
 
 def save(figure: Figure, alternative: str, path: Path) -> None:
@@ -105,22 +138,3 @@ def _suffix(analyses: pd.DataFrame) -> pd.Series:
         if analyses[column].nunique() > 1:
             text = text + f", {column} " + analyses[column].astype(str)
     return text
-
-
-def _name_experiments(axes: Axes, experiments: list[str]) -> None:
-    names = [*dict.fromkeys(experiments)]
-    for name in names:
-        first = experiments.index(name)
-        last = len(experiments) - 1 - experiments[::-1].index(name)
-        if first:
-            axes.axvline(first - 0.5, color="black", linewidth=1)
-        label = name.replace("_to_", "\nto ") if last > first else name.replace("_to_", " to ")
-        axes.text(
-            (first + last) / 2,
-            -0.62,
-            label,
-            ha="center" if last > first else "left",
-            va="bottom",
-            fontsize=8,
-            rotation=0 if last > first else 60,
-        )
