@@ -14,8 +14,9 @@ from src import configs
 from src.artifacts import fingerprint
 from src.errors import InputError
 
-# Where things are kept decides no number, nor does how a model is called.
-NOT_IN_HASH = ("store", "tracking")
+# Where things lie decides no number: what lies there has a hash of its own.
+PLACES = ("store", "tracking", "root", "path")
+# What decides no number, or nothing that a name should tell.
 NOT_IN_NAME = ("name", "batch_size", "path")
 
 
@@ -94,8 +95,9 @@ class Job:
     @property
     def config_hash(self) -> str:
         """Hash of all that was chosen, but for places."""
-        kept = {name: value for name, value in self.resolved.items() if name not in NOT_IN_HASH}
-        return fingerprint([kept, self.exp, self.model, self.dataset, self.protocol])
+        return fingerprint(
+            [_without_places(self.resolved), self.exp, self.model, self.dataset, self.protocol]
+        )
 
     @property
     def columns(self) -> dict[str, object]:
@@ -110,6 +112,12 @@ class Job:
             "seed": self.cfg.seed,
             "config": self.config_hash,
         }
+
+
+def _without_places(node: object) -> object:
+    if not isinstance(node, Mapping):
+        return node
+    return {name: _without_places(value) for name, value in node.items() if name not in PLACES}
 
 
 def _differences(group: str, choice: str, node: Mapping[str, Any], below: str | None = None) -> str:

@@ -71,10 +71,10 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     )
     models = [*dict.fromkeys(named["model"])]
     lines = _lines(named)
-    label = 0.075 * max(map(len, models)) + 1.2
-    figure = Figure(
-        figsize=(label + 0.45 * COLUMNS, len(lines) * (1.9 + 0.36 * len(models)) + 0.4), layout="constrained"
-    )
+    # Room for the names: about 0.075 inches a letter.
+    beside, below_it = (0.075 * min(40, max(map(len, names))) for names in (models, named["group"]))
+    size = beside + 1.2 + 0.45 * COLUMNS, len(lines) * (1.1 + below_it + 0.36 * len(models)) + 0.4
+    figure = Figure(figsize=size, layout="constrained")
     figure.suptitle(_plain(title))
     for line, below in zip(lines, figure.subfigures(len(lines), 1, squeeze=False)[:, 0], strict=True):
         widths = [_width(named, exp) for exp in line]

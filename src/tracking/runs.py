@@ -17,6 +17,8 @@ from src.errors import InputError
 
 log = logging.getLogger(__name__)
 
+# MLflow's pages open on runs, not on traces of language models.
+KIND = {"mlflow.experimentKind": "custom_model_development"}
 PARENT_TAG = "mlflow.parentRunId"
 # What MLflow takes in the name of a metric.
 REFUSED = re.compile(r"[^\w\-. :/]", re.ASCII)
@@ -107,7 +109,7 @@ class Tracker:
             return str(found.experiment_id)
         place = None if self._artifacts is None else (self._artifacts / _file_name(name)).as_uri()
         try:
-            return str(self.client.create_experiment(name, artifact_location=place))
+            return str(self.client.create_experiment(name, artifact_location=place, tags=KIND))
         except MlflowException:
             # Another process made it meanwhile.
             found = self.client.get_experiment_by_name(name)

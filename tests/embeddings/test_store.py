@@ -196,3 +196,18 @@ def test_two_processes_may_publish_one_entry(tmp_path):
     assert [racer.exitcode for racer in racers] == [0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
     assert artifacts.damaged(tmp_path / "key") == ""
+
+
+def test_an_entry_that_another_process_published_meanwhile_is_left_to_its_readers(tmp_path):
+    def theirs(draft: Path):
+        (draft / "content").write_text("theirs")
+        return {}
+
+    def ours(draft: Path):
+        artifacts.fetch(tmp_path, "key", theirs)
+        (draft / "content").write_text("ours")
+        return {}
+
+    found = artifacts.fetch(tmp_path, "key", ours)
+    assert (found / "content").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]

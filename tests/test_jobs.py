@@ -1,0 +1,40 @@
+"""Names and hashes of jobs."""
+
+import pytest
+
+from src.errors import InputError
+from tests.paths import CHECKOUT
+
+
+@pytest.mark.parametrize(
+    ("overrides", "model", "protocol"),
+    [
+        ([], "toy_m", "paper"),
+        (["protocol.k=500", "model.seed=0", "model.batch_size=7"], "toy_m", "paper"),
+        (["protocol.k=100"], "toy_m", "paper+k=100"),
+        (["model=toy_s", "model.seed=3", "demo.bias=0"], "toy_s+seed=3+bias=0", "paper"),
+        (["model.name=mine", "demo.bias=0.25", "protocol.ddof=0"], "mine+bias=0.25", "paper+ddof=0"),
+        (["model=precomputed", "model.path=some/lab/"], "lab", "paper"),
+        (["model=precomputed", "model.path=some/lab", "model.name=other"], "other", "paper"),
+    ],
+)
+def test_names_say_what_differs_from_the_yaml(job, overrides, model, protocol):
+    made = job(*overrides)
+    assert (made.model, made.protocol) == (model, protocol)
+
+
+def test_the_config_s_hash_is_blind_to_places_only(job):
+    first = job("dataset=photos", "dataset.root=here").config_hash
+    assert first == job("dataset=photos", "dataset.root=/there", "store.dir=x", "tracking.uri=y").config_hash
+    for change in ("seed=1", "protocol.k=2", "exp=words_to_faces", "faces.per_group=9", "model.seed=1"):
+        assert first != job("dataset=photos", "dataset.root=here", change).config_hash
+
+
+def test_nothing_of_hydra_is_left_in_a_resolved_config(job):
+    assert "hydra" not in str(job().resolved)
+    assert job().resolved["store"]["dir"] == str(CHECKOUT / "data" / "embeddings")
+
+
+def test_a_missing_value_is_named(job):
+    with pytest.raises(InputError, match=r"model.path: not set. Say model.path=VALUE"):
+        job("model=precomputed")
