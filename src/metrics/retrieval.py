@@ -21,6 +21,7 @@ def top_k(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     Raises:
         ValueError: k is out of range.
 
+    >>> import torch
     >>> top_k(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
     tensor([[1, 3, 2]])
     """
@@ -51,6 +52,7 @@ def mean_outcome(
     Returns:
         [N, S], float64: mean valence, or share of the group.
 
+    >>> import torch
     >>> mean_outcome(torch.tensor([[0.1, 0.9, 0.5]]), torch.tensor([[1.0], [0.2], [0.4]]), 2)
     tensor([[0.3000]], dtype=torch.float64)
     """
