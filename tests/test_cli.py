@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
@@ -87,7 +88,7 @@ def test_roles_that_no_experiment_needs_may_be_absent(tmp_path):
 def test_k_that_would_retrieve_everything_is_refused_before_work(tmp_path, capsys):
     folder = precomputed(tmp_path / "lab")
     arguments = ["model=precomputed", f"model.path={folder}", *SMALL, "protocol.k=50", *places(tmp_path)]
-    swept = command(tmp_path / "one", *arguments, "exp=faces_to_scenes" if False else "exp=labels_to_scenes")
+    swept = command(tmp_path / "one", *arguments, "exp=labels_to_scenes")
     assert swept.code == 1
     assert "protocol.k=50 of 50 scenes" in " ".join(capsys.readouterr().out.split())
     assert not (tmp_path / "one" / "results").exists()
@@ -132,6 +133,14 @@ def test_missing_data_is_an_error_with_a_remedy_and_no_traceback(cli, tmp_path):
 def test_a_value_that_must_be_given_is_asked_for(tmp_path, capsys):
     assert command(tmp_path / "o", "model=precomputed", *places(tmp_path)).code == 1
     assert "model.path: not set. Say model.path=VALUE." in capsys.readouterr().out
+
+
+def test_vectors_of_two_models_are_refused(tmp_path, capsys):
+    folder = precomputed(tmp_path / "lab")
+    save_file({"embedding": np.tile(np.eye(1, 8, dtype=np.float32), (90, 1))}, folder / "words.safetensors")
+    arguments = ["model=precomputed", f"model.path={folder}", *SMALL, *places(tmp_path)]
+    assert command(tmp_path / "o", *arguments, "exp=faces_to_words").code == 1
+    assert "faces have vectors of width 16, words of width 8" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

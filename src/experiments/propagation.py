@@ -82,6 +82,11 @@ def run(
         InputError: see `check`.
     """
     found = check(targets, corpus, protocol, seed)
+    if target_vectors.shape[-1] != corpus_vectors.shape[-1]:
+        raise InputError(
+            f"{targets.role} have vectors of width {target_vectors.shape[-1]}, {corpus.role} of width "
+            f"{corpus_vectors.shape[-1]}. Take both from one model."
+        )
     intrinsic, extrinsic = scores(target_vectors, corpus_vectors, found, protocol)
     units, (intrinsic, extrinsic) = units_of(targets, intrinsic, extrinsic)
     contents: list[str | None] = [None] if CARRIES[corpus.role] == VALENCE else [*corpus.groups]

@@ -18,8 +18,13 @@ ROLES = IMAGE_ROLES + TEXT_ROLES
 # What a role carries decides the metric of an experiment that retrieves from it.
 CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}
 
-# `path` is where a picture lies today; its sha256 is what it is.
-NOT_CONTENT = {"path"}
+TEXT_COLUMNS = ("word", "template", "sentence")
+# Columns that belong to the seam. `path` is no content: it says where a picture lies today, its
+# sha256 says what it is.
+CONTENT = {
+    *("id", "group", "valence", *TEXT_COLUMNS, "sha256", "race", "gender", "age"),
+    *("parent_a", "parent_b", "race_word", "gender_word"),
+}
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,8 @@ class Table:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the content: every column but `path`, in the order of the rows."""
-        columns = sorted(set(self.frame.columns) - NOT_CONTENT)
+        """SHA-256 of the content, in the order of the rows."""
+        columns = sorted(set(self.frame.columns) & CONTENT)
         rows = pd.util.hash_pandas_object(self.frame[columns], index=False).to_numpy()
         digest = hashlib.sha256("\0".join(columns).encode())
         digest.update(np.ascontiguousarray(rows).tobytes())
@@ -88,7 +93,7 @@ def checked(
     """
     needed = ["id", CARRIES[role]]
     if role in TEXT_ROLES:
-        needed += ["word", "template", "sentence"]
+        needed += TEXT_COLUMNS
     missing = [column for column in needed if column not in frame.columns]
     if missing:
         raise InputError(
@@ -99,6 +104,8 @@ def checked(
         raise InputError(f"{source}: no {role} in it. At least one is needed.")
     frame = frame.assign(id=frame["id"].astype(str)).sort_values("id", kind="stable", ignore_index=True)
     _unique(frame, source)
+    if role in TEXT_ROLES:
+        _texts(frame, source)
     if CARRIES[role] == "valence":
         _valence(frame, source)
     else:
@@ -116,6 +123,17 @@ def _unique(frame: pd.DataFrame, source: str) -> None:
             f"{source}: {len(twice)} ids occur more than once, first {twice.iloc[0]!r}. "
             "Ids name rows: make them unique."
         )
+
+
+def _texts(frame: pd.DataFrame, source: str) -> None:
+    for column in TEXT_COLUMNS:
+        empty = frame[column].isna()
+        if empty.any():
+            raise InputError(
+                f"{source}: {empty.sum()} rows have no {column}, first {frame['id'][empty].iloc[0]!r}. "
+                "Fill it in, or leave the row out."
+            )
+        frame[column] = frame[column].astype(str)
 
 
 def _valence(frame: pd.DataFrame, source: str) -> None:

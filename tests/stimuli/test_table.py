@@ -56,6 +56,14 @@ def test_a_word_must_stand_once_in_each_template():
         checked("words", twice, "here")
 
 
+@pytest.mark.parametrize("column", ["word", "template", "sentence"])
+def test_a_text_without_words_is_refused(column):
+    frame = words().astype({column: object})
+    frame.loc[1, column] = None
+    with pytest.raises(InputError, match=f"1 rows have no {column}, first 'y | 0'"):
+        checked("words", frame, "here")
+
+
 def test_a_word_has_one_valence():
     frame = words()
     frame.loc[0, "valence"] = 0.3
@@ -74,6 +82,8 @@ def test_the_hash_is_of_the_content_not_of_order_or_place(order):
     frame = words().assign(path="/here")
     shuffled = frame.iloc[list(order)].assign(path="/there")
     assert checked("words", frame, "one").hash == checked("words", shuffled, "two").hash
+    extra = frame.assign(notes=[["any"], {}, 1, None])
+    assert checked("words", frame, "one").hash == checked("words", extra, "two").hash
     changed = frame.assign(valence=frame["valence"] + 0.01)
     assert checked("words", frame, "one").hash != checked("words", changed, "one").hash
 
