@@ -6,6 +6,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from src import pipeline
+from src.embeddings import embeddings
+from src.experiments import propagation
+from src.stimuli import load
 from src.tracking import Tracker
 from tests import reference
 from tests.conftest import precomputed
@@ -69,3 +72,17 @@ def test_an_experiment_is_the_naive_loop(exp, folder, job, tracker):
     assert set(given) == set(scores)
     for key, pair in scores.items():
         assert given[key] == pytest.approx(pair, abs=1e-10), key
+
+
+@pytest.mark.parametrize("exp", ["faces_to_words", "labels_to_faces"])
+def test_the_block_size_changes_nothing(exp, folder, job, monkeypatch):
+    cfg = job(*overrides(folder, exp, **PROTOCOL)).cfg
+    targets, corpus = (load(cfg, role) for role in (cfg.exp.targets, cfg.exp.corpus))
+    vectors = [
+        embeddings(cfg, table.role, lambda role: load(cfg, role)).vectors for table in (targets, corpus)
+    ]
+    whole = propagation.run(targets, corpus, *vectors, cfg.protocol, 0)
+    monkeypatch.setattr(propagation, "BLOCK", 1)
+    single = propagation.run(targets, corpus, *vectors, cfg.protocol, 0)
+    pd.testing.assert_frame_equal(whole.targets, single.targets, check_exact=True)
+    pd.testing.assert_frame_equal(whole.analyses, single.analyses, check_exact=True)
