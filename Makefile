@@ -23,7 +23,7 @@ help: ## this list
 setup: $(READY) ## make .venv with everything, locked with hashes (once, about 3 minutes)
 
 # A half-made environment is made anew: `ready` is written last.
-$(READY): requirements.txt pyproject.toml
+$(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv

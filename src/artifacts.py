@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from src.errors import InputError
+
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
@@ -57,7 +59,8 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
             the manifest should say of them besides sizes and hashes.
 
     Raises:
-        OSError: the folder cannot be written.
+        InputError: the folder cannot be written.
+        OSError: writing broke off; nothing is left behind.
     """
     entry = root / key
     if entry.exists():
@@ -66,7 +69,13 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
             return entry
         log.warning("%s is damaged (%s): it is computed anew", entry, damage)
     draft = root / f".{key}.{uuid.uuid4().hex}"
-    draft.mkdir(parents=True)
+    try:
+        draft.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"{root}: cannot be written ({error.strerror}). Set store.dir, store.checkpoints or "
+            "store.stimuli to a folder that can."
+        ) from None
     try:
         described = dict(build(draft))
         _seal(draft, described)

@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from omegaconf import MISSING, OmegaConf
 
+from src.errors import InputError
+
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def number(least: float, most: float = math.inf, *, default: Any = MISSING) -> Any:
+    """A field whose value `check` holds between two bounds, both included."""
+    return field(default=default, metadata={"least": least, "most": most})
+
+
+def check(node: object, name: str = "") -> None:
+    """Hold every number of a config within its bounds.
+
+    Args:
+        node: a config, or a part of it.
+        name: of the part on the command line.
+
+    Raises:
+        InputError: naming field, value and bounds.
+    """
+    if isinstance(node, dict):
+        for key, value in node.items():
+            check(value, f"{name}.{key}")
+    if not is_dataclass(node):
+        return
+    for entry in fields(node):
+        value = getattr(node, entry.name)
+        full = f"{name}.{entry.name}" if name else entry.name
+        check(value, full)
+        if "least" in entry.metadata and value is not None:
+            least, most = entry.metadata["least"], entry.metadata["most"]
+            if not least <= value <= most:
+                allowed = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+                raise InputError(f"{full}={value}: must be {allowed}.")
 
 
 @dataclass
@@ -21,8 +56,8 @@ class DatasetConfig:
 class DemoConfig:
     """Captions that toys are trained on: what is planted in the built-in world."""
 
-    bias: float = MISSING  # 0 (none) to 1: weight of the group's planted valence
-    noise: float = MISSING  # SD of a word's valence rank about what the picture calls for
+    bias: float = number(0, 1)  # 0 (none) to 1: weight of the group's planted valence
+    noise: float = number(0)  # SD of a word's valence rank about what the picture calls for
     planted: dict[str, float] = MISSING  # group -> planted valence
 
 
@@ -35,7 +70,7 @@ class RoleConfig:
 class PeopleConfig:
     """How a fictional people looks."""
 
-    hue: float = MISSING
+    hue: float = number(0, 1)
     crest: str = MISSING
 
 
@@ -43,13 +78,13 @@ class PeopleConfig:
 class AvatarsConfig(RoleConfig):
     """Drawn faces of fictional peoples."""
 
-    per_group: int = MISSING
-    size: int = MISSING
-    seed: int = 0
+    per_group: int = number(1)
+    size: int = number(8, 4096)
+    seed: int = number(0, default=0)
     peoples: dict[str, PeopleConfig] = MISSING
     genders: dict[str, float] = MISSING
-    hue_sd: float = MISSING
-    hair_sd: float = MISSING
+    hue_sd: float = number(0)
+    hair_sd: float = number(0)
 
 
 @dataclass
@@ -61,18 +96,18 @@ class FairFaceConfig(RoleConfig):
     races: dict[str, list[str]] = MISSING
     genders: dict[str, list[str]] = MISSING
     ages: list[str] | None = None
-    per_group: int | None = MISSING
-    seed: int = 0
+    per_group: int | None = number(1)
+    seed: int = number(0, default=0)
 
 
 @dataclass
 class AbstractConfig(RoleConfig):
     """Drawn abstract scenes."""
 
-    count: int = MISSING
-    size: int = MISSING
-    noise: float = MISSING
-    seed: int = 0
+    count: int = number(1)
+    size: int = number(8, 4096)
+    noise: float = number(0)
+    seed: int = number(0, default=0)
 
 
 @dataclass
@@ -88,8 +123,8 @@ class OasisConfig(RoleConfig):
 class VaderConfig(RoleConfig):
     """Alphabetic words of the VADER lexicon."""
 
-    count: int | None = MISSING
-    seed: int = 0
+    count: int | None = number(1)
+    seed: int = number(0, default=0)
 
 
 @dataclass
@@ -112,24 +147,24 @@ class ModelConfig:
     """What every model has; `name` defaults to the YAML's."""
 
     name: str | None = None
-    batch_size: int = 256
+    batch_size: int = number(1, default=256)
 
 
 @dataclass
 class ToyConfig(ModelConfig):
     """A small CLIP, trained on the captions of the dataset that it is run on."""
 
-    image_size: int = MISSING
-    patch_size: int = MISSING
-    width: int = MISSING
-    layers: int = MISSING
-    heads: int = MISSING
-    embed_dim: int = MISSING
-    context_length: int = MISSING
-    steps: int = MISSING
-    pairs: int = MISSING
-    learning_rate: float = MISSING
-    seed: int = 0
+    image_size: int = number(8)
+    patch_size: int = number(1)
+    width: int = number(1)
+    layers: int = number(1)
+    heads: int = number(1)
+    embed_dim: int = number(1)
+    context_length: int = number(8)
+    steps: int = number(1)
+    pairs: int = number(2)
+    learning_rate: float = number(0, 1)
+    seed: int = number(0, default=0)
 
 
 @dataclass
@@ -152,10 +187,10 @@ class ExpConfig:
 class ProtocolConfig:
     """Every choice that the paper leaves open."""
 
-    k: int = MISSING
-    extremes: int = MISSING
-    attributes: int = MISSING
-    ddof: int = MISSING
+    k: int = number(1)
+    extremes: int = number(1)
+    attributes: int = number(1)
+    ddof: int = number(0, 1)
 
 
 @dataclass
@@ -170,8 +205,7 @@ class TrainerConfig:
     """Where Lightning computes."""
 
     accelerator: str = MISSING
-    devices: int = MISSING
-    workers: int = MISSING
+    workers: int = number(0)
 
 
 @dataclass
@@ -194,7 +228,7 @@ class StoreConfig:
 class RunConfig:
     """One job: one model x one dataset x one experiment."""
 
-    seed: int = 0
+    seed: int = number(0, default=0)
     templates: list[str] = field(default_factory=list)
     dataset: DatasetConfig = MISSING
     demo: DemoConfig = MISSING

@@ -64,8 +64,11 @@ class Job:
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or choices["model"]
         if isinstance(cfg.model, configs.PrecomputedConfig):
+            if not cfg.model.path.strip():
+                raise InputError("model.path is empty. Name the folder of the vectors.")
             model = cfg.model.name or Path(cfg.model.path).resolve().name
         model += _differences("model", choices["model"], resolved["model"])
+        configs.check(cfg)
         if cfg.demo.bias and not cfg.demo.planted:
             raise InputError(
                 f"demo.bias={cfg.demo.bias:g}: nothing is planted in dataset={choices['dataset']}. "

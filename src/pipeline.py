@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import tempfile
 import time
@@ -66,6 +67,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
         InputError: a stimulus cannot be embedded, or vectors do not fit their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
+    run.log(tags=_table_tags(prepared))
     table = partial(stimuli.load, cfg)
     vectors = {role: embeddings(cfg, role, table) for role in (cfg.exp.targets, cfg.exp.corpus)}
     start = time.perf_counter()
@@ -106,8 +108,7 @@ def _log(
 ) -> None:
     job = prepared.job
     run.log(
-        params=_flat(job.resolved),
-        tags={**tags(job), **_input_tags(prepared, vectors), "notes": "; ".join(result.notes)},
+        tags={**_vector_tags(vectors), "notes": "; ".join(result.notes)},
         metrics={**_rho(result), **_speed(prepared, vectors), "analysis_seconds": seconds},
     )
     run.artifacts(job.output / RESULTS, RESULTS)
@@ -133,13 +134,21 @@ def provenance() -> dict[str, str]:
     return tracking.commit(configs.CHECKOUT)
 
 
-def _input_tags(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, str]:
+def params(job: Job) -> dict[str, object]:
+    """Every choice, by its name on the command line."""
+    return _flat(job.resolved)
+
+
+def _table_tags(prepared: Prepared) -> dict[str, str]:
     found = {}
     for table in (prepared.targets, prepared.corpus):
         found[f"input.{table.role}"] = table.hash
-        found[f"input.{table.role}.vectors"] = vectors[table.role].hash
         found[f"used.{table.role}"] = table.statement()
     return found
+
+
+def _vector_tags(vectors: Mapping[str, Embeddings]) -> dict[str, str]:
+    return {f"input.{role}.vectors": found.hash for role, found in vectors.items()}
 
 
 def _rho(result: Result) -> dict[str, float]:
@@ -149,7 +158,7 @@ def _rho(result: Result) -> dict[str, float]:
     for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
         if group is not None:
             metrics[f"rho.{group}"] = float(rho)
-        metrics[f"effect_size.{stratum}"] = float(means[stratum])
+        metrics[f"effect_size.{stratum}"] = float(means.get(stratum, math.nan))
     return metrics
 
 

@@ -33,35 +33,38 @@ def run(composed: DictConfig) -> None:
     from src.jobs import Job
 
     hydra_config = HydraConfig.get()
-    overrides = " ".join(hydra_config.overrides.task)
+    asked = " ".join(hydra_config.overrides.task) or "the default job"
+    failed = sweep.current.rejected
     try:
         job = Job.of(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
-        _run(job)
+        job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
+        part = sweep.current.part(job)
+        failed = part.failed
+        _run(job, part, asked)
     except InputError as error:
         log.error("%s", error)
-        sweep.current.failed[overrides or "the default job"] = str(error)
+        failed[asked] = str(error)
     except Exception as error:
         log.exception("this is a fault of the program, not of its input")
-        sweep.current.failed[overrides or "the default job"] = repr(error)
+        failed[asked] = repr(error)
 
 
-def _run(job: Job) -> None:
+def _run(job: Job, part: sweep.Part, asked: str) -> None:
     from src import pipeline
 
-    part = sweep.current.part(job)
     failure: InputError | None = None
     try:
         prepared = pipeline.prepare(job)
     except NotApplicable as error:
         if sweep.current.globbed:
             log.warning("%s: not applicable: %s", job.label, error)
-            part.not_applicable[job.label] = str(error)
+            part.not_applicable[asked] = str(error)
             return
         failure = error
     except InputError as error:
         failure = error
     with part.tracker.run(job.dataset, job.label, part.parent) as tracked:
-        tracked.log(tags=pipeline.tags(job))
+        tracked.log(params=pipeline.params(job), tags=pipeline.tags(job))
         if failure:
             raise failure
         part.analyses.append(pipeline.perform(prepared, tracked))

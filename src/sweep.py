@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
     from src.tracking import Run, Tracker
 
 
+# Overrides that a job's names tell, or that decide no number.
+TOLD: tuple[str, ...] = (
+    "exp=",
+    "model=",
+    "dataset=",
+    "debias=",
+    "protocol",
+    "seed=",
+    "demo.",
+    "model.name=",
+    "hydra.",
+)
+TOLD += ("store.", "tracking", "trainer")
+
+
 @dataclass
 class Part:
     """The jobs of one dataset, which is one MLflow experiment.
@@ -27,12 +42,14 @@ class Part:
         tracker: the store that holds their runs.
         parent: their parent run; None for a job that is no sweep's.
         analyses: analyses.csv of each finished job.
-        not_applicable: jobs that the dataset or the model cannot serve, each with its reason.
+        failed: overrides of jobs that failed, each with its reason.
+        not_applicable: of jobs that the dataset or the model cannot serve, likewise.
     """
 
     tracker: Tracker
     parent: Run | None
     analyses: list[pd.DataFrame] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
     not_applicable: dict[str, str] = field(default_factory=dict)
 
 
@@ -45,13 +62,27 @@ class Sweep:
         globbed: whether its experiments were named by a glob, so that one that cannot be served is
             listed rather than an error.
         parts: by dataset.
-        failed: jobs that failed, each with its reason.
+        rejected: overrides of jobs that could not even be named or tracked, each with its reason.
+        labels: names of its jobs.
     """
 
     multirun: bool = False
     globbed: bool = False
     parts: dict[str, Part] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
+    labels: set[str] = field(default_factory=set)
+
+    def told_apart(self, job: Job, overrides: list[str]) -> Job:
+        """The job under a model name that no other job of the sweep bears in the same experiment.
+
+        Where the YAMLs' names are taken (two folders of vectors, two sizes of a dataset), the
+        overrides that no name tells yet are appended.
+        """
+        if job.label in self.labels:
+            untold = [item for item in overrides if not item.startswith(TOLD)]
+            job = replace(job, model="+".join([job.model, *untold]))
+        self.labels.add(job.label)
+        return job
 
     def part(self, job: Job) -> Part:
         """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
@@ -75,8 +106,11 @@ class Sweep:
         Returns:
             Whether a job failed.
         """
-        if not self.parts and not self.failed:
-            return False
+        if not self.parts and not self.rejected:
+            nothing = self.multirun and status == "FINISHED"
+            if nothing:
+                print("No job was run: a glob matched nothing. --help lists what there is.", file=sys.stderr)
+            return nothing
         from rich.console import Console
 
         # A file or a pipe has no width: tables are not squeezed into 80 columns there.
@@ -84,37 +118,41 @@ class Sweep:
         for dataset, part in self.parts.items():
             _show(dataset, part, console)
             if part.parent:
-                self._summarise(dataset, part, part.parent)
-                part.tracker.close(part.parent, "FAILED" if self.failed and status == "FINISHED" else status)
+                _summarise(dataset, part, part.parent)
+                part.tracker.close(part.parent, "FAILED" if part.failed and status == "FINISHED" else status)
+        failed = dict(self.rejected)
+        for part in self.parts.values():
+            failed |= part.failed
         # A job by itself has said already why it failed.
-        if self.failed and self.multirun:
+        if failed and self.multirun:
             from src.report import tables
 
-            console.print(tables.reasons(self.failed, "Failed"))
-        return bool(self.failed)
+            console.print(tables.reasons(failed, "Failed"))
+        return bool(failed)
 
-    def _summarise(self, dataset: str, part: Part, parent: Run) -> None:
-        import pandas as pd
 
-        from src.report import figures, tables
+def _summarise(dataset: str, part: Part, parent: Run) -> None:
+    import pandas as pd
 
-        metrics: dict[str, float] = {"failed": len(self.failed), "not_applicable": len(part.not_applicable)}
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            if part.analyses:
-                analyses = pd.concat(part.analyses, ignore_index=True)
-                analyses.to_csv(folder / "analyses.csv", index=False)
-                tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-                title = f"{dataset}: {len(analyses)} analyses"
-                figures.save(*figures.heatmap(analyses, title=title), folder / "heatmap.png")
-                rho = analyses["rho"]
-                metrics |= {"analyses": len(analyses), "rho": rho.mean(), "rho_sd": rho.std()}
-            for name, jobs in (("failed", self.failed), ("not_applicable", part.not_applicable)):
-                if jobs:
-                    table = pd.DataFrame({"job": list(jobs), "reason": list(jobs.values())})
-                    table.to_csv(folder / f"{name}.csv", index=False)
-            parent.artifacts(folder, "summary")
-        parent.log(metrics=metrics)
+    from src.report import figures, tables
+
+    metrics: dict[str, float] = {"failed": len(part.failed), "not_applicable": len(part.not_applicable)}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        if part.analyses:
+            analyses = pd.concat(part.analyses, ignore_index=True)
+            analyses.to_csv(folder / "analyses.csv", index=False)
+            tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
+            title = f"{dataset}: {len(analyses)} analyses"
+            figures.save(*figures.heatmap(analyses, title=title), folder / "heatmap.png")
+            rho = analyses["rho"]
+            metrics |= {"analyses": len(analyses), "rho": rho.mean(), "rho_sd": rho.std()}
+        for name, jobs in (("failed", part.failed), ("not_applicable", part.not_applicable)):
+            if jobs:
+                table = pd.DataFrame({"job": list(jobs), "reason": list(jobs.values())})
+                table.to_csv(folder / f"{name}.csv", index=False)
+        parent.artifacts(folder, "summary")
+    parent.log(metrics=metrics)
 
 
 def _show(dataset: str, part: Part, console: Any) -> None:

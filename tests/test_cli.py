@@ -46,8 +46,8 @@ def test_a_misspelt_config_dies_before_job_0(cli, tmp_path, arguments, said):
 def test_help_lists_what_can_be_chosen(cli):
     done = cli("--help")
     assert done.returncode == 0
-    for name in ("toy_s, toy_m", "photos", "faces_to_words", "paper"):
-        assert name.split(", ")[0] in done.stdout
+    for name in ("toy_l, toy_m, toy_s", "demo, photos", "faces_to_words", "model:", "protocol:"):
+        assert name in done.stdout
 
 
 def test_it_runs_from_any_folder_and_paths_are_the_user_s(cli, tmp_path):
@@ -62,7 +62,8 @@ def test_it_runs_from_any_folder_and_paths_are_the_user_s(cli, tmp_path):
     assert (tmp_path / "here" / "mine" / "mlflow.db").is_file()
     assert (tmp_path / "here" / "mine" / "artifacts").is_dir()
     assert len(list((tmp_path / "here" / "out").glob("*/results/analyses.csv"))) == 8
-    assert "20" in done.stdout  # 3 groups: 2 + 6 x 3 analyses
+    (summary,) = (tmp_path / "here" / "mine").rglob("summary.csv")
+    assert pd.read_csv(summary).iloc[-1]["analyses"] == 20  # 3 groups: 2 + 6 x 3
 
 
 def test_roles_that_no_experiment_needs_may_be_absent(tmp_path):
@@ -115,6 +116,8 @@ def test_a_failed_job_is_recorded_and_the_sweep_goes_on(tmp_path, capsys):
     for run in failed:
         assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["traceback.txt"]
         assert run.data.tags["model"] == "lab"
+        assert run.data.params["protocol.k"] == "11"
+        assert len(run.data.tags["input.scenes"]) == 64
     (parent,) = [run for run in found if run.data.tags["kind"] == "sweep"]
     assert parent.info.status == "FAILED"
     assert parent.data.metrics["failed"] == 4
@@ -147,7 +150,12 @@ def test_vectors_of_two_models_are_refused(tmp_path, capsys):
     ("override", "said"),
     [
         ("protocol.k=0", "protocol.k=0: must be at least 1"),
-        ("protocol.ddof=2", "protocol.ddof=2: must be 0 or 1"),
+        ("protocol.ddof=2", "protocol.ddof=2: must be from 0 to 1"),
+        ("seed=-1", "seed=-1: must be at least 0"),
+        ("faces.per_group=0", "faces.per_group=0: must be at least 1"),
+        ("trainer.workers=-1", "trainer.workers=-1: must be at least 0"),
+        ("model.path=", "model.path is empty"),
+        ("demo.bias=1.5", "demo.bias=1.5: must be from 0 to 1"),
         ("protocol.extremes=40", "Set protocol.extremes=22 or less"),
         ("exp.corpus=scenes", "faces and scenes are of one modality"),
         ("dataset=photos demo.bias=0.5", "nothing is planted in dataset=photos"),
@@ -191,3 +199,45 @@ def test_a_table_of_results_is_written_whole(tmp_path):
         "results", "run.log",
     ]  # fmt: skip
     assert len(pd.read_csv(tmp_path / "o" / "results" / "analyses.csv")) == 3
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("model.heads=7", "model.heads=7 must divide model.width=64"),
+        ("model.learning_rate=nan", "model.learning_rate=nan: must be from 0 to 1"),
+        ("model.steps=0", "model.steps=0: must be at least 1"),
+        ("trainer.accelerator=abacus", "trainer.accelerator=abacus"),
+    ],
+)
+def test_a_toy_that_cannot_be_is_refused_before_training(kept, tmp_path, capsys, override, said):
+    swept = command(tmp_path / "o", *SHRUNK, *places(kept), override, "exp=faces_to_words")
+    assert (swept.code, swept.trained) == (1, 0)
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert "Traceback" not in shown
+
+
+def test_two_folders_of_one_name_are_told_apart(tmp_path):
+    folders = [precomputed(tmp_path / name / "lab", seed) for seed, name in enumerate("ab")]
+    swept = command(
+        tmp_path / "o", "-m", "model=precomputed", f"model.path={folders[0]},{folders[1]}",
+        "exp=faces_to_words,words_to_faces", *SMALL, *places(tmp_path),
+    )  # fmt: skip
+    assert swept.code == 0
+    assert sorted(swept.analyses()["model"].unique()) == ["lab", f"lab+model.path={folders[1]}"]
+
+
+def test_groups_that_faces_and_labels_do_not_share_are_an_error(tmp_path, capsys):
+    folder = precomputed(tmp_path / "lab")
+    frame = pd.read_parquet(folder / "faces.parquet")
+    frame.assign(group=frame["group"].str.upper()).to_parquet(folder / "faces.parquet")
+    arguments = ["model=precomputed", f"model.path={folder}", *SMALL, *places(tmp_path)]
+    assert command(tmp_path / "o", *arguments, "exp=labels_to_faces").code == 1
+    assert "no group is in both" in capsys.readouterr().out
+
+
+def test_a_glob_that_matches_nothing_is_an_error(cli, tmp_path):
+    done = cli("-m", "exp=glob(zzz*)", *places(tmp_path), f"hydra.sweep.dir={tmp_path}/o")
+    assert done.returncode == 1
+    assert "a glob matched nothing" in done.stderr

@@ -157,7 +157,7 @@ def test_a_job_s_run_can_be_traced(client, runs, sweeps):
         "config",
     } <= set(tags)
     assert len(tags["input.faces"]) == len(tags["input.words.vectors"]) == 64
-    assert tags["used.words"].startswith("words: 300 used of 7520, 1800 sentences (311 entries")
+    assert tags["used.words"].startswith("words: 300 used of 7520, 1800 sentences (303 entries")
     found = sweeps[0].analyses()
     found = found[found["exp"] == "faces_to_words"]
     assert metrics["rho"] == pytest.approx(found["rho"].mean())

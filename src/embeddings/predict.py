@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -17,6 +18,22 @@ from src.embeddings.writer import VectorFile
 from src.encoders import Network
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES, Table, pictures
+
+
+def available(trainer: configs.TrainerConfig) -> None:
+    """Say, before an encoder is trained or read, whether Lightning can compute where it is told to.
+
+    Raises:
+        InputError: it cannot.
+    """
+    try:
+        lightning.Trainer(
+            accelerator=trainer.accelerator, devices=1, logger=False, enable_checkpointing=False
+        )
+    except (MisconfigurationException, ValueError) as error:
+        raise InputError(
+            f"trainer.accelerator={trainer.accelerator}: {error} Choose trainer=auto or trainer=cpu."
+        ) from None
 
 
 def predict(
@@ -49,7 +66,7 @@ def predict(
     writer = _Writer(path, len(table.frame))
     engine = lightning.Trainer(
         accelerator=trainer.accelerator,
-        devices=trainer.devices,
+        devices=1,
         callbacks=[writer, RichProgressBar(leave=False)],
         logger=False,
         enable_checkpointing=False,

@@ -71,8 +71,9 @@ def embed(
     seconds: list[float] = []
 
     def build(folder: Path) -> Mapping[str, Any]:
-        from src.embeddings.predict import predict
+        from src.embeddings.predict import available, predict
 
+        available(trainer)
         loaded = encoder.load()
         shape, taken = predict(loaded.network, table, batch_size, trainer, folder / FILE)
         seconds.append(taken)

@@ -12,12 +12,18 @@ import numpy as np
 
 from src import artifacts, configs, demo
 from src.encoders.protocol import Encoder, Loaded
+from src.errors import InputError
 from src.stimuli import Table, pictures
 
 log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
-SOURCES = ("captions.py", "toys.py")
+SOURCES = (
+    *(Path(demo.__file__).parent / name for name in ("captions.py", "toys.py")),
+    *(Path(__file__).parent / name for name in ("openclip.py", "toy.py")),
+)
+# Libraries that move the numbers: pictures are resized by pillow and torchvision.
+DECISIVE = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
 
 
 def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
@@ -34,11 +40,14 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         "config": {k: v for k, v in vars(config).items() if k not in ("name", "batch_size")},
         "captions": vars(cfg.demo),
         "tables": {role: table.hash for role, table in tables.items()},
-        "source": artifacts.source_hash(*(Path(demo.__file__).parent / name for name in SOURCES)),
+        "source": artifacts.source_hash(*SOURCES),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
         "precision": "fp32",
-        "versions": {name: version(name) for name in ("torch", "open_clip_torch", "lightning")},
+        "accelerator": cfg.trainer.accelerator,
+        "versions": {name: version(name) for name in DECISIVE},
     }
+    _fits(config)
+    _labelled(tables, str(config.name))
     key = artifacts.fingerprint(identity)
 
     def load() -> Loaded:
@@ -110,6 +119,24 @@ def _train(
         learning_rate=config.learning_rate,
         accelerator=cfg.trainer.accelerator,
     )
+
+
+def _fits(config: configs.ToyConfig) -> None:
+    if config.width % config.heads or config.image_size % config.patch_size:
+        raise InputError(
+            f"{config.name}: model.heads={config.heads} must divide model.width={config.width}, and "
+            f"model.patch_size={config.patch_size} must divide model.image_size={config.image_size}."
+        )
+
+
+def _labelled(tables: Mapping[str, Table], name: str) -> None:
+    without = sorted(set(tables["faces"].groups) - set(tables["labels"].groups))
+    if without:
+        raise InputError(
+            f"{name}: no label names the faces of {', '.join(without)}; labels name "
+            f"{', '.join(tables['labels'].groups)}. Give both the same groups: a toy learns what each face "
+            "is called."
+        )
 
 
 def _save(network: Any, path: Path) -> None:

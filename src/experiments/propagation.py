@@ -53,8 +53,12 @@ def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) ->
             f"{targets.role} and {corpus.role} are of one modality. exp.targets and exp.corpus must "
             f"be one of {', '.join(IMAGE_ROLES)} and one of {', '.join(TEXT_ROLES)}."
         )
-    _in_range(protocol)
     found = pools(corpus, protocol, seed)
+    if CARRIES[targets.role] == CARRIES[corpus.role] == "group" and not {*targets.groups} & {*corpus.groups}:
+        raise InputError(
+            f"{targets.role} are of {', '.join(targets.groups)}, {corpus.role} of "
+            f"{', '.join(corpus.groups)}: no group is in both. Give both the same names."
+        )
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE:
         # The stratum of extreme targets has the same needs as the attribute sets.
         pools(targets, replace(protocol, k=1), seed)
@@ -99,16 +103,8 @@ def run(
         analyses=pd.DataFrame(rows),
         targets=pd.concat(tables, ignore_index=True),
         attributes=_attributes(corpus, found, contents),
-        notes=_notes(corpus, found, protocol, sum(row["n_excluded"] for row in rows)),
+        notes=_notes(corpus, found, protocol, int(np.isnan(intrinsic).any(axis=1).sum())),
     )
-
-
-def _in_range(protocol: ProtocolConfig) -> None:
-    for name, least, most in (("k", 1, None), ("extremes", 1, None), ("attributes", 1, None), ("ddof", 0, 1)):
-        value = getattr(protocol, name)
-        if value < least or (most is not None and value > most):
-            allowed = f"at least {least}" if most is None else f"{least} or {most}"
-            raise InputError(f"protocol.{name}={value}: must be {allowed}.")
 
 
 def scores(
@@ -194,5 +190,5 @@ def _notes(corpus: Table, found: list[Pool], protocol: ProtocolConfig, excluded:
     if protocol.k > size / 2:
         notes.append(f"k={protocol.k} is above half of the {size} {corpus.role} retrieved from")
     if excluded:
-        notes.append(f"{excluded} targets have no effect size (zero deviation) and were left out")
+        notes.append(f"{excluded} units have no effect size (zero deviation) and enter no analysis of it")
     return notes

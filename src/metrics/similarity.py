@@ -6,6 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+# Far above float64's rounding, far below any difference between float32 vectors.
+DECIMALS = 12
+
 
 def similarity(
     targets: Float[Tensor, "n *qx width"], corpus: Float[Tensor, "m *qy width"]
@@ -20,7 +23,7 @@ def similarity(
         corpus: [M, D], or [M, Q, D].
 
     Returns:
-        Similarities [N, M] in [-1, 1], up to rounding.
+        Similarities [N, M], rounded to 12 decimals.
 
     Raises:
         ValueError: both sides have several vectors, or the widths differ.
@@ -33,9 +36,10 @@ def similarity(
     if targets.shape[-1] != corpus.shape[-1]:
         raise ValueError(f"vectors of width {targets.shape[-1]} meet vectors of {corpus.shape[-1]}")
     x, y = _unit(targets), _unit(corpus)
-    cosines = (x.reshape(-1, x.shape[-1]) @ y.reshape(-1, y.shape[-1]).T).reshape(
-        *x.shape[:-1], *y.shape[:-1]
-    )
+    products = x.reshape(-1, x.shape[-1]) @ y.reshape(-1, y.shape[-1]).T
+    # A matrix product rounds equal columns differently; equal vectors must be equally similar, or
+    # ties would be broken by chance and a deviation of nothing be taken for one.
+    cosines = products.round_(decimals=DECIMALS).reshape(*x.shape[:-1], *y.shape[:-1])
     if targets.ndim == 3:
         return cosines.amax(dim=1)
     return cosines.amax(dim=2) if corpus.ndim == 3 else cosines

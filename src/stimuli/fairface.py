@@ -60,6 +60,11 @@ def load(
             "path": [str(root / name) for name in rows["file"]],
         }
     )[wanted]
+    if frame.empty:
+        raise InputError(
+            f"{path}: no face is of a chosen race, gender and age at once. Choose others in faces.races, "
+            "faces.genders or faces.ages."
+        )
     notes = [f"{len(rows) - len(frame)} of other races, genders or ages"] if len(frame) < len(rows) else []
     frame, absent = pictures.present(frame, path)
     frame, left = _draw(frame, [f"{r} {g}" for r in races for g in genders], per_group, seed, path)

@@ -27,9 +27,13 @@ def vader(count: int | None, seed: int) -> tuple[pd.DataFrame, int, list[str]]:
     """
     text = (importlib.resources.files("vaderSentiment") / "vader_lexicon.txt").read_text("utf-8")
     entries = [line.split("\t")[:2] for line in text.splitlines() if line.strip()]
-    rows = {word: (float(mean) + 4) / 8 for word, mean in entries if re.fullmatch("[a-z]+", word)}
-    frame = pd.DataFrame({"word": list(rows), "valence": list(rows.values())})
-    notes = [f"{len(entries) - len(frame)} entries are emoticons or hold other signs than a-z"]
+    alphabetic = [(word, (float(mean) + 4) / 8) for word, mean in entries if re.fullmatch("[a-z]+", word)]
+    rated = dict(alphabetic)
+    frame = pd.DataFrame({"word": list(rated), "valence": list(rated.values())})
+    notes = [
+        f"{len(entries) - len(alphabetic)} entries are emoticons or hold other signs than a-z",
+        f"{len(alphabetic) - len(frame)} repeat a word, whose last rating is kept",
+    ]
     if count is not None:
         if count > len(frame):
             raise InputError(
@@ -54,30 +58,35 @@ def nrc_vad(path: Path) -> tuple[pd.DataFrame, int, list[str]]:
         InputError: there is no such file, or a row has no number where the valence stands.
     """
     path = _only_text_file(path)
-    rows = []
-    for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), start=1):
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {error}. Save it as text in UTF-8.") from None
+    rows: dict[str, float] = {}
+    stands: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        cells = line.split("\t")
+        cells = [cell.strip() for cell in line.split("\t")]
         try:
             word, valence = cells[0], float(cells[1])
         except (IndexError, ValueError):
+            word, valence = "", 0.0
+        if not word:
             raise InputError(
                 f"{path}, row {number}: {line!r} is not word, tab, valence. Correct or delete the row."
-            ) from None
+            )
         if not 0 <= valence <= 1:
             raise InputError(
-                f"{path}, row {number}: valence {cells[1]} of {cells[0]!r} is outside [0, 1]. "
+                f"{path}, row {number}: valence {cells[1]} of {word!r} is outside [0, 1]. "
                 "Correct or delete the row."
             )
-        rows.append((word, valence))
-    frame = pd.DataFrame(rows, columns=["word", "valence"])
-    twice = frame["word"][frame["word"].duplicated()]
-    if len(twice):
-        raise InputError(
-            f"{path}, row {twice.index[0] + 1}: {twice.iloc[0]!r} stands there already. Delete one row."
-        )
-    return frame, len(frame), []
+        if word in rows:
+            raise InputError(
+                f"{path}, row {number}: {word!r} stands in row {stands[word]} already. Delete one row."
+            )
+        rows[word], stands[word] = valence, number
+    return pd.DataFrame({"word": list(rows), "valence": list(rows.values())}), len(rows), []
 
 
 def _only_text_file(path: Path) -> Path:

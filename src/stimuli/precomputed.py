@@ -32,6 +32,8 @@ def raw(folder: Path, role: str) -> pd.DataFrame:
         raise InputError(f"{path}: not a Parquet file ({error}). Write it anew.") from None
     if "id" not in frame.columns:
         raise InputError(f"{path}: no column id; found {', '.join(map(str, frame.columns))}.")
+    if frame["id"].isna().any():
+        raise InputError(f"{path}: {frame['id'].isna().sum()} rows have no id. Give each row one of its own.")
     return frame.assign(id=frame["id"].astype(str)).reset_index(drop=True)
 
 

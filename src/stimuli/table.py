@@ -142,7 +142,7 @@ def _valence(frame: pd.DataFrame, source: str) -> None:
     if len(bad):
         row = bad.iloc[0]
         raise InputError(
-            f"{source}: {len(bad)} valences are not numbers in [0, 1], first {row['valence']!r} of "
+            f"{source}: {len(bad)} valences are not numbers in [0, 1], first {row['valence']} of "
             f"{row['id']!r}. Rescale or correct them."
         )
     frame["valence"] = valence.astype(float)

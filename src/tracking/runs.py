@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 PARENT_TAG = "mlflow.parentRunId"
 # What MLflow takes in the name of a metric.
-REFUSED = re.compile(r"[^\w\-. :/]", re.ASCII)
+REFUSED = re.compile(r"[^\w\-. :]", re.ASCII)
+LIMIT_NAME = 240
 LIMIT_PARAM, LIMIT_TAG = 6000, 5000
 SQLITE = "sqlite:///"
 
@@ -85,13 +86,17 @@ class Tracker:
             logging.getLogger(noisy).setLevel(logging.WARNING)
         from mlflow import MlflowClient
 
+        if not uri.strip():
+            raise InputError("tracking.uri is empty. Name a database (sqlite:///PATH) or a server.")
+        # A server that is not there should be said within seconds.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         self._artifacts: Path | None = None
-        if uri.startswith(SQLITE):
-            database = Path(uri.removeprefix(SQLITE)).absolute()
-            database.parent.mkdir(parents=True, exist_ok=True)
-            self._artifacts = database.parent / "artifacts"
-            uri = f"{SQLITE}{database}"
         try:
+            if uri.startswith(SQLITE):
+                database = Path(uri.removeprefix(SQLITE)).absolute()
+                database.parent.mkdir(parents=True, exist_ok=True)
+                self._artifacts = database.parent / "artifacts"
+                uri = f"{SQLITE}{database}"
             self.client = MlflowClient(uri)
             self.client.search_experiments(max_results=1)
         except Exception as error:  # MLflow lets through whatever its drivers raise
@@ -151,7 +156,7 @@ def metric_names(names: Mapping[str, object]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name in names:
-        plain = REFUSED.sub("_", name)
+        plain = REFUSED.sub("_", name)[:LIMIT_NAME]
         candidate, number = plain, 1
         while candidate in found.values():
             number += 1
@@ -161,7 +166,7 @@ def metric_names(names: Mapping[str, object]) -> dict[str, str]:
 
 
 def _file_name(name: str) -> str:
-    return REFUSED.sub("_", name).replace("/", "_").replace(":", "_").strip(". ") or "experiment"
+    return REFUSED.sub("_", name).replace(":", "_").strip(". ") or "experiment"
 
 
 def _milliseconds() -> int:

@@ -18,7 +18,7 @@ from src.encoders import Encoder, Loaded
 from src.stimuli import checked
 from tests.stimuli import drawn
 
-TRAINER = configs.TrainerConfig(accelerator="cpu", devices=1, workers=0)
+TRAINER = configs.TrainerConfig(accelerator="cpu", workers=0)
 
 
 class Letters(torch.nn.Module):

@@ -64,3 +64,9 @@ def test_the_checkpoint_s_key_holds_what_it_was_trained_on(kept, job, change, ot
         return open_encoder(cfg, lambda role: load(cfg, role)).identity
 
     assert (identity() != identity(*change)) is other
+
+
+def test_faces_that_no_label_names_are_refused_before_training(kept, job):
+    cfg = job(*SHRUNK, *places(kept), "~labels.race_words.Laapian").cfg
+    with pytest.raises(InputError, match="no label names the faces of Laapian Men, Laapian Women"):
+        open_encoder(cfg, lambda role: load(cfg, role))

@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import load_file
+import torch
+from safetensors.numpy import load_file, save_file
 
 from src import pipeline
+from src.configs import ProtocolConfig
 from src.embeddings import embeddings
 from src.experiments import propagation
-from src.stimuli import load
+from src.stimuli import checked, load
 from src.tracking import Tracker
 from tests import reference
 from tests.conftest import precomputed
@@ -86,3 +88,38 @@ def test_the_block_size_changes_nothing(exp, folder, job, monkeypatch):
     single = propagation.run(targets, corpus, *vectors, cfg.protocol, 0)
     pd.testing.assert_frame_equal(whole.targets, single.targets, check_exact=True)
     pd.testing.assert_frame_equal(whole.analyses, single.analyses, check_exact=True)
+
+
+def test_equal_vectors_are_equally_similar(job, tmp_path):
+    """Ties are broken by position, and no deviation is no effect, whatever a matrix product rounds."""
+    rng = np.random.default_rng(0)
+    scenes = pd.DataFrame({"id": [f"s{i:04d}" for i in range(1001)], "valence": rng.uniform(size=1001)})
+    words = pd.DataFrame({"word": [f"w{i:02d}" for i in range(40)], "valence": rng.uniform(size=40)})
+    words = words.assign(id=words["word"], template="{}", sentence=words["word"])
+    same = rng.normal(size=(1, 64))
+    found = propagation.run(
+        checked("words", words, "t"),
+        checked("scenes", scenes, "t"),
+        torch.from_numpy(rng.normal(size=(40, 64))),
+        torch.from_numpy(np.repeat(same, 1001, axis=0)),
+        ProtocolConfig(k=31, extremes=5, attributes=840, ddof=1),
+        0,
+    )
+    assert found.targets["intrinsic"].isna().all()
+    assert found.targets["extrinsic"].to_numpy() == pytest.approx(scenes["valence"][:31].mean(), abs=1e-12)
+    assert found.analyses["reason"].tolist() == ["0 units: at least 3 are needed"]
+    assert found.analyses["n_excluded"].tolist() == [10]
+
+
+def test_a_group_without_targets_has_no_rho_and_a_reason(job, tmp_path, tracker):
+    folder = precomputed(tmp_path / "lab")
+    frame = pd.read_parquet(folder / "faces.parquet")
+    kept = frame["group"] != "Beta Men"
+    vectors = load_file(folder / "faces.safetensors")["embedding"][kept.to_numpy()]
+    frame[kept].to_parquet(folder / "faces.parquet")
+    save_file({"embedding": vectors}, folder / "faces.safetensors")
+    made = job(*overrides(folder, "faces_to_labels", **PROTOCOL))
+    with tracker.run("precomputed", "two of three groups") as run:
+        found = pipeline.perform(pipeline.prepare(made), run)
+    assert found["n"].tolist() == [22, 22, 0]
+    assert found["reason"].tolist() == ["", "", "0 units: at least 3 are needed"]

@@ -55,12 +55,14 @@ def test_figures_carry_their_text_alternative(analyses, kind, tmp_path):
         figure, said = figures.heatmap(analyses, title="t")
         assert "faces_to_words, toy_s: " in said
     else:
-        one = analyses[(analyses["model"] == "toy_m")].tail(3)
+        one = analyses[analyses["exp"] == "faces_to_words"].iloc[1:4].copy()
+        one["stratum"] = ["a", "b", "c"]
         rng = np.random.default_rng(0)
         targets = pd.DataFrame({"stratum": np.repeat(one["stratum"].to_numpy(), 1500)})
         targets = targets.assign(intrinsic=rng.normal(size=4500), extrinsic=rng.normal(size=4500))
         figure, said = figures.scatter(targets, one, title="t", outcome="mean valence")
-        assert "every unit has the same outcome" in said or "ρ = " in said
+        assert f"a: ρ = {one['rho'].iloc[0]:.2f}, n = 40" in said
+        assert said.count("ρ = ") + said.count("every unit has the same outcome") == 3
     figures.save(figure, said, tmp_path / "figure.png")
     with Image.open(tmp_path / "figure.png") as picture:
         assert picture.info["Description"] == said

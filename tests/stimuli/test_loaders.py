@@ -62,6 +62,12 @@ class TestFairFace:
         with pytest.raises(InputError, match=r"no face has race 'Martian'.*found Black, East Asian"):
             load_faces(drawn.fairface(tmp_path), races={"Martian": ["Martian"]})
 
+    def test_a_choice_that_no_face_meets_is_refused(self, tmp_path):
+        root = drawn.fairface(tmp_path, per_group=1)
+        edit(root / "fairface_label_train.csv", "20-29,Male,Indian", "30-39,Male,Indian")
+        with pytest.raises(InputError, match="no face is of a chosen race, gender and age at once"):
+            load_faces(root, ages=["30-39"])
+
     def test_a_missing_root_says_what_to_set(self, tmp_path):
         with pytest.raises(InputError, match=r"no such file. Set dataset.root"):
             load_faces(tmp_path / "nowhere")
@@ -155,7 +161,9 @@ class TestNrcVad:
             ("word\tx", r"row 6: .* is not word, tab, valence"),
             ("word\t1.2", r"row 6: valence 1.2 of 'word' is outside"),
             ("word\tnan", r"row 6: valence nan of 'word' is outside"),
-            ("null\t0.5", r"row 6: 'null' stands there already"),
+            ("null\t0.5", r"row 6: 'null' stands in row 3 already"),
+            ("\t0.5", r"row 6: .* is not word, tab, valence"),
+            ("\n null \t0.5", r"row 7: 'null' stands in row 3 already"),
         ],
     )
     def test_a_bad_row_is_named(self, tmp_path, line, message):
@@ -164,6 +172,11 @@ class TestNrcVad:
             file.write(line + "\n")
         with pytest.raises(InputError, match=message):
             lexicons.nrc_vad(root)
+
+    def test_another_encoding_is_refused(self, tmp_path):
+        (drawn.nrc_vad(tmp_path) / "NRC-VAD-Lexicon.txt").write_bytes("é\t0.5".encode("latin-1"))
+        with pytest.raises(InputError, match="Save it as text in UTF-8"):
+            lexicons.nrc_vad(tmp_path)
 
     def test_an_absent_lexicon_says_what_to_set(self, tmp_path):
         with pytest.raises(InputError, match="no such file or folder. Set words.path"):
@@ -178,7 +191,8 @@ class TestVader:
         assert frame["word"].str.fullmatch("[a-z]+").all()
         assert frame["word"].is_unique
         assert frame["valence"].between(0, 1).all()
-        assert expected - len(frame) == int(notes[0].split()[0])
+        assert expected - len(frame) == sum(int(note.split()[0]) for note in notes)
+        assert len(notes) == 2
         # From the lexicon itself: abandon has a mean of -1.9.
         assert frame.set_index("word")["valence"]["abandon"] == pytest.approx((4 - 1.9) / 8)
 

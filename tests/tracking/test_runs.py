@@ -31,18 +31,13 @@ def test_metric_names_are_taken_and_stay_apart(names):
 
 
 def test_awkward_groups_are_logged_and_undefined_numbers_said(tracker):
-    metrics = {
-        "rho.<script>": 0.5,
-        "rho.(script)": 0.25,
-        "rho.é|": 1.0,
-        "rho.none": math.nan,
-        "rho.inf": math.inf,
-    }
+    metrics = {"rho.<script>": 0.5, "rho.(script)": 0.25, "rho.é|": 1.0, "rho.a//b": 2.0, "rho.a/": 3.0}
+    metrics |= {"rho./../b": 4.0, "rho." + "x" * 400: 5.0, "rho.none": math.nan, "rho.inf": math.inf}
     with tracker.run("data/<set>", "a job") as run:
         run.log(metrics=metrics, params={"long": "x" * 9000}, tags={"t": "y" * 9000})
     found = tracker.client.get_run(run.id)
     assert found.info.status == "FINISHED"
-    assert sorted(found.data.metrics.values()) == [0.25, 0.5, 1.0]
+    assert sorted(found.data.metrics.values()) == [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0]
     assert found.data.tags["undefined_metrics"] == "rho.inf, rho.none"
 
 
@@ -84,3 +79,9 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be opened"):
         Tracker(f"sqlite:///{tmp_path}/mlflow.db")
     assert (tmp_path / "mlflow.db").read_text() == "nonsense" * 100
+
+
+@pytest.mark.parametrize("uri", ["", "sqlite:////proc/nowhere/mlflow.db", "http://127.0.0.1:9"])
+def test_a_store_that_cannot_be_is_refused(uri):
+    with pytest.raises(InputError, match=r"tracking\.uri"):
+        Tracker(uri)
