@@ -52,7 +52,7 @@ def run(composed: DictConfig) -> None:
 def _run(job: Job, part: sweep.Part, asked: str) -> None:
     from src import pipeline
 
-    failure: InputError | None = None
+    failure: Exception | None = None
     try:
         prepared = pipeline.prepare(job)
     except NotApplicable as error:
@@ -61,7 +61,7 @@ def _run(job: Job, part: sweep.Part, asked: str) -> None:
             part.not_applicable[asked] = str(error)
             return
         failure = error
-    except InputError as error:
+    except Exception as error:  # raised again within the run, which records it
         failure = error
     with part.tracker.run(job.dataset, job.label, part.parent) as tracked:
         tracked.log(params=pipeline.params(job), tags=pipeline.tags(job))

@@ -241,3 +241,18 @@ def test_a_glob_that_matches_nothing_is_an_error(cli, tmp_path):
     done = cli("-m", "exp=glob(zzz*)", *places(tmp_path), f"hydra.sweep.dir={tmp_path}/o")
     assert done.returncode == 1
     assert "a glob matched nothing" in done.stderr
+
+
+def test_a_fault_of_the_program_is_recorded_with_its_traceback(tmp_path, monkeypatch):
+    from src import experiments
+
+    def fail(*_):
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(experiments, "check", fail)
+    folder = precomputed(tmp_path / "lab")
+    arguments = ["model=precomputed", f"model.path={folder}", *SMALL, *places(tmp_path)]
+    assert command(tmp_path / "o", *arguments, "exp=faces_to_words").code == 1
+    client, (run,) = runs(tmp_path)
+    assert run.info.status == "FAILED"
+    assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["traceback.txt"]
