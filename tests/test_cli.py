@@ -174,6 +174,8 @@ def test_an_interrupted_sweep_ends_its_runs_and_keeps_nothing_half_made(tmp_path
     process = subprocess.Popen(
         [sys.executable, "-m", "src.run", "-m", "exp=faces_to_words,faces_to_labels", *arguments],
         cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        # A background shell has its children ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.monotonic() + 120
     said = ""
@@ -181,7 +183,10 @@ def test_an_interrupted_sweep_ends_its_runs_and_keeps_nothing_half_made(tmp_path
         said += process.stdout.readline()
     time.sleep(3)
     os.kill(process.pid, signal.SIGINT)
-    rest, _ = process.communicate(timeout=60)
+    try:
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, said + rest
     assert "Interrupted" in rest
     assert "Traceback" not in rest
