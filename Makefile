@@ -6,37 +6,60 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+STORE ?= sqlite:///mlruns/mlflow.db
 
 # Nothing phones home.
 export MLFLOW_DISABLE_TELEMETRY := true
 export DO_NOT_TRACK := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DVC_NO_ANALYTICS := 1
+export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup demo test lint ui sweep repro bench lock
+.PHONY: help setup system demo demo-truth test test-ui lint ui sweep repro bench lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
 
 setup: $(READY) ## make .venv with everything, locked with hashes (once, about 3 minutes)
 
-# A half-made environment is made anew: `ready` is written last.
+# An environment is made anew where it is half made (`ready` is written last) or was made for
+# another folder: scripts in it name the folder.
+ifneq ($(CURDIR),$(shell cat $(READY) 2>/dev/null))
+.PHONY: $(READY)
+endif
 $(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
-	@touch $@
+	@echo "$(CURDIR)" > $@
+
+# Never an error: tests that need what is not there skip, with the reason.
+system: ## Debian's chromium and its driver, for make test-ui (as root or with sudo)
+	@if command -v chromium chromedriver >/dev/null; then echo "chromium and chromedriver are here."; \
+	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install chromium and chromedriver by hand."; \
+	else \
+	  if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; \
+	  { $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+	    --no-install-recommends chromium chromium-driver >/dev/null; } \
+	  || echo "chromium could not be installed: tests that need it skip."; \
+	fi
 
 demo: setup ## three models x eight experiments on the built-in world, tracked
 	$(BIN)/python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 	@echo "make ui shows the runs."
 
+demo-truth: setup ## what is planted against what is measured: 12 toys, about 20 minutes
+	$(BIN)/python -m src.truth model=toy_m $(ARGS)
+
 test: setup ## all tests
 	$(BIN)/python -m pytest
+
+test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/ui
+	$(BIN)/python -m pytest -rs tests/ui
 
 lint: setup ## ruff, mypy strict, import contract
 	$(BIN)/ruff check .
@@ -45,16 +68,17 @@ lint: setup ## ruff, mypy strict, import contract
 	$(BIN)/lint-imports
 
 ui: setup ## MLflow's pages on 127.0.0.1 (PORT=5000)
-	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri sqlite:///mlruns/mlflow.db --host 127.0.0.1 --port $(PORT)
+	$(BIN)/python -m src.tracking $(STORE)
+	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri $(STORE) --host 127.0.0.1 --port $(PORT)
 
 sweep: setup ## any sweep: make sweep ARGS="model=toy_s,toy_m 'exp=glob(*)'"
 	$(BIN)/python -m src.run -m $(ARGS)
 
-repro: ## next: the DVC pipeline
-	@echo "make repro: the DVC pipeline is next; there is none yet." >&2; exit 1
+repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/repro
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro
 
-bench: ## next: benchmarks
-	@echo "make bench: benchmarks are next; there are none yet." >&2; exit 1
+bench: setup ## seconds and memory of each stage, and of the arithmetic (ARGS=--quick)
+	$(BIN)/python -m src.bench $(ARGS)
 
 lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

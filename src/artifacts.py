@@ -15,7 +15,9 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from src.errors import InputError
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
+ABSENT = "absent"
 
 
 def fingerprint(content: object) -> str:
@@ -49,6 +52,23 @@ def source_hash(*modules: Path) -> str:
     return fingerprint(trees)
 
 
+class NotStored(Exception):
+    """An entry would have to be built, but nothing is to be built now."""
+
+
+_dry: ContextVar[bool] = ContextVar("dry", default=False)
+
+
+@contextmanager
+def dry() -> Iterator[None]:
+    """Within this block nothing is built: `fetch` raises `NotStored` instead."""
+    token = _dry.set(True)
+    try:
+        yield
+    finally:
+        _dry.reset(token)
+
+
 def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> Path:
     """Return the entry `key` below `root`, building it where it is absent or damaged.
 
@@ -61,12 +81,15 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     Raises:
         InputError: the folder cannot be written.
         OSError: writing broke off; nothing is left behind.
+        NotStored: within `dry`, where it would be built.
     """
     entry = root / key
-    if entry.exists():
-        damage = damaged(entry)
-        if not damage:
-            return entry
+    damage = damaged(entry) if entry.exists() else ABSENT
+    if not damage:
+        return entry
+    if _dry.get():
+        raise NotStored(str(entry))
+    if damage != ABSENT:
         log.warning("%s is damaged (%s): it is computed anew", entry, damage)
     draft = root / f".{key}.{uuid.uuid4().hex}"
     try:
@@ -83,6 +106,12 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return entry
+
+
+def touch(entry: Path) -> None:
+    """Note that an entry was used now; a store that may only be read keeps no note."""
+    with suppress(OSError):
+        os.utime(entry / MANIFEST)
 
 
 def manifest(entry: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 from src.errors import InputError
 
@@ -161,7 +161,7 @@ class ToyConfig(ModelConfig):
     heads: int = number(1)
     embed_dim: int = number(1)
     context_length: int = number(8)
-    steps: int = number(1)
+    steps: int = number(0)  # 0: untrained
     pairs: int = number(2)
     learning_rate: float = number(0, 1)
     seed: int = number(0, default=0)
@@ -229,6 +229,8 @@ class RunConfig:
     """One job: one model x one dataset x one experiment."""
 
     seed: int = number(0, default=0)
+    resume: bool = True
+    plan: bool = False
     templates: list[str] = field(default_factory=list)
     dataset: DatasetConfig = MISSING
     demo: DemoConfig = MISSING
@@ -265,6 +267,31 @@ SCHEMAS: dict[str, type] = {
     "trainer": TrainerConfig,
     "tracking": TrackingConfig,
 }
+
+
+def compose(overrides: list[str]) -> tuple[DictConfig, dict[str, str]]:
+    """What `python -m src.run` would be given for these overrides.
+
+    Returns:
+        The config, and which YAML was chosen of each group.
+
+    Raises:
+        InputError: Hydra cannot compose it.
+    """
+    import hydra
+    from hydra.errors import HydraException
+
+    register()
+    try:
+        with hydra.initialize_config_dir(str(CHECKOUT / "conf"), version_base="1.3"):
+            composed = hydra.compose("run", overrides, return_hydra_config=True)
+    except HydraException as error:
+        raise InputError(str(error)) from None
+    choices = {str(group): str(choice) for group, choice in composed.hydra.runtime.choices.items()}
+    content = composed._content
+    assert isinstance(content, dict)
+    del content["hydra"]
+    return composed, choices
 
 
 def register() -> None:

@@ -14,8 +14,9 @@ from src import configs
 from src.artifacts import fingerprint
 from src.errors import InputError
 
-# Where things lie decides no number: what lies there has a hash of its own.
-PLACES = ("store", "tracking", "root", "path")
+# Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
+# is computed, taken over or only planned.
+INDIFFERENT = ("store", "tracking", "root", "path", "resume", "plan")
 # What decides no number, or nothing that a name should tell.
 NOT_IN_NAME = ("name", "batch_size", "path")
 
@@ -97,10 +98,8 @@ class Job:
 
     @property
     def config_hash(self) -> str:
-        """Hash of all that was chosen, but for places."""
-        return fingerprint(
-            [_without_places(self.resolved), self.exp, self.model, self.dataset, self.protocol]
-        )
+        """Hash of all that was chosen, but for what decides no number."""
+        return fingerprint([_decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -117,10 +116,10 @@ class Job:
         }
 
 
-def _without_places(node: object) -> object:
+def _decisive(node: object) -> object:
     if not isinstance(node, Mapping):
         return node
-    return {name: _without_places(value) for name, value in node.items() if name not in PLACES}
+    return {name: _decisive(value) for name, value in node.items() if name not in INDIFFERENT}
 
 
 def _differences(group: str, choice: str, node: Mapping[str, Any], below: str | None = None) -> str:

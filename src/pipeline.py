@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +13,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from src import configs, experiments, stimuli, tracking
+from src import artifacts, configs, experiments, results, stimuli, tracking
 from src.embeddings import Embeddings, embeddings
+from src.embeddings import key as vector_key
 from src.errors import InputError
 from src.experiments import Result
 from src.jobs import Job
@@ -25,7 +24,9 @@ from src.stimuli import CARRIES, IMAGE_ROLES, Table
 
 log = logging.getLogger(__name__)
 
-RESULTS = "results"
+SOURCES = Path(__file__).parent
+# Rooms whose code decides what is made of vectors.
+DECISIVE = ("metrics", "experiments", "debias")
 OUTCOMES = {
     "valence": "mean valence of what is retrieved",
     "group": "share of the group in what is retrieved",
@@ -83,24 +84,9 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     for note in result.notes:
         log.info("%s", note)
     analyses = pd.concat([pd.DataFrame([job.columns] * len(result.analyses)), result.analyses], axis=1)
-    _write(job.output / RESULTS, analyses, result)
+    results.write(job.output, analyses, result.targets, result.attributes)
     _log(prepared, run, result, vectors, seconds)
-    return analyses
-
-
-def _write(folder: Path, analyses: pd.DataFrame, result: Result) -> None:
-    """Write the three files of `results/`: all of them or none."""
-    draft = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-    draft.mkdir(parents=True)
-    try:
-        analyses.to_csv(draft / "analyses.csv", index=False)
-        result.targets.to_parquet(draft / "targets.parquet", index=False)
-        result.attributes.to_parquet(draft / "attributes.parquet", index=False)
-        if folder.exists():
-            shutil.rmtree(folder)
-        draft.rename(folder)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    return results.read(job.output)
 
 
 def _log(
@@ -108,10 +94,15 @@ def _log(
 ) -> None:
     job = prepared.job
     run.log(
-        tags={**_vector_tags(vectors), "notes": "; ".join(result.notes)},
+        tags={
+            **_vector_tags(vectors),
+            "notes": "; ".join(result.notes),
+            "key": key(prepared),
+            "results": results.digest(job.output),
+        },
         metrics={**_rho(result), **_speed(prepared, vectors), "analysis_seconds": seconds},
     )
-    run.artifacts(job.output / RESULTS, RESULTS)
+    run.artifacts(job.output / results.FOLDER, results.FOLDER)
     with tempfile.TemporaryDirectory() as place:
         figure, alternative = figures.scatter(
             result.targets,
@@ -121,6 +112,49 @@ def _log(
         )
         figures.save(figure, alternative, Path(place) / "scatter.png")
         run.artifacts(Path(place))
+
+
+def key(prepared: Prepared) -> str:
+    """Hash of all that decides a job's numbers: its config, its inputs and the code (DESIGN.md, "Resume").
+
+    Raises:
+        InputError: vectors are missing.
+        NotStored: within `artifacts.dry`, where weights have to be made first.
+    """
+    cfg = prepared.job.cfg
+    table = partial(stimuli.load, cfg)
+    inputs = {
+        shown.role: [shown.hash, vector_key(cfg, shown.role, table)]
+        for shown in (prepared.targets, prepared.corpus)
+    }
+    sources = sorted(path for room in DECISIVE for path in (SOURCES / room).glob("*.py"))
+    return artifacts.fingerprint([prepared.job.config_hash, inputs, artifacts.source_hash(*sources)])
+
+
+def resume(prepared: Prepared, tracker: tracking.Tracker) -> tuple[str, pd.DataFrame] | None:
+    """Take over the results of a finished job of the same key, where there is one.
+
+    Returns:
+        The id of its run, and its analyses.csv.
+    """
+    job = prepared.job
+    try:
+        with artifacts.dry():
+            wanted = key(prepared)
+    except artifacts.NotStored:
+        return None
+    found = tracker.finished(job.dataset, wanted)
+    if found is None:
+        return None
+    try:
+        results.take_over(
+            job.output, lambda folder: found.fetch(results.FOLDER, folder), found.tag("results")
+        )
+    except OSError as error:
+        log.warning("%s: results of run %s cannot be read (%s): computed anew", job.label, found.id, error)
+        return None
+    log.info("%s: finished already, in run %s", job.label, found.id)
+    return found.id, results.read(job.output)
 
 
 def tags(job: Job) -> dict[str, str]:

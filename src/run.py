@@ -7,9 +7,9 @@ python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 from __future__ import annotations
 
 import logging
-import os
+import signal
 import sys
-import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import hydra
@@ -34,67 +34,99 @@ def run(composed: DictConfig) -> None:
 
     hydra_config = HydraConfig.get()
     asked = " ".join(hydra_config.overrides.task) or "the default job"
-    failed = sweep.current.rejected
+    outcomes, columns = sweep.current.rejected, {}
     try:
         job = Job.of(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
+        columns = job.columns
+        if job.cfg.plan:
+            _plan(job)
+            return
         part = sweep.current.part(job)
-        failed = part.failed
-        _run(job, part, asked)
-    except InputError as error:
-        log.error("%s", error)
-        failed[asked] = str(error)
+        outcomes = part.outcomes
+        outcome = _run(job, part)
     except Exception as error:
-        log.exception("this is a fault of the program, not of its input")
-        failed[asked] = repr(error)
+        outcome = _failed(error)
+    outcomes.append(replace(outcome, asked=asked, columns=columns))
 
 
-def _run(job: Job, part: sweep.Part, asked: str) -> None:
+def _failed(error: Exception, run: str = "") -> sweep.Outcome:
+    if isinstance(error, InputError):
+        log.error("%s", error)
+        return sweep.Outcome(sweep.FAILED, run, str(error))
+    log.error("this is a fault of the program, not of its input", exc_info=error)
+    return sweep.Outcome(sweep.FAILED, run, repr(error))
+
+
+def _plan(job: Job) -> None:
+    from src import plan
+
+    try:
+        planned = plan.plan(job)
+    except NotApplicable as error:
+        if not sweep.current.globbed:
+            raise
+        planned = plan.Planned(job.label, f"not applicable: {error}")
+    sweep.current.planned.append(planned)
+
+
+def _run(job: Job, part: sweep.Part) -> sweep.Outcome:
     from src import pipeline
 
     failure: Exception | None = None
     try:
         prepared = pipeline.prepare(job)
+        found = pipeline.resume(prepared, part.tracker) if job.cfg.resume else None
+        if found:
+            run, analyses = found
+            part.analyses.append(analyses)
+            return sweep.Outcome(sweep.TAKEN_OVER, run)
     except NotApplicable as error:
         if sweep.current.globbed:
             log.warning("%s: not applicable: %s", job.label, error)
-            part.not_applicable[asked] = str(error)
-            return
+            return sweep.Outcome(sweep.NOT_APPLICABLE, reason=str(error))
         failure = error
     except Exception as error:  # raised again within the run, which records it
         failure = error
-    with part.tracker.run(job.dataset, job.label, part.parent) as tracked:
-        tracked.log(params=pipeline.params(job), tags=pipeline.tags(job))
-        if failure:
-            raise failure
-        part.analyses.append(pipeline.perform(prepared, tracked))
+    tracked = part.tracker.open(job.dataset, job.label, part.parent)
+    try:
+        with part.tracker.recorded(tracked):
+            tracked.log(params=pipeline.params(job), tags=pipeline.tags(job))
+            if failure:
+                raise failure
+            part.analyses.append(pipeline.perform(prepared, tracked))
+    except Exception as error:
+        return _failed(error, tracked.id)
+    return sweep.Outcome(sweep.FINISHED, tracked.id)
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
-    _quiet()
     sweep.current = sweep.Sweep()
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        # A batch system's SIGTERM is a Ctrl-C that nobody typed.
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
     status, code = "FAILED", 1
     try:
         run()
         status, code = "FINISHED", 0
-    except (KeyboardInterrupt, SystemExit) as stop:
+    except (KeyboardInterrupt, SystemExit) as stopping:
         # Lightning answers Ctrl-C with an exit of its own.
-        if not isinstance(stop, KeyboardInterrupt) and not isinstance(stop.__context__, KeyboardInterrupt):
+        if not isinstance(stopping, KeyboardInterrupt) and not isinstance(
+            stopping.__context__, KeyboardInterrupt
+        ):
             raise
-        status, code = "KILLED", 130
-        print("Interrupted: what is finished is kept.", file=sys.stderr)
+        status, code = "KILLED", 128 + (stopped or [signal.SIGINT])[0]
+        print("Interrupted: what is finished is kept; the same command goes on.", file=sys.stderr)
     finally:
         failed = sweep.current.close(status)
+        signal.signal(signal.SIGTERM, before)
     return code or int(failed)
-
-
-def _quiet() -> None:
-    # Nothing phones home, and libraries' own advice does not bury the run's messages.
-    for name in ("MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK", "HF_HUB_DISABLE_TELEMETRY"):
-        os.environ.setdefault(name, "1")
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", module=r"lightning\..*")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hydra import compose, initialize_config_dir
 from safetensors.numpy import save_file
 
 from src import configs
 from src.jobs import Job
 from tests.paths import CHECKOUT
-
-configs.register()
+from tests.sweeps import Swept, command
 
 # The built-in world, shrunk: seconds to draw, seconds to learn.
 SHRUNK = [
@@ -37,6 +35,14 @@ def kept(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("kept")
 
 
+@pytest.fixture(scope="session")
+def sweeps(kept, tmp_path_factory) -> list[Swept]:
+    """The main job on the shrunk world: one toy, all eight experiments, twice."""
+    outputs = tmp_path_factory.mktemp("outputs")
+    arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *places(kept)]
+    return [command(outputs / name, *arguments) for name in ("first", "second")]
+
+
 def places(folder: Path) -> list[str]:
     """Overrides that keep a command's stores below `folder`."""
     return [
@@ -52,11 +58,7 @@ def job(tmp_path) -> Callable[..., Job]:
     """Composes a job from overrides."""
 
     def make(*overrides: str) -> Job:
-        with initialize_config_dir(str(CHECKOUT / "conf"), version_base="1.3"):
-            composed = compose("run", list(overrides), return_hydra_config=True)
-        choices = dict(composed.hydra.runtime.choices)
-        del composed._content["hydra"]
-        return Job.of(composed, choices, str(tmp_path / "output"))
+        return Job.of(*configs.compose(list(overrides)), str(tmp_path / "output"))
 
     return make
 

@@ -82,8 +82,9 @@ def test_roles_that_no_experiment_needs_may_be_absent(tmp_path):
     (parent,) = [run for run in found if run.data.tags["kind"] == "sweep"]
     assert parent.data.metrics["not_applicable"] == 6
     assert parent.info.status == "FINISHED"
-    names = {item.path for item in client.list_artifacts(parent.info.run_id, "summary")}
-    assert "summary/not_applicable.csv" in names
+    jobs = pd.read_csv(client.download_artifacts(parent.info.run_id, "summary/jobs.csv"))
+    assert sorted(jobs["status"]) == ["finished", *["not_applicable"] * 6, "taken_over"]
+    assert jobs["reason"].notna().sum() == 6
 
 
 def test_k_that_would_retrieve_everything_is_refused_before_work(tmp_path, capsys):
@@ -169,7 +170,8 @@ def test_what_cannot_be_measured_is_said(tmp_path, capsys, override, said):
     assert said in " ".join(capsys.readouterr().out.split())
 
 
-def test_an_interrupted_sweep_ends_its_runs_and_keeps_nothing_half_made(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_sweep_ends_its_runs_and_keeps_nothing_half_made(tmp_path, number, code):
     arguments = [*SHRUNK, "model.steps=100000", *places(tmp_path), f"hydra.sweep.dir={tmp_path}/o"]
     process = subprocess.Popen(
         [sys.executable, "-m", "src.run", "-m", "exp=faces_to_words,faces_to_labels", *arguments],
@@ -182,12 +184,12 @@ def test_an_interrupted_sweep_ends_its_runs_and_keeps_nothing_half_made(tmp_path
     while "training shrunk" not in said and time.monotonic() < deadline:
         said += process.stdout.readline()
     time.sleep(3)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     try:
         rest, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130, said + rest
+    assert process.returncode == code, said + rest
     assert "Interrupted" in rest
     assert "Traceback" not in rest
     _, found = runs(tmp_path, "demo")
@@ -211,7 +213,7 @@ def test_a_table_of_results_is_written_whole(tmp_path):
     [
         ("model.heads=7", "model.heads=7 must divide model.width=64"),
         ("model.learning_rate=nan", "model.learning_rate=nan: must be from 0 to 1"),
-        ("model.steps=0", "model.steps=0: must be at least 1"),
+        ("model.steps=-1", "model.steps=-1: must be at least 0"),
         ("trainer.accelerator=abacus", "trainer.accelerator=abacus"),
     ],
 )

@@ -53,7 +53,7 @@ def train(
     *,
     batch: int,
     learning_rate: float,
-    accelerator: str,
+    trainer: lightning.Trainer,
 ) -> None:
     """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule.
 
@@ -64,17 +64,9 @@ def train(
         pairs: [steps * batch, 2]: which picture comes with which text, in the order of training.
         batch: captioned pictures per step.
         learning_rate: at its peak.
-        accelerator: Lightning's.
+        trainer: Lightning's, for one epoch.
     """
     loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_sampler=_batches(len(pairs), batch))
-    trainer = lightning.Trainer(
-        accelerator=accelerator,
-        devices=1,
-        max_epochs=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_model_summary=False,
-    )
     model.train()
     trainer.fit(_Contrastive(model, learning_rate, steps=len(pairs) // batch), loader)
     model.eval()

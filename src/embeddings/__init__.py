@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from src import configs
+from src.artifacts import fingerprint
 from src.embeddings import precomputed, store
 from src.embeddings.store import Embeddings
 from src.encoders import open_encoder
 from src.stimuli import Table
 
-__all__ = ["Embeddings", "embeddings"]
+__all__ = ["Embeddings", "embeddings", "key"]
 
 
 def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
@@ -28,4 +29,22 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
     if isinstance(cfg.model, configs.PrecomputedConfig):
         return precomputed.read(Path(cfg.model.path), role)
     encoder = open_encoder(cfg, table)
-    return store.embed(encoder, table(role), cfg.model.batch_size, cfg.trainer, Path(cfg.store.dir))
+    return store.embed(
+        encoder,
+        table(role),
+        cfg.model.batch_size,
+        cfg.trainer,
+        Path(cfg.store.dir),
+        name=str(cfg.model.name),
+    )
+
+
+def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:
+    """Hash of all that decides the vectors of one role: they need not be there yet.
+
+    Raises:
+        InputError: precomputed vectors are missing.
+    """
+    if isinstance(cfg.model, configs.PrecomputedConfig):
+        return precomputed.key(Path(cfg.model.path), role)
+    return fingerprint(store.decisive(open_encoder(cfg, table), table(role), cfg.model.batch_size))

@@ -36,9 +36,25 @@ def read(folder: Path, role: str) -> Embeddings:
     return Embeddings(unit, file_hash(path))
 
 
+def key(folder: Path, role: str) -> str:
+    """SHA-256 of the file of vectors.
+
+    Raises:
+        InputError: there is none.
+    """
+    path = folder / f"{role}.safetensors"
+    if not path.is_file():
+        raise InputError(_missing(path))
+    return file_hash(path)
+
+
+def _missing(path: Path) -> str:
+    return f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}."
+
+
 def _tensor(path: Path) -> Tensor:
     if not path.is_file():
-        raise InputError(f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}.")
+        raise InputError(_missing(path))
     try:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -16,24 +15,9 @@ from torch.utils.data import DataLoader, Dataset
 from src import configs
 from src.embeddings.writer import VectorFile
 from src.encoders import Network
+from src.encoders.engine import engine
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES, Table, pictures
-
-
-def available(trainer: configs.TrainerConfig) -> None:
-    """Say, before an encoder is trained or read, whether Lightning can compute where it is told to.
-
-    Raises:
-        InputError: it cannot.
-    """
-    try:
-        lightning.Trainer(
-            accelerator=trainer.accelerator, devices=1, logger=False, enable_checkpointing=False
-        )
-    except (MisconfigurationException, ValueError) as error:
-        raise InputError(
-            f"trainer.accelerator={trainer.accelerator}: {error} Choose trainer=auto or trainer=cpu."
-        ) from None
 
 
 def predict(
@@ -64,16 +48,9 @@ def predict(
     workers = trainer.workers if image and len(data) > 10 * batch_size else 0
     loader = DataLoader(data, batch_size=batch_size, shuffle=False, num_workers=workers)
     writer = _Writer(path, len(table.frame))
-    engine = lightning.Trainer(
-        accelerator=trainer.accelerator,
-        devices=1,
-        callbacks=[writer, RichProgressBar(leave=False)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_model_summary=False,
-    )
+    looked_with = engine(trainer, callbacks=[writer, RichProgressBar(leave=False)])
     start = time.perf_counter()
-    engine.predict(_Module(network, image), loader, return_predictions=False)
+    looked_with.predict(_Module(network, image), loader, return_predictions=False)
     return writer.close(), time.perf_counter() - start
 
 

@@ -45,7 +45,12 @@ _kept: OrderedDict[Path, Embeddings] = OrderedDict()
 
 
 def embed(
-    encoder: Encoder, table: Table, batch_size: int, trainer: configs.TrainerConfig, store: Path
+    encoder: Encoder,
+    table: Table,
+    batch_size: int,
+    trainer: configs.TrainerConfig,
+    store: Path,
+    name: str = "",
 ) -> Embeddings:
     """Vectors of a table's stimuli, computed only where the store does not hold them intact.
 
@@ -55,36 +60,43 @@ def embed(
         batch_size: stimuli per forward pass; part of the key, for it moves the last bits.
         trainer: where Lightning computes.
         store: folder of the entries.
+        name: of the model, for those who look into the store.
 
     Raises:
         InputError: a stimulus cannot be embedded.
     """
-    described = {
-        "encoder": dict(encoder.identity),
-        "table": table.hash,
-        "role": table.role,
-        "batch_size": batch_size,
-    }
-    entry = store / artifacts.fingerprint(described)
+    described = decisive(encoder, table, batch_size)
+    # Role by role, so that each can be an output of a pipeline by itself.
+    entry = store / table.role / artifacts.fingerprint(described)
     if entry in _kept:
         return _kept[entry]
     seconds: list[float] = []
 
     def build(folder: Path) -> Mapping[str, Any]:
-        from src.embeddings.predict import available, predict
+        from src.embeddings.predict import predict
 
-        available(trainer)
-        loaded = encoder.load()
-        shape, taken = predict(loaded.network, table, batch_size, trainer, folder / FILE)
+        shape, taken = predict(encoder.load(), table, batch_size, trainer, folder / FILE)
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         versions = {name: version(name) for name in ("torch", "torchvision", "lightning", "pillow")}
-        return described | {"weights": dict(loaded.weights), "shape": shape, "versions": versions}
+        return described | {"model": name, "shape": shape, "versions": versions}
 
-    artifacts.fetch(store, entry.name, build)
+    artifacts.fetch(entry.parent, entry.name, build)
+    artifacts.touch(entry)
     found = Embeddings(load_file(entry / FILE)[TENSOR], _hash(entry), sum(seconds))
     _keep(entry, replace(found, seconds=0.0))
     return found
+
+
+def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
+    """All that decides the vectors of a table's stimuli."""
+    return {
+        "encoder": dict(encoder.identity),
+        "weights": dict(encoder.weights()),
+        "table": table.hash,
+        "role": table.role,
+        "batch_size": batch_size,
+    }
 
 
 def _hash(entry: Path) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from src import configs
-from src.encoders.protocol import Encoder, Loaded, Network
+from src.encoders.protocol import Encoder, Network
 from src.stimuli import ROLES, Table
 
-__all__ = ["Encoder", "Loaded", "Network", "open_encoder"]
+__all__ = ["Encoder", "Network", "blank", "open_encoder"]
 
 
 def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encoder:
@@ -26,4 +27,17 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
         from src.encoders import toy
 
         return toy.encoder(cfg, {role: table(role) for role in ROLES})
+    raise TypeError(f"{type(cfg.model).__name__} names no encoder")
+
+
+def blank(cfg: configs.RunConfig) -> Any:
+    """A network of the architecture that a job names, with weights that mean nothing, for timing.
+
+    Raises:
+        TypeError: the model has no encoder.
+    """
+    if isinstance(cfg.model, configs.ToyConfig):
+        from src.encoders import toy
+
+        return toy.blank(cfg.model)
     raise TypeError(f"{type(cfg.model).__name__} names no encoder")

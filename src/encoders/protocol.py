@@ -35,21 +35,16 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """An encoder in memory, and what a manifest says of its weights (`revision`, `sha256`)."""
-
-    network: Network
-    weights: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class Encoder:
     """An encoder that need not be in memory while its vectors are stored.
 
     Attributes:
-        identity: all that decides its numbers, known without its weights; part of a store's key.
-        load: reads the weights, or trains them.
+        identity: what decides its numbers besides the bytes of its weights.
+        weights: `revision` and `sha256` of its weights; a toy whose checkpoint is not stored is
+            trained for it. Part of a store's key, as `identity` is.
+        load: reads the weights.
     """
 
     identity: Mapping[str, Any]
-    load: Callable[[], Loaded]
+    weights: Callable[[], Mapping[str, str]]
+    load: Callable[[], Network]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from src import artifacts, configs, demo
-from src.encoders.protocol import Encoder, Loaded
+from src.encoders.protocol import Encoder
 from src.errors import InputError
 from src.stimuli import Table, pictures
 
@@ -50,25 +50,32 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     _labelled(tables, str(config.name))
     key = artifacts.fingerprint(identity)
 
-    def load() -> Loaded:
+    def build(folder: Path) -> Mapping[str, Any]:
+        network = blank(config)
+        if config.steps:
+            _train(network, cfg, config, tables)
+        _save(network, folder / WEIGHTS)
+        return identity
+
+    def checkpoint() -> Path:
+        return artifacts.fetch(Path(cfg.store.checkpoints), key, build)
+
+    def weights() -> Mapping[str, str]:
+        stored = artifacts.manifest(checkpoint())["files"][WEIGHTS]
+        return {"revision": key, "sha256": stored["sha256"]}
+
+    def load() -> Any:
         from safetensors.torch import load_file
 
-        network = _network(config)
+        network = blank(config)
+        network.model.load_state_dict(load_file(checkpoint() / WEIGHTS))
+        return network.eval()
 
-        def build(folder: Path) -> Mapping[str, Any]:
-            _train(network, cfg, config, tables)
-            _save(network, folder / WEIGHTS)
-            return identity
-
-        entry = artifacts.fetch(Path(cfg.store.checkpoints), key, build)
-        network.model.load_state_dict(load_file(entry / WEIGHTS))
-        stored = artifacts.manifest(entry)["files"][WEIGHTS]
-        return Loaded(network.eval(), {"revision": key, "sha256": stored["sha256"]})
-
-    return Encoder(identity, load)
+    return Encoder(identity, weights, load)
 
 
-def _network(config: configs.ToyConfig) -> Any:
+def blank(config: configs.ToyConfig) -> Any:
+    """The toy before its training."""
     from open_clip.tokenizer import SimpleTokenizer
     from open_clip.transform import image_transform
 
@@ -98,7 +105,9 @@ def _train(
     import torch
 
     from src.demo import captions, toys
+    from src.encoders.engine import engine
 
+    trainer = engine(cfg.trainer, max_epochs=1)
     log.info("training %s on %d captioned pictures", config.name, config.steps * config.pairs)
     frames = {role: table.frame for role, table in tables.items()}
     shown, captioned = captions.draw(
@@ -117,7 +126,7 @@ def _train(
         np.stack([shown, said], axis=1),
         batch=config.pairs,
         learning_rate=config.learning_rate,
-        accelerator=cfg.trainer.accelerator,
+        trainer=trainer,
     )
 
 

@@ -44,6 +44,21 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
     return found[["exp", "paper", "model", "mean", "sd", "analyses", "undefined"]]
 
 
+def nested(analyses: pd.DataFrame) -> dict[str, Any]:
+    """Mean rho by model and experiment, and over all, for tools that compare such trees."""
+    rho = analyses["rho"]
+    found: dict[str, Any] = {
+        "mean": rho.mean(),
+        "sd": rho.std(ddof=1),
+        "analyses": int(rho.count()),
+        "undefined": int(rho.isna().sum()),
+    }
+    means = analyses.groupby(["model", "exp"])["rho"].mean().dropna().reset_index()
+    for row in means.to_dict("records"):
+        found.setdefault(str(row["model"]), {})[str(row["exp"])] = row["rho"]
+    return found
+
+
 def terminal(analyses: pd.DataFrame, title: str) -> Table:
     """The same as a table for the terminal: experiments down, models across."""
     found = summary(analyses)
@@ -66,6 +81,16 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
             _counts(cells.loc[OVERALL]),
             end_section=exp == found["exp"].iloc[-2],
         )
+    return table
+
+
+def plain(frame: pd.DataFrame, title: str) -> Table:
+    """Any table of texts for the terminal."""
+    table = Table(title=title, show_lines=True)
+    for column in frame.columns:
+        table.add_column(str(column))
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text(str(cell)) for cell in row))
     return table
 
 

@@ -12,7 +12,7 @@ from src.stimuli.table import CARRIES, IMAGE_ROLES, ROLES, TEXT_ROLES, Table, ch
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CARRIES", "IMAGE_ROLES", "ROLES", "TEXT_ROLES", "Table", "checked", "load"]
+__all__ = ["CARRIES", "IMAGE_ROLES", "ROLES", "TEXT_ROLES", "Table", "checked", "drawn", "load"]
 
 # Stimuli, how many the source announces, and why the two differ.
 Loaded = tuple["pd.DataFrame", int, list[str]]
@@ -33,6 +33,14 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     if key not in _tables:
         _tables[key] = _precomputed(model, role) if model else _read(cfg, role, chosen)
     return _tables[key]
+
+
+def drawn(chosen: configs.RoleConfig) -> int:
+    """How many stimuli a role of the built-in world has, drawn or not."""
+    if isinstance(chosen, configs.AvatarsConfig):
+        return chosen.per_group * len(chosen.peoples) * len(chosen.genders)
+    assert isinstance(chosen, configs.AbstractConfig)
+    return chosen.count
 
 
 def _precomputed(model: configs.PrecomputedConfig, role: str) -> Table:

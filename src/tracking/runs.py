@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src.errors import InputError
+from src.tracking import upkeep
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,27 @@ class Run:
         """Keep the files of a folder with the run."""
         self.tracker.client.log_artifacts(self.id, str(folder), under)
 
+    def tag(self, name: str) -> str:
+        """What a tag says; empty where there is none."""
+        return str(self.tracker.client.get_run(self.id).data.tags.get(name, ""))
+
+    def fetch(self, name: str, folder: Path) -> Path:
+        """Copy artifacts of the run into an existing folder.
+
+        Args:
+            name: of the artifacts, a folder or a file.
+            folder: where they go, below their name.
+
+        Raises:
+            OSError: they are not there any more.
+        """
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return Path(self.tracker.client.download_artifacts(self.id, name, str(folder)))
+        except MlflowException as error:
+            raise OSError(str(error)) from None
+
     def text(self, content: str, name: str) -> None:
         """Keep a text with the run."""
         self.tracker.client.log_text(self.id, content, name)
@@ -81,7 +103,7 @@ class Tracker:
     def __init__(self, uri: str) -> None:
         # A run named by the environment would be resumed in place of a child of its parent.
         os.environ.pop("MLFLOW_RUN_ID", None)
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         for noisy in ("alembic", "mlflow.store.db.utils", "mlflow.utils"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
         from mlflow import MlflowClient
@@ -99,6 +121,9 @@ class Tracker:
                 uri = f"{SQLITE}{database}"
             self.client = MlflowClient(uri)
             self.client.search_experiments(max_results=1)
+            if self._artifacts is not None:
+                upkeep.relocate(database, self._artifacts)
+                upkeep.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
             raise InputError(
                 f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]}). "
@@ -123,21 +148,30 @@ class Tracker:
             return str(found.experiment_id)
 
     def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
-        """Start a run; `close` it, or use `run`."""
-        tags = {PARENT_TAG: parent.id} if parent else {}
+        """Start a run; `close` it, or end it with a block, `recorded`."""
+        tags = upkeep.process() | ({PARENT_TAG: parent.id} if parent else {})
         made = self.client.create_run(self.experiment(experiment), run_name=name, tags=tags)
         return Run(made.info.run_id, self)
+
+    def finished(self, experiment: str, key: str) -> Run | None:
+        """The newest FINISHED run of an experiment whose tag `key` is this one."""
+        found = self.client.search_runs(
+            [self.experiment(experiment)],
+            f"tags.key = '{key}' and attributes.status = 'FINISHED'",
+            max_results=1,
+            order_by=["attributes.end_time DESC"],
+        )
+        return Run(found[0].info.run_id, self) if found else None
 
     def close(self, run: Run, status: str = "FINISHED") -> None:
         """End a run as FINISHED, FAILED or KILLED."""
         self.client.set_terminated(run.id, status)
 
     @contextmanager
-    def run(self, experiment: str, name: str, parent: Run | None = None) -> Iterator[Run]:
-        """A run that ends with its block: FINISHED, FAILED with its traceback, or KILLED."""
-        run = self.open(experiment, name, parent)
+    def recorded(self, run: Run) -> Iterator[None]:
+        """End a run with this block: FINISHED, FAILED with its traceback, or KILLED."""
         try:
-            yield run
+            yield
         except Exception:
             run.text(traceback.format_exc(), "traceback.txt")
             self.close(run, "FAILED")

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from src import artifacts, configs
 from src.embeddings import store
-from src.encoders import Encoder, Loaded
+from src.encoders import Encoder
 from src.stimuli import checked
 from tests.stimuli import drawn
 
@@ -51,7 +51,8 @@ def fresh():
 
 
 def encoder(**identity) -> Encoder:
-    return Encoder({"name": "letters", **identity}, lambda: Loaded(Letters(), {"sha256": "none"}))
+    weights = {"sha256": identity.pop("weights", "none")}
+    return Encoder({"name": "letters", **identity}, lambda: weights, Letters)
 
 
 def words(count: int = 23):
@@ -66,7 +67,7 @@ def embed(folder: Path, table=None, batch_size: int = 5, **identity):
 
 
 def entry(folder: Path) -> Path:
-    (found,) = folder.iterdir()
+    (found,) = (folder / "words").iterdir()
     return found
 
 
@@ -101,8 +102,8 @@ def test_nothing_is_embedded_twice(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"batch_size": 4}, {"revision": "other"}, {"table": words(24)}],
-    ids=["batch", "weights", "table"],
+    [{"batch_size": 4}, {"revision": "other"}, {"weights": "other"}, {"table": words(24)}],
+    ids=["batch", "revision", "weights", "table"],
 )
 def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
     embed(tmp_path)

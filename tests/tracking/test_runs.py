@@ -2,6 +2,7 @@
 
 import math
 import os
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,13 @@ def tracker(folder):
     return Tracker(f"sqlite:///{folder}/mlruns/mlflow.db")
 
 
+@contextmanager
+def recorded(tracker, experiment, parent=None):
+    run = tracker.open(experiment, "a job", parent)
+    with tracker.recorded(run):
+        yield run
+
+
 @given(st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=12))
 def test_metric_names_are_taken_and_stay_apart(names):
     found = metric_names(dict.fromkeys(names, 1))
@@ -33,7 +41,7 @@ def test_metric_names_are_taken_and_stay_apart(names):
 def test_awkward_groups_are_logged_and_undefined_numbers_said(tracker):
     metrics = {"rho.<script>": 0.5, "rho.(script)": 0.25, "rho.é|": 1.0, "rho.a//b": 2.0, "rho.a/": 3.0}
     metrics |= {"rho./../b": 4.0, "rho." + "x" * 400: 5.0, "rho.none": math.nan, "rho.inf": math.inf}
-    with tracker.run("data/<set>", "a job") as run:
+    with recorded(tracker, "data/<set>") as run:
         run.log(metrics=metrics, params={"long": "x" * 9000}, tags={"t": "y" * 9000})
     found = tracker.client.get_run(run.id)
     assert found.info.status == "FINISHED"
@@ -42,7 +50,7 @@ def test_awkward_groups_are_logged_and_undefined_numbers_said(tracker):
 
 
 def test_a_run_that_breaks_keeps_its_traceback(tracker):
-    with pytest.raises(ZeroDivisionError), tracker.run("broken", "a job") as run:
+    with pytest.raises(ZeroDivisionError), recorded(tracker, "broken") as run:
         1 / 0  # noqa: B018
     found = tracker.client.get_run(run.id)
     assert found.info.status == "FAILED"
@@ -51,13 +59,13 @@ def test_a_run_that_breaks_keeps_its_traceback(tracker):
 
 
 def test_an_interrupted_run_is_killed(tracker):
-    with pytest.raises(KeyboardInterrupt), tracker.run("broken", "a job") as run:
+    with pytest.raises(KeyboardInterrupt), recorded(tracker, "broken") as run:
         raise KeyboardInterrupt
     assert tracker.client.get_run(run.id).info.status == "KILLED"
 
 
 def test_artifacts_lie_beside_the_database(tracker, folder):
-    with tracker.run("place", "a job") as run:
+    with recorded(tracker, "place") as run:
         run.text("said", "words.txt")
     assert (
         folder / "mlruns" / "artifacts" / "place" / run.id / "artifacts" / "words.txt"
@@ -69,7 +77,7 @@ def test_a_run_named_by_the_environment_is_not_resumed(folder, monkeypatch):
     tracker = Tracker(f"sqlite:///{folder}/mlruns/mlflow.db")
     assert "MLFLOW_RUN_ID" not in os.environ
     parent = tracker.open("nested", "sweep")
-    with tracker.run("nested", "job", parent) as child:
+    with recorded(tracker, "nested", parent) as child:
         pass
     assert tracker.client.get_run(child.id).data.tags["mlflow.parentRunId"] == parent.id
 

@@ -1,0 +1,273 @@
+"""What jobs would do and cost, said without doing it (`plan=true`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import torch
+
+from src import artifacts, configs, embeddings, encoders, experiments, pipeline, stimuli, tracking
+from src.errors import InputError
+from src.experiments.propagation import BLOCK
+from src.jobs import Job
+from src.metrics import mean_outcome, similarity
+from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
+
+# Of the built-in world's pictures, per pixel, measured.
+DRAW_SECONDS, DRAW_BYTES = 1.1e-6, 1.3
+# A training step computes about three forward passes, a bit more with its optimiser.
+STEP = 3.5
+# Of one job, besides its tables: a scatter plot, rows of the database, an interpreter's warm-up.
+JOB_SECONDS, JOB_BYTES = 1.0, 250_000
+PROBED = 64
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something that is stored, or has to be made once.
+
+    Attributes:
+        what: it is.
+        stored: whether it is there.
+        seconds, disk, memory: expected cost of making it; memory is the process's peak; bytes.
+    """
+
+    what: str
+    stored: bool
+    seconds: float
+    disk: float
+    memory: float
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One job.
+
+    Attributes:
+        job: its name.
+        status: what would become of it.
+        pieces: what it needs.
+    """
+
+    job: str
+    status: str
+    pieces: tuple[Piece, ...] = ()
+
+
+def plan(job: Job) -> Planned:
+    """What a job would do. Stored entries and finished runs are looked up, nothing is made.
+
+    Raises:
+        InputError: the stimuli cannot be read, or do not suffice; `NotApplicable` where another
+            experiment might be served.
+    """
+    with artifacts.dry():
+        tables, counts = _tables(job.cfg)
+        targets, corpus = (tables.get(role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
+        if targets and corpus:
+            experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
+            run = _finished(pipeline.Prepared(job, targets, corpus))
+            if run and job.cfg.resume:
+                return Planned(job.label, f"finished, in run {run}")
+        return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
+
+
+def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
+    """Tables of a plan: its jobs, and what they need, each thing once."""
+    jobs = pd.DataFrame({"job": [found.job for found in planned], "": [found.status for found in planned]})
+    yield jobs, f"Plan of {len(planned)} jobs: nothing is run"
+    pieces = {piece.what: piece for found in planned for piece in found.pieces}
+    if not pieces:
+        return
+    missing = [piece for piece in pieces.values() if not piece.stored]
+    rows = [
+        (piece.what, "stored", "", "") if piece.stored else (piece.what, "to do", *_costs(piece))
+        for piece in pieces.values()
+    ]
+    disk = sum(piece.disk for piece in missing)
+    seconds = sum(piece.seconds for piece in missing)
+    total = Piece("in all", False, seconds, disk, 0)
+    rows.append((total.what, f"{len(missing)} to do", *_costs(total)))
+    memory = max((piece.memory for piece in missing), default=0)
+    title = f"What they need; peak memory about {_bytes(memory)} (expected from short probes of this machine)"
+    yield pd.DataFrame(rows, columns=["what", "", "time", "disk"]), title
+
+
+def _costs(piece: Piece) -> tuple[str, str]:
+    seconds = piece.seconds
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min", _bytes(piece.disk)
+
+
+def _bytes(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
+def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
+    # A toy is trained on all four roles.
+    needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else (cfg.exp.targets, cfg.exp.corpus)
+    tables, counts = {}, {}
+    for role in needed:
+        if role not in ROLES:
+            raise InputError(f"exp: no role is called {role!r}; there are {', '.join(ROLES)}.")
+        try:
+            tables[role] = stimuli.load(cfg, role)
+            counts[role] = len(tables[role].frame)
+        except artifacts.NotStored:
+            counts[role] = stimuli.drawn(getattr(cfg, role))
+    return tables, counts
+
+
+def _finished(prepared: pipeline.Prepared) -> str:
+    uri = prepared.job.cfg.tracking.uri
+    if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
+        return ""
+    try:
+        key = pipeline.key(prepared)
+    except artifacts.NotStored:
+        return ""
+    found = tracking.Tracker(uri).finished(prepared.job.dataset, key)
+    return found.id if found else ""
+
+
+def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Iterator[Piece]:
+    cfg, base = job.cfg, _base()
+    for role, count in counts.items():
+        chosen = getattr(cfg, role)
+        if isinstance(chosen, configs.AvatarsConfig | configs.AbstractConfig):
+            pixels = count * chosen.size**2
+            what = f"draw {job.dataset} {role}"
+            yield Piece(what, role in tables, pixels * DRAW_SECONDS, pixels * DRAW_BYTES, base)
+    width = 0
+    if not isinstance(cfg.model, configs.PrecomputedConfig):
+        probe = _probe(repr((cfg.model, cfg.trainer.accelerator)), cfg)
+        width = probe.width
+        yield _training(job, tables, counts, probe)
+        for role in (cfg.exp.targets, cfg.exp.corpus):
+            each = probe.image if role in IMAGE_ROLES else probe.sentence
+            batch = 3 * cfg.model.batch_size * probe.pixels if role in IMAGE_ROLES else 0
+            yield Piece(
+                f"embed {job.dataset} {role} with {job.model}",
+                role in tables and _stored(cfg, role, tables),
+                counts[role] * each,
+                counts[role] * width * 4,
+                base + batch,
+            )
+    n, m = counts[cfg.exp.targets], counts[cfg.exp.corpus]
+    if CARRIES[cfg.exp.corpus] == "valence" and cfg.exp.corpus not in IMAGE_ROLES:
+        m //= len(cfg.templates)
+        passes = len(cfg.templates)
+    else:
+        passes = 1
+    seconds = JOB_SECONDS + passes * n * m * _per_similarity(min(m, 20_000), max(width, 64))
+    memory = base + (n + passes * m) * max(width, 64) * 12 + 8 * BLOCK * 8
+    yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
+
+
+def _training(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: Probe) -> Piece:
+    toy = job.cfg.model
+    assert isinstance(toy, configs.ToyConfig)
+    shown = toy.steps * toy.pairs
+    pictures = sum(counts[role] for role in IMAGE_ROLES)
+    return Piece(
+        f"train {job.model} on {job.dataset}",
+        len(tables) == len(ROLES) and _trained(job.cfg),
+        STEP * shown * (probe.image_alone + probe.sentence) + pictures * (probe.image - probe.image_alone),
+        probe.weights,
+        _base() + 2.5 * pictures * probe.pixels + 4 * probe.weights,
+    )
+
+
+def _trained(cfg: configs.RunConfig) -> bool:
+    try:
+        encoders.open_encoder(cfg, partial(stimuli.load, cfg)).weights()
+    except artifacts.NotStored:
+        return False
+    return True
+
+
+def _stored(cfg: configs.RunConfig, role: str, tables: dict[str, Table]) -> bool:
+    try:
+        key = embeddings.key(cfg, role, tables.__getitem__)
+    except (artifacts.NotStored, KeyError):
+        return False
+    return not artifacts.damaged(Path(cfg.store.dir) / role / key)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A network of random weights, timed.
+
+    Attributes:
+        image: seconds to preprocess and embed one picture; `image_alone` without preprocessing.
+        sentence: seconds to embed one.
+        width: of the vectors.
+        weights, pixels: bytes of the network and of one preprocessed picture.
+    """
+
+    image: float
+    image_alone: float
+    sentence: float
+    width: int
+    weights: float
+    pixels: float
+
+
+_probes: dict[str, Probe] = {}
+
+
+def _probe(key: str, cfg: configs.RunConfig) -> Probe:
+    if key not in _probes:
+        _probes[key] = _measured(encoders.blank(cfg))
+    return _probes[key]
+
+
+def _measured(network: Any) -> Probe:
+    from PIL import Image
+
+    picture = Image.effect_noise((256, 256), 64).convert("RGB")
+    pixels = network.transform(picture)
+    batch = pixels.expand(PROBED, *pixels.shape).contiguous()
+    tokens = network.tokenize(["This is the word for it"] * PROBED)
+    with torch.inference_mode():
+        image = _seconds(lambda: network.encode_images(batch)) / PROBED
+        sentence = _seconds(lambda: network.encode_texts(tokens)) / PROBED
+        width = network.encode_texts(tokens[:1]).shape[-1]
+    return Probe(
+        image=image + _seconds(lambda: network.transform(picture)),
+        image_alone=image,
+        sentence=sentence,
+        width=int(width),
+        weights=4.0 * sum(weight.numel() for weight in network.parameters()),
+        pixels=4.0 * pixels.numel(),
+    )
+
+
+@cache
+def _per_similarity(items: int, width: int) -> float:
+    generator = torch.Generator().manual_seed(0)
+    targets, corpus = (torch.randn(n, width, generator=generator) for n in (PROBED, items))
+    outcomes = torch.rand(items, 1, generator=generator)
+    k = max(1, min(500, items // 3))
+    return _seconds(lambda: mean_outcome(similarity(targets, corpus), outcomes, k)) / (PROBED * items)
+
+
+@cache
+def _base() -> float:
+    import lightning  # noqa: F401 - what every job has in memory
+
+    return float(psutil.Process().memory_info().rss)
+
+
+def _seconds(call: Any) -> float:
+    call()
+    start = time.perf_counter()
+    for _ in range(3):
+        call()
+    return (time.perf_counter() - start) / 3

@@ -1,0 +1,85 @@
+"""What a job leaves in its output folder: `results/`, all of it or nothing (DESIGN.md)."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from src.artifacts import file_hash, fingerprint
+
+FOLDER = "results"
+ANALYSES = "analyses.csv"
+TEXTS = ("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason")
+
+
+def write(output: Path, analyses: pd.DataFrame, targets: pd.DataFrame, attributes: pd.DataFrame) -> None:
+    """Write the three files of a job.
+
+    Args:
+        output: folder of the job.
+        analyses, targets, attributes: see DESIGN.md, "Results of a job".
+    """
+    with _draft(output) as draft:
+        (draft / FOLDER).mkdir()
+        analyses.to_csv(draft / FOLDER / ANALYSES, index=False)
+        targets.to_parquet(draft / FOLDER / "targets.parquet", index=False)
+        attributes.to_parquet(draft / FOLDER / "attributes.parquet", index=False)
+
+
+def take_over(output: Path, fetch: Callable[[Path], object], digested: str) -> None:
+    """Write the files of a job that was finished elsewhere.
+
+    Args:
+        output: folder of the job.
+        fetch: puts the files' folder into a folder.
+        digested: what `digest` must say of them.
+
+    Raises:
+        OSError: they cannot be fetched, or are not what was written.
+    """
+    with _draft(output) as draft:
+        fetch(draft)
+        if digest(draft) != digested:
+            raise OSError("other content than was written")
+
+
+def digest(output: Path) -> str:
+    """Hash of all files of `results/`."""
+    return fingerprint({path.name: file_hash(path) for path in (output / FOLDER).iterdir()})
+
+
+def read(output: Path) -> pd.DataFrame:
+    """The analyses of a job as they were written, to the last bit.
+
+    Raises:
+        OSError: there are none.
+    """
+    # A group may be called "NA"; a hash may look like a number; pandas' fast parser rounds.
+    types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), "n_all": "Int64"}
+    return pd.read_csv(
+        output / FOLDER / ANALYSES,
+        dtype=types,
+        keep_default_na=False,
+        na_values=[""],
+        float_precision="round_trip",
+    )
+
+
+@contextmanager
+def _draft(output: Path) -> Iterator[Path]:
+    draft = output / f".{FOLDER}.{uuid.uuid4().hex}"
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        target = output / FOLDER
+        if target.exists():
+            target.rename(draft / "replaced")
+        (draft / FOLDER).rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

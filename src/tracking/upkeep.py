@@ -1,0 +1,108 @@
+"""What a local store needs when it is opened: it may have been moved, its writers may have died."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import sqlite3
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+import psutil
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+log = logging.getLogger(__name__)
+
+HOST, PID, STARTED = "process.host", "process.pid", "process.started"
+# Times of one process are read off the same clock: they differ by rounding alone.
+SAME_START = 1.0
+
+
+@cache
+def process() -> dict[str, str]:
+    """Tags that name this process."""
+    started = psutil.Process().create_time()
+    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+
+
+def gone(tags: Mapping[str, str]) -> bool:
+    """Whether the process that tags name is certainly no more; one of another machine may live."""
+    if tags.get(HOST) != platform.node():
+        return False
+    try:
+        started = psutil.Process(int(tags[PID])).create_time()
+    except psutil.NoSuchProcess:
+        return True
+    except (KeyError, ValueError, psutil.Error):
+        return False
+    return bool(abs(started - float(tags[STARTED])) > SAME_START)
+
+
+def bury(client: MlflowClient) -> int:
+    """End the RUNNING runs whose process died, as KILLED and marked with a tag `ended`.
+
+    Returns:
+        How many.
+    """
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    dead = [
+        run
+        for run in client.search_runs(experiments, "attributes.status = 'RUNNING'", max_results=1000)
+        if gone(run.data.tags)
+    ]
+    for run in dead:
+        client.set_tag(run.info.run_id, "ended", "its process was gone when the store was opened next")
+        client.set_terminated(run.info.run_id, "KILLED")
+    if dead:
+        log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", len(dead))
+    return len(dead)
+
+
+def relocate(database: Path, artifacts: Path) -> int:
+    """Rewrite where a database says that artifacts lie, after it was moved with them.
+
+    MLflow writes absolute places. An experiment whose artifacts lie elsewhere while a folder of its
+    name lies below `artifacts` has been moved or copied; its runs move with it.
+
+    Args:
+        database: of MLflow, SQLite.
+        artifacts: folder of the artifacts beside it.
+
+    Returns:
+        How many experiments and runs were rewritten.
+    """
+    rewritten = 0
+    # The connection's own context only ends the transaction.
+    with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection, connection:
+        rows = connection.execute("SELECT experiment_id, artifact_location FROM experiments").fetchall()
+        for experiment, location in rows:
+            place = _local(location)
+            if place is None or not (artifacts / place.name).is_dir():
+                continue
+            here = (artifacts / place.name).as_uri()
+            if location == here:
+                continue
+            rewritten += connection.execute(
+                "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (here, experiment)
+            ).rowcount
+            rewritten += connection.execute(
+                "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) "
+                "WHERE experiment_id = ? AND substr(artifact_uri, 1, ?) = ?",
+                (here, len(location) + 1, experiment, len(location) + 1, f"{location}/"),
+            ).rowcount
+    if rewritten:
+        log.warning("%s was moved: the places of %d experiments and runs are rewritten", database, rewritten)
+    return rewritten
+
+
+def _local(location: str | None) -> Path | None:
+    parts = urlparse(location or "")
+    return Path(url2pathname(parts.path)) if parts.scheme in ("", "file") and parts.path else None
