@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import psutil
-import torch
 
-from src import artifacts, configs, embeddings, encoders, experiments, pipeline, stimuli, tracking
+from src import artifacts, configs, embeddings, encoders, experiments, pipeline, probes, stimuli, tracking
 from src.errors import InputError
 from src.experiments.propagation import BLOCK
 from src.jobs import Job
-from src.metrics import mean_outcome, similarity
 from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
 
 # Of the built-in world's pictures, per pixel, measured.
@@ -26,7 +21,6 @@ DRAW_SECONDS, DRAW_BYTES = 1.1e-6, 1.3
 STEP = 3.5
 # Of one job, besides its tables: a scatter plot, rows of the database, an interpreter's warm-up.
 JOB_SECONDS, JOB_BYTES = 1.0, 250_000
-PROBED = 64
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,7 @@ def _finished(prepared: pipeline.Prepared) -> str:
 
 
 def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Iterator[Piece]:
-    cfg, base = job.cfg, _base()
+    cfg, base = job.cfg, probes.base_memory()
     for role, count in counts.items():
         chosen = getattr(cfg, role)
         if isinstance(chosen, configs.AvatarsConfig | configs.AbstractConfig):
@@ -146,7 +140,7 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
             yield Piece(what, role in tables, pixels * DRAW_SECONDS, pixels * DRAW_BYTES, base)
     width = 0
     if not isinstance(cfg.model, configs.PrecomputedConfig):
-        probe = _probe(repr((cfg.model, cfg.trainer.accelerator)), cfg)
+        probe = probes.network(cfg)
         width = probe.width
         yield _training(job, tables, counts, probe)
         for role in (cfg.exp.targets, cfg.exp.corpus):
@@ -165,12 +159,12 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
         passes = len(cfg.templates)
     else:
         passes = 1
-    seconds = JOB_SECONDS + passes * n * m * _per_similarity(min(m, 20_000), max(width, 64))
+    seconds = JOB_SECONDS + passes * n * m * probes.similarity_seconds(min(m, 20_000), max(width, 64))
     memory = base + (n + passes * m) * max(width, 64) * 12 + 8 * BLOCK * 8
     yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
 
 
-def _training(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: Probe) -> Piece:
+def _training(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: probes.Probe) -> Piece:
     toy = job.cfg.model
     assert isinstance(toy, configs.ToyConfig)
     shown = toy.steps * toy.pairs
@@ -180,7 +174,7 @@ def _training(job: Job, tables: dict[str, Table], counts: dict[str, int], probe:
         len(tables) == len(ROLES) and _trained(job.cfg),
         STEP * shown * (probe.image_alone + probe.sentence) + pictures * (probe.image - probe.image_alone),
         probe.weights,
-        _base() + 2.5 * pictures * probe.pixels + 4 * probe.weights,
+        probes.base_memory() + 2.5 * pictures * probe.pixels + 4 * probe.weights,
     )
 
 
@@ -198,76 +192,3 @@ def _stored(cfg: configs.RunConfig, role: str, tables: dict[str, Table]) -> bool
     except (artifacts.NotStored, KeyError):
         return False
     return not artifacts.damaged(Path(cfg.store.dir) / role / key)
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A network of random weights, timed.
-
-    Attributes:
-        image: seconds to preprocess and embed one picture; `image_alone` without preprocessing.
-        sentence: seconds to embed one.
-        width: of the vectors.
-        weights, pixels: bytes of the network and of one preprocessed picture.
-    """
-
-    image: float
-    image_alone: float
-    sentence: float
-    width: int
-    weights: float
-    pixels: float
-
-
-_probes: dict[str, Probe] = {}
-
-
-def _probe(key: str, cfg: configs.RunConfig) -> Probe:
-    if key not in _probes:
-        _probes[key] = _measured(encoders.blank(cfg))
-    return _probes[key]
-
-
-def _measured(network: Any) -> Probe:
-    from PIL import Image
-
-    picture = Image.effect_noise((256, 256), 64).convert("RGB")
-    pixels = network.transform(picture)
-    batch = pixels.expand(PROBED, *pixels.shape).contiguous()
-    tokens = network.tokenize(["This is the word for it"] * PROBED)
-    with torch.inference_mode():
-        image = _seconds(lambda: network.encode_images(batch)) / PROBED
-        sentence = _seconds(lambda: network.encode_texts(tokens)) / PROBED
-        width = network.encode_texts(tokens[:1]).shape[-1]
-    return Probe(
-        image=image + _seconds(lambda: network.transform(picture)),
-        image_alone=image,
-        sentence=sentence,
-        width=int(width),
-        weights=4.0 * sum(weight.numel() for weight in network.parameters()),
-        pixels=4.0 * pixels.numel(),
-    )
-
-
-@cache
-def _per_similarity(items: int, width: int) -> float:
-    generator = torch.Generator().manual_seed(0)
-    targets, corpus = (torch.randn(n, width, generator=generator) for n in (PROBED, items))
-    outcomes = torch.rand(items, 1, generator=generator)
-    k = max(1, min(500, items // 3))
-    return _seconds(lambda: mean_outcome(similarity(targets, corpus), outcomes, k)) / (PROBED * items)
-
-
-@cache
-def _base() -> float:
-    import lightning  # noqa: F401 - what every job has in memory
-
-    return float(psutil.Process().memory_info().rss)
-
-
-def _seconds(call: Any) -> float:
-    call()
-    start = time.perf_counter()
-    for _ in range(3):
-        call()
-    return (time.perf_counter() - start) / 3

@@ -16,7 +16,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from src import configs, sweep
+from src import configs, outcomes, sweep
 from src.errors import InputError, NotApplicable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def run(composed: DictConfig) -> None:
 
     hydra_config = HydraConfig.get()
     asked = " ".join(hydra_config.overrides.task) or "the default job"
-    outcomes, columns = sweep.current.rejected, {}
+    ended, columns = sweep.current.rejected, {}
     try:
         job = Job.of(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
@@ -43,19 +43,19 @@ def run(composed: DictConfig) -> None:
             _plan(job)
             return
         part = sweep.current.part(job)
-        outcomes = part.outcomes
+        ended = part.outcomes
         outcome = _run(job, part)
     except Exception as error:
         outcome = _failed(error)
-    outcomes.append(replace(outcome, asked=asked, columns=columns))
+    ended.append(replace(outcome, asked=asked, columns=columns))
 
 
-def _failed(error: Exception, run: str = "") -> sweep.Outcome:
+def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
     if isinstance(error, InputError):
         log.error("%s", error)
-        return sweep.Outcome(sweep.FAILED, run, str(error))
+        return outcomes.Outcome(outcomes.FAILED, run, str(error))
     log.error("this is a fault of the program, not of its input", exc_info=error)
-    return sweep.Outcome(sweep.FAILED, run, repr(error))
+    return outcomes.Outcome(outcomes.FAILED, run, repr(error))
 
 
 def _plan(job: Job) -> None:
@@ -70,7 +70,7 @@ def _plan(job: Job) -> None:
     sweep.current.planned.append(planned)
 
 
-def _run(job: Job, part: sweep.Part) -> sweep.Outcome:
+def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
     from src import pipeline
 
     failure: Exception | None = None
@@ -80,11 +80,11 @@ def _run(job: Job, part: sweep.Part) -> sweep.Outcome:
         if found:
             run, analyses = found
             part.analyses.append(analyses)
-            return sweep.Outcome(sweep.TAKEN_OVER, run)
+            return outcomes.Outcome(outcomes.TAKEN_OVER, run)
     except NotApplicable as error:
         if sweep.current.globbed:
             log.warning("%s: not applicable: %s", job.label, error)
-            return sweep.Outcome(sweep.NOT_APPLICABLE, reason=str(error))
+            return outcomes.Outcome(outcomes.NOT_APPLICABLE, reason=str(error))
         failure = error
     except Exception as error:  # raised again within the run, which records it
         failure = error
@@ -97,7 +97,7 @@ def _run(job: Job, part: sweep.Part) -> sweep.Outcome:
             part.analyses.append(pipeline.perform(prepared, tracked))
     except Exception as error:
         return _failed(error, tracked.id)
-    return sweep.Outcome(sweep.FINISHED, tracked.id)
+    return outcomes.Outcome(outcomes.FINISHED, tracked.id)
 
 
 def main() -> int:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.experimental.callback import Callback
 
+from src import outcomes
+
 if TYPE_CHECKING:
-    import pandas as pd
     from omegaconf import DictConfig
     from rich.console import Console
 
     from src.jobs import Job
     from src.plan import Planned
-    from src.tracking import Run, Tracker
-
-# How a job ends.
-FINISHED, TAKEN_OVER, FAILED, NOT_APPLICABLE = "finished", "taken_over", "failed", "not_applicable"
-
 
 # Overrides that a job's names tell, or that decide no number.
 TOLD: tuple[str, ...] = (
@@ -37,47 +30,7 @@ TOLD: tuple[str, ...] = (
     "model.name=",
     "hydra.",
 )
-TOLD += ("store.", "tracking", "trainer")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a job ended.
-
-    Attributes:
-        status: one of those above.
-        run: id of the MLflow run that holds its results, or its failure; empty where there is none.
-        reason: why there are no results; empty where there are.
-        asked: its overrides.
-        columns: first columns of analyses.csv; empty where it could not even be named.
-    """
-
-    status: str
-    run: str = ""
-    reason: str = ""
-    asked: str = ""
-    columns: Mapping[str, object] = field(default_factory=dict)
-
-
-@dataclass
-class Part:
-    """The jobs of one dataset, which is one MLflow experiment.
-
-    Attributes:
-        tracker: the store that holds their runs.
-        parent: their parent run; None for a job that is no sweep's.
-        analyses: analyses.csv of each finished job.
-        outcomes: of all its jobs.
-    """
-
-    tracker: Tracker
-    parent: Run | None
-    analyses: list[pd.DataFrame] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    def count(self, status: str) -> int:
-        """How many jobs ended so."""
-        return sum(outcome.status == status for outcome in self.outcomes)
+TOLD += ("store.", "tracking", "trainer", "resume=", "plan=")
 
 
 @dataclass
@@ -96,8 +49,8 @@ class Sweep:
 
     multirun: bool = False
     globbed: bool = False
-    parts: dict[str, Part] = field(default_factory=dict)
-    rejected: list[Outcome] = field(default_factory=list)
+    parts: dict[str, outcomes.Part] = field(default_factory=dict)
+    rejected: list[outcomes.Outcome] = field(default_factory=list)
     planned: list[Planned] = field(default_factory=list)
     labels: set[str] = field(default_factory=set)
 
@@ -113,7 +66,7 @@ class Sweep:
         self.labels.add(job.label)
         return job
 
-    def part(self, job: Job) -> Part:
+    def part(self, job: Job) -> outcomes.Part:
         """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
         from src import pipeline
         from src.tracking import Tracker
@@ -123,7 +76,7 @@ class Sweep:
             parent = tracker.open(job.dataset, "sweep") if self.multirun else None
             if parent:
                 parent.log(tags={**pipeline.provenance(), "kind": "sweep", "dataset": job.dataset})
-            self.parts[job.dataset] = Part(tracker, parent)
+            self.parts[job.dataset] = outcomes.Part(tracker, parent)
         return self.parts[job.dataset]
 
     def close(self, status: str) -> bool:
@@ -147,69 +100,17 @@ class Sweep:
         if self.planned:
             _show_plan(self.planned, console)
         for dataset, part in self.parts.items():
-            _show(dataset, part, console)
+            outcomes.show(dataset, part, console)
             if part.parent:
-                _summarise(dataset, part, part.parent)
-                ended = "FAILED" if part.count(FAILED) and status == "FINISHED" else status
+                outcomes.keep(dataset, part, part.parent)
+                ended = "FAILED" if part.count(outcomes.FAILED) and status == "FINISHED" else status
                 part.tracker.close(part.parent, ended)
         every = [*self.rejected, *(outcome for part in self.parts.values() for outcome in part.outcomes)]
-        failed = [outcome for outcome in every if outcome.status == FAILED]
+        failed = [outcome for outcome in every if outcome.status == outcomes.FAILED]
         # A job by itself has said already why it failed.
         if failed and self.multirun:
-            _reasons(failed, "Failed", console)
+            outcomes.reasons(failed, "Failed", console)
         return bool(failed)
-
-
-def _summarise(dataset: str, part: Part, parent: Run) -> None:
-    import pandas as pd
-
-    from src.report import figures, tables
-
-    metrics: dict[str, float] = {
-        status: part.count(status) for status in (FAILED, NOT_APPLICABLE, TAKEN_OVER)
-    }
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        if part.analyses:
-            analyses = pd.concat(part.analyses, ignore_index=True)
-            analyses.to_csv(folder / "analyses.csv", index=False)
-            tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-            title = f"{dataset}: {len(analyses)} analyses"
-            figures.save(*figures.heatmap(analyses, title=title), folder / "heatmap.png")
-            rho = analyses["rho"]
-            metrics |= {"analyses": len(analyses), "rho": rho.mean(), "rho_sd": rho.std()}
-        jobs = [
-            {**outcome.columns, "status": outcome.status, "run": outcome.run}
-            | {"reason": outcome.reason, "overrides": outcome.asked}
-            for outcome in part.outcomes
-        ]
-        pd.DataFrame(jobs).to_csv(folder / "jobs.csv", index=False)
-        parent.artifacts(folder, "summary")
-    parent.log(metrics=metrics)
-
-
-def _show(dataset: str, part: Part, console: Console) -> None:
-    import pandas as pd
-
-    from src.report import tables
-
-    if part.analyses:
-        console.print(tables.terminal(pd.concat(part.analyses), f"{dataset}: propagation"))
-    taken = part.count(TAKEN_OVER)
-    if taken:
-        console.print(
-            f"{taken} of {len(part.outcomes)} jobs were finished already: their results are taken over "
-            "(resume=false computes them anew)."
-        )
-    if part.count(NOT_APPLICABLE):
-        left = [outcome for outcome in part.outcomes if outcome.status == NOT_APPLICABLE]
-        _reasons(left, "Not applicable", console)
-
-
-def _reasons(outcomes: list[Outcome], title: str, console: Console) -> None:
-    from src.report import tables
-
-    console.print(tables.reasons({outcome.asked: outcome.reason for outcome in outcomes}, title))
 
 
 def _show_plan(planned: list[Planned], console: Console) -> None:

@@ -108,7 +108,7 @@ def test_nothing_is_embedded_twice(tmp_path):
 def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
     embed(tmp_path)
     embed(tmp_path, **change)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list((tmp_path / "words").iterdir())) == 2
 
 
 def test_the_manifest_says_where_the_numbers_come_from(tmp_path):
@@ -167,14 +167,14 @@ def test_what_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(Letters, "encode_texts", fail)
     with pytest.raises(RuntimeError, match="no"):
         embed(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "words").iterdir()) == []
 
 
 def test_vectors_that_are_not_finite_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Letters, "encode_texts", lambda _, tokens: tokens.float() * float("nan"))
     with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
         embed(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "words").iterdir()) == []
 
 
 def _race(folder: str, barrier) -> None:

@@ -1,0 +1,93 @@
+"""What work costs on this machine, measured on a scrap of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import psutil
+import torch
+
+from src import configs, encoders
+from src.metrics import mean_outcome, similarity
+
+PROBED = 64
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A network of random weights, timed.
+
+    Attributes:
+        image: seconds to preprocess and embed one picture; `image_alone` without preprocessing.
+        sentence: seconds to embed one.
+        width: of the vectors.
+        weights, pixels: bytes of the network and of one preprocessed picture.
+    """
+
+    image: float
+    image_alone: float
+    sentence: float
+    width: int
+    weights: float
+    pixels: float
+
+
+_known: dict[str, Probe] = {}
+
+
+def network(cfg: configs.RunConfig) -> Probe:
+    """Costs of the network that a job names, per picture and sentence; timed once per process."""
+    key = repr((cfg.model, cfg.trainer.accelerator))
+    if key not in _known:
+        _known[key] = _measured(encoders.blank(cfg))
+    return _known[key]
+
+
+def _measured(blank: Any) -> Probe:
+    from PIL import Image
+
+    picture = Image.effect_noise((256, 256), 64).convert("RGB")
+    pixels = blank.transform(picture)
+    batch = pixels.expand(PROBED, *pixels.shape).contiguous()
+    tokens = blank.tokenize(["This is the word for it"] * PROBED)
+    with torch.inference_mode():
+        image = _seconds(lambda: blank.encode_images(batch)) / PROBED
+        sentence = _seconds(lambda: blank.encode_texts(tokens)) / PROBED
+        width = blank.encode_texts(tokens[:1]).shape[-1]
+    return Probe(
+        image=image + _seconds(lambda: blank.transform(picture)),
+        image_alone=image,
+        sentence=sentence,
+        width=int(width),
+        weights=4.0 * sum(weight.numel() for weight in blank.parameters()),
+        pixels=4.0 * pixels.numel(),
+    )
+
+
+@cache
+def similarity_seconds(items: int, width: int) -> float:
+    """Seconds per similarity of an analysis: product, top-k and outcome."""
+    generator = torch.Generator().manual_seed(0)
+    targets, corpus = (torch.randn(n, width, generator=generator) for n in (PROBED, items))
+    outcomes = torch.rand(items, 1, generator=generator)
+    k = max(1, min(500, items // 3))
+    return _seconds(lambda: mean_outcome(similarity(targets, corpus), outcomes, k)) / (PROBED * items)
+
+
+@cache
+def base_memory() -> float:
+    """Bytes that every job has in memory before it reads anything."""
+    import lightning  # noqa: F401
+
+    return float(psutil.Process().memory_info().rss)
+
+
+def _seconds(call: Any) -> float:
+    call()
+    start = time.perf_counter()
+    for _ in range(3):
+        call()
+    return (time.perf_counter() - start) / 3
