@@ -16,7 +16,6 @@ import pandas as pd
 from src import artifacts, configs, experiments, results, stimuli, tracking
 from src.embeddings import Embeddings, embeddings
 from src.embeddings import key as vector_key
-from src.errors import InputError
 from src.experiments import Result
 from src.jobs import Job
 from src.report import figures
@@ -48,9 +47,6 @@ def prepare(job: Job) -> Prepared:
     Raises:
         InputError: they do not; `NotApplicable` where another experiment might be served.
     """
-    for role in (job.cfg.exp.targets, job.cfg.exp.corpus):
-        if role not in stimuli.ROLES:
-            raise InputError(f"exp: no role is called {role!r}; there are {', '.join(stimuli.ROLES)}.")
     targets, corpus = (stimuli.load(job.cfg, role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
     for table in (targets, corpus):
         log.info("%s", table.statement())

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from src import artifacts, configs, embeddings, encoders, experiments, pipeline, probes, stimuli, tracking
-from src.errors import InputError
 from src.experiments.propagation import BLOCK
 from src.jobs import Job
 from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
@@ -108,8 +107,6 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
     needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else (cfg.exp.targets, cfg.exp.corpus)
     tables, counts = {}, {}
     for role in needed:
-        if role not in ROLES:
-            raise InputError(f"exp: no role is called {role!r}; there are {', '.join(ROLES)}.")
         try:
             tables[role] = stimuli.load(cfg, role)
             counts[role] = len(tables[role].frame)

@@ -62,13 +62,14 @@ def read(output: Path) -> pd.DataFrame:
     """
     # A group may be called "NA"; a hash may look like a number; pandas' fast parser rounds.
     types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), "n_all": "Int64"}
-    return pd.read_csv(
+    found: pd.DataFrame = pd.read_csv(
         output / FOLDER / ANALYSES,
         dtype=types,
         keep_default_na=False,
         na_values=[""],
         float_precision="round_trip",
     )
+    return found.assign(reason=found["reason"].fillna(""))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from src import configs
+from src.errors import InputError
 from src.stimuli.table import CARRIES, IMAGE_ROLES, ROLES, TEXT_ROLES, Table, checked
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     """The stimulus table of one role of a job, read or drawn once per process.
 
     Raises:
-        InputError: the dataset cannot serve the role; the message says what to do.
+        InputError: there is no such role, or the dataset cannot serve it; the message says what to do.
     """
+    if role not in ROLES:
+        raise InputError(f"exp: no role is called {role!r}; there are {', '.join(ROLES)}.")
     chosen = getattr(cfg, role)
     model = cfg.model if isinstance(cfg.model, configs.PrecomputedConfig) else None
     # Configs are plain dataclasses, whose repr tells all that they hold.

@@ -155,8 +155,11 @@ class Tracker:
 
     def finished(self, experiment: str, key: str) -> Run | None:
         """The newest FINISHED run of an experiment whose tag `key` is this one."""
+        known = self.client.get_experiment_by_name(experiment)
+        if known is None:
+            return None
         found = self.client.search_runs(
-            [self.experiment(experiment)],
+            [known.experiment_id],
             f"tags.key = '{key}' and attributes.status = 'FINISHED'",
             max_results=1,
             order_by=["attributes.end_time DESC"],

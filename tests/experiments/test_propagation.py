@@ -50,7 +50,8 @@ def tracker(tmp_path_factory):
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
 def test_an_experiment_is_the_naive_loop(exp, folder, job, tracker):
     made = job(*overrides(folder, exp, **PROTOCOL), "seed=5")
-    with tracker.run("precomputed", exp) as run:
+    run = tracker.open("precomputed", exp)
+    with tracker.recorded(run):
         pipeline.perform(pipeline.prepare(made), run)
     analyses, scores = reference.propagate(exp, *loaded(folder), **PROTOCOL, seed=5)
 
@@ -119,7 +120,8 @@ def test_a_group_without_targets_has_no_rho_and_a_reason(job, tmp_path, tracker)
     frame[kept].to_parquet(folder / "faces.parquet")
     save_file({"embedding": vectors}, folder / "faces.safetensors")
     made = job(*overrides(folder, "faces_to_labels", **PROTOCOL))
-    with tracker.run("precomputed", "two of three groups") as run:
+    run = tracker.open("precomputed", "two of three groups")
+    with tracker.recorded(run):
         found = pipeline.perform(pipeline.prepare(made), run)
     assert found["n"].tolist() == [22, 22, 0]
     assert found["reason"].tolist() == ["", "", "0 units: at least 3 are needed"]

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 
@@ -35,13 +36,15 @@ def store(kept, sweeps, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(store):
-    """`make ui` on a free port, stopped by its own id."""
+    """As `make ui`, on a free port; stopped by its own id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with subprocess.Popen(
-        ["make", "ui", f"PORT={port}", f"STORE=sqlite:///{store}"],
-        cwd=CHECKOUT, env={**os.environ, "MAKEFLAGS": ""}, start_new_session=True,
+        [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", f"sqlite:///{store}"]
+        + ["--host", "127.0.0.1", "--port", str(port)],
+        cwd=store.parent, start_new_session=True,
+        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         try:
