@@ -15,7 +15,7 @@ from src.jobs import Job
 from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
 
 # Of the built-in world's pictures, per pixel, measured.
-DRAW_SECONDS, DRAW_BYTES = 1.1e-6, 1.3
+DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
 # A training step computes about three forward passes, a bit more with its optimiser.
 STEP = 3.5
 # Of one job, besides its tables: a scatter plot, rows of the database, an interpreter's warm-up.
