@@ -60,14 +60,13 @@ def read(output: Path) -> pd.DataFrame:
     Raises:
         OSError: there are none.
     """
-    # A group may be called "NA"; a hash may look like a number; pandas' fast parser rounds.
+    # A group may be called "NA"; a hash may look like a number.
     types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), "n_all": "Int64"}
     found: pd.DataFrame = pd.read_csv(
         output / FOLDER / ANALYSES,
         dtype=types,
         keep_default_na=False,
         na_values=[""],
-        float_precision="round_trip",
     )
     return found.assign(reason=found["reason"].fillna(""))
 
