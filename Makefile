@@ -39,7 +39,7 @@ $(READY): requirements.txt
 
 # Never an error: tests that need what is not there skip, with the reason.
 system: ## Debian's chromium and its driver, for make test-ui (as root or with sudo)
-	@if command -v chromium chromedriver >/dev/null; then echo "chromium and chromedriver are here."; \
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then echo "chromium and chromedriver are here."; \
 	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install chromium and chromedriver by hand."; \
 	else \
 	  if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; \
@@ -52,7 +52,7 @@ demo: setup ## three models x eight experiments on the built-in world, tracked
 	$(BIN)/python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 	@echo "make ui shows the runs."
 
-demo-truth: setup ## what is planted against what is measured: 12 toys, about 20 minutes
+demo-truth: setup ## what is planted against what is measured: 12 toys, 20 to 30 minutes
 	$(BIN)/python -m src.truth model=toy_m $(ARGS)
 
 test: setup ## all tests
