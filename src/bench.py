@@ -23,6 +23,7 @@ from typing import Any
 import pandas as pd
 
 from src.configs import CHECKOUT
+from src.errors import answered
 
 LIBRARIES = ("torch", "lightning", "open_clip_torch", "mlflow", "hydra-core", "numpy", "scipy", "pandas")
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
@@ -223,6 +224,10 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.only:
         print(ARITHMETIC[asked.only][1](Size(**asked.size)))
         return 0
+    return answered(lambda: _main(asked))
+
+
+def _main(asked: argparse.Namespace) -> int:
     from rich.console import Console
 
     from src.report import tables

@@ -1,6 +1,11 @@
-"""The one error that a user's input can cause."""
+"""The one error that a user's input can cause, and how an entry answers it."""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
 
 
 class InputError(Exception):
@@ -15,3 +20,22 @@ class NotApplicable(InputError):
 
     Named by itself it is an error like any other; inside a glob it is listed with its reason.
     """
+
+
+def answered(entry: Callable[[], int]) -> int:
+    """Exit status of an entry: its own, 1 with the message of an `InputError`, 130 after Ctrl-C."""
+    try:
+        return entry()
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if not interrupted(stop):
+            raise
+        print(INTERRUPTED, file=sys.stderr)
+        return 130
+
+
+def interrupted(stop: BaseException) -> bool:
+    """Whether somebody pressed Ctrl-C: Lightning answers that with an exit of its own."""
+    return isinstance(stop, KeyboardInterrupt) or isinstance(stop.__context__, KeyboardInterrupt)

@@ -17,7 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import configs, outcomes, sweep
-from src.errors import InputError, NotApplicable
+from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted
 
 if TYPE_CHECKING:
     from src.jobs import Job
@@ -116,13 +116,10 @@ def main() -> int:
         run()
         status, code = "FINISHED", 0
     except (KeyboardInterrupt, SystemExit) as stopping:
-        # Lightning answers Ctrl-C with an exit of its own.
-        if not isinstance(stopping, KeyboardInterrupt) and not isinstance(
-            stopping.__context__, KeyboardInterrupt
-        ):
+        if not interrupted(stopping):
             raise
         status, code = "KILLED", 128 + (stopped or [signal.SIGINT])[0]
-        print("Interrupted: what is finished is kept; the same command goes on.", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
     finally:
         failed = sweep.current.close(status)
         signal.signal(signal.SIGTERM, before)

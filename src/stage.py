@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from src import configs, stimuli
-from src.errors import InputError
+from src.errors import InputError, answered
 
 
 def world(cfg: configs.RunConfig) -> None:
@@ -78,22 +78,22 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one stage; returns the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     asked = _parse(arguments)
-    try:
-        if asked.stage == "table":
-            table(asked.folder, asked.output)
-            return 0
-        from src.jobs import Job
+    return answered(lambda: _main(asked))
 
-        cfg = Job.of(*configs.compose(asked.overrides), "").cfg
-        if asked.stage == "world":
-            world(cfg)
-        elif asked.stage == "train":
-            train(cfg)
-        else:
-            embed(cfg, asked.role)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 1
+
+def _main(asked: argparse.Namespace) -> int:
+    if asked.stage == "table":
+        table(asked.folder, asked.output)
+        return 0
+    from src.jobs import Job
+
+    cfg = Job.of(*configs.compose(asked.overrides), "").cfg
+    if asked.stage == "world":
+        world(cfg)
+    elif asked.stage == "train":
+        train(cfg)
+    else:
+        embed(cfg, asked.role)
     return 0
 
 

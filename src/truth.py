@@ -19,7 +19,7 @@ import pandas as pd
 from scipy import stats
 
 from src import configs, stimuli
-from src.errors import InputError
+from src.errors import answered
 
 if TYPE_CHECKING:
     from src.stimuli import Table
@@ -156,24 +156,23 @@ def _range(values: pd.Series) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, show, write; returns 1 where a claim does not hold."""
+    asked = _parse(arguments)
+    return answered(lambda: _main(asked))
+
+
+def _main(asked: argparse.Namespace) -> int:
     from rich.console import Console
 
     from src.report import figures, tables
 
-    asked = _parse(arguments)
-    try:
-        measured = [
-            measure([f"model.seed={seed}", f"demo.bias={bias:g}", *asked.overrides])
-            for seed in asked.seeds
-            for bias in asked.biases
-        ]
-        measured += [
-            measure([*asked.overrides, f"model.seed={seed}", "model.steps=0"])
-            for seed in range(asked.untrained)
-        ]
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 1
+    measured = [
+        measure([f"model.seed={seed}", f"demo.bias={bias:g}", *asked.overrides])
+        for seed in asked.seeds
+        for bias in asked.biases
+    ]
+    measured += [
+        measure([*asked.overrides, f"model.seed={seed}", "model.steps=0"]) for seed in range(asked.untrained)
+    ]
     toys, groups = tabulate(measured)
     found = list(claims(toys))
     asked.output.mkdir(parents=True, exist_ok=True)

@@ -8,18 +8,18 @@ from __future__ import annotations
 import sys
 
 from src.configs import CHECKOUT
-from src.errors import InputError
+from src.errors import answered
 from src.tracking import SQLITE, Tracker
 
 
 def main(arguments: list[str]) -> int:
     """Open a store, which puts it in order; returns the exit status."""
-    try:
+
+    def put_in_order() -> int:
         Tracker(arguments[0] if arguments else f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db")
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        return 0
+
+    return answered(put_in_order)
 
 
 if __name__ == "__main__":
