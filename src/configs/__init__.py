@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from src.configs.fields import check, number
+from src.configs.models import (
+    Blip2Config,
+    EncoderConfig,
+    ModelConfig,
+    OpenClipConfig,
+    PrecomputedConfig,
+    PretrainedConfig,
+    ToyConfig,
+)
+from src.configs.roles import (
+    AbstractConfig,
+    AvatarsConfig,
+    CfdConfig,
+    FairFaceConfig,
+    FolderConfig,
+    LabelsConfig,
+    MorphsConfig,
+    NrcVadConfig,
+    OasisConfig,
+    PeopleConfig,
+    RoleConfig,
+    UtkFaceConfig,
+    VaderConfig,
+    WarrinerConfig,
+)
 from src.errors import InputError
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+__all__ = [
+    "CHECKOUT",
+    "AbstractConfig",
+    "AvatarsConfig",
+    "Blip2Config",
+    "CfdConfig",
+    "DatasetConfig",
+    "DebiasConfig",
+    "DemoConfig",
+    "EncoderConfig",
+    "ExpConfig",
+    "FairFaceConfig",
+    "FolderConfig",
+    "LabelsConfig",
+    "ModelConfig",
+    "MorphsConfig",
+    "NrcVadConfig",
+    "OasisConfig",
+    "OpenClipConfig",
+    "PeopleConfig",
+    "PrecomputedConfig",
+    "PretrainedConfig",
+    "ProtocolConfig",
+    "RoleConfig",
+    "RunConfig",
+    "StoreConfig",
+    "ToyConfig",
+    "TrackingConfig",
+    "TrainerConfig",
+    "UtkFaceConfig",
+    "VaderConfig",
+    "WarrinerConfig",
+    "check",
+    "compose",
+    "names",
+    "register",
+]
 
-
-def number(least: float, most: float = math.inf, *, default: Any = MISSING) -> Any:
-    """A field whose value `check` holds between two bounds, both included."""
-    return field(default=default, metadata={"least": least, "most": most})
-
-
-def check(node: object, name: str = "") -> None:
-    """Hold every number of a config within its bounds.
-
-    Args:
-        node: a config, or a part of it.
-        name: of the part on the command line.
-
-    Raises:
-        InputError: naming field, value and bounds.
-    """
-    if isinstance(node, dict):
-        for key, value in node.items():
-            check(value, f"{name}.{key}")
-    if not is_dataclass(node):
-        return
-    for entry in fields(node):
-        value = getattr(node, entry.name)
-        full = f"{name}.{entry.name}" if name else entry.name
-        check(value, full)
-        if "least" in entry.metadata and value is not None:
-            least, most = entry.metadata["least"], entry.metadata["most"]
-            if not least <= value <= most:
-                allowed = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-                raise InputError(f"{full}={value}: must be {allowed}.")
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass
@@ -59,119 +90,6 @@ class DemoConfig:
     bias: float = number(0, 1)  # 0 (none) to 1: weight of the group's planted valence
     noise: float = number(0)  # SD of a word's valence rank about what the picture calls for
     planted: dict[str, float] = MISSING  # group -> planted valence
-
-
-@dataclass
-class RoleConfig:
-    """One of the four roles of stimuli; the subclass names the loader (src/stimuli)."""
-
-
-@dataclass
-class PeopleConfig:
-    """How a fictional people looks."""
-
-    hue: float = number(0, 1)
-    crest: str = MISSING
-
-
-@dataclass
-class AvatarsConfig(RoleConfig):
-    """Drawn faces of fictional peoples."""
-
-    per_group: int = number(1)
-    size: int = number(8, 4096)
-    seed: int = number(0, default=0)
-    peoples: dict[str, PeopleConfig] = MISSING
-    genders: dict[str, float] = MISSING
-    hue_sd: float = number(0)
-    hair_sd: float = number(0)
-
-
-@dataclass
-class FairFaceConfig(RoleConfig):
-    """FairFace: a csv of labels beside folders of pictures."""
-
-    root: str = MISSING
-    csv: str = MISSING
-    races: dict[str, list[str]] = MISSING
-    genders: dict[str, list[str]] = MISSING
-    ages: list[str] | None = None
-    per_group: int | None = number(1)
-    seed: int = number(0, default=0)
-
-
-@dataclass
-class AbstractConfig(RoleConfig):
-    """Drawn abstract scenes."""
-
-    count: int = number(1)
-    size: int = number(8, 4096)
-    noise: float = number(0)
-    seed: int = number(0, default=0)
-
-
-@dataclass
-class OasisConfig(RoleConfig):
-    """OASIS: a csv of ratings beside a folder of pictures."""
-
-    root: str = MISSING
-    csv: str = MISSING
-    pictures: str = MISSING
-
-
-@dataclass
-class VaderConfig(RoleConfig):
-    """Alphabetic words of the VADER lexicon."""
-
-    count: int | None = number(1)
-    seed: int = number(0, default=0)
-
-
-@dataclass
-class NrcVadConfig(RoleConfig):
-    """NRC-VAD lexicon."""
-
-    path: str = MISSING
-
-
-@dataclass
-class LabelsConfig(RoleConfig):
-    """Race words x gender words."""
-
-    race_words: dict[str, list[str]] = MISSING
-    gender_words: dict[str, list[str]] = MISSING
-
-
-@dataclass
-class ModelConfig:
-    """What every model has; `name` defaults to the YAML's."""
-
-    name: str | None = None
-    batch_size: int = number(1, default=256)
-
-
-@dataclass
-class ToyConfig(ModelConfig):
-    """A small CLIP, trained on the captions of the dataset that it is run on."""
-
-    image_size: int = number(8)
-    patch_size: int = number(1)
-    width: int = number(1)
-    layers: int = number(1)
-    heads: int = number(1)
-    embed_dim: int = number(1)
-    context_length: int = number(8)
-    steps: int = number(0)  # 0: untrained
-    pairs: int = number(2)
-    learning_rate: float = number(0, 1)
-    seed: int = number(0, default=0)
-
-
-@dataclass
-class PrecomputedConfig(ModelConfig):
-    """Vectors that somebody else computed; `name` defaults to the folder's."""
-
-    path: str = MISSING
 
 
 @dataclass
@@ -258,8 +176,15 @@ SCHEMAS: dict[str, type] = {
     "oasis": OasisConfig,
     "vader": VaderConfig,
     "nrc_vad": NrcVadConfig,
+    "warriner": WarrinerConfig,
+    "cfd": CfdConfig,
+    "utkface": UtkFaceConfig,
+    "folder": FolderConfig,
+    "morphs": MorphsConfig,
     "phrases": LabelsConfig,
     "toy": ToyConfig,
+    "open_clip": OpenClipConfig,
+    "blip2": Blip2Config,
     "precomputed": PrecomputedConfig,
     "exp": ExpConfig,
     "protocol": ProtocolConfig,

@@ -1,0 +1,70 @@
+"""Schema of the models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omegaconf import MISSING
+
+from src.configs.fields import number, one_of
+
+
+@dataclass
+class ModelConfig:
+    """What every model has; `name` defaults to the YAML's."""
+
+    name: str | None = None
+    batch_size: int = number(1, default=256)
+
+
+@dataclass
+class EncoderConfig(ModelConfig):
+    """A model that embeds; projection, normalisation and similarity are float32 in any precision."""
+
+    precision: str = one_of("fp32", "bf16", "fp16", default="fp32")
+
+
+@dataclass
+class ToyConfig(EncoderConfig):
+    """A small CLIP, trained on the captions of the dataset that it is run on."""
+
+    image_size: int = number(8)
+    patch_size: int = number(1)
+    width: int = number(1)
+    layers: int = number(1)
+    heads: int = number(1)
+    embed_dim: int = number(1)
+    context_length: int = number(8)
+    steps: int = number(0)  # 0: untrained
+    pairs: int = number(2)
+    learning_rate: float = number(0, 1)
+    seed: int = number(0, default=0)
+
+
+@dataclass
+class PretrainedConfig(EncoderConfig):
+    """An encoder whose weights others trained."""
+
+    id: str = MISSING
+    revision: str | None = None  # of the hub's repository: commit, branch or tag; null: main
+    sha256: str | None = None  # of the weights; others are refused
+    weights: str = one_of("pretrained", "random", default="pretrained")
+
+
+@dataclass
+class OpenClipConfig(PretrainedConfig):
+    """Any encoder of open_clip: architecture/weights, hf-hub:owner/name, or a folder."""
+
+
+@dataclass
+class Blip2Config(PretrainedConfig):
+    """BLIP-2's image-text contrastive head: owner/name on the hub, or a folder."""
+
+    pooling: str = one_of("max", "mean", default="max")
+
+
+@dataclass
+class PrecomputedConfig(ModelConfig):
+    """Vectors that somebody else computed; `name` defaults to the folder's."""
+
+    path: str = MISSING
