@@ -69,6 +69,11 @@ def dry() -> Iterator[None]:
         _dry.reset(token)
 
 
+def building_forbidden() -> bool:
+    """Whether this is within `dry`."""
+    return _dry.get()
+
+
 def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> Path:
     """Return the entry `key` below `root`, building it where it is absent or damaged.
 

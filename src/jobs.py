@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from src.errors import InputError
 # is computed, taken over or only planned.
 INDIFFERENT = ("store", "tracking", "root", "path", "resume", "plan")
 # What decides no number, or nothing that a name should tell.
-NOT_IN_NAME = ("name", "batch_size", "path")
+NOT_IN_NAME = ("name", "batch_size", "path", "sha256")
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,8 @@ class Job:
         assert isinstance(cfg, configs.RunConfig)
         assert isinstance(resolved, dict)
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
-        model = cfg.model.name or choices["model"]
-        if isinstance(cfg.model, configs.PrecomputedConfig):
-            if not cfg.model.path.strip():
-                raise InputError("model.path is empty. Name the folder of the vectors.")
-            model = cfg.model.name or Path(cfg.model.path).resolve().name
-        model += _differences("model", choices["model"], resolved["model"])
+        model = cfg.model.name or _default_name(cfg.model, choices["model"])
+        model += _differences("model", choices["model"], resolved["model"], defaults=cfg.model)
         configs.check(cfg)
         if cfg.demo.bias and not cfg.demo.planted:
             raise InputError(
@@ -122,17 +118,48 @@ def _decisive(node: object) -> object:
     return {name: _decisive(value) for name, value in node.items() if name not in INDIFFERENT}
 
 
-def _differences(group: str, choice: str, node: Mapping[str, Any], below: str | None = None) -> str:
-    """`+key=value` for each scalar that differs from the YAML that was chosen."""
+def _default_name(model: configs.ModelConfig, choice: str) -> str:
+    if isinstance(model, configs.PrecomputedConfig):
+        if not model.path.strip():
+            raise InputError("model.path is empty. Name the folder of the vectors.")
+        return Path(model.path).resolve().name
+    if isinstance(model, configs.OpenClipConfig) and choice == "open_clip":
+        # The YAML says nothing of its own; a folder is called by its last part.
+        return Path(model.id).resolve().name if Path(model.id).is_dir() else model.id
+    return choice
+
+
+def _differences(
+    group: str,
+    choice: str,
+    node: Mapping[str, Any],
+    below: str | None = None,
+    defaults: object = None,
+) -> str:
+    """`+key=value` for each number, `+value` for each name, that differs from the YAML that was chosen.
+
+    Args:
+        group, choice: which YAML.
+        node: what is chosen.
+        below: key of the YAML that holds what `node` does.
+        defaults: a dataclass whose defaults count where the YAML says nothing.
+    """
     path = configs.CHECKOUT / "conf" / group / f"{choice}.yaml"
     if not path.is_file():  # a user's own config folder
         return ""
-    written = OmegaConf.to_container(OmegaConf.load(path))
-    assert isinstance(written, dict)
-    written = written if below is None else written[below]
+    read = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(read, dict)
+    silent = {entry.name: entry.default for entry in fields(defaults)} if is_dataclass(defaults) else {}
+    written = {**silent, **(read if below is None else read[below])}
     return "".join(
-        f"+{name}={value:g}" if isinstance(value, float) else f"+{name}={value}"
+        _said(name, value)
         for name, value in node.items()
-        if name not in NOT_IN_NAME and name in written and value != written[name]
+        if name not in NOT_IN_NAME and name in written and written[name] not in (value, "???")
         if not isinstance(value, dict | list)
     )
+
+
+def _said(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return f"+{value}"
+    return f"+{name}={value:g}" if isinstance(value, float) else f"+{name}={value}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src import artifacts, configs, experiments, results, stimuli, tracking
+from src import artifacts, configs, encoders, experiments, results, stimuli, tracking
 from src.embeddings import Embeddings, embeddings
 from src.embeddings import key as vector_key
 from src.experiments import Result
@@ -42,11 +42,12 @@ class Prepared:
 
 
 def prepare(job: Job) -> Prepared:
-    """Read the stimuli and say whether they suffice, before any work is spent.
+    """See that weights are there and that the stimuli suffice, before any work is spent.
 
     Raises:
-        InputError: they do not; `NotApplicable` where another experiment might be served.
+        InputError: they are not, or do not; `NotApplicable` where another experiment might be served.
     """
+    encoders.require(job.cfg)
     targets, corpus = (stimuli.load(job.cfg, role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
     for table in (targets, corpus):
         log.info("%s", table.statement())

@@ -137,9 +137,13 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
             yield Piece(what, role in tables, pixels * DRAW_SECONDS, pixels * DRAW_BYTES, base)
     width = 0
     if not isinstance(cfg.model, configs.PrecomputedConfig):
-        probe = probes.network(cfg)
+        try:
+            probe = probes.network(cfg)
+        except artifacts.NotStored:
+            yield Piece(f"fetch {job.model} from the hub; then plan again", False, 0, 0, 0)
+            return
         width = probe.width
-        yield _training(job, tables, counts, probe)
+        yield _weights(job, tables, counts, probe)
         for role in (cfg.exp.targets, cfg.exp.corpus):
             each = probe.image if role in IMAGE_ROLES else probe.sentence
             batch = 3 * cfg.model.batch_size * probe.pixels if role in IMAGE_ROLES else 0
@@ -161,9 +165,10 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
     yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
 
 
-def _training(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: probes.Probe) -> Piece:
+def _weights(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: probes.Probe) -> Piece:
     toy = job.cfg.model
-    assert isinstance(toy, configs.ToyConfig)
+    if not isinstance(toy, configs.ToyConfig):
+        return Piece(f"fetch the weights of {job.model}", _trained(job.cfg), 0, probe.weights, 0)
     shown = toy.steps * toy.pairs
     pictures = sum(counts[role] for role in IMAGE_ROLES)
     return Piece(

@@ -14,6 +14,9 @@ from src import configs, encoders
 from src.metrics import mean_outcome, similarity
 
 PROBED = 64
+# Of a network as large as those that others trained.
+PROBED_LARGE = 2
+LARGE = 10_000_000  # parameters
 
 
 @dataclass(frozen=True)
@@ -49,20 +52,22 @@ def network(cfg: configs.RunConfig) -> Probe:
 def _measured(blank: Any) -> Probe:
     from PIL import Image
 
+    parameters = sum(weight.numel() for weight in blank.parameters())
+    probed = PROBED if parameters < LARGE else PROBED_LARGE
     picture = Image.effect_noise((256, 256), 64).convert("RGB")
     pixels = blank.transform(picture)
-    batch = pixels.expand(PROBED, *pixels.shape).contiguous()
-    tokens = blank.tokenize(["This is the word for it"] * PROBED)
+    batch = pixels.expand(probed, *pixels.shape).contiguous()
+    tokens = blank.tokenize(["This is the word for it"] * probed)
     with torch.inference_mode():
-        image = _seconds(lambda: blank.encode_images(batch)) / PROBED
-        sentence = _seconds(lambda: blank.encode_texts(tokens)) / PROBED
+        image = _seconds(lambda: blank.encode_images(batch)) / probed
+        sentence = _seconds(lambda: blank.encode_texts(tokens)) / probed
         width = blank.encode_texts(tokens[:1]).shape[-1]
     return Probe(
         image=image + _seconds(lambda: blank.transform(picture)),
         image_alone=image,
         sentence=sentence,
         width=int(width),
-        weights=4.0 * sum(weight.numel() for weight in blank.parameters()),
+        weights=4.0 * parameters,
         pixels=4.0 * pixels.numel(),
     )
 

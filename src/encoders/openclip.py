@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
+from src.encoders.precision import keep_projections, unit
 from src.errors import InputError
 
 
@@ -21,11 +22,17 @@ class OpenClip(torch.nn.Module):
         transform: from an RGB picture to pixels [3, H, W].
         tokenizer: open_clip's, made for the model's context length.
         name: for messages.
+        precision: of the towers: fp32, bf16 or fp16. Projection and normalisation are float32.
     """
 
-    def __init__(self, model: Any, transform: Any, tokenizer: Any, name: str) -> None:
+    def __init__(
+        self, model: Any, transform: Any, tokenizer: Any, name: str, precision: str = "fp32"
+    ) -> None:
         super().__init__()
         self.model = model
+        self._precision = precision
+        if precision != "fp32":
+            keep_projections(model)
         self._transform = transform
         self._tokenizer = tokenizer
         self._name = name
@@ -43,9 +50,10 @@ class OpenClip(torch.nn.Module):
                 end-of-text token and with it its meaning.
         """
         tokens: Tensor = self._tokenizer(list(sentences))
-        full = tokens[:, -1] != 0
-        for row in full.nonzero().flatten().tolist():
-            needed = len(self._tokenizer.encode(sentences[row])) + 2
+        # A row that ends in padding was not cut.
+        pad = getattr(getattr(self._tokenizer, "tokenizer", None), "pad_token_id", None) or 0
+        for row in (tokens[:, -1] != pad).nonzero().flatten().tolist():
+            needed = self._length(sentences[row])
             if needed > tokens.shape[1]:
                 raise InputError(
                     f"{self._name}: {sentences[row]!r} needs {needed} tokens, the context holds "
@@ -53,14 +61,18 @@ class OpenClip(torch.nn.Module):
                 )
         return tokens
 
+    def _length(self, sentence: str) -> int:
+        hub = getattr(self._tokenizer, "tokenizer", None)
+        if hub is None:
+            return len(self._tokenizer.encode(sentence)) + 2  # start and end of text
+        if self._tokenizer.tokenizer_mode == "clips":
+            return len(hub(self._tokenizer.clean_fn(sentence), add_special_tokens=False).input_ids) + 3
+        return len(hub(self._tokenizer.clean_fn(sentence)).input_ids)
+
     def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n width"]:
         """Unit vectors of images, float32."""
-        return _unit(self.model.encode_image(pixels))
+        return unit(self.model.encode_image, pixels, self._precision)
 
     def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
         """Unit vectors of texts, float32."""
-        return _unit(self.model.encode_text(tokens))
-
-
-def _unit(vectors: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(vectors.float(), dim=-1)
+        return unit(self.model.encode_text, tokens, self._precision)

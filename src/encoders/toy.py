@@ -20,8 +20,10 @@ log = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 SOURCES = (
     *(Path(demo.__file__).parent / name for name in ("captions.py", "toys.py")),
-    *(Path(__file__).parent / name for name in ("openclip.py", "toy.py")),
+    *(Path(__file__).parent / name for name in ("openclip.py", "precision.py", "toy.py")),
 )
+# What says how a toy is used, not how it is trained.
+NOT_TRAINED = ("name", "batch_size", "precision")
 # Libraries that move the numbers: pictures are resized by pillow and torchvision.
 DECISIVE = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
 
@@ -37,12 +39,11 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     assert isinstance(config, configs.ToyConfig)
     identity = {
         "architecture": "open_clip.model.CLIP",
-        "config": {k: v for k, v in vars(config).items() if k not in ("name", "batch_size")},
+        "config": {k: v for k, v in vars(config).items() if k not in NOT_TRAINED},
         "captions": vars(cfg.demo),
         "tables": {role: table.hash for role, table in tables.items()},
         "source": artifacts.source_hash(*SOURCES),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
-        "precision": "fp32",
         "accelerator": cfg.trainer.accelerator,
         "versions": {name: version(name) for name in DECISIVE},
     }
@@ -67,20 +68,20 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     def load() -> Any:
         from safetensors.torch import load_file
 
-        network = blank(config)
-        network.model.load_state_dict(load_file(checkpoint() / WEIGHTS))
-        return network.eval()
+        model = _untrained(config)
+        model.load_state_dict(load_file(checkpoint() / WEIGHTS))
+        return _network(config, model, config.precision).eval()
 
-    return Encoder(identity, weights, load)
+    return Encoder(identity | {"precision": config.precision}, weights, load)
 
 
 def blank(config: configs.ToyConfig) -> Any:
     """The toy before its training."""
-    from open_clip.tokenizer import SimpleTokenizer
-    from open_clip.transform import image_transform
+    return _network(config, _untrained(config), "fp32")
 
+
+def _untrained(config: configs.ToyConfig) -> Any:
     from src.demo import toys
-    from src.encoders.openclip import OpenClip
 
     size = toys.Size(
         image_size=config.image_size,
@@ -91,11 +92,21 @@ def blank(config: configs.ToyConfig) -> Any:
         embed_dim=config.embed_dim,
         context_length=config.context_length,
     )
+    return toys.build(size, config.seed)
+
+
+def _network(config: configs.ToyConfig, model: Any, precision: str) -> Any:
+    from open_clip.tokenizer import SimpleTokenizer
+    from open_clip.transform import image_transform
+
+    from src.encoders.openclip import OpenClip
+
     return OpenClip(
-        toys.build(size, config.seed),
+        model,
         image_transform(config.image_size, is_train=False),
         SimpleTokenizer(context_length=config.context_length),
         str(config.name),
+        precision,
     )
 
 

@@ -1,0 +1,205 @@
+"""BLIP-2's image-text contrastive head (Salesforce/blip2-itm-vit-g) behind the project's protocol."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from PIL import Image
+from torch import Tensor, nn
+
+from src import artifacts, configs
+from src.encoders import hub, published
+from src.encoders.precision import Float32, unit
+from src.encoders.protocol import Encoder
+from src.errors import InputError
+
+WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+CONFIGS = (("config.json",), ("preprocessor_config.json",), ("tokenizer.json", "vocab.txt"))
+TOO = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+SOURCES = tuple(Path(__file__).parent / name for name in ("blip2.py", "precision.py"))
+DECISIVE = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
+# Sentences are padded to a multiple of so many tokens.
+PADDED = 16
+
+
+class Blip2(nn.Module):
+    """BLIP-2 with its contrastive projections.
+
+    Args:
+        model: `transformers.Blip2ForImageTextRetrieval`.
+        processor: of pictures, transformers'.
+        tokenizer: transformers'.
+        name: for messages.
+        pooling: `max` keeps an image's Q unit vectors, whose largest cosine counts; `mean` makes them one,
+            their mean at unit length.
+        precision: of vision tower and Q-Former; projections and normalisation are float32.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        processor: Any,
+        tokenizer: Any,
+        name: str,
+        pooling: str = "max",
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self._processor, self._tokenizer, self._name = processor, tokenizer, name
+        self._pooling, self._precision = pooling, precision
+        self._context = model.config.qformer_config.max_position_embeddings
+        if precision != "fp32":
+            model.vision_projection = Float32(model.vision_projection)
+            model.text_projection = Float32(model.text_projection)
+
+    def transform(self, picture: Image.Image) -> Float[Tensor, "3 height width"]:
+        """Pixels as the model takes them."""
+        pixels: Tensor = self._processor(picture, return_tensors="pt")["pixel_values"][0]
+        return pixels
+
+    def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
+        """Token ids, padded to the longest sentence.
+
+        Raises:
+            InputError: a sentence does not fit the context length.
+        """
+        encoded = self._tokenizer(list(sentences))["input_ids"]
+        for sentence, ids in zip(sentences, encoded, strict=True):
+            if len(ids) > self._context:
+                raise InputError(
+                    f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context holds {self._context}. "
+                    "Shorten or leave out the word."
+                )
+        padded = self._tokenizer.pad(
+            {"input_ids": encoded}, padding=True, pad_to_multiple_of=PADDED, return_tensors="pt"
+        )
+        tokens: Tensor = padded["input_ids"][:, : self._context]
+        return tokens
+
+    def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n *queries width"]:
+        """Unit vectors of images, float32: [N, Q, D], or [N, D] where they are pooled."""
+        vectors = unit(self._images, pixels, self._precision)
+        return vectors if self._pooling == "max" else nn.functional.normalize(vectors.mean(dim=1), dim=-1)
+
+    def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
+        """Unit vectors of texts, float32: of the first token."""
+        return unit(self._texts, tokens, self._precision)
+
+    def _images(self, pixels: Tensor) -> Tensor:
+        seen = self.model.vision_model(pixel_values=pixels).last_hidden_state
+        asked = self.model.qformer(
+            query_embeds=self.model.query_tokens.expand(len(seen), -1, -1),
+            encoder_hidden_states=seen,
+            encoder_attention_mask=torch.ones(seen.shape[:-1], dtype=torch.long, device=seen.device),
+        )
+        vectors: Tensor = self.model.vision_projection(asked.last_hidden_state)
+        return vectors
+
+    def _texts(self, tokens: Tensor) -> Tensor:
+        read = self.model.qformer(
+            query_embeds=self.model.embeddings(input_ids=tokens),
+            query_length=0,
+            attention_mask=(tokens != self._tokenizer.pad_token_id).long(),
+        )
+        vectors: Tensor = self.model.text_projection(read.last_hidden_state[:, 0])
+        return vectors
+
+
+def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
+    """The encoder that a config names; its files are there, its weights not yet read.
+
+    Raises:
+        InputError: its files are neither there nor to be had.
+        NotStored: within `artifacts.dry`, where they would have to be fetched.
+    """
+    place = place_of(config)
+    described = hub.files(place, CONFIGS, TOO)
+    identity = {
+        "architecture": "transformers.Blip2ForImageTextRetrieval",
+        "files": {name: hub.sha256([path]) for name, path in described.items()},
+        "pooling": config.pooling,
+        "precision": config.precision,
+        "accelerator": accelerator,
+        "source": artifacts.source_hash(*SOURCES),
+        "versions": {name: version(name) for name in DECISIVE},
+    }
+    return Encoder(identity, lambda: _weights(config, place), lambda: _load(config, place, described))
+
+
+def place_of(config: configs.PretrainedConfig) -> hub.Place:
+    """Where a model's files are."""
+    folder = Path(config.id).is_dir()
+    remedy = (
+        "Put the files of a Blip2ForImageTextRetrieval there."
+        if folder
+        else f"Fetch it where there is a network: {published.fetch_command(config)}"
+    )
+    return hub.Place(config.id, None if folder else config.revision, folder, remedy)
+
+
+def checkpoint(place: hub.Place) -> list[Path]:
+    """The file of the weights, or the index and the files that it names.
+
+    Raises:
+        InputError: they are neither there nor to be had.
+        NotStored: within `artifacts.dry`, where they would have to be fetched.
+    """
+    (path,) = hub.files(place, [WEIGHTS]).values()
+    if path.suffix != ".json":
+        return [path]
+    import json
+
+    try:
+        named = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError) as error:
+        raise InputError(f"{path}: not an index of weights ({error!r}). {place.remedy}") from None
+    return [path, *hub.files(place, [(name,) for name in named]).values()]
+
+
+def _weights(config: configs.Blip2Config, place: hub.Place) -> Mapping[str, str]:
+    if config.weights == "random":
+        return {"revision": "random", "sha256": "none: drawn with seed 0"}
+    paths = checkpoint(place)
+    return published.accepted(config, hub.revision(paths[0]), hub.sha256(paths))
+
+
+def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str, Path]) -> Blip2:
+    from transformers import AutoImageProcessor, AutoTokenizer, Blip2ForImageTextRetrieval
+    from transformers import Blip2Config as Architecture
+
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    folder = described["config.json"].parent
+    with published.strict(config.id):
+        if config.weights == "random":
+            architecture = Architecture.from_pretrained(folder, local_files_only=True)
+            model: Any = published.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
+        else:
+            safe = any(path.suffix == ".safetensors" for path in checkpoint(place))
+            loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(
+                folder,
+                local_files_only=True,
+                use_safetensors=safe,
+                weights_only=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+            model, said = loaded
+            lacking = sorted(map(str, [*said["missing_keys"], *said["mismatched_keys"]]))
+            if lacking:
+                raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
+        make: Any = AutoImageProcessor.from_pretrained
+        processor = make(folder, local_files_only=True, backend="pil")
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return Blip2(model, processor, tokenizer, str(config.name), config.pooling, config.precision).eval()
