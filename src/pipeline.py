@@ -68,6 +68,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     run.log(tags=_table_tags(prepared))
     table = partial(stimuli.load, cfg)
     vectors = {role: embeddings(cfg, role, table) for role in (cfg.exp.targets, cfg.exp.corpus)}
+    run.inputs(_inputs(prepared, vectors))
     start = time.perf_counter()
     result = experiments.run(
         prepared.targets,
@@ -93,6 +94,7 @@ def _log(
     run.log(
         tags={
             **_vector_tags(vectors),
+            **_weight_tags(job),
             "notes": "; ".join(result.notes),
             "key": key(prepared),
             "results": results.digest(job.output),
@@ -180,6 +182,25 @@ def _table_tags(prepared: Prepared) -> dict[str, str]:
 
 def _vector_tags(vectors: Mapping[str, Embeddings]) -> dict[str, str]:
     return {f"input.{role}.vectors": found.hash for role, found in vectors.items()}
+
+
+def _weight_tags(job: Job) -> dict[str, str]:
+    """Which weights looked; `weights` says whether they are random."""
+    if isinstance(job.cfg.model, configs.PrecomputedConfig):
+        return {}
+    said = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
+    random = said["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0
+    trained = {"weights": "random" if random else "trained"}
+    return trained | {f"weights.{name}": value for name, value in said.items()}
+
+
+def _inputs(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, str]:
+    """SHA-256 of each table of stimuli and of its vectors, by name."""
+    tables = {
+        f"{prepared.job.dataset} {table.role}": table.hash for table in (prepared.targets, prepared.corpus)
+    }
+    looked = {f"{role} by {prepared.job.model}": found.hash for role, found in vectors.items()}
+    return tables | looked
 
 
 def _rho(result: Result) -> dict[str, float]:

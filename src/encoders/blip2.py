@@ -199,6 +199,8 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
             lacking = sorted(map(str, [*said["missing_keys"], *said["mismatched_keys"]]))
             if lacking:
                 raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
+        if not model.config.qformer_config.use_qformer_text_input:
+            raise ValueError("its Q-Former reads no text: it is no model for retrieval")
         make: Any = AutoImageProcessor.from_pretrained
         processor = make(folder, local_files_only=True, backend="pil")
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -111,8 +111,9 @@ def _blip2() -> dict[str, str]:
     import torch
     from transformers import Blip2Config, Blip2ForImageTextRetrieval
 
+    config = Blip2Config(qformer_config={"use_qformer_text_input": True, "vocab_size": 30523})
     with torch.device("meta"):
-        model: Any = Blip2ForImageTextRetrieval(Blip2Config())
+        model: Any = Blip2ForImageTextRetrieval(config)
     model = model.to_empty(device="cpu")  # its masks are looked into: 5 GB of whatever is there
     for buffer in model.buffers():
         buffer.zero_()

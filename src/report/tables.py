@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 OVERALL = "all"
+# Ghate et al. 2025: mean and SD of rho over their three models' analyses (METHODS, section 2).
+PUBLISHED = Path(__file__).with_name("ghate2025.csv")
+# The dataset that is made as theirs was: only there do their figures stand beside ours.
+REPLICATED = "paper"
+SPREAD = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
 
 
 def summary(analyses: pd.DataFrame) -> pd.DataFrame:
@@ -19,7 +25,8 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per experiment and model, each also `all`: `exp`, `paper`, `model`, `mean`, `sd`,
-        `analyses` (how many have a rho), `undefined` (how many have none).
+        `analyses` (how many have a rho), `undefined` (how many have none); for `dataset=paper` also
+        `published_mean` and `published_sd`, the paper's own.
     """
     parts = []
     for experiments in (["exp", "paper"], []):
@@ -41,7 +48,11 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
     found = pd.concat(parts, ignore_index=True)
     for column in ("exp", "paper", "model"):
         found[column] = found[column].astype(object).fillna(OVERALL)
-    return found[["exp", "paper", "model", "mean", "sd", "analyses", "undefined"]]
+    found = found[["exp", "paper", "model", "mean", "sd", "analyses", "undefined"]]
+    if set(analyses.get("dataset", ())) != {REPLICATED}:
+        return found
+    # Keyed by experiment: theirs are of all models together.
+    return found.merge(pd.read_csv(PUBLISHED), on="exp", how="left")
 
 
 def nested(analyses: pd.DataFrame) -> dict[str, Any]:
@@ -66,11 +77,14 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
     if len(models) == 2:
         # One model only: "all" says the same.
         models = models[:1]
-    table = Table(title=title, caption="mean ± SD of Spearman's ρ")
+    compared = "published_mean" in found
+    table = Table(title=title, caption="mean ± SD of Spearman's ρ over analyses" + SPREAD * compared)
     table.add_column("experiment", no_wrap=True)
     table.add_column("paper", no_wrap=True)
     for model in models:
         table.add_column(Text(str(model)), justify="right")
+    if compared:
+        table.add_column("Ghate et al.", justify="right")
     table.add_column("analyses", justify="right")
     for (exp, paper), rows in found.groupby(["exp", "paper"], sort=False):
         cells = rows.set_index("model")
@@ -78,10 +92,17 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
             str(exp),
             "" if exp == OVERALL else str(paper),
             *(_mean_and_sd(cells.loc[model]) if model in cells.index else "" for model in models),
+            *([_published(cells.loc[OVERALL])] if compared else []),
             _counts(cells.loc[OVERALL]),
             end_section=exp == found["exp"].iloc[-2],
         )
     return table
+
+
+def _published(row: Any) -> str:
+    return (
+        "" if pd.isna(row["published_mean"]) else f"{row['published_mean']:.2f} ± {row['published_sd']:.2f}"
+    )
 
 
 def plain(frame: pd.DataFrame, title: str) -> Table:

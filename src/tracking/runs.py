@@ -25,6 +25,7 @@ PARENT_TAG = "mlflow.parentRunId"
 REFUSED = re.compile(r"[^\w\-. :]", re.ASCII)
 LIMIT_NAME = 240
 LIMIT_PARAM, LIMIT_TAG = 6000, 5000
+LIMIT_DIGEST = 36
 SQLITE = "sqlite:///"
 
 
@@ -59,6 +60,23 @@ class Run:
             params=[Param(name, str(value)[:LIMIT_PARAM]) for name, value in params.items()],
             tags=[RunTag(name, value[:LIMIT_TAG]) for name, value in tags.items()],
         )
+
+    def inputs(self, hashes: Mapping[str, str]) -> None:
+        """Note what the run reads, as MLflow's datasets.
+
+        Args:
+            hashes: name -> SHA-256; MLflow's digest takes 36 digits of it, the source has all.
+        """
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        found = [
+            DatasetInput(
+                Dataset(name=name, digest=digest[:LIMIT_DIGEST], source_type="sha256", source=digest),
+                [InputTag("mlflow.data.context", name)],
+            )
+            for name, digest in hashes.items()
+        ]
+        self.tracker.client.log_inputs(self.id, found)
 
     def artifacts(self, folder: Path, under: str | None = None) -> None:
         """Keep the files of a folder with the run."""

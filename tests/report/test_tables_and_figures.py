@@ -39,6 +39,23 @@ def test_summary_is_mean_and_sd_over_single_rhos(analyses):
     assert (overall["analyses"], overall["undefined"]) == (11, 1)
 
 
+def test_the_paper_s_own_figures_stand_beside_a_replication_only(analyses):
+    assert "published_mean" not in tables.summary(analyses.assign(dataset="demo"))
+    found = tables.summary(analyses.assign(dataset="paper")).set_index(["exp", "model"])
+    # The paper's table: 1*-a .84 ± .04, 1-a .81 ± .10, all .83 ± .10.
+    for exp, own in (
+        ("scenes_to_words", (0.84, 0.04)),
+        ("faces_to_words", (0.81, 0.1)),
+        ("all", (0.83, 0.1)),
+    ):
+        assert tuple(found.loc[(exp, "all"), ["published_mean", "published_sd"]]) == own
+    console = Console(width=200, record=True)
+    console.print(tables.terminal(analyses.assign(dataset="paper"), "title"))
+    shown = console.export_text()
+    assert "Ghate et al." in shown
+    assert "0.84 ± 0.04" in shown
+
+
 def test_the_terminal_s_table_counts_what_is_undefined(analyses):
     console = Console(width=160, record=True)
     console.print(tables.terminal(analyses, "title"))
