@@ -28,6 +28,9 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
     remedy = "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv."
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     unique(rows, "Theme", path)
+    # The archive was published with Images/ and with images/.
+    found = {item.name.lower(): item.name for item in root.iterdir()}
+    folder = folder if (root / folder).is_dir() else found.get(folder.lower(), folder)
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
