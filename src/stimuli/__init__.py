@@ -99,6 +99,42 @@ def _fairface(cfg: configs.FairFaceConfig, _: Path) -> Loaded:
     )
 
 
+def _cfd(cfg: configs.CfdConfig, _: Path) -> Loaded:
+    from src.stimuli import cfd
+
+    return cfd.load(
+        Path(cfg.root),
+        cfg.pictures,
+        cfg.norming,
+        races=cfg.races,
+        genders=cfg.genders,
+        expressions=cfg.expressions,
+        per_group=cfg.per_group,
+        seed=cfg.seed,
+    )
+
+
+def _utkface(cfg: configs.UtkFaceConfig, _: Path) -> Loaded:
+    from src.stimuli import utkface
+
+    return utkface.load(
+        Path(cfg.root),
+        races=cfg.races,
+        genders=cfg.genders,
+        ages=cfg.ages,
+        per_group=cfg.per_group,
+        seed=cfg.seed,
+    )
+
+
+def _folder(cfg: configs.FolderConfig, _: Path) -> Loaded:
+    from src.stimuli import folder
+
+    return folder.load(
+        Path(cfg.root), cfg.csv, file=cfg.file, group=cfg.group, per_group=cfg.per_group, seed=cfg.seed
+    )
+
+
 def _oasis(cfg: configs.OasisConfig, _: Path) -> Loaded:
     from src.stimuli import oasis
 
@@ -114,7 +150,13 @@ def _vader(cfg: configs.VaderConfig, _: Path) -> Loaded:
 def _nrc_vad(cfg: configs.NrcVadConfig, _: Path) -> Loaded:
     from src.stimuli import lexicons
 
-    return lexicons.nrc_vad(Path(cfg.path))
+    return lexicons.nrc_vad(Path(cfg.path), cfg.lowest)
+
+
+def _warriner(cfg: configs.WarrinerConfig, _: Path) -> Loaded:
+    from src.stimuli import lexicons
+
+    return lexicons.warriner(Path(cfg.path))
 
 
 def _phrases(cfg: configs.LabelsConfig, _: Path) -> Loaded:
@@ -124,13 +166,17 @@ def _phrases(cfg: configs.LabelsConfig, _: Path) -> Loaded:
     return frame, len(frame), []
 
 
-# A new dataset: a YAML in conf/{role}/, a dataclass in src/configs.py, a loader here.
+# A new dataset: a YAML in conf/{role}/, a dataclass in src/configs/roles.py, a loader here.
 LOADERS: dict[type[configs.RoleConfig], tuple[Callable[[Any, Path], Loaded], str]] = {
     configs.AvatarsConfig: (_avatars, "faces=avatars"),
     configs.FairFaceConfig: (_fairface, "faces=fairface"),
+    configs.CfdConfig: (_cfd, "faces=cfd"),
+    configs.UtkFaceConfig: (_utkface, "faces=utkface"),
+    configs.FolderConfig: (_folder, "faces=folder"),
     configs.AbstractConfig: (_abstract, "scenes=abstract"),
     configs.OasisConfig: (_oasis, "scenes=oasis"),
     configs.VaderConfig: (_vader, "words=vader"),
     configs.NrcVadConfig: (_nrc_vad, "words=nrc_vad"),
+    configs.WarrinerConfig: (_warriner, "words=warriner"),
     configs.LabelsConfig: (_phrases, "labels"),
 }

@@ -11,16 +11,20 @@ import pandas as pd
 from src.errors import InputError
 
 
-def read_csv(path: Path, columns: Sequence[str], remedy: str) -> pd.DataFrame:
+def read_csv(path: Path, columns: Sequence[str], remedy: str, optional: Sequence[str] = ()) -> pd.DataFrame:
     """Read a csv whose lines end in any of the three ways; all cells are stripped text.
+
+    The header is the first row that holds all columns: a sheet of a workbook that was saved as csv
+    (the norming data of CFD) has titles above it.
 
     Args:
         path: the file, UTF-8, with or without a byte order mark.
         columns: that must be there.
         remedy: what to do where the file is missing.
+        optional: columns that are taken where they are there.
 
     Returns:
-        The columns asked for, and `row`: the number of the row in the file, the header being 1.
+        The columns asked for, and `row`: the number of the row in the file, counted from 1.
 
     Raises:
         InputError: the file is missing, is not UTF-8, lacks a column, or a row has a different
@@ -34,21 +38,23 @@ def read_csv(path: Path, columns: Sequence[str], remedy: str) -> pd.DataFrame:
             rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: {error}. Save it as a csv in UTF-8.") from None
-    header = rows[0] if rows else []
+    above = next((number for number, row in enumerate(rows) if set(columns) <= set(row)), 0)
+    header = rows[above] if rows else []
     missing = [column for column in columns if column not in header]
     if missing:
         raise InputError(
             f"{path}: no column {', '.join(missing)}; found {', '.join(header) or 'nothing'}. "
             "Is it the file that the publisher ships?"
         )
-    numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if any(row)]
+    numbered = [(number, row) for number, row in enumerate(rows[above + 1 :], start=above + 2) if any(row)]
     for number, row in numbered:
         if len(row) != len(header):
             raise InputError(
                 f"{path}, row {number}: {len(row)} cells where the header has {len(header)}. "
                 "Correct or delete the row."
             )
-    data = {column: [row[header.index(column)] for _, row in numbered] for column in columns}
+    taken = [*columns, *(column for column in optional if column in header)]
+    data = {column: [row[header.index(column)] for _, row in numbered] for column in taken}
     return pd.DataFrame(data).assign(row=[number for number, _ in numbered])
 
 
@@ -66,3 +72,40 @@ def unique(rows: pd.DataFrame, column: str, path: Path) -> None:
             f"{path}, row {twice['row'].iloc[0]}: {column} {name!r} stands in row {first} already. "
             "Delete one of them."
         )
+
+
+def filled(rows: pd.DataFrame, column: str, path: Path) -> None:
+    """Refuse a csv with an empty cell in a column.
+
+    Raises:
+        InputError: naming the first such row.
+    """
+    empty = rows[rows[column] == ""]
+    if len(empty):
+        raise InputError(
+            f"{path}, row {empty['row'].iloc[0]}: no {column} ({len(empty)} such rows). "
+            "Fill it in, or delete the row."
+        )
+
+
+def ratings(rows: pd.DataFrame, column: str, of: str, highest: float, path: Path) -> pd.Series:
+    """Ratings on a scale that begins at 1, rescaled to [0, 1].
+
+    Args:
+        rows: from `read_csv`.
+        column: of the ratings.
+        of: column that names what was rated.
+        highest: end of the scale.
+        path: of the csv, for messages.
+
+    Raises:
+        InputError: a rating is no number, or lies off the scale.
+    """
+    rating = pd.to_numeric(rows[column], errors="coerce")
+    bad = rows[~rating.between(1, highest)]
+    if len(bad):
+        raise InputError(
+            f"{path}, row {bad['row'].iloc[0]}: {column} {bad[column].iloc[0]!r} of "
+            f"{bad[of].iloc[0]!r} is not a number from 1 to {highest:g}. Correct or delete the row."
+        )
+    return (rating - 1) / (highest - 1)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.errors import InputError
 from src.stimuli import pictures
-from src.stimuli.csvs import read_csv, unique
+from src.stimuli.csvs import ratings, read_csv, unique
 
 
 def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str]]:
@@ -29,17 +28,13 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
     remedy = "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv."
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     unique(rows, "Theme", path)
-    rating = pd.to_numeric(rows["Valence_mean"], errors="coerce")
-    bad = rows[~rating.between(1, 7)]
-    if len(bad):
-        raise InputError(
-            f"{path}, row {bad['row'].iloc[0]}: Valence_mean {bad['Valence_mean'].iloc[0]!r} of "
-            f"{bad['Theme'].iloc[0]!r} is not a number from 1 to 7. Correct or delete the row."
-        )
+    # The archive was published with Images/ and with images/.
+    found = {item.name.lower(): item.name for item in root.iterdir()}
+    folder = folder if (root / folder).is_dir() else found.get(folder.lower(), folder)
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
-            "valence": (rating - 1) / 6,
+            "valence": ratings(rows, "Valence_mean", "Theme", 7, path),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
         }
     )

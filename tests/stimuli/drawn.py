@@ -56,3 +56,95 @@ def nrc_vad(root: Path) -> Path:
     ]
     (root / "NRC-VAD-Lexicon.txt").write_text("\n".join(lines) + "\n")
     return root
+
+
+def cfd(root: Path) -> Path:
+    """CFD's layout: two people of each of six groups, the extensions, and what a Mac leaves behind."""
+    seed = 0
+    for race in "ABW":
+        for gender in "FM":
+            for person in (1, 2):
+                expressions = ("N", "HC") if person == 1 else ("N",)
+                folder = root / "Images" / "CFD" / f"{race}{gender}-00{person}"
+                for expression in expressions:
+                    seed += 1
+                    suffix = {3: ".JPG", 6: ".jpeg"}.get(seed, ".jpg")
+                    picture(folder / f"CFD-{race}{gender}-00{person}-025-{expression}{suffix}", seed)
+    images = root / "Images"
+    picture(images / "CFD" / "LF-200" / "CFD-LF-200-058-N.jpg", 50)
+    picture(images / "CFD" / "LF-200" / "CFD-LF-200-N.jpg", 51)
+    for name in (".DS_Store", "LF-200/._CFD-LF-200-058-N.jpg", "LF-200/read me.txt"):
+        (images / "CFD" / name).write_bytes(b"no picture")
+    picture(images / "CFD-MR" / "MF-300" / "CFD-MF-300-002-N.jpg", 52)
+    for number, name in enumerate(("IF-601-519", "IF-644-306-1", "IF-644-306-2")):
+        picture(images / "CFD-INDIA" / f"CFD-{name}-N.jpg", 60 + number)
+    # A sheet of the norming workbook, saved as csv: titles above, columns without a name.
+    sheet = [
+        ["CFD 3.0", "", "", "", ""],
+        ["S000", "S003", "R002", "", "R013"],
+        ["Model", "AgeSelf", "AgeRated", "", "Attractive"],
+        ["", "", "mean", "sd", "mean"],
+        *([f"{group}-001", "NA", f"3{number}.5", "2", "4"] for number, group in enumerate(CFD_GROUPS)),
+        ["IF601-519", "NA", "41.5", "2", "4"],
+    ]
+    (root / "norming.csv").write_text("\n".join(",".join(row) for row in sheet) + "\n")
+    return root
+
+
+CFD_GROUPS = ("AF", "AM", "BF", "BM", "WF", "WM")
+
+
+def utkface(root: Path) -> Path:
+    """UTKFace's layout: faces of three ages of each gender and race, and five odd names."""
+    for gender in range(2):
+        for race in range(5):
+            for age in (20, 30, 40):
+                name = f"{age}_{gender}_{race}_201701{gender}{race}{age}00000.jpg.chip.jpg"
+                picture(root / name, 1000 * gender + 100 * race + age)
+    # Nothing is missing in the first two, in the others gender or race.
+    for seed, name in enumerate(
+        (
+            "24_0_1_20170116220224657 .jpg.chip.jpg",
+            "55_0_0_20170116232725357jpg.chip.jpg",
+            "39_1_20170116174525125.jpg.chip.jpg",
+            "53__0_20170116184028385.jpg.chip.jpg",
+            "61_3_20170109150557335.jpg.chip.jpg",
+        )
+    ):
+        picture(root / name, 2000 + seed)
+    return root
+
+
+def folder(root: Path) -> Path:
+    """A lab's own pictures in two folders, and a csv."""
+    rows = ["file,ethnicity,sex,site"]
+    for number in range(12):
+        name = f"{'left' if number % 2 else 'right'}/{number}.png"
+        picture(root / name, number, form="PNG")
+        rows.append(f"{name},{('Roma', 'Sami', 'Sorb')[number % 3]},{('F', 'M')[number // 6]},Oslo")
+    (root / "faces.csv").write_text("\n".join(rows) + "\n")
+    return root
+
+
+def nrc_vad_v2(root: Path) -> Path:
+    """The layout of NRC-VAD's second version: a header, a scale from -1, a README beside it."""
+    root.mkdir(parents=True, exist_ok=True)
+    lines = [
+        "term\tvalence\tarousal\tdominance",
+        "valence\t0.5\t0\t0",
+        "abandon\t-1.000\t0.1\t-0.4",
+        "power surge\t0\t0.6\t0.5",
+        "joy\t1\t0.7\t0.3",
+    ]
+    (root / "NRC-VAD-Lexicon-v2.1.txt").write_text("\n".join(lines) + "\n")
+    (root / "README.txt").write_text("about the lexicon\n")
+    return root
+
+
+def warriner(root: Path) -> Path:
+    """The layout of Warriner's ratings: a first column without a name."""
+    root.mkdir(parents=True, exist_ok=True)
+    words = {"aardvark": 6.26, "null": 4, "worst": 1, "best": 9}
+    rows = [f"{number},{word},{mean},2.21" for number, (word, mean) in enumerate(words.items(), start=1)]
+    (root / "BRM-emot-submit.csv").write_text("\n".join([",Word,V.Mean.Sum,V.SD.Sum", *rows]) + "\n")
+    return root

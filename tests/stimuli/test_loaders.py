@@ -1,206 +1,227 @@
-"""Loaders of published layouts: what they keep, what they say, what they refuse."""
+"""Loaders of published layouts: what they keep, and what they say of the rest."""
 
-from pathlib import Path
+import shutil
 
 import pandas as pd
 import pytest
 
-from src.errors import InputError
-from src.stimuli import fairface, lexicons, oasis
+from src import stimuli
 from tests.stimuli import drawn
+from tests.stimuli.layouts import load, made
 
-CHOICE = {
-    "races": {"Asian": ["East Asian"], "Black": ["Black"]},
-    "genders": {"Men": ["Male"], "Women": ["Female"]},
-    "ages": None,
-    "per_group": None,
-    "seed": 0,
-}
+SIX = [f"{race} {gender}" for race in ("Asian", "Black", "White") for gender in ("Men", "Women")]
 
 
-def load_faces(root: Path, **changed):
-    return fairface.load(root, "fairface_label_train.csv", **CHOICE | changed)
+@pytest.mark.parametrize(
+    ("role", "layout", "folder", "settings", "items", "expected"),
+    [
+        ("faces", "fairface", "fairface", ["faces.per_group=2"], 12, 24),
+        ("faces", "cfd", "cfd", [], 12, 20),
+        ("faces", "utkface", "utkface", ["faces.per_group=null"], 20, 35),
+        ("faces", "folder", "mine", ["faces.csv=faces.csv", "faces.group=[ethnicity,sex]"], 12, 12),
+        ("scenes", "oasis", "oasis", [], 6, 6),
+        ("words", "nrc_vad", "nrc_vad", [], 5, 5),
+        ("words", "nrc_vad_v2", "nrc_vad_v2", [], 4, 4),
+        ("words", "warriner", "warriner", [], 4, 4),
+    ],
+)
+def test_a_yaml_finds_its_layout_below_the_root(
+    tmp_path, job, role, layout, folder, settings, items, expected
+):
+    root = getattr(drawn, layout)(tmp_path / folder)
+    if layout == "folder":
+        settings = [f"faces.root={root}", *settings]
+    made = job("dataset=photos", f"dataset.root={tmp_path}", f"{role}={layout}", *settings)
+    table = stimuli.load(made.cfg, role)
+    assert (table.items, table.expected) == (items, expected)
+    if layout in ("fairface", "cfd", "utkface"):
+        assert table.groups == SIX  # as the labels of dataset=photos name them
 
 
-def load_scenes(root: Path):
-    return oasis.load(root, "OASIS.csv", "images")
+@pytest.mark.parametrize(
+    ("layout", "per_group", "left"),
+    [("fairface", 2, 4), ("cfd", 1, 6), ("utkface", 2, 8), ("folder", 1, 6)],
+)
+def test_a_draw_is_seeded_and_stated(tmp_path, layout, per_group, left):
+    first, _, notes = made(layout, tmp_path, per_group=per_group)
+    assert set(first.groupby("group").size()) == {per_group}
+    assert f"{left} left by faces.per_group={per_group}" in notes
+    again, *others = (load(layout, tmp_path, per_group=per_group, seed=seed)[0] for seed in range(6))
+    pd.testing.assert_frame_equal(first, again)
+    assert any(not first.equals(other) for other in others)
 
 
-def edit(path: Path, old: str, new: str) -> None:
-    content = path.read_bytes().decode()
-    assert old in content
-    path.write_bytes(content.replace(old, new, 1).encode())
+def test_a_draw_stays_what_it_was(tmp_path):
+    # Recorded: a seed is part of a published result.
+    frame, _, _ = made("fairface", tmp_path, per_group=2)
+    assert frame["id"].tolist() == [f"train/{number}.jpg" for number in (1, 3, 5, 6, 8, 9, 10, 12)]
+    other, _, _ = load("fairface", tmp_path, per_group=2, genders={"Women": ["Female"], "Men": ["Male"]})
+    assert other["id"].tolist() == frame["id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("layout", "picture", "copy"),
+    [
+        ("cfd", "Images/CFD/AF-001/CFD-AF-001-025-N.jpg", "Images/CFD/AF-001/CFD-AF-001-025-N copy.jpg"),
+        ("utkface", "20_0_0_201701002000000.jpg.chip.jpg", "20_0_0_201701002000000.jpg.chip (1).jpg"),
+    ],
+)
+def test_a_copy_that_a_file_manager_named_is_left_out(tmp_path, layout, picture, copy):
+    before, expected, _ = made(layout, tmp_path)
+    shutil.copy(tmp_path / picture, tmp_path / copy)
+    frame, found, notes = load(layout, tmp_path)
+    assert (len(frame), found) == (len(before), expected + 1)
+    assert any("are not named like" in note and copy.split("/")[-1] in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("layout", "rows"), [("fairface", 12), ("cfd", 12), ("utkface", 20), ("folder", 12), ("oasis", 6)]
+)
+def test_pictures_are_hashed(tmp_path, layout, rows):
+    frame, _, _ = made(layout, tmp_path)
+    assert len(frame) == rows
+    assert frame["sha256"].nunique() == frame["id"].nunique() == rows
 
 
 class TestFairFace:
     def test_groups_are_what_the_config_names(self, tmp_path):
-        frame, expected, notes = load_faces(drawn.fairface(tmp_path))
+        frame, expected, notes = made("fairface", tmp_path)
         assert sorted(frame["group"].unique()) == ["Asian Men", "Asian Women", "Black Men", "Black Women"]
         assert frame.groupby("group").size().tolist() == [3, 3, 3, 3]
-        assert frame["sha256"].nunique() == 12
         assert expected == 24
         assert notes == ["12 of other races, genders or ages"]
 
     def test_ages_can_be_chosen(self, tmp_path):
-        frame, _, _ = load_faces(drawn.fairface(tmp_path), ages=["20-29", "30-39"])
+        frame, _, _ = made("fairface", tmp_path, ages=["20-29", "30-39"])
         assert sorted(frame["age"].unique()) == ["20-29", "30-39"]
 
-    def test_a_draw_is_seeded_and_stated(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        first, _, notes = load_faces(root, per_group=2)
-        assert first.groupby("group").size().tolist() == [2, 2, 2, 2]
-        assert notes[-1] == "4 left by faces.per_group=2"
-        again, _, _ = load_faces(root, per_group=2)
-        pd.testing.assert_frame_equal(first, again)
-        assert any(not first.equals(load_faces(root, per_group=2, seed=s)[0]) for s in range(1, 6))
 
-    def test_too_few_faces_are_refused_with_what_there_is(self, tmp_path):
-        with pytest.raises(InputError, match=r"5 faces per group.*'Asian Men': 3.*faces.per_group=3 or less"):
-            load_faces(drawn.fairface(tmp_path), per_group=5)
+class TestCfd:
+    def test_the_papers_groups_with_neutral_faces(self, tmp_path):
+        frame, expected, notes = made("cfd", tmp_path)
+        assert frame.groupby("group").size().to_dict() == dict.fromkeys(SIX, 2)
+        assert set(frame["expression"]) == {"N"}
+        row = frame.set_index("id").loc["CFD-BF-002-025-N"]
+        assert (row["group"], row["race"], row["gender"]) == ("Black Women", "Black", "Women")
+        assert row["path"].endswith("Images/CFD/BF-002/CFD-BF-002-025-N.jpg")
+        assert expected == 20
+        assert notes == [
+            "3 files that are no pictures (.DS_Store, ._CFD-LF-200-058-N.jpg, read me.txt)",
+            "1 pictures are not named like CFD-BF-001-025-N.jpg (CFD-LF-200-N.jpg)",
+            "7 of other races, genders or expressions",
+        ]
 
-    def test_a_race_that_is_not_there_is_named(self, tmp_path):
-        with pytest.raises(InputError, match=r"no face has race 'Martian'.*found Black, East Asian"):
-            load_faces(drawn.fairface(tmp_path), races={"Martian": ["Martian"]})
+    def test_suffixes_are_read_in_any_case(self, tmp_path):
+        frame, _, _ = made("cfd", tmp_path, expressions=["N", "HC"])
+        assert {path.rsplit(".")[-1] for path in frame["path"]} == {"jpg", "JPG", "jpeg"}
+        assert frame["expression"].value_counts().to_dict() == {"N": 12, "HC": 6}
 
-    def test_a_choice_that_no_face_meets_is_refused(self, tmp_path):
-        root = drawn.fairface(tmp_path, per_group=1)
-        edit(root / "fairface_label_train.csv", "20-29,Male,Indian", "30-39,Male,Indian")
-        with pytest.raises(InputError, match="no face is of a chosen race, gender and age at once"):
-            load_faces(root, ages=["30-39"])
+    def test_the_extensions_of_the_database_are_read_where_they_are_listed(self, tmp_path):
+        frame, expected, notes = made(
+            "cfd",
+            tmp_path,
+            folders=["Images/CFD-MR", "Images/CFD-INDIA"],
+            races={"Multiracial": ["M"], "Indian": ["I"]},
+            genders={"Women": ["F"]},
+            norming="norming.csv",
+        )
+        assert frame["group"].value_counts().to_dict() == {"Multiracial Women": 1, "Indian Women": 3}
+        assert expected == 4
+        assert notes == [
+            "1 people have more than one picture of an expression, all kept",
+            "age is AgeRated of norming.csv",
+            "2 people have no age in norming.csv, first IF-644",
+        ]
+        assert frame.set_index("id")["age"].dropna().to_dict() == {"CFD-IF-601-519-N": 41.5}
 
-    def test_a_missing_root_says_what_to_set(self, tmp_path):
-        with pytest.raises(InputError, match=r"no such file. Set dataset.root"):
-            load_faces(tmp_path / "nowhere")
+    def test_ages_come_from_the_norming_data(self, tmp_path):
+        frame, _, notes = made("cfd", tmp_path, norming="norming.csv", expressions=["HC"])
+        assert frame.sort_values("id")["age"].tolist() == [30.5, 31.5, 32.5, 33.5, 34.5, 35.5]
+        assert notes[-1] == "age is AgeRated of norming.csv"
+        path = tmp_path / "norming.csv"
+        path.write_text(path.read_text().replace("BM-001,NA", "BM-001,29"))
+        frame, _, notes = load("cfd", tmp_path, norming="norming.csv", expressions=["HC"])
+        assert frame.set_index("id")["age"].dropna().to_dict() == {"CFD-BM-001-025-HC": 29}
+        assert notes[-2:] == [
+            "age is AgeSelf of norming.csv",
+            "5 people have no age in norming.csv, first AF-001",
+        ]
 
-    def test_a_csv_without_pictures_is_refused(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        for path in (root / "train").iterdir():
-            path.unlink()
-        with pytest.raises(InputError, match="none of the 12 pictures that it names is there"):
-            load_faces(root)
 
-    def test_absent_pictures_are_counted(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        (root / "train" / "1.jpg").unlink()
-        frame, _, notes = load_faces(root)
-        assert len(frame) == 11
-        assert "1 rows of fairface_label_train.csv have no picture" in notes
+class TestUtkFace:
+    def test_the_name_says_who_it_is(self, tmp_path):
+        frame, expected, notes = made("utkface", tmp_path)
+        assert frame.groupby("group").size().to_dict() == dict.fromkeys(SIX, 3) | {
+            "Black Men": 4,
+            "White Men": 4,
+        }
+        row = frame.set_index("id").loc["40_1_2_201701124000000"]
+        assert (row["group"], row["age"]) == ("Asian Women", 40)
+        assert expected == 35
+        assert notes == [
+            "3 pictures are not named like 25_0_1_20170116174525125.jpg ("
+            "39_1_20170116174525125.jpg.chip.jpg, 53__0_20170116184028385.jpg.chip.jpg, "
+            "61_3_20170109150557335.jpg.chip.jpg)",
+            "12 of other races, genders or ages",
+        ]
 
-    @pytest.mark.parametrize("content", [b"", b"no picture", None])
-    def test_a_broken_picture_is_refused_by_name(self, tmp_path, content):
-        root = drawn.fairface(tmp_path)
-        path = root / "train" / "2.jpg"
-        path.write_bytes(path.read_bytes()[:300] if content is None else content)
-        with pytest.raises(InputError, match=r"1 of 12 pictures cannot be read:\n.*2\.jpg \("):
-            load_faces(root)
+    def test_ages_are_a_span_with_both_ends(self, tmp_path):
+        frame, _, notes = made("utkface", tmp_path, ages=[20, 30])
+        assert sorted(frame["age"].unique()) == [20, 24, 30]
+        assert notes[-1] == "19 of other races, genders or ages"
 
-    def test_a_row_twice_is_refused_with_both_rows(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        edit(root / "fairface_label_train.csv", "train/3.jpg", "train/2.jpg")
-        with pytest.raises(InputError, match=r"row 4: file 'train/2.jpg' stands in row 3 already"):
-            load_faces(root)
 
-    def test_a_missing_column_is_named(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        edit(root / "fairface_label_train.csv", "gender", "sex")
-        with pytest.raises(InputError, match=r"no column gender; found file, age, sex"):
-            load_faces(root)
+class TestFolder:
+    def test_two_columns_are_race_and_gender(self, tmp_path):
+        frame, expected, notes = made("folder", tmp_path)
+        assert frame["group"].value_counts().to_dict() == {
+            f"{race} {gender}": 2 for race in ("Roma", "Sami", "Sorb") for gender in "FM"
+        }
+        assert (frame["race"] + " " + frame["gender"]).tolist() == frame["group"].tolist()
+        assert (expected, notes) == (12, [])
 
-    def test_a_short_row_is_refused(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        edit(root / "fairface_label_train.csv", ",Black,True", "")
-        with pytest.raises(InputError, match=r"row 2: 3 cells where the header has 5"):
-            load_faces(root)
+    @pytest.mark.parametrize(
+        ("group", "first"), [(["sex"], "F"), (["site", "sex", "ethnicity"], "Oslo F Roma")]
+    )
+    def test_any_columns_make_up_a_group(self, tmp_path, group, first):
+        frame, _, _ = made("folder", tmp_path, group=group)
+        assert frame.set_index("id")["group"]["right/0.png"] == first
+        assert "race" not in frame
 
-    def test_a_csv_in_another_encoding_is_refused(self, tmp_path):
-        root = drawn.fairface(tmp_path)
-        (root / "fairface_label_train.csv").write_bytes("file,age\né".encode("latin-1"))
-        with pytest.raises(InputError, match="Save it as a csv in UTF-8"):
-            load_faces(root)
+    def test_a_csv_elsewhere_is_named_by_its_full_path(self, tmp_path):
+        csv = drawn.folder(tmp_path / "pictures") / "faces.csv"
+        moved = csv.rename(tmp_path / "elsewhere.csv")
+        frame, _, _ = load("folder", tmp_path / "pictures", csv=str(moved))
+        assert len(frame) == 12
 
 
 class TestOasis:
+    def test_the_folder_of_the_archive_is_found_in_either_case(self, tmp_path):
+        before, _, _ = made("oasis", tmp_path)
+        (tmp_path / "images").rename(tmp_path / "Images")
+        frame, _, notes = load("oasis", tmp_path)
+        assert frame["sha256"].equals(before["sha256"])
+        assert notes == []
+
     def test_dirt_of_the_published_files_is_handled(self, tmp_path):
-        frame, expected, notes = load_scenes(drawn.oasis(tmp_path))
+        frame, expected, notes = made("oasis", tmp_path)
         assert expected == 6
         assert notes == []
         assert frame["id"].tolist() == [f"War {n}" for n in range(1, 7)]
         assert frame["valence"].tolist() == pytest.approx([n / 6 for n in range(6)])
 
-    def test_rows_without_a_picture_are_counted(self, tmp_path):
-        root = drawn.oasis(tmp_path)
-        (root / "images" / "War 5.jpg").unlink()
-        frame, expected, notes = load_scenes(root)
-        assert (len(frame), expected) == (5, 6)
-        assert notes == ["1 rows of OASIS.csv have no picture"]
 
-    @pytest.mark.parametrize("rating", ["0.5", "7.1", "high", "nan", ""])
-    def test_a_rating_out_of_range_is_refused(self, tmp_path, rating):
-        root = drawn.oasis(tmp_path)
-        edit(root / "OASIS.csv", "Pixabay,4,", f"Pixabay,{rating},")
-        with pytest.raises(InputError, match=rf"row 5: Valence_mean '{rating}' of 'War 4'.*from 1 to 7"):
-            load_scenes(root)
-
-    def test_a_theme_twice_is_refused(self, tmp_path):
-        root = drawn.oasis(tmp_path)
-        edit(root / "OASIS.csv", "War 4", "War 1")
-        with pytest.raises(InputError, match=r"row 5: Theme 'War 1' stands in row 2 already"):
-            load_scenes(root)
-
-
-class TestNrcVad:
-    def test_every_row_is_a_word(self, tmp_path):
-        frame, expected, notes = lexicons.nrc_vad(drawn.nrc_vad(tmp_path))
-        assert frame["word"].tolist() == ["abandon", "abdominal", "null", "nan", "a la carte"]
-        assert (expected, notes) == (5, [])
-
-    @pytest.mark.parametrize(
-        ("line", "message"),
-        [
-            ("word", r"row 6: 'word' is not word, tab, valence"),
-            ("word\tx", r"row 6: .* is not word, tab, valence"),
-            ("word\t1.2", r"row 6: valence 1.2 of 'word' is outside"),
-            ("word\tnan", r"row 6: valence nan of 'word' is outside"),
-            ("null\t0.5", r"row 6: 'null' stands in row 3 already"),
-            ("\t0.5", r"row 6: .* is not word, tab, valence"),
-            ("\n null \t0.5", r"row 7: 'null' stands in row 3 already"),
-        ],
-    )
-    def test_a_bad_row_is_named(self, tmp_path, line, message):
-        root = drawn.nrc_vad(tmp_path)
-        with (root / "NRC-VAD-Lexicon.txt").open("a") as file:
-            file.write(line + "\n")
-        with pytest.raises(InputError, match=message):
-            lexicons.nrc_vad(root)
-
-    def test_another_encoding_is_refused(self, tmp_path):
-        (drawn.nrc_vad(tmp_path) / "NRC-VAD-Lexicon.txt").write_bytes("é\t0.5".encode("latin-1"))
-        with pytest.raises(InputError, match="Save it as text in UTF-8"):
-            lexicons.nrc_vad(tmp_path)
-
-    def test_an_absent_lexicon_says_what_to_set(self, tmp_path):
-        with pytest.raises(InputError, match="no such file or folder. Set words.path"):
-            lexicons.nrc_vad(tmp_path / "nowhere")
-        with pytest.raises(InputError, match=r"0 \.txt files"):
-            lexicons.nrc_vad(tmp_path)
-
-
-class TestVader:
-    def test_alphabetic_words_with_ratings_in_range(self):
-        frame, expected, notes = lexicons.vader(None, 0)
-        assert frame["word"].str.fullmatch("[a-z]+").all()
-        assert frame["word"].is_unique
-        assert frame["valence"].between(0, 1).all()
-        assert expected - len(frame) == sum(int(note.split()[0]) for note in notes)
-        assert len(notes) == 2
-        # From the lexicon itself: abandon has a mean of -1.9.
-        assert frame.set_index("word")["valence"]["abandon"] == pytest.approx((4 - 1.9) / 8)
-
-    def test_a_draw_is_seeded(self):
-        first, again, other = (lexicons.vader(100, seed)[0] for seed in (0, 0, 1))
-        assert first.equals(again)
-        assert not first.equals(other)
-
-    def test_more_words_than_there_are_is_refused(self):
-        with pytest.raises(InputError, match="Ask for fewer, or null"):
-            lexicons.vader(10**6, 0)
+@pytest.mark.parametrize(
+    ("layout", "picture", "csv"),
+    [
+        ("fairface", "train/1.jpg", "fairface_label_train.csv"),
+        ("oasis", "images/War 5.jpg", "OASIS.csv"),
+        ("folder", "right/4.png", "faces.csv"),
+    ],
+)
+def test_rows_without_a_picture_are_counted(tmp_path, layout, picture, csv):
+    whole, expected, _ = made(layout, tmp_path)
+    (tmp_path / picture).unlink()
+    frame, still, notes = load(layout, tmp_path)
+    assert (len(frame), still) == (len(whole) - 1, expected)
+    assert f"1 rows of {csv} have no picture" in notes

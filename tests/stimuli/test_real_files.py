@@ -4,7 +4,7 @@ import pytest
 
 from src.stimuli import fairface, lexicons, oasis
 from tests.paths import SHARED
-from tests.stimuli.test_loaders import CHOICE
+from tests.stimuli.layouts import CHOICE
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the published files are not at hand")
 
@@ -19,7 +19,7 @@ def test_oasis_has_806_of_900_pictures_here():
 
 
 def test_nrc_vad_has_19971_words():
-    frame, expected, notes = lexicons.nrc_vad(SHARED / "nrc_vad")
+    frame, expected, notes = lexicons.nrc_vad(SHARED / "nrc_vad", 0)
     assert (len(frame), expected, notes) == (19_971, 19_971, [])
     words = set(frame["word"])
     assert {"null", "abdominal"} <= words

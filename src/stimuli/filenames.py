@@ -1,0 +1,73 @@
+"""Datasets whose labels stand in the names of their pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from src.errors import InputError
+
+SUFFIXES = (".jpg", ".jpeg", ".png")
+
+
+def read(
+    folders: Sequence[Path], pattern: str, example: str, remedy: str
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """What the names of the pictures in some folders, and in the folders below them, say.
+
+    Args:
+        folders: to look in.
+        pattern: of a name without its last suffix; its group `name` tells one picture from all
+            others, its further groups become columns.
+        example: a name that fits, for messages.
+        remedy: what to do where there are no such pictures.
+
+    Returns:
+        One row per picture whose name fits, sorted by path: `id` (the group `name`), the further
+        groups, and `path`; how many pictures there are; what was left out: other files, and
+        pictures whose names do not fit.
+
+    Raises:
+        InputError: a folder is missing, no name fits, or two pictures have the same name.
+    """
+    files, others = _files(folders, remedy)
+    matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]
+    fitting = [{"path": str(path), **match.groupdict()} for path, match in matches if match]
+    misnamed = [path.name for path, match in matches if match is None]
+    shown = ", ".join(str(folder) for folder in folders)
+    if not fitting:
+        there = f"{len(files)} pictures, first {files[0].name!r}" if files else "no picture"
+        raise InputError(f"{shown}: no picture is named like {example}; found {there}. {remedy}")
+    frame = pd.DataFrame(fitting).rename(columns={"name": "id"})
+    _unique(frame)
+    notes = [f"{len(others)} files that are no pictures ({_first(others)})"] if others else []
+    if misnamed:
+        notes.append(f"{len(misnamed)} pictures are not named like {example} ({_first(misnamed)})")
+    return frame, len(files), notes
+
+
+def _files(folders: Sequence[Path], remedy: str) -> tuple[list[Path], list[str]]:
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder. {remedy}")
+    files = sorted({path for folder in folders for path in folder.rglob("*") if path.is_file()})
+    # Archives packed on a Mac hold a `._` shadow of each picture.
+    pictures = [path for path in files if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
+    return pictures, [path.name for path in files if path not in set(pictures)]
+
+
+def _unique(frame: pd.DataFrame) -> None:
+    twice = frame[frame["id"].duplicated()]
+    if len(twice):
+        first = frame["path"][frame["id"] == twice["id"].iloc[0]].iloc[0]
+        raise InputError(
+            f"{twice['path'].iloc[0]}: the picture {twice['id'].iloc[0]} is at {first} already "
+            f"({len(twice)} such pictures). Delete the copies, or name only the folder of one of them."
+        )
+
+
+def _first(names: Sequence[str], count: int = 3) -> str:
+    return ", ".join([*names[:count], *(["..."] if len(names) > count else [])])

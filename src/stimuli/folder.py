@@ -1,0 +1,63 @@
+"""Any folder of pictures beside a csv that says to which group each belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import pandas as pd
+
+from src.errors import InputError
+from src.stimuli import people, pictures
+from src.stimuli.csvs import filled, read_csv, unique
+
+
+def load(
+    root: Path, csv: str, *, file: str, group: Sequence[str], per_group: int | None, seed: int
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """All faces that the csv names.
+
+    Args:
+        root: folder to which the csv's paths are relative.
+        csv: below `root`, or a full path.
+        file: column of the pictures' paths.
+        group: columns whose values, joined by a blank, name the group; two are race and gender.
+        per_group: draw so many of each group, without replacement; None takes all.
+        seed: of the draw.
+
+    Returns:
+        Columns `id` (the picture's path below `root`), `group`, with two columns also `race` and
+        `gender`, `path`, `sha256`; rows of the csv; what was left out.
+
+    Raises:
+        InputError: files are missing or unreadable, a cell is empty, a path leaves the folder, or a
+            group has fewer faces than `per_group`.
+    """
+    if not group:
+        raise InputError("faces.group=[]: name the columns of the csv that make up a group's name.")
+    path = root / csv
+    remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
+    rows = read_csv(path, [file, *group], remedy)
+    for column in (file, *group):
+        filled(rows, column, path)
+    _inside(rows, file, path)
+    rows[file] = [str(PurePosixPath(name)) for name in rows[file]]  # ./a.jpg is a.jpg
+    unique(rows, file, path)
+    frame = pd.DataFrame({"id": rows[file], "group": rows[list(group)].agg(" ".join, axis=1)})
+    if len(group) == 2:
+        frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
+    frame["path"] = [str(root / name) for name in rows[file]]
+    groups = sorted(set(frame["group"]))
+    frame, absent = pictures.present(frame, path)
+    frame, left = people.draw(frame, groups, per_group, seed, path)
+    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
+    return frame, len(rows), absent + left
+
+
+def _inside(rows: pd.DataFrame, column: str, path: Path) -> None:
+    for number, name in zip(rows["row"], rows[column], strict=True):
+        kinds = (PurePosixPath(name), PureWindowsPath(name))
+        if any(kind.anchor or ".." in kind.parts for kind in kinds):
+            raise InputError(
+                f"{path}, row {number}: {name!r} leads out of the folder. Write a path below faces.root."
+            )

@@ -1,0 +1,126 @@
+"""Faces by group: which of a table belong to the groups that a config names, and a draw of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from src.errors import InputError
+
+
+def named(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
+    """What the config calls the values of a column.
+
+    Args:
+        rows: one per face.
+        column: race, gender, age or expression; `faces.{column}s` is the field that chooses from it.
+        names: name -> values of the column.
+        path: where the rows come from, for messages.
+
+    Returns:
+        One name per row, null where the value was not chosen.
+
+    Raises:
+        InputError: a chosen value does not occur.
+    """
+    found = set(rows[column])
+    for name, values in names.items():
+        for value in values:
+            if value not in found:
+                raise InputError(
+                    f"{path}: no face has {column} {value!r} (asked for by {name!r}); "
+                    f"found {', '.join(sorted(found))}. Correct faces.{column}s."
+                )
+    return rows[column].map({value: name for name, values in names.items() for value in values})
+
+
+def grouped(
+    rows: pd.DataFrame,
+    path: Path,
+    *,
+    races: Mapping[str, Sequence[str]],
+    genders: Mapping[str, Sequence[str]],
+    third: str,
+    wanted: pd.Series | None,
+) -> tuple[pd.DataFrame, list[str]]:
+    """The faces of the chosen groups.
+
+    Args:
+        rows: one per face, with columns `race` and `gender` as the dataset codes them.
+        path: where the rows come from, for messages.
+        races: name in the group -> values of the column.
+        genders: likewise.
+        third: what else chooses faces: age or expression.
+        wanted: its choice, one truth value per row; None takes all.
+
+    Returns:
+        The rows that remain, `race` and `gender` named, with `group` ("Black Women"); what was
+        left out.
+
+    Raises:
+        InputError: a chosen value does not occur, or no face meets all choices.
+    """
+    race, gender = named(rows, "race", races, path), named(rows, "gender", genders, path)
+    keep = race.notna() & gender.notna()
+    if wanted is not None:
+        keep &= wanted
+    if not keep.any():
+        raise InputError(
+            f"{path}: no face is of a chosen race, gender and {third} at once. Choose others in "
+            f"faces.races, faces.genders or faces.{third}s."
+        )
+    left = len(rows) - int(keep.sum())
+    chosen = rows.assign(race=race, gender=gender, group=race + " " + gender)[keep]
+    return chosen, [f"{left} of other races, genders or {third}s"] if left else []
+
+
+def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> list[str]:
+    """Every race with every gender.
+
+    >>> group_names({"Asian": [], "Black": []}, {"Men": []})
+    ['Asian Men', 'Black Men']
+    """
+    return [f"{race} {gender}" for race in races for gender in genders]
+
+
+def draw(
+    frame: pd.DataFrame, groups: Sequence[str], per_group: int | None, seed: int, path: Path
+) -> tuple[pd.DataFrame, list[str]]:
+    """Draw so many faces of each group, without replacement.
+
+    Args:
+        frame: columns `id` and `group`.
+        groups: all that must be there.
+        per_group: how many; None takes all.
+        seed: of the draw.
+        path: where the faces come from, for messages.
+
+    Returns:
+        The faces, which depend on no order of the rows; how many were left.
+
+    Raises:
+        InputError: a group has no face, or fewer than `per_group`.
+    """
+    frame = frame.sort_values("id", kind="stable")
+    sizes = {group: int((frame["group"] == group).sum()) for group in groups}
+    least = min(sizes.values())
+    if per_group is None:
+        if least == 0:
+            raise InputError(f"{path}: groups without a face: {sizes}. Choose others.")
+        return frame.reset_index(drop=True), []
+    if least < per_group:
+        raise InputError(
+            f"{path}: {per_group} faces per group were asked for, found {sizes}. "
+            f"Set faces.per_group={least} or less, or null for all."
+        )
+    rng = np.random.default_rng(seed)
+    chosen = [
+        rng.choice(frame.index[frame["group"] == group].to_numpy(), per_group, replace=False)
+        for group in sorted(groups)
+    ]
+    drawn = frame.loc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
+    left = len(frame) - len(drawn)
+    return drawn, [f"{left} left by faces.per_group={per_group}"] if left else []

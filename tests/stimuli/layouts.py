@@ -1,0 +1,52 @@
+"""Each published layout: how it is drawn, and how it is loaded unless a test says otherwise."""
+
+from pathlib import Path
+
+from src.stimuli import cfd, fairface, folder, lexicons, oasis, utkface
+from tests.stimuli import drawn
+
+CHOICE = {
+    "races": {"Asian": ["East Asian"], "Black": ["Black"]},
+    "genders": {"Men": ["Male"], "Women": ["Female"]},
+    "ages": None,
+    "per_group": None,
+    "seed": 0,
+}
+CFD = {
+    "races": {"Asian": ["A"], "Black": ["B"], "White": ["W"]},
+    "genders": {"Men": ["M"], "Women": ["F"]},
+    "expressions": ["N"],
+    "per_group": None,
+    "seed": 0,
+    "folders": ["Images/CFD"],
+    "norming": None,
+}
+UTKFACE = {
+    "races": {"Asian": ["2"], "Black": ["1"], "White": ["0"]},
+    "genders": {"Men": ["0"], "Women": ["1"]},
+    "ages": None,
+    "per_group": None,
+    "seed": 0,
+}
+FOLDER = {"csv": "faces.csv", "file": "file", "group": ["ethnicity", "sex"], "per_group": None, "seed": 0}
+
+LOADS = {
+    "fairface": lambda root, **choice: fairface.load(root, "fairface_label_train.csv", **CHOICE | choice),
+    "cfd": lambda root, **choice: cfd.load(root, **CFD | choice),
+    "utkface": lambda root, **choice: utkface.load(root, **UTKFACE | choice),
+    "folder": lambda root, **choice: folder.load(root, **FOLDER | choice),
+    "oasis": lambda root: oasis.load(root, "OASIS.csv", "images"),
+    "nrc_vad": lambda root, lowest=0: lexicons.nrc_vad(root, lowest),
+    "nrc_vad_v2": lambda root, lowest=-1: lexicons.nrc_vad(root, lowest),
+    "warriner": lexicons.warriner,
+}
+
+
+def load(layout: str, root: Path, **choice):
+    """What the loader makes of a folder that is drawn already."""
+    return LOADS[layout](root, **choice)
+
+
+def made(layout: str, root: Path, **choice):
+    """What the loader makes of a freshly drawn folder."""
+    return load(layout, getattr(drawn, layout)(root), **choice)
