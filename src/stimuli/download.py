@@ -100,7 +100,8 @@ def _persist(url: str, part: Path, note: Path, size: int | None, told: Told) -> 
             ) from None
     kept = part.stat().st_size if part.exists() else 0
     raise InputError(
-        f"{url}: broke off {ATTEMPTS} times ({reason}). {kept} bytes are kept: the same command goes on."
+        f"{url}: given up after {ATTEMPTS} attempts ({reason}). {kept} bytes are kept: the same command "
+        "goes on."
     )
 
 

@@ -75,8 +75,10 @@ def _extract(archive: Path, draft: Path, at_most: int) -> None:
                 path.mkdir(parents=True, exist_ok=True)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise _refused(archive, name, "stands in it twice")
             with content, path.open("xb") as file:
-                _copy(content, file, size)
+                shutil.copyfileobj(content, file, PIECE)  # ends after the declared bytes
     except DAMAGED as error:
         raise InputError(
             f"{archive}: damaged, or in a form that cannot be read ({error}). Nothing was unpacked. "
@@ -114,13 +116,6 @@ def _inside(archive: Path, name: str) -> PurePosixPath:
     if path.is_absolute() or ".." in path.parts or "\\" in name:
         raise _refused(archive, name, "would leave the folder")
     return path
-
-
-def _copy(content: IO[bytes], file: IO[bytes], size: int) -> None:
-    """Copy no more than the declared bytes, whatever comes."""
-    while size > 0 and (piece := content.read(min(PIECE, size))):
-        file.write(piece)
-        size -= len(piece)
 
 
 def _refused(archive: Path, name: str, why: str) -> InputError:

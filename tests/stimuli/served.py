@@ -16,8 +16,14 @@ class Publisher:
     breaks_after: list[int] = field(default_factory=list)  # bytes of the next replies, one by one
     ranges: bool = True
     tagged: bool = True
+    weak: bool = False  # tags that do not promise the same bytes
+    shift: int = 0  # bytes by which a continuation starts too early
+    portion: int | None = None  # bytes of a continuation at most
+    endless: bool = False  # the length is not said
+    headers: dict[str, str] = field(default_factory=dict)
     kind: str = "application/octet-stream"
     asked: list[str | None] = field(default_factory=list)  # Range of each request
+    encodings: list[str | None] = field(default_factory=list)
     sent: int = 0  # bytes of bodies
     redirect: str | None = None
     statuses: list[int] = field(default_factory=list)  # of the next replies, instead of a file
@@ -50,6 +56,7 @@ class Publisher:
     def answer(self, reply: BaseHTTPRequestHandler) -> None:
         asked = reply.headers.get("Range")
         self.asked.append(asked)
+        self.encodings.append(reply.headers.get("Accept-Encoding"))
         name = urlsplit(reply.path).path.lstrip("/")
         if self.statuses or name not in self.files:
             reply.send_error(self.statuses.pop(0) if self.statuses else 404)
@@ -60,20 +67,26 @@ class Publisher:
             reply.end_headers()
             return
         content = self.files[name]
-        tag = f'"{hashlib.sha256(content).hexdigest()[:8]}"'
+        tag = f'{"W/" * self.weak}"{hashlib.sha256(content).hexdigest()[:8]}"'
         start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.ranges else 0
-        if reply.headers.get("If-Range", tag) != tag:
+        if self.tagged and reply.headers.get("If-Range", tag) != tag:
             start = 0
+        end = len(content)
         reply.send_response(206 if start else 200)
         if start:
-            reply.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            start -= self.shift
+            end = min(end, start + self.portion) if self.portion else end
+            reply.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
         if self.tagged:
             reply.send_header("ETag", tag)
         reply.send_header("Content-Type", self.kind)
         reply.send_header("Date", formatdate(usegmt=True))
-        reply.send_header("Content-Length", str(len(content) - start))
+        for name, value in self.headers.items():
+            reply.send_header(name, value)
+        if not self.endless:
+            reply.send_header("Content-Length", str(end - start))
         reply.end_headers()
-        body = content[start:]
+        body = content[start:end]
         body = body[: self.breaks_after.pop(0)] if self.breaks_after else body
         reply.wfile.write(body)
         self.sent += len(body)

@@ -7,11 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+import requests
 
 from src.errors import InputError
 from src.stimuli import download as module
 from src.stimuli.download import download
-from src.stimuli.replies import safe
+from src.stimuli.replies import acceptable, safe
 from tests.paths import CHECKOUT
 from tests.stimuli.served import Publisher
 
@@ -65,6 +66,7 @@ def test_a_file_arrives_whole_with_nothing_beside_it(publisher, target):
     assert left(target) == ["file.zip"]
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     assert len(seen) > 5
+    assert publisher.encodings == ["identity"]
 
 
 def test_a_broken_transfer_goes_on_by_itself_with_only_the_rest(publisher, target):
@@ -103,7 +105,40 @@ def test_halves_of_two_versions_are_never_spliced(publisher, target):
     publisher.files["file.zip"] = OTHER
     get(publisher, target)
     assert target.read_bytes() == OTHER
+    assert len(publisher.asked) == 1
     assert publisher.asked[0].startswith("bytes=")
+
+
+def test_halves_of_two_addresses_are_never_spliced(publisher, target):
+    break_off(publisher, target)
+    publisher.files["other.zip"] = OTHER
+    download(publisher.url("other.zip"), target, size=None, sha256=None, told=lambda done, total: None)
+    assert target.read_bytes() == OTHER
+    assert publisher.asked == [None]
+
+
+def test_a_continuation_that_starts_elsewhere_is_not_appended(publisher, target):
+    break_off(publisher, target)
+    publisher.shift = 10
+    get(publisher, target)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_rest_in_portions_is_put_together(publisher, target):
+    break_off(publisher, target)
+    publisher.portion = 200_000
+    get(publisher, target)
+    assert target.read_bytes() == CONTENT
+    assert len(publisher.asked) in (3, 4)
+
+
+def test_a_body_without_an_end_is_left_once_it_is_too_long(publisher, target):
+    publisher.endless = True
+    seen = []
+    with pytest.raises(InputError, match="bytes: 100000 expected"):
+        get(publisher, target, 100_000, None, lambda done, total: seen.append(done))
+    assert max(seen) <= 100_000 + module.PIECE
+    assert left(target) == []
 
 
 def test_a_server_that_forgets_if_range_does_not_splice_either(publisher, target, monkeypatch):
@@ -119,13 +154,14 @@ def test_a_server_that_forgets_if_range_does_not_splice_either(publisher, target
     assert target.read_bytes() == OTHER
 
 
-@pytest.mark.parametrize("lacks", ["ranges", "tagged"])
-def test_a_server_without_ranges_or_versions_is_asked_from_the_start(publisher, target, lacks):
-    setattr(publisher, lacks, False)
+@pytest.mark.parametrize(("field", "value"), [("ranges", False), ("tagged", False), ("weak", True)])
+def test_a_server_without_ranges_or_versions_is_asked_from_the_start(publisher, target, field, value):
+    setattr(publisher, field, value)
     break_off(publisher, target)
     get(publisher, target)
     assert target.read_bytes() == CONTENT
     assert publisher.sent == len(CONTENT)
+    assert field == "ranges" or publisher.asked == [None]
 
 
 def test_what_the_process_left_whole_is_not_fetched_again(publisher, target):
@@ -163,6 +199,7 @@ def test_wrong_bytes_never_get_the_name(publisher, target, size, sha256, said):
     [
         ({"files": {}}, "404 Not Found"),
         ({"kind": "text/html; charset=utf-8"}, "a page, not the file"),
+        ({"headers": {"Content-Encoding": "gzip"}}, "the server sends it packed"),
         ({"redirect": "ftp://127.0.0.1/file.zip"}, "cannot be fetched"),
         ({"redirect": "file:///etc/hostname"}, "cannot be fetched"),
     ],
@@ -189,6 +226,16 @@ def test_no_address_leads_to_less_safety(hops):
     with pytest.raises(InputError, match="Only http and https"):
         safe(hops)
     safe(["http://a", "https://a"])
+
+
+def test_every_hop_of_a_reply_is_looked_at():
+    reply, hop = requests.Response(), requests.Response()
+    reply.url, hop.url = "https://a/file", "http://a/file"
+    reply.status_code, reply.history = 200, [hop]
+    with pytest.raises(InputError, match="leads to http://a/file"):
+        acceptable("https://a/file", reply)
+    reply.history = []
+    acceptable("https://a/file", reply)
 
 
 def test_a_full_disk_keeps_what_came(publisher, target):

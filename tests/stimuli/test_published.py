@@ -161,6 +161,7 @@ def test_fetching_lays_out_and_counts_and_records(tmp_path, publisher, capsys):
 
 def test_what_was_trusted_first_is_held_against(tmp_path, publisher, capsys):
     assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
+    capsys.readouterr()
     for name in ("set.zip", "ratings.csv"):
         (tmp_path / "ours" / name).unlink()
     good = publisher.files["set.zip"]
@@ -171,7 +172,9 @@ def test_what_was_trusted_first_is_held_against(tmp_path, publisher, capsys):
     assert not (tmp_path / "ours" / "set.zip").exists()
     publisher.files["set.zip"] = good
     assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
-    assert "as recorded at first" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "as recorded at first" in said
+    assert f"{tmp_path / 'ours' / 'images'} was there already and is kept as it is" in said
 
 
 def test_a_tampered_archive_on_disk_is_not_unpacked(tmp_path, publisher, capsys):

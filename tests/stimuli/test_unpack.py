@@ -1,6 +1,7 @@
 """Archives that want out of their folder, and those that do not."""
 
 import io
+import shutil
 import stat
 import tarfile
 import zipfile
@@ -98,7 +99,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(folder, pack, monkeypatch):
     archive = pack(folder / "set", {**GOOD, "Set/zeros": bytes(5_000_000)})
     assert archive.stat().st_size < 20_000
     written = []
-    monkeypatch.setattr("src.stimuli.unpack._copy", lambda content, file, size: written.append(size))
+    monkeypatch.setattr(shutil, "copyfileobj", lambda content, file, _: written.append(len(content.read())))
     with pytest.raises(InputError, match="larger than the 1000000 bytes allowed"):
         unpack(archive, TAKE, 1_000_000)
     assert sum(written) < 1000
@@ -132,6 +133,15 @@ def test_a_damaged_member_leaves_nothing(folder):
     archive.write_bytes(content)
     with pytest.raises(InputError, match="damaged"):
         unpack(archive, TAKE, 100_000)
+    assert everything(folder) == ["root", "root/dataset", "root/dataset/set"]
+
+
+def test_a_member_that_stands_twice_is_refused(folder):
+    archive = zipped(folder / "set", GOOD)
+    with zipfile.ZipFile(archive, "a") as opened, pytest.warns(UserWarning, match="Duplicate"):
+        opened.writestr("Set/ratings.csv", b"other")
+    with pytest.raises(InputError, match=r"'Set/ratings.csv' stands in it twice"):
+        unpack(archive, TAKE, 1000)
     assert everything(folder) == ["root", "root/dataset", "root/dataset/set"]
 
 
