@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth test test-ui lint ui sweep repro bench lock
+.PHONY: help setup system demo demo-truth test test-ui lint ui sweep data repro bench lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -73,6 +73,9 @@ ui: setup ## MLflow's pages on 127.0.0.1 (PORT=5000)
 
 sweep: setup ## any sweep: make sweep ARGS="model=toy_s,toy_m 'exp=glob(*)'"
 	$(BIN)/python -m src.run -m $(ARGS)
+
+data: setup ## which published datasets are here; make data ARGS="fetch oasis nrc_vad"
+	$(BIN)/python -m src.stimuli $(ARGS)
 
 repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/repro
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro

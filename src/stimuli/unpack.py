@@ -1,0 +1,135 @@
+"""Archives from elsewhere: nothing in one can leave the folder that it is unpacked into, or fill the disk."""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import stat
+import tarfile
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from src.errors import InputError
+
+PIECE = 1 << 20
+DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
+# Copies of a Mac's metadata, named like what they belong to.
+METADATA = "__MACOSX"
+
+
+def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
+    """Take files and folders out of a zip or a tar, plain or compressed, into its folder.
+
+    All is unpacked and looked at in a draft beside the archive before anything of it gets its
+    name. What has its name already is kept as it is.
+
+    Args:
+        archive: the file.
+        take: pattern of one file or folder in the archive -> its name in the folder.
+        at_most: bytes that all members may have together, unpacked.
+
+    Returns:
+        Names that something had already.
+
+    Raises:
+        InputError: it is no archive, is damaged, holds a member that would leave the folder or is
+            no plain file or folder, is larger than allowed, or lacks what is to be taken.
+    """
+    for leftover in archive.parent.glob(f".{archive.name}.*"):
+        shutil.rmtree(leftover)
+    draft = archive.with_name(f".{archive.name}.{uuid.uuid4().hex}")
+    try:
+        draft.mkdir()
+        _extract(archive, draft, at_most)
+        places = {name: _only(archive, draft, pattern) for pattern, name in take.items()}
+        kept = [name for name in places if (archive.parent / name).exists()]
+        for name, place in places.items():
+            if name not in kept:
+                place.rename(archive.parent / name)
+    except OSError as error:
+        raise InputError(
+            f"{archive}: cannot be unpacked there ({error.strerror or error}). Once there is room, the same "
+            "command goes on."
+        ) from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return kept
+
+
+def _extract(archive: Path, draft: Path, at_most: int) -> None:
+    total = 0
+    try:
+        for name, size, content in _members(archive):
+            total += size
+            if total > at_most:
+                raise InputError(
+                    f"{archive}: unpacked it is larger than the {at_most} bytes allowed ({total} by "
+                    f"{name!r}). Nothing was unpacked; it is not what the publisher ships."
+                )
+            path = draft / _inside(archive, name)
+            if content is None:
+                path.mkdir(parents=True, exist_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise _refused(archive, name, "stands in it twice")
+            with content, path.open("xb") as file:
+                shutil.copyfileobj(content, file, PIECE)  # ends after the declared bytes
+    except DAMAGED as error:
+        raise InputError(
+            f"{archive}: damaged, or in a form that cannot be read ({error}). Nothing was unpacked. "
+            f"Delete it and {archive.name}.json, and fetch it anew."
+        ) from None
+
+
+def _members(archive: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    """Name, bytes and content of each member; folders have no content."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as opened:
+            for member in opened.infolist():
+                # The upper half holds the mode where a Unix system packed it, else nothing.
+                kind = stat.S_IFMT(member.external_attr >> 16)
+                if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    raise _refused(archive, member.filename, "is a link or a device")
+                yield member.filename, member.file_size, None if member.is_dir() else opened.open(member)
+        return
+    try:
+        # As a stream: members are judged before the next is looked for.
+        with tarfile.open(archive, "r|*") as tar:
+            for entry in tar:
+                if not (entry.isreg() or entry.isdir()):
+                    raise _refused(archive, entry.name, "is a link or a device")
+                yield entry.name, entry.size, tar.extractfile(entry)
+    except tarfile.ReadError as error:
+        raise InputError(
+            f"{archive}: neither a whole zip nor a whole tar ({error}). Nothing was unpacked. Delete it "
+            f"and {archive.name}.json, and fetch it anew."
+        ) from None
+
+
+def _inside(archive: Path, name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name:
+        raise _refused(archive, name, "would leave the folder")
+    return path
+
+
+def _refused(archive: Path, name: str, why: str) -> InputError:
+    return InputError(
+        f"{archive}: the member {name!r} {why}. Nothing was unpacked; it is not what the publisher ships."
+    )
+
+
+def _only(archive: Path, draft: Path, pattern: str) -> Path:
+    found = [path for path in sorted(draft.glob(pattern)) if METADATA not in path.parts]
+    if len(found) != 1:
+        there = sorted(path.relative_to(draft).as_posix() for path in draft.glob("*/*")) or ["nothing"]
+        raise InputError(
+            f"{archive}: {len(found)} of {pattern!r} in it, not one; it holds {', '.join(there[:12])}"
+            f"{', …' if len(there) > 12 else ''}. Unpack it by hand as the dataset's layout asks."
+        )
+    return found[0]
