@@ -16,6 +16,8 @@ from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
 
 # Of the built-in world's pictures, per pixel, measured.
 DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
+# Of a morph by optical flow, per pixel, on one core.
+MORPH_SECONDS, MORPH_BYTES = 7e-7, 1.3
 # A training step computes about three forward passes, a bit more with its optimiser.
 STEP = 3.5
 # Of one job, besides its tables: a scatter plot, rows of the database, an interpreter's warm-up.
@@ -111,7 +113,7 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
             tables[role] = stimuli.load(cfg, role)
             counts[role] = len(tables[role].frame)
         except artifacts.NotStored:
-            counts[role] = stimuli.drawn(getattr(cfg, role))
+            counts[role] = stimuli.drawn(getattr(cfg, role), Path(cfg.store.stimuli))
     return tables, counts
 
 
@@ -135,6 +137,8 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
             pixels = count * chosen.size**2
             what = f"draw {job.dataset} {role}"
             yield Piece(what, role in tables, pixels * DRAW_SECONDS, pixels * DRAW_BYTES, base)
+        elif isinstance(chosen, configs.MorphsConfig):
+            yield _morphing(job, count, role in tables, base)
     width = 0
     if not isinstance(cfg.model, configs.PrecomputedConfig):
         try:
@@ -163,6 +167,16 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
     seconds = JOB_SECONDS + passes * n * m * probes.similarity_seconds(min(m, 20_000), max(width, 64))
     memory = base + (n + passes * m) * max(width, 64) * 12 + 8 * BLOCK * 8
     yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
+
+
+def _morphing(job: Job, count: int, stored: bool, base: float) -> Piece:
+    chosen = job.cfg.faces
+    assert isinstance(chosen, configs.MorphsConfig)
+    pixels = count * chosen.size**2
+    what = f"morph {job.dataset} faces by {chosen.method}"
+    if chosen.method == "stylegan2":
+        what += " (time: as the generator takes)"
+    return Piece(what, stored, pixels * MORPH_SECONDS, pixels * MORPH_BYTES, base)
 
 
 def _weights(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: probes.Probe) -> Piece:

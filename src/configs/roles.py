@@ -141,6 +141,7 @@ class MorphsConfig(RoleConfig):
     workers: int = number(0, default=0)  # 0: one per core
     landmarks: str | None = None  # folder of landmark files, or a csv
     generator: str | None = None  # TorchScript file of a generator
+    perceptual: str | None = None  # TorchScript file of a perceptual network; null: a pyramid of pixels
     steps: int = number(1, default=125)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,20 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     return _tables[key]
 
 
-def drawn(chosen: configs.RoleConfig) -> int:
-    """How many stimuli a role of the built-in world has, drawn or not."""
+def drawn(chosen: configs.RoleConfig, store: Path) -> int:
+    """How many stimuli a role has that is drawn or morphed, be it done or not."""
+    if isinstance(chosen, configs.MorphsConfig):
+        return chosen.per_group * _groups(chosen.parents, store)
     if isinstance(chosen, configs.AvatarsConfig):
         return chosen.per_group * len(chosen.peoples) * len(chosen.genders)
     assert isinstance(chosen, configs.AbstractConfig)
     return chosen.count
+
+
+def _groups(chosen: configs.RoleConfig, store: Path) -> int:
+    if isinstance(chosen, configs.AvatarsConfig):
+        return len(chosen.peoples) * len(chosen.genders)
+    return int(_parents(chosen, store).frame["group"].nunique())
 
 
 def _precomputed(model: configs.PrecomputedConfig, role: str) -> Table:
@@ -76,6 +85,43 @@ def _avatars(cfg: configs.AvatarsConfig, store: Path) -> Loaded:
         hair_sd=cfg.hair_sd,
     )
     return frame, len(frame), []
+
+
+def _morphs(cfg: configs.MorphsConfig, store: Path) -> Loaded:
+    from src.stimuli import morphs
+
+    parents = _parents(cfg.parents, store)
+    frame, expected, notes = morphs.load(
+        parents.frame,
+        store,
+        method=cfg.method,
+        per_group=cfg.per_group,
+        size=cfg.size,
+        seed=cfg.seed,
+        workers=cfg.workers,
+        landmarks=cfg.landmarks,
+        generator=cfg.generator,
+        perceptual=cfg.perceptual,
+        steps=cfg.steps,
+    )
+    return frame, expected, notes + [f"of the parents, {note}" for note in parents.notes]
+
+
+def _parents(chosen: configs.RoleConfig, store: Path) -> Table:
+    if isinstance(chosen, configs.MorphsConfig):
+        raise InputError("faces.parents: morphs are not morphed again. Choose other parents.")
+    loader, source = LOADERS[type(chosen)]
+
+    def nested(text: str) -> str:
+        # Loaders speak of `faces.races`; a parent's setting lies one level lower.
+        names = "|".join(vars(chosen))
+        return re.sub(rf"(?<![\w./])faces\.(?=(?:{names})\b)", "faces.parents.", text)
+
+    try:
+        frame, expected, notes = loader(chosen, store)
+    except InputError as error:
+        raise InputError(nested(str(error))) from None
+    return checked("faces", frame, source, expected=expected, notes=[nested(note) for note in notes])
 
 
 def _abstract(cfg: configs.AbstractConfig, store: Path) -> Loaded:
@@ -173,6 +219,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[Callable[[Any, Path], Loaded], str
     configs.CfdConfig: (_cfd, "faces=cfd"),
     configs.UtkFaceConfig: (_utkface, "faces=utkface"),
     configs.FolderConfig: (_folder, "faces=folder"),
+    configs.MorphsConfig: (_morphs, "faces=morphs"),
     configs.AbstractConfig: (_abstract, "scenes=abstract"),
     configs.OasisConfig: (_oasis, "scenes=oasis"),
     configs.VaderConfig: (_vader, "words=vader"),

@@ -1,0 +1,197 @@
+"""Morphs: 50% mixtures of pairs of faces within a group, made once and kept in the store."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from src import artifacts
+from src.errors import InputError
+from src.stimuli.morphs.methods import Method, Parents, by_flow, by_landmark, by_stylegan2
+from src.stimuli.morphs.pairs import pairs
+from src.stimuli.morphs.sheet import contact_sheet
+from src.stimuli.morphs.work import files, workers_end
+
+__all__ = ["contact_sheet", "load", "pairs"]
+
+log = logging.getLogger(__name__)
+
+TABLE, SHEET = "table.parquet", "contact_sheet.jpg"
+
+
+def load(
+    faces: pd.DataFrame,
+    store: Path,
+    *,
+    method: str,
+    per_group: int,
+    size: int,
+    seed: int,
+    workers: int,
+    landmarks: str | None = None,
+    generator: str | None = None,
+    perceptual: str | None = None,
+    steps: int = 125,
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """Morphs of faces, read from the store or made.
+
+    What is made lies in `.{key}.partial` below the store until all of it is there: an interrupted
+    run goes on from it.
+
+    Args:
+        faces: `id` (unique), `group`, `path`, `sha256`; `race` and `gender` where there are any.
+        store: folder of the entries.
+        method: flow, landmark or stylegan2.
+        per_group: pairs of each group.
+        size: edge of a morph, in pixels.
+        seed: of the draw of pairs.
+        workers: processes; 0 is one per core.
+        landmarks: of method landmark: see `templates.landmarks`.
+        generator, perceptual, steps: of method stylegan2: files of the networks, steps of the projection.
+
+    Returns:
+        Columns `id` (the parents', joined by `~`), `group`, `race`, `gender`, `parent_a`, `parent_b`,
+        `path`, `sha256`; number of morphs; notes.
+
+    Raises:
+        InputError: a group has too few pairs, or what the method needs is missing or wrong; all of it is
+            said before anything is made.
+        NotStored: within `artifacts.dry`, where they would have to be made.
+    """
+    table = _table(faces, per_group, seed)
+    used = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
+    parents = Parents(list(used.index), [Path(path) for path in used["path"]], list(used["sha256"]))
+    chosen = _method(method, size, parents, landmarks, generator, perceptual, steps)
+    described = {
+        "role": "morphs",
+        "per_group": per_group,
+        "size": size,
+        "seed": seed,
+        "pairs": artifacts.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
+        "parents": artifacts.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
+        **chosen.described(),
+    }
+    entry = _kept(store, described, table, parents, chosen, workers)
+    frame = pd.read_parquet(entry / TABLE)
+    frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
+    notes = [f"{method} morphs of {len(parents.ids)} of {len(faces)} parents", *chosen.notes]
+    return frame, len(frame), notes
+
+
+def _table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
+    groups = {str(group): list(own["id"]) for group, own in faces.groupby("group")}
+    rows = [
+        {"id": f"{a}~{b}", "group": group, "parent_a": a, "parent_b": b}
+        for group, drawn in pairs(groups, per_group, seed).items()
+        for a, b in drawn
+    ]
+    table = pd.DataFrame(rows)
+    for column in ("race", "gender"):
+        if column in faces.columns:
+            of = faces.set_index("id")[column]
+            a, b = table["parent_a"].map(of), table["parent_b"].map(of)
+            table.insert(2, column, a.where(a == b, None))
+    return table
+
+
+def _method(
+    name: str,
+    size: int,
+    parents: Parents,
+    landmarks: str | None,
+    generator: str | None,
+    perceptual: str | None,
+    steps: int,
+) -> Method:
+    if name == "flow":
+        return by_flow(size)
+    if name == "landmark":
+        return by_landmark(size, parents, landmarks)
+    return by_stylegan2(size, generator, perceptual, steps)
+
+
+def _kept(
+    store: Path,
+    described: Mapping[str, Any],
+    table: pd.DataFrame,
+    parents: Parents,
+    method: Method,
+    workers: int,
+) -> Path:
+    key = artifacts.fingerprint(described)
+    partial = store / f".{key}.partial"
+    with ExitStack() as until_published:
+
+        def build(draft: Path) -> Mapping[str, Any]:
+            until_published.enter_context(_alone(partial))
+            if not artifacts.damaged(store / key):  # another process made it meanwhile
+                shutil.copytree(
+                    store / key, draft, ignore=shutil.ignore_patterns(artifacts.MANIFEST), dirs_exist_ok=True
+                )
+            else:
+                made = _make(draft, partial, table, parents, method, workers)
+                sheet = contact_sheet(made, parents.pictures, described["seed"])
+                sheet.save(draft / SHEET, quality=90)
+            return described
+
+        entry = artifacts.fetch(store, key, build)
+        shutil.rmtree(partial, ignore_errors=True)
+    return entry
+
+
+def _make(
+    draft: Path, partial: Path, table: pd.DataFrame, parents: Parents, method: Method, workers: int
+) -> pd.DataFrame:
+    number = {name: index for index, name in enumerate(parents.ids)}
+    couples = [(number[a], number[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
+    with workers_end():
+        morph = method.prepare(parents, partial, workers)
+        made = files(
+            morph,
+            couples,
+            partial / "morphs",
+            suffix=".png",
+            workers=1 if method.alone else workers,
+            what="morph",
+        )
+    kept = [_linked(path, draft / path.name) for path in made]
+    hashes = [artifacts.file_hash(path) for path in kept]
+    table = table.assign(path=[path.name for path in kept], sha256=hashes)
+    table.to_parquet(draft / TABLE)
+    return table.assign(path=[str(path) for path in kept])
+
+
+def _linked(path: Path, target: Path) -> Path:
+    # A second name costs nothing, and what is made stays where it is should publishing fail.
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)
+    return target
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder against other processes that would make the same, until this one ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror}). Set store.stimuli.") from None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("%s: another process makes these morphs; waiting for it", folder)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,179 @@
+"""The ways to morph: what each needs, what decides its bytes, and how it works on standardised parents."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from src import artifacts
+from src.errors import InputError
+from src.stimuli.morphs import work
+from src.stimuli.morphs.standard import standard
+
+OPENCV = "opencv-python-headless"
+
+
+@dataclass(frozen=True)
+class Parents:
+    """The faces that are morphed.
+
+    Attributes:
+        ids: sorted.
+        paths: their pictures.
+        hashes: SHA-256 of these.
+    """
+
+    ids: Sequence[str]
+    paths: Sequence[Path]
+    hashes: Sequence[str]
+
+    @property
+    def pictures(self) -> dict[str, Path]:
+        """Id -> picture."""
+        return dict(zip(self.ids, self.paths, strict=True))
+
+    def standardised(self, folder: Path, size: int, workers: int) -> list[Path]:
+        """Each parent's centre square as a file of its own, made once."""
+        arguments = [(path, size) for path in self.paths]
+        return work.files(
+            standard,
+            arguments,
+            folder / "parents",
+            suffix=".png",
+            workers=workers,
+            what="standardise parents",
+        )
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to morph.
+
+    Attributes:
+        decisive: what decides its bytes besides parents, size and the code that all methods share.
+        sources: modules of its own.
+        packages: distributions whose versions decide its bytes.
+        prepare: (parents, work folder, workers) -> draws the morph of two parents, given their numbers.
+        alone: it holds a network, and works in this process.
+        notes: what a reader of its morphs should know.
+    """
+
+    decisive: Mapping[str, object]
+    sources: Sequence[str]
+    packages: Sequence[str]
+    prepare: Callable[[Parents, Path, int], Callable[[int, int], np.ndarray]]
+    alone: bool = False
+    notes: Sequence[str] = field(default_factory=list)
+
+    def described(self) -> dict[str, object]:
+        """What decides the bytes, of the method and of the code."""
+        here = Path(__file__).parent
+        shared = ("pairs", "standard", "work", "methods")
+        return {
+            **self.decisive,
+            "source": artifacts.source_hash(*(here / f"{name}.py" for name in (*shared, *self.sources))),
+            "versions": {
+                name: importlib.metadata.version(name) for name in ("pillow", "numpy", *self.packages)
+            },
+        }
+
+
+def by_flow(size: int) -> Method:
+    """Dense optical flow; see `src.stimuli.morphs.flow`."""
+
+    def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
+        return partial(_flow, parents.standardised(folder, size, workers))
+
+    return Method({"method": "flow"}, ["flow", "warp"], [OPENCV], prepare)
+
+
+def by_landmark(size: int, parents: Parents, path: str | None) -> Method:
+    """Landmarks; see `src.stimuli.morphs.landmark`.
+
+    Raises:
+        InputError: landmarks are missing or wrong.
+    """
+    from src.stimuli.morphs import templates
+
+    if path is None:
+        raise InputError(f"faces.method=landmark needs landmarks. {templates.REMEDY}")
+    found = templates.landmarks(Path(path), parents.pictures, size)
+    points = [found[name] for name in parents.ids]
+
+    def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
+        return partial(_landmark, parents.standardised(folder, size, workers), points)
+
+    decisive = {"method": "landmark", "points": artifacts.fingerprint([own.tolist() for own in points])}
+    return Method(decisive, ["landmark", "templates", "warp"], [OPENCV, "scipy"], prepare)
+
+
+def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps: int) -> Method:
+    """A generator of the user; see `src.stimuli.morphs.stylegan2`.
+
+    Raises:
+        InputError: a network file is not named, missing or of another form.
+    """
+    from src.stimuli.morphs import networks
+
+    if generator is None:
+        raise InputError(
+            f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.EXPORT}"
+        )
+    drawing = networks.examined(Path(generator), "faces.generator")
+    judging = networks.examined(Path(perceptual), "faces.perceptual") if perceptual else None
+
+    def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
+        from src.stimuli.morphs import stylegan2
+
+        network = networks.opened(drawing, "faces.generator", networks.GENERATOR)
+        features = (
+            stylegan2.vgg(networks.opened(judging, "faces.perceptual")) if judging else stylegan2.pyramid
+        )
+        pictures = parents.standardised(folder, network.img_resolution, workers)
+        within = stylegan2.space(network)
+
+        def project(number: int) -> np.ndarray:
+            seed = int(parents.hashes[number][:8], 16)
+            picture = _read(pictures[number])
+            return stylegan2.project(network, within, features, picture, steps=steps, seed=seed)
+
+        numbers = [(number,) for number in range(len(pictures))]
+        latents = work.files(
+            project, numbers, folder / "latents", suffix=".npy", workers=1, what="project parents"
+        )
+
+        def morph(a: int, b: int) -> np.ndarray:
+            return stylegan2.midpoint(network, np.load(latents[a]), np.load(latents[b]), size)
+
+        return morph
+
+    hashes = {"generator": artifacts.file_hash(drawing)}
+    if judging:
+        hashes["perceptual"] = artifacts.file_hash(judging)
+    notes = [] if judging else ["projected without a perceptual network: Laplacian pyramid and pixels"]
+    decisive: dict[str, Any] = {"method": "stylegan2", "steps": steps, **hashes}
+    return Method(decisive, ["stylegan2", "networks"], ["torch"], prepare, alone=True, notes=notes)
+
+
+def _flow(pictures: Sequence[Path], a: int, b: int) -> np.ndarray:
+    from src.stimuli.morphs import flow
+
+    return flow.morph(_read(pictures[a]), _read(pictures[b]))
+
+
+def _landmark(pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int) -> np.ndarray:
+    from src.stimuli.morphs import landmark
+
+    return landmark.morph(_read(pictures[a]), _read(pictures[b]), points[a], points[b])
+
+
+def _read(path: Path) -> np.ndarray:
+    with Image.open(path) as picture:
+        return np.asarray(picture)

@@ -1,0 +1,113 @@
+"""Many files made in parallel, each whole or not there, so that the work can go on where it broke off."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+BATCH = 16
+# Lossless like every level; higher ones are slower by more than they save.
+COMPRESSION = 1
+
+Make = Callable[..., np.ndarray]
+
+
+def files(
+    make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int, what: str
+) -> list[Path]:
+    """Make one file per tuple of arguments; those that are there and whole are kept.
+
+    Args:
+        make: takes one tuple of arguments; gives a picture ([H, W, 3] uint8) where the suffix is
+            `.png`, any numbers where it is `.npy`. With several workers it has to be picklable.
+        arguments: one tuple per file.
+        folder: of the files, which are numbered in the order of the arguments; made when absent.
+        suffix: `.png` or `.npy`.
+        workers: processes of one thread each; 0 is one per core, 1 works in this process.
+        what: is made, for the progress bar.
+
+    Returns:
+        The files, in the order of the arguments.
+    """
+    import joblib
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number:05d}{suffix}" for number in range(len(arguments))]
+    jobs = list(zip(arguments, paths, strict=True))
+    batches = [jobs[start : start + BATCH] for start in range(0, len(jobs), BATCH)]
+    count = min(workers or joblib.cpu_count(), len(batches))
+    with _bar() as bar:
+        task = bar.add_task(what, total=len(jobs))
+        for done in _results(make, batches, count):
+            bar.advance(task, done)
+    return paths
+
+
+def _results(make: Make, batches: Sequence[Sequence[Any]], count: int) -> Iterator[int]:
+    import joblib
+
+    if count <= 1:
+        yield from (_batch(make, batch) for batch in batches)
+        return
+    parallel = joblib.Parallel(count, backend="loky", batch_size=1, return_as="generator_unordered")
+    yield from parallel(joblib.delayed(_batch)(make, batch) for batch in batches)
+
+
+@contextmanager
+def workers_end() -> Iterator[None]:
+    """After this block no worker is left: idle ones would keep their memory, interrupted ones go on."""
+    from joblib.externals.loky import get_reusable_executor
+
+    try:
+        yield
+    finally:
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _batch(make: Make, jobs: Sequence[tuple[tuple[Any, ...], Path]]) -> int:
+    for arguments, path in jobs:
+        if not _whole(path):
+            write(path, make(*arguments))
+    return len(jobs)
+
+
+def write(path: Path, content: np.ndarray) -> None:
+    """Write a file that appears under its name only when complete."""
+    draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
+    try:
+        if path.suffix == ".png":
+            Image.fromarray(content).save(draft, compress_level=COMPRESSION)
+        else:
+            np.save(draft, content, allow_pickle=False)
+        os.replace(draft, path)  # noqa: PTH105 - Path.replace is the same
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _whole(path: Path) -> bool:
+    try:
+        if path.suffix == ".png":
+            with Image.open(path) as picture:
+                picture.verify()  # the checksums of its parts
+            with Image.open(path) as picture:
+                picture.load()
+        else:
+            np.load(path, allow_pickle=False)
+    except (OSError, SyntaxError, ValueError, EOFError):
+        return False
+    return True
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))
