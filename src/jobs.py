@@ -15,8 +15,11 @@ from src.artifacts import fingerprint
 from src.errors import InputError
 
 # Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
-# is computed, taken over or only planned.
-INDIFFERENT = ("store", "tracking", "root", "path", "resume", "plan")
+# is computed, taken over or only planned, or by how many processes.
+INDIFFERENT = (
+    *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
+    *("resume", "plan", "workers"),
+)
 # What decides no number, or nothing that a name should tell.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256")
 

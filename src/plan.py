@@ -113,7 +113,7 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
             tables[role] = stimuli.load(cfg, role)
             counts[role] = len(tables[role].frame)
         except artifacts.NotStored:
-            counts[role] = stimuli.drawn(getattr(cfg, role), Path(cfg.store.stimuli))
+            counts[role] = stimuli.drawn(getattr(cfg, role), cfg.store)
     return tables, counts
 
 

@@ -1,8 +1,10 @@
 """Entry: the parts of a run as stages of a pipeline (dvc.yaml).
 
-python -m src.stage world model=toy_m
-python -m src.stage train model=toy_m
+python -m src.stage ingest dataset=photos dataset.root=DIR
+python -m src.stage morph dataset=paper dataset.root=DIR
+python -m src.stage weights model=toy_m
 python -m src.stage embed model=toy_m --role faces
+python -m src.stage propagate model=toy_m --output outputs/repro/toy_m
 python -m src.stage table outputs/repro --output docs/repro
 """
 
@@ -11,28 +13,41 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import re
+import subprocess
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+
+from omegaconf import OmegaConf
 
 from src import configs, stimuli
 from src.errors import InputError, answered
 
-
-def world(cfg: configs.RunConfig) -> None:
-    """Draw or read all stimuli; `tables.json` beside them says what they are."""
-    tables = {role: stimuli.load(cfg, role) for role in stimuli.ROLES}
-    said = {role: {"hash": table.hash, "rows": len(table.frame)} for role, table in tables.items()}
-    folder = Path(cfg.store.stimuli)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tables.json").write_text(json.dumps(said, indent=2) + "\n")
+PARAMS = Path("params.yaml")
 
 
-def train(cfg: configs.RunConfig) -> None:
-    """Make the weights of the model."""
+def ingest(cfg: configs.RunConfig) -> None:
+    """Draw or read all stimuli but for morphs; `tables.json` says what they are."""
+    tables = {role: stimuli.load(cfg, role) for role in stimuli.ROLES if role != "faces"}
+    tables["faces"] = stimuli.parents(cfg) or stimuli.load(cfg, "faces")
+    _say(Path(cfg.store.stimuli), tables)
+
+
+def morph(cfg: configs.RunConfig) -> None:
+    """Morph the faces, where the dataset's are morphs; `tables.json` says what they are."""
+    _say(Path(cfg.store.morphs), {"faces": stimuli.load(cfg, "faces")} if stimuli.parents(cfg) else {})
+
+
+def weights(cfg: configs.RunConfig) -> None:
+    """Make the weights of the model, or see that those of others are here; `weights.json` says which."""
     from src.encoders import open_encoder
 
-    open_encoder(cfg, partial(stimuli.load, cfg)).weights()
+    said = open_encoder(cfg, partial(stimuli.load, cfg)).weights()
+    folder = Path(cfg.store.checkpoints)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "weights.json").write_text(json.dumps(dict(said), indent=2) + "\n")
 
 
 def embed(cfg: configs.RunConfig, role: str) -> None:
@@ -40,6 +55,64 @@ def embed(cfg: configs.RunConfig, role: str) -> None:
     from src.embeddings import embeddings
 
     embeddings(cfg, role, partial(stimuli.load, cfg))
+
+
+def propagate(overrides: list[str], output: Path) -> int:
+    """All experiments of a model, each into a folder of its name; exit status of the sweep."""
+    sweep = [
+        *(sys.executable, "-m", "src.run", "-m", "exp=glob(*_to_*)", "resume=false", *overrides),
+        f"hydra.sweep.dir={given(str(output))}",
+        "hydra.sweep.subdir=${hydra:runtime.choices.exp}",
+    ]
+    return subprocess.run(sweep, check=False).returncode
+
+
+def given(value: object) -> str:
+    """A value as Hydra's command line takes it.
+
+    >>> given("demo"), given(None), given([1, "two words"]), given(0.5)
+    ('demo', 'null', '[1,"two words"]', '0.5')
+    """
+    if isinstance(value, list):
+        return f"[{','.join(given(item) for item in value)}]"
+    if isinstance(value, str) and re.fullmatch(r"[\w./-]+", value):
+        return value
+    return json.dumps(value)
+
+
+def chosen(names: list[str], file: Path) -> list[str]:
+    """Overrides that a file of parameters asks for.
+
+    Args:
+        names: of config groups, and of what it says at its top.
+        file: YAML, as DVC reads it.
+
+    Raises:
+        InputError: it is not there, or lacks one.
+    """
+    if not file.is_file():
+        raise InputError(f"{file}: no such file. Run from the folder of dvc.yaml.")
+    params = OmegaConf.to_container(OmegaConf.load(file))
+    assert isinstance(params, dict)
+    missing = [name for name in names if name not in params]
+    if missing:
+        raise InputError(f"{file}: no {', '.join(missing)}. Add it; {{}} leaves all as the config has it.")
+    return [said for name in names for said in _flat(name, params[name])]
+
+
+def _flat(name: str, node: object) -> list[str]:
+    if isinstance(node, dict):
+        return [said for key, value in node.items() for said in _flat(f"{name}.{key}", value)]
+    return [f"{name}={given(node)}"]
+
+
+def _say(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
+    said = {
+        role: {"hash": table.hash, "rows": len(table.frame), "used": table.statement()}
+        for role, table in tables.items()
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tables.json").write_text(json.dumps(said, indent=2, sort_keys=True) + "\n")
 
 
 def table(folder: Path, output: Path) -> None:
@@ -87,23 +160,29 @@ def _main(asked: argparse.Namespace) -> int:
         return 0
     from src.jobs import Job
 
-    cfg = Job.of(*configs.compose(asked.overrides), "").cfg
-    if asked.stage == "world":
-        world(cfg)
-    elif asked.stage == "train":
-        train(cfg)
-    else:
+    overrides = chosen(asked.params, PARAMS) + asked.overrides
+    if asked.stage == "propagate":
+        return propagate(overrides, asked.output)
+    cfg = Job.of(*configs.compose(overrides), "").cfg
+    if asked.stage == "embed":
         embed(cfg, asked.role)
+    else:
+        {"ingest": ingest, "morph": morph, "weights": weights}[asked.stage](cfg)
     return 0
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m src.stage", description="One stage of the pipeline.")
     stages = parser.add_subparsers(dest="stage", required=True)
-    for name in ("world", "train", "embed"):
+    for name in ("ingest", "morph", "weights", "embed", "propagate"):
         stage = stages.add_parser(name)
         if name == "embed":
             stage.add_argument("--role", choices=stimuli.ROLES, required=True)
+        if name == "propagate":
+            stage.add_argument("--output", type=Path, required=True, help="gets a folder per experiment")
+        stage.add_argument(
+            "--params", type=lambda text: text.split(","), default=[], help=f"what to take from {PARAMS}"
+        )
         stage.add_argument("overrides", nargs="*", help="of the config, as for src.run")
     stage = stages.add_parser("table")
     stage.add_argument("folder", type=Path, help="holds the jobs' folders")

@@ -49,6 +49,7 @@ def places(folder: Path) -> list[str]:
         f"store.dir={folder}/embeddings",
         f"store.checkpoints={folder}/checkpoints",
         f"store.stimuli={folder}/stimuli",
+        f"store.morphs={folder}/morphs",
         f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db",
     ]
 

@@ -1,6 +1,7 @@
 """The stages of the pipeline, and its lock."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -10,18 +11,20 @@ import yaml
 
 from src import stage
 from src.embeddings import upkeep
+from src.errors import InputError
 from tests.conftest import SHRUNK, places
 from tests.paths import CHECKOUT
 
 
 def test_stages_leave_what_a_sweep_by_hand_reads(kept, sweeps, tmp_path):
     there = [*places(kept), f"store.dir={tmp_path}/e", f"store.stimuli={tmp_path}/s", *SHRUNK]
-    assert stage.main(["world", *there]) == 0
+    assert stage.main(["ingest", *there]) == 0
+    assert stage.main(["morph", *there]) == 0
     said = json.loads((tmp_path / "s" / "tables.json").read_text())
     assert {role: found["rows"] for role, found in said.items()} == {
         "faces": 360, "scenes": 300, "words": 1800, "labels": 5184,
     }  # fmt: skip
-    for name in ("train", "embed --role faces", "embed --role words"):
+    for name in ("weights", "embed --role faces", "embed --role words"):
         assert stage.main([*name.split(), *there]) == 0
     mine = upkeep.listing(tmp_path / "e")
     theirs = upkeep.listing(kept / "embeddings")
@@ -46,7 +49,7 @@ def test_the_table_gathers_every_job(sweeps, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["table", "nowhere", "--output", "o"], "Run a sweep into it"), (["train", "model=toy_x"], "toy_x")],
+    [(["table", "nowhere", "--output", "o"], "Run a sweep into it"), (["weights", "model=toy_x"], "toy_x")],
 )
 def test_a_mistake_is_an_error_without_a_traceback(arguments, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -74,6 +77,35 @@ def test_the_lock_is_of_these_sources_and_params():
     assert stale == []
 
 
+def test_params_become_overrides(tmp_path):
+    (tmp_path / "p.yaml").write_text(
+        "dataset: paper\nfaces: {per_group: 7, parents: {races: {A: [x, 'y z']}}}\n"
+        "labels: {}\nscenes: {root: null}\n"
+    )
+    said = stage.chosen(["dataset", "faces", "labels", "scenes"], tmp_path / "p.yaml")
+    assert said == [
+        "dataset=paper",
+        "faces.per_group=7",
+        'faces.parents.races.A=[x,"y z"]',
+        "scenes.root=null",
+    ]
+    with pytest.raises(InputError, match="no words. Add it"):
+        stage.chosen(["words"], tmp_path / "p.yaml")
+    with pytest.raises(InputError, match="no such file"):
+        stage.chosen(["words"], tmp_path / "q.yaml")
+
+
+def test_stages_depend_on_every_parameter_that_they_are_given():
+    pipeline = yaml.safe_load((CHECKOUT / "dvc.yaml").read_text())
+    names = {name: value for entry in pipeline["vars"] for name, value in entry.items()}
+    told: set[str] = set()
+    for name, described in pipeline["stages"].items():
+        told |= set(described.get("params", ()))
+        given = re.search(r"--params \$\{(\w+)\}", described["cmd"])
+        if given:  # by itself, or by way of what it reads
+            assert set(names[given[1]].split(",")) <= told, name
+
+
 def test_params_are_those_of_the_config():
     """The pipeline reproduces what the YAMLs say: an edit of one is an edit of both."""
     params = yaml.safe_load((CHECKOUT / "params.yaml").read_text())
@@ -88,4 +120,4 @@ def test_params_are_those_of_the_config():
     assert params["protocol"]["k"] == written("protocol/paper.yaml")["k"]
     for model in params["models"]:
         toy = written(f"model/{model}.yaml")
-        assert params["toy"] == {"steps": toy["steps"], "seed": toy["seed"]}
+        assert params["model"] == {"steps": toy["steps"], "seed": toy["seed"]}

@@ -140,6 +140,7 @@ class StoreConfig:
     dir: str = MISSING
     checkpoints: str = MISSING
     stimuli: str = MISSING
+    morphs: str = MISSING
 
 
 @dataclass
