@@ -77,10 +77,8 @@ def load(
 
 def _repeated(frame: pd.DataFrame) -> list[str]:
     sizes = frame.groupby(["person", "expression"]).size()
-    several = sizes[sizes > 1]
-    if several.empty:
-        return []
-    return [f"{len(several)} people have more than one picture of an expression, all kept"]
+    several = set(sizes[sizes > 1].index.get_level_values("person"))
+    return [f"{len(several)} people have more than one picture of an expression, all kept"] if several else []
 
 
 def _ages(person: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
