@@ -90,6 +90,8 @@ def chosen(names: list[str], file: Path) -> list[str]:
     Raises:
         InputError: it is not there, or lacks one.
     """
+    if not names:
+        return []
     if not file.is_file():
         raise InputError(f"{file}: no such file. Run from the folder of dvc.yaml.")
     params = OmegaConf.to_container(OmegaConf.load(file))
