@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from src import configs, outcomes, sweep
@@ -100,8 +102,41 @@ def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
 
 
+def as_sweeps(arguments: list[str]) -> list[str]:
+    """Plain overrides beside a sweep over choices, as sweeps of one value.
+
+    Hydra composes the default choices first, to find its own settings. There, a key that only the swept
+    choices have would be refused.
+
+    >>> as_sweeps(["-m", "model=clip_b32,clip_l14", "model.weights=random", "seed=1"])
+    ['-m', 'model=clip_b32,clip_l14', 'model.weights=choice(random)', 'seed=1']
+    """
+    given = [text for text in arguments if "=" in text and not text.startswith("-")]
+    try:
+        parsed = dict(zip(given, OverridesParser.create().parse_overrides(given), strict=True))
+    except HydraException:  # Hydra itself says what is wrong
+        return arguments
+    if not any(found.is_sweep_override() and "." not in str(found.key_or_group) for found in parsed.values()):
+        return arguments
+
+    def alone(text: str) -> bool:
+        found, (key, _, value) = parsed.get(text), text.partition("=")
+        dotted = found is not None and "." in key and not key.startswith("hydra.")
+        # choice() takes no null.
+        return bool(
+            dotted
+            and value not in ("", "null")
+            and found
+            and not found.is_sweep_override()
+            and not found.is_delete()
+        )
+
+    return ["{}=choice({})".format(*text.split("=", 1)) if alone(text) else text for text in arguments]
+
+
 def main() -> int:
     """Run the command; returns its exit status."""
+    sys.argv[1:] = as_sweeps(sys.argv[1:])
     sweep.current = sweep.Sweep()
     stopped: list[int] = []
 

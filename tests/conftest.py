@@ -6,12 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import open_clip
 import pandas as pd
 import pytest
+from huggingface_hub import constants
 from safetensors.numpy import save_file
 
-from src import configs
+from src import configs, encoders
+from src.encoders import hub
 from src.jobs import Job
+from tests.encoders.published import SMALL
 from tests.paths import CHECKOUT
 from tests.sweeps import Swept, command
 
@@ -119,3 +123,20 @@ def _tables(rng: np.random.Generator) -> dict[str, pd.DataFrame]:
     scenes = pd.DataFrame({"id": [f"s{i}" for i in range(50)]})
     scenes["valence"] = rng.integers(0, 30, 50) / 29
     return {"faces": faces, "scenes": scenes, **texts}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache; the hub is out of reach."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for memory in (encoders._open, hub._refused):
+        memory.clear()
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """open_clip's architectures with small numbers."""
+    for name, architecture in SMALL.items():
+        monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, name, architecture)

@@ -16,7 +16,7 @@ from tests.paths import CHECKOUT
         (["model.name=mine", "demo.bias=0.25", "protocol.ddof=0"], "mine+bias=0.25", "paper+ddof=0"),
         (["model=precomputed", "model.path=some/lab/"], "lab", "paper"),
         (["model=toy_s", "model.precision=bf16"], "toy_s+bf16", "paper"),
-        (["model=clip_b32", "model.weights=random", "model.sha256=null"], "clip_b32+random", "paper"),
+        (["model=clip_b32", "model.weights=random", "model.sha256=''"], "clip_b32+random", "paper"),
         (["model=clip_l14", "model.revision=abc"], "clip_l14+abc", "paper"),
         (["model=blip2", "model.pooling=mean"], "blip2+mean", "paper"),
         (["model=open_clip", "model.id=ViT-B-32/laion2b_s34b_b79k"], "ViT-B-32/laion2b_s34b_b79k", "paper"),

@@ -46,8 +46,8 @@ class PretrainedConfig(EncoderConfig):
     """An encoder whose weights others trained."""
 
     id: str = MISSING
-    revision: str | None = None  # of the hub's repository: commit, branch or tag; null: main
-    sha256: str | None = None  # of the weights; others are refused
+    revision: str = ""  # of the hub's repository: commit, branch or tag; empty: main
+    sha256: str = ""  # of the weights; others are refused; empty: any
     weights: str = one_of("pretrained", "random", default="pretrained")
 
 

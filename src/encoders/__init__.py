@@ -82,6 +82,6 @@ def blank(cfg: configs.RunConfig) -> Any:
 
         return toy.blank(cfg.model)
     if isinstance(cfg.model, configs.PretrainedConfig):
-        drawn = replace(cfg.model, weights="random", sha256=None)
+        drawn = replace(cfg.model, weights="random", sha256="")
         return published_encoder(drawn, cfg.trainer.accelerator).load()
     raise TypeError(f"{type(cfg.model).__name__} names no encoder")

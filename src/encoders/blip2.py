@@ -146,7 +146,7 @@ def place_of(config: configs.PretrainedConfig) -> hub.Place:
         if folder
         else f"Fetch it where there is a network: {published.fetch_command(config)}"
     )
-    return hub.Place(config.id, None if folder else config.revision, folder, remedy)
+    return hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
 
 
 def checkpoint(place: hub.Place) -> list[Path]:

@@ -83,7 +83,7 @@ def find(config: configs.OpenClipConfig) -> Published:
     """
     remedy = f"Fetch it where there is a network: {fetch_command(config)}"
     if config.id.startswith(HUB):
-        place = hub.Place(config.id.removeprefix(HUB), config.revision, remedy=remedy)
+        place = hub.Place(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _described(place)
     if Path(config.id).is_dir():
         return _described(
@@ -188,7 +188,7 @@ def _listed(config: configs.OpenClipConfig, remedy: str) -> Published:
     return _placed(
         architecture,
         {key: entry[key] for key in ("mean", "std", "interpolation", "resize_mode") if key in entry},
-        hub.Place(owner, config.revision, remedy=remedy),
+        hub.Place(owner, config.revision or None, remedy=remedy),
         names,
     )
 
