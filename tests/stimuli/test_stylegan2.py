@@ -60,7 +60,7 @@ def test_a_picture_of_the_generator_is_found_again(generator, judge, tmp_path):
         features = stylegan2.vgg(network)
     within = stylegan2.space(generator)
     start = shown(generator, within.mean[0, 0]).astype(float)
-    for w in samples(generator, 3):
+    for w in samples(generator, 2):
         picture = shown(generator, w)
         found = stylegan2.project(generator, within, features, picture, steps=125, seed=0)
         error = np.abs(shown(generator, torch.from_numpy(found)).astype(float) - picture).mean()
