@@ -202,7 +202,7 @@ class TestWork:
         half, flipped = finished[-2], finished[3]
         half.write_bytes(half.read_bytes()[:-200])
         content = bytearray(flipped.read_bytes())
-        content[len(content) // 2] ^= 1
+        content[-13] ^= 1  # the picture still decodes: only its checksums tell
         flipped.write_bytes(content)
 
         written.clear()

@@ -69,6 +69,16 @@ def test_a_picture_of_the_generator_is_found_again(generator, judge, tmp_path):
         assert np.abs(start - picture).mean() > 20
 
 
+def test_the_search_starts_from_the_mean_of_w(generator):
+    within = stylegan2.space(generator)
+    w = samples(generator, 5000)
+    assert (within.mean[0, 0] - w.mean(dim=0)).abs().max() < 0.1 * w.std(dim=0).min()
+    assert within.spread == pytest.approx(float(w.var(dim=0).sum() ** 0.5), rel=0.05)
+    picture = shown(generator, w[0])
+    found = stylegan2.project(generator, within, stylegan2.pyramid, picture, steps=1, seed=0)
+    assert (found == within.mean.flatten().numpy()).all()  # the first step has a learning rate of 0
+
+
 def test_a_morph_is_the_picture_of_the_midpoint(generator):
     a, b = samples(generator, 2)
     middle = stylegan2.midpoint(generator, a.numpy(), b.numpy(), 32)
