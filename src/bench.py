@@ -36,6 +36,7 @@ class Size:
     faces: int = 600
     scenes: int = 1500
     words: int = 2000
+    morphs: int = 100
     steps: int = 1000
     k: int = 500
     paper_faces: int = 6000
@@ -43,7 +44,7 @@ class Size:
     width: int = 512
 
 
-QUICK = Size(faces=60, scenes=300, words=300, steps=20, k=60, paper_faces=600, paper_words=2000)
+QUICK = Size(faces=60, scenes=300, words=300, morphs=5, steps=20, k=60, paper_faces=600, paper_words=2000)
 TEMPLATES, GROUPS, BLOCK = 6, 6, 256
 
 
@@ -69,6 +70,10 @@ def stages(size: Size, place: Path) -> Iterator[Row]:
     chosen += [f"store.checkpoints={place}/checkpoints", f"store.stimuli={place}/stimuli"]
     yield _command("start: src.run --help", ["src.run", "--help"])
     yield _command("world: draw faces and scenes", ["src.stage", "world", *chosen])
+    morphs = ["faces=morphs", "faces@faces.parents=avatars", f"faces.parents.per_group={size.faces}"]
+    morphs += [f"faces.per_group={size.morphs}", "faces.workers=1"]
+    what = f"morph: {size.morphs} of each group, optical flow, one core"
+    yield _command(what, ["src.stage", "world", *chosen, *morphs])
     yield _command(f"train: toy_m, {size.steps} steps", ["src.stage", "train", *chosen])
     for role in ("faces", "scenes", "words", "labels"):
         yield _command(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])

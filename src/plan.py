@@ -17,7 +17,7 @@ from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
 # Of the built-in world's pictures, per pixel, measured.
 DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
 # Of a morph by optical flow, per pixel, on one core.
-MORPH_SECONDS, MORPH_BYTES = 7e-7, 1.3
+MORPH_SECONDS, MORPH_BYTES = 6e-7, 1.3
 # A training step computes about three forward passes, a bit more with its optimiser.
 STEP = 3.5
 # Of one job, besides its tables: a scatter plot, rows of the database, an interpreter's warm-up.

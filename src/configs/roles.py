@@ -136,7 +136,7 @@ class MorphsConfig(RoleConfig):
     parents: RoleConfig = MISSING
     method: str = one_of("flow", "landmark", "stylegan2")
     per_group: int = number(1)
-    size: int = number(8, 4096)
+    size: int = number(16, 4096)
     seed: int = number(0, default=0)
     workers: int = number(0, default=0)  # 0: one per core
     landmarks: str | None = None  # folder of landmark files, or a csv

@@ -60,13 +60,23 @@ def test_a_picture_of_the_generator_is_found_again(generator, judge, tmp_path):
         features = stylegan2.vgg(network)
     within = stylegan2.space(generator)
     start = shown(generator, within.mean[0, 0]).astype(float)
-    for w in samples(generator, 3):
+    for w in samples(generator, 2):
         picture = shown(generator, w)
         found = stylegan2.project(generator, within, features, picture, steps=125, seed=0)
         error = np.abs(shown(generator, torch.from_numpy(found)).astype(float) - picture).mean()
         # 3 of 255 grey levels; the mean face, where it starts, is 20 or more away.
         assert error < 3
         assert np.abs(start - picture).mean() > 20
+
+
+def test_the_search_starts_from_the_mean_of_w(generator):
+    within = stylegan2.space(generator)
+    w = samples(generator, 5000)
+    assert (within.mean[0, 0] - w.mean(dim=0)).abs().max() < 0.1 * w.std(dim=0).min()
+    assert within.spread == pytest.approx(float(w.var(dim=0).sum() ** 0.5), rel=0.05)
+    picture = shown(generator, w[0])
+    found = stylegan2.project(generator, within, stylegan2.pyramid, picture, steps=1, seed=0)
+    assert (found == within.mean.flatten().numpy()).all()  # the first step has a learning rate of 0
 
 
 def test_a_morph_is_the_picture_of_the_midpoint(generator):
