@@ -101,8 +101,8 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
         draft.mkdir(parents=True)
     except OSError as error:
         raise InputError(
-            f"{root}: cannot be written ({error.strerror}). Set store.dir, store.checkpoints or "
-            "store.stimuli to a folder that can."
+            f"{root}: cannot be written ({error.strerror}). Set store.dir, store.checkpoints, "
+            "store.stimuli or store.morphs to a folder that can."
         ) from None
     try:
         described = dict(build(draft))

@@ -196,8 +196,9 @@ class TestWork:
 
         monkeypatch.setattr(work, "write", breaking)
         with pytest.raises(KeyboardInterrupt):
-            morphs.load(faces, tmp_path, **CHOICE)
-        assert [path.name[-8:] for path in tmp_path.iterdir()] == [".partial"]
+            morphs.load(faces, tmp_path / "store", **CHOICE)
+        assert not list((tmp_path / "store").iterdir())
+        assert sorted(path.name[-8:] for path in tmp_path.iterdir()) == [".partial", "store"]
         finished = written[:-1]
         half, flipped = finished[-2], finished[3]
         half.write_bytes(half.read_bytes()[:-200])
@@ -207,17 +208,18 @@ class TestWork:
 
         written.clear()
         monkeypatch.setattr(work, "write", lambda path, content: (written.append(path), write(path, content)))
-        again, _, _ = morphs.load(faces, tmp_path, **CHOICE)
+        again, _, _ = morphs.load(faces, tmp_path / "store", **CHOICE)
         assert not set(written) & set(finished) - {half, flipped}
         assert {half, flipped} < set(written)
         assert again["sha256"].tolist() == made["sha256"].tolist()
-        assert len(list(tmp_path.iterdir())) == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["store"]
+        assert len(list((tmp_path / "store").iterdir())) == 1
 
     def test_ctrl_c_leaves_no_process_and_the_same_command_goes_on(self, tmp_path):
         # Two workers are interrupted, one goes on: what they make must be the same.
         overrides = [*PARENTS, "faces.parents.size=96", "faces.size=224", "faces.per_group=12"]
-        command = [sys.executable, "-m", "src.stage", "world", *overrides, "faces.workers=2"]
-        command += ["scenes.count=2", f"store.stimuli={tmp_path}"]
+        command = [sys.executable, "-m", "src.stage", "morph", *overrides, "faces.workers=2"]
+        command += [f"store.stimuli={tmp_path}/stimuli", f"store.morphs={tmp_path}/morphs"]
         process = subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, start_new_session=True)
         finished: list[Path] = []
         while len(finished) < 5 and process.poll() is None:
@@ -234,7 +236,7 @@ class TestWork:
         kept = {path.name: path.stat().st_ino for path in finished if path.exists()}
         assert len(kept) >= 5
 
-        cfg = composed(*overrides, "faces.workers=1", f"store.stimuli={tmp_path}")
+        cfg = composed(*overrides, "faces.workers=1", *command[-2:])
         frame = stimuli.load(cfg, "faces").frame
         assert len(frame) == 72
         inodes = {Path(path).name: Path(path).stat().st_ino for path in frame["path"]}
@@ -258,10 +260,16 @@ def parents(cfg: configs.RunConfig) -> configs.RunConfig:
 
 class TestConfig:
     def test_any_faces_can_be_the_parents(self, tmp_path):
-        cfg = composed(*PARENTS, "faces.per_group=2", "faces.workers=1", f"store.stimuli={tmp_path}")
+        cfg = composed(
+            *PARENTS,
+            "faces.per_group=2",
+            "faces.workers=1",
+            f"store.stimuli={tmp_path}",
+            f"store.morphs={tmp_path}/morphs",
+        )
         assert isinstance(cfg.faces.parents, configs.AvatarsConfig)
         with artifacts.dry():
-            assert stimuli.drawn(cfg.faces, tmp_path) == 12
+            assert stimuli.drawn(cfg.faces, cfg.store) == 12
         table = stimuli.load(cfg, "faces")
         assert table.statement().startswith("faces: 12 used of 12 (flow morphs of ")
         assert len(table.groups) == 6

@@ -43,7 +43,7 @@ def load(
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Morphs of faces, read from the store or made.
 
-    What is made lies in `.{key}.partial` below the store until all of it is there: an interrupted
+    What is made lies in `.{store}-{key}.partial` beside the store until all of it is there: an interrupted
     run goes on from it.
 
     Args:
@@ -127,7 +127,8 @@ def _kept(
     workers: int,
 ) -> Path:
     key = artifacts.fingerprint(described)
-    partial = store / f".{key}.partial"
+    # Beside the store: a pipeline empties its outputs before it makes them.
+    partial = store.parent / f".{store.name}-{key}.partial"
     with ExitStack() as until_published:
 
         def build(draft: Path) -> Mapping[str, Any]:
@@ -184,7 +185,7 @@ def _alone(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}). Set store.stimuli.") from None
+        raise InputError(f"{folder}: cannot be written ({error.strerror}). Set store.morphs.") from None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
