@@ -46,12 +46,21 @@ class Part:
         parent: their parent run; None for a job that is no sweep's.
         analyses: analyses.csv of each finished job.
         outcomes: of all its jobs.
+        sheets: contact sheets of morphs that are kept with a run already.
     """
 
     tracker: Tracker
     parent: Run | None
     analyses: list[pd.DataFrame] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    sheets: set[Path] = field(default_factory=set)
+
+    def show_morphs(self, sheet: Path | None, run: Run | None) -> None:
+        """Keep a contact sheet, once, with the parent run, or with a run that has no parent."""
+        owner = self.parent or run
+        if sheet is not None and owner is not None and sheet not in self.sheets:
+            owner.artifact(sheet, "morphs")
+            self.sheets.add(sheet)
 
     def count(self, status: str) -> int:
         """How many jobs ended so."""

@@ -19,7 +19,7 @@ from src.embeddings import key as vector_key
 from src.experiments import Result
 from src.jobs import Job
 from src.report import figures
-from src.stimuli import CARRIES, IMAGE_ROLES, Table
+from src.stimuli import CARRIES, IMAGE_ROLES, SHEET, Table
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,15 @@ def prepare(job: Job) -> Prepared:
         log.info("%s", table.statement())
     experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
     return Prepared(job, targets, corpus)
+
+
+def sheet(prepared: Prepared) -> Path | None:
+    """The contact sheet of the morphs that a job shows; None where it shows none."""
+    for table in (prepared.targets, prepared.corpus):
+        if "parent_a" in table.frame.columns and "path" in table.frame.columns:
+            path = Path(table.frame["path"].iloc[0]).parent / SHEET
+            return path if path.is_file() else None
+    return None
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:

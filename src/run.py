@@ -78,6 +78,7 @@ def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
     failure: Exception | None = None
     try:
         prepared = pipeline.prepare(job)
+        part.show_morphs(pipeline.sheet(prepared), None)
         found = pipeline.resume(prepared, part.tracker) if job.cfg.resume else None
         if found:
             run, analyses = found
@@ -96,6 +97,7 @@ def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
             tracked.log(params=pipeline.params(job), tags=pipeline.tags(job))
             if failure:
                 raise failure
+            part.show_morphs(pipeline.sheet(prepared), tracked)
             part.analyses.append(pipeline.perform(prepared, tracked))
     except Exception as error:
         return _failed(error, tracked.id)

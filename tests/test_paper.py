@@ -86,6 +86,10 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
         for name, dataset in read.items():
             assert dataset.source.startswith(dataset.digest), name
             assert len(dataset.digest) == 36
+    (parent,) = [run for run in client.search_runs([experiment]) if run.data.tags["kind"] == "sweep"]
+    assert [item.path for item in client.list_artifacts(parent.info.run_id, "morphs")] == [
+        "morphs/contact_sheet.jpg"
+    ]
     manifests = [json.loads(path.read_text()) for path in (tmp_path / "embeddings").glob("*/*/manifest.json")]
     assert len(manifests) == 12
     assert {m["weights"]["sha256"] for m in manifests} == {run.data.tags["weights.sha256"] for run in jobs}

@@ -18,6 +18,9 @@ ROLES = IMAGE_ROLES + TEXT_ROLES
 # What a role carries decides the metric of an experiment that retrieves from it.
 CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}
 
+# Of morphs: pictures of parents and children, beside the morphs.
+SHEET = "contact_sheet.jpg"
+
 TEXT_COLUMNS = ("word", "template", "sentence")
 # Columns that belong to the seam. `path` is no content: it says where a picture lies today, its
 # sha256 says what it is.

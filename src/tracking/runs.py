@@ -82,6 +82,10 @@ class Run:
         """Keep the files of a folder with the run."""
         self.tracker.client.log_artifacts(self.id, str(folder), under)
 
+    def artifact(self, file: Path, under: str | None = None) -> None:
+        """Keep a file with the run."""
+        self.tracker.client.log_artifact(self.id, str(file), under)
+
     def tag(self, name: str) -> str:
         """What a tag says; empty where there is none."""
         return str(self.tracker.client.get_run(self.id).data.tags.get(name, ""))

@@ -19,12 +19,13 @@ from src.stimuli.morphs.methods import Method, Parents, by_flow, by_landmark, by
 from src.stimuli.morphs.pairs import pairs
 from src.stimuli.morphs.sheet import contact_sheet
 from src.stimuli.morphs.work import files, workers_end
+from src.stimuli.table import SHEET
 
 __all__ = ["contact_sheet", "load", "pairs"]
 
 log = logging.getLogger(__name__)
 
-TABLE, SHEET = "table.parquet", "contact_sheet.jpg"
+TABLE = "table.parquet"
 
 
 def load(
