@@ -10,8 +10,16 @@ from src.stimuli import loaders
 from src.stimuli.table import CARRIES, IMAGE_ROLES, ROLES, SHEET, TEXT_ROLES, Table, checked
 
 __all__ = [
-    *("CARRIES", "IMAGE_ROLES", "ROLES", "SHEET", "TEXT_ROLES", "Table"),
-    *("checked", "drawn", "load", "parents"),
+    "CARRIES",
+    "IMAGE_ROLES",
+    "ROLES",
+    "SHEET",
+    "TEXT_ROLES",
+    "Table",
+    "checked",
+    "drawn",
+    "load",
+    "parents",
 ]
 
 _tables: dict[str, Table] = {}
