@@ -109,6 +109,8 @@ def _flat(name: str, node: object) -> list[str]:
 
 
 def _say(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
+    for shown in tables.values():
+        print(shown.statement())
     said = {
         role: {"hash": table.hash, "rows": len(table.frame), "used": table.statement()}
         for role, table in tables.items()

@@ -155,7 +155,7 @@ def _download(place: Place, name: str) -> Path | None:
         log.info("fetching %s of %s", name, place.name)
         return Path(hf_hub_download(place.name, name, revision=place.revision))
     except errors.LocalEntryNotFoundError:
-        raise _Refused("the hub cannot be reached") from None
+        raise _Refused(_why_not()) from None
     except errors.EntryNotFoundError:
         return None
     except errors.GatedRepoError:
@@ -170,3 +170,9 @@ def _download(place: Place, name: str) -> Path | None:
         raise _Refused(str(error)) from None
     except (OSError, httpx.HTTPError) as error:
         raise _Refused(f"{type(error).__name__}: {error}") from None
+
+
+def _why_not() -> str:
+    from huggingface_hub import constants
+
+    return "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "the hub cannot be reached"

@@ -59,7 +59,7 @@ def load(
     """
     remedy = (
         "Set dataset.root to the folder that holds cfd/, faces.root to the one that holds Images/, or "
-        "faces.pictures to the folders of the pictures below it."
+        "faces.pictures to the folders of the pictures below it. make data says how to get them."
     )
     rows, found, notes = filenames.read([root / folder for folder in folders], NAME, EXAMPLE, remedy)
     wanted = people.named(rows, "expression", {name: [name] for name in expressions}, root).notna()

@@ -41,7 +41,10 @@ def load(
             fewer faces than `per_group`.
     """
     path = root / csv
-    remedy = "Set dataset.root to the folder that holds fairface/, or faces.root to the one of the csv."
+    remedy = (
+        "Set dataset.root to the folder that holds fairface/, or faces.root to the one of the csv. "
+        "make data says how to get it."
+    )
     rows = read_csv(path, ["file", "age", "gender", "race"], remedy)
     unique(rows, "file", path)
     wanted = None

@@ -64,7 +64,10 @@ def nrc_vad(path: Path, lowest: float) -> tuple[pd.DataFrame, int, list[str]]:
         InputError: there is no such file, a row has no number where the valence stands, or the
             scale is that of the other version.
     """
-    remedy = "Set words.path to the NRC-VAD lexicon, or dataset.root to the folder above nrc_vad/."
+    remedy = (
+        "Set words.path to the NRC-VAD lexicon, or dataset.root to the folder above nrc_vad/. "
+        "make data says how to get it."
+    )
     path = _only_file(path, ".txt", remedy)
     try:
         lines = path.read_text("utf-8-sig").splitlines()
@@ -104,7 +107,10 @@ def warriner(path: Path) -> tuple[pd.DataFrame, int, list[str]]:
     Raises:
         InputError: there is no such file, a word is missing or stands twice, or a rating lies outside 1 to 9.
     """
-    remedy = "Set words.path to the ratings, or dataset.root to the folder above warriner/."
+    remedy = (
+        "Set words.path to the ratings, or dataset.root to the folder above warriner/. "
+        "make data says how to get it."
+    )
     path = _only_file(path, ".csv", remedy)
     rows = read_csv(path, ["Word", "V.Mean.Sum"], remedy)
     filled(rows, "Word", path)

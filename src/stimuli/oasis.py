@@ -25,7 +25,10 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
         InputError: files are missing or unreadable, or a rating lies outside 1 to 7.
     """
     path = root / csv
-    remedy = "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv."
+    remedy = (
+        "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv. "
+        "make data says how to get it."
+    )
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     unique(rows, "Theme", path)
     # The archive was published with Images/ and with images/.

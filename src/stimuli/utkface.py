@@ -45,7 +45,10 @@ def load(
     """
     if ages is not None and (len(ages) != 2 or ages[0] > ages[1]):
         raise InputError(f"faces.ages={list(ages)}: must be youngest and oldest, as in [20,29].")
-    remedy = "Set dataset.root to the folder that holds utkface/, or faces.root to the one of the pictures."
+    remedy = (
+        "Set dataset.root to the folder that holds utkface/, or faces.root to the one of the pictures. "
+        "make data says how to get it."
+    )
     rows, found, notes = filenames.read([root], NAME, EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
     wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
