@@ -164,6 +164,20 @@ def test_a_job_s_run_can_be_traced(client, runs, sweeps):
     assert len(client.list_artifacts(run.info.run_id, "results")) == 3
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_moves_rho_by_less_than_a_hundredth(kept, sweeps, tmp_path, precision):
+    arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *places(kept), f"model.precision={precision}"]
+    swept = command(tmp_path / "half", *arguments)
+    assert (swept.code, swept.trained) == (0, 0)
+    assert set(swept.analyses()["model"]) == {f"shrunk+{precision}+steps=400"}
+    moved = swept.analyses()["rho"] - sweeps[0].analyses()["rho"]
+    assert moved.abs().max() > 0
+    assert abs(moved.mean()) < 0.01
+    # Eleven bits of mantissa keep each of them; with bfloat16's eight a few move further (docs/footguns.md).
+    assert moved.abs().median() < 0.01
+    assert precision == "bf16" or moved.abs().max() < 0.01
+
+
 def test_a_job_by_itself_has_no_parent(kept, tmp_path, capsys, client):
     swept = command(tmp_path / "one", "exp=scenes_to_words", *SHRUNK, *places(kept), "protocol.ddof=0")
     assert (swept.code, swept.passes) == (0, 0)

@@ -141,3 +141,10 @@ def test_children_can_be_compared(shown, runs):
     path = f'compare-runs?runs=[{ids}]&experiments=["{experiment}"]'
     text = shown(path, "compare", "Comparing 3 Runs", "protocol.k", *names)
     assert "rho" in text
+
+
+def test_a_job_shows_what_it_read(shown, runs):
+    experiment, _, children = runs
+    (run,) = [run for run in children if run.data.tags["exp"] == "faces_to_words"]
+    text = shown(f"experiments/{experiment}/runs/{run.info.run_id}", "job", "Datasets", "demo faces")
+    assert run.data.tags["input.faces"][:36] in text
