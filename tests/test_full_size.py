@@ -1,0 +1,31 @@
+"""A published architecture at its full size, on real photographs; random weights, so its rho mean nothing."""
+
+import json
+
+import pytest
+
+from tests.conftest import places
+from tests.paths import SHARED
+from tests.sweeps import command
+
+CHOSEN = [
+    "dataset=photos", f"dataset.root={SHARED}", "model=clip_b32", "model.weights=random", "model.sha256=''",
+    "model.batch_size=32", "faces.per_group=50", "words=vader", "words.count=100",
+    "labels.gender_words.Women=[woman]", "labels.gender_words.Men=[man]",
+    "protocol.k=50", "protocol.attributes=30", "trainer=cpu",
+]  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the published photographs are not here")
+@pytest.mark.timeout(1800)
+def test_all_eight_experiments_run_on_photographs(tmp_path):
+    swept = command(tmp_path / "all", "-m", "exp=glob(*_to_*)", *CHOSEN, *places(tmp_path))
+    assert swept.code == 0
+    analyses = swept.analyses()
+    assert len(analyses) == 38
+    assert set(analyses["model"]) == {"clip_b32+random"}
+    assert (analyses["rho"].notna() | analyses["reason"].notna()).all()
+    manifests = [json.loads(path.read_text()) for path in (tmp_path / "embeddings").glob("*/*/manifest.json")]
+    shapes = {manifest["role"]: manifest["shape"] for manifest in manifests}
+    assert shapes == {"faces": [300, 512], "scenes": [806, 512], "words": [600, 512], "labels": [432, 512]}
