@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth test test-ui lint ui sweep data repro bench lock
+.PHONY: help setup system demo demo-truth test test-ui test-remote lint ui sweep data repro bench lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -60,6 +60,9 @@ test: setup ## all tests
 
 test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/ui
 	$(BIN)/python -m pytest -rs tests/ui
+
+test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
+	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
 lint: setup ## ruff, mypy strict, import contract
 	$(BIN)/ruff check .

@@ -4,8 +4,8 @@ python -m src.stage ingest dataset=photos dataset.root=DIR
 python -m src.stage morph dataset=paper dataset.root=DIR
 python -m src.stage weights model=toy_m
 python -m src.stage embed model=toy_m --role faces
-python -m src.stage propagate model=toy_m --output outputs/repro/toy_m
-python -m src.stage table outputs/repro --output docs/repro
+python -m src.stage propagate model=toy_m --output outputs/repro/demo/toy_m
+python -m src.stage table outputs/repro/demo --output docs/repro
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -81,7 +82,12 @@ def given(value: object) -> str:
 
 
 def chosen(names: list[str], file: Path) -> list[str]:
-    """Overrides that a file of parameters asks for.
+    """Overrides that a file of parameters asks for; see `read`."""
+    return [said for name, node in read(names, file).items() for said in _flat(name, node)]
+
+
+def read(names: list[str], file: Path) -> dict[str, Any]:
+    """Parts of a file of parameters.
 
     Args:
         names: of config groups, and of what it says at its top.
@@ -91,7 +97,7 @@ def chosen(names: list[str], file: Path) -> list[str]:
         InputError: it is not there, or lacks one.
     """
     if not names:
-        return []
+        return {}
     if not file.is_file():
         raise InputError(f"{file}: no such file. Run from the folder of dvc.yaml.")
     params = OmegaConf.to_container(OmegaConf.load(file))
@@ -99,7 +105,7 @@ def chosen(names: list[str], file: Path) -> list[str]:
     missing = [name for name in names if name not in params]
     if missing:
         raise InputError(f"{file}: no {', '.join(missing)}. Add it; {{}} leaves all as the config has it.")
-    return [said for name in names for said in _flat(name, params[name])]
+    return {name: params[name] for name in names}
 
 
 def _flat(name: str, node: object) -> list[str]:
@@ -119,15 +125,16 @@ def _say(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
     (folder / "tables.json").write_text(json.dumps(said, indent=2, sort_keys=True) + "\n")
 
 
-def table(folder: Path, output: Path) -> None:
+def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     """Gather every job's analyses below a folder into one table, its summary and its heatmap.
 
     Args:
         folder: holds a folder per model, which holds the jobs' folders.
         output: gets `analyses.csv`, `metrics.json` and `heatmap.png`.
+        models: whose folders may be there; None: whoever's.
 
     Raises:
-        InputError: there are no analyses.
+        InputError: there are no analyses, or some are of another model.
     """
     import pandas as pd
 
@@ -137,6 +144,13 @@ def table(folder: Path, output: Path) -> None:
     jobs = sorted(path.parent.parent for path in folder.rglob(f"{results.FOLDER}/{results.ANALYSES}"))
     if not jobs:
         raise InputError(f"{folder}: no {results.FOLDER}/{results.ANALYSES} below it. Run a sweep into it.")
+    # What an earlier choice left is no stage's output any more: no clone could have it.
+    others = sorted({job.relative_to(folder).parts[0] for job in jobs} - set(models)) if models else []
+    if others:
+        raise InputError(
+            f"{folder}: {', '.join(others)} among the results, but not among the models of {PARAMS}. "
+            f"Remove {' '.join(str(folder / name) for name in others)}, or name the models."
+        )
     parts = [results.read(job) for job in jobs]
     analyses = pd.concat(parts, ignore_index=True)
     # A model's name says what was changed of it; what is compared between experiments is its folder.
@@ -160,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _main(asked: argparse.Namespace) -> int:
     if asked.stage == "table":
-        table(asked.folder, asked.output)
+        table(asked.folder, asked.output, read(asked.params, PARAMS).get("models"))
         return 0
     from src.jobs import Job
 
@@ -184,13 +198,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
             stage.add_argument("--role", choices=stimuli.ROLES, required=True)
         if name == "propagate":
             stage.add_argument("--output", type=Path, required=True, help="gets a folder per experiment")
-        stage.add_argument(
-            "--params", type=lambda text: text.split(","), default=[], help=f"what to take from {PARAMS}"
-        )
         stage.add_argument("overrides", nargs="*", help="of the config, as for src.run")
     stage = stages.add_parser("table")
     stage.add_argument("folder", type=Path, help="holds the jobs' folders")
     stage.add_argument("--output", type=Path, required=True)
+    for stage in stages.choices.values():
+        stage.add_argument(
+            "--params", type=lambda text: text.split(","), default=[], help=f"what to take from {PARAMS}"
+        )
     return parser.parse_args(arguments)
 
 

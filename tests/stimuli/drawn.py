@@ -35,7 +35,8 @@ def oasis(root: Path, count: int = 6) -> Path:
     rows = [",Theme,Category,Source,Valence_mean,Valence_SD,Valence_N"]
     for number in range(1, count + 1):
         theme = f"War {number}"
-        rows.append(f"I{number},{theme}{' ' if number == 2 else ''},Scene,Pixabay,{number},0.9,100")
+        valence = 1 + (number - 1) % 6
+        rows.append(f"I{number},{theme}{' ' if number == 2 else ''},Scene,Pixabay,{valence},0.9,100")
         rgba = number == 3
         picture(
             root / "images" / f"{theme}.jpg", number, "RGBA" if rgba else "RGB", "PNG" if rgba else "JPEG"
@@ -44,8 +45,8 @@ def oasis(root: Path, count: int = 6) -> Path:
     return root
 
 
-def nrc_vad(root: Path) -> Path:
-    """NRC-VAD's layout, with the oddities of the published file."""
+def nrc_vad(root: Path, more: int = 0) -> Path:
+    """NRC-VAD's layout, with the oddities of the published file, and more words."""
     root.mkdir(parents=True, exist_ok=True)
     lines = [
         "abandon\t0.052\t0.519\t0.245",
@@ -53,17 +54,18 @@ def nrc_vad(root: Path) -> Path:
         "null\t0.3\t0.2\t0.1",
         "nan\t0.31\t0.2\t0.1",
         "a la carte\t0.7\t0.2\t0.1",
+        *(f"word {number}\t{number / more:.3f}\t0.2\t0.1" for number in range(more)),
     ]
     (root / "NRC-VAD-Lexicon.txt").write_text("\n".join(lines) + "\n")
     return root
 
 
-def cfd(root: Path) -> Path:
-    """CFD's layout: two people of each of six groups, the extensions, and what a Mac leaves behind."""
+def cfd(root: Path, people: int = 2) -> Path:
+    """CFD's layout: some people of each of six groups, the extensions, and what a Mac leaves behind."""
     seed = 0
     for race in "ABW":
         for gender in "FM":
-            for person in (1, 2):
+            for person in range(1, people + 1):
                 expressions = ("N", "HC") if person == 1 else ("N",)
                 folder = root / "Images" / "CFD" / f"{race}{gender}-00{person}"
                 for expression in expressions:
