@@ -68,6 +68,8 @@ class Job:
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or _default_name(cfg.model, choices["model"])
         model += _differences("model", choices["model"], resolved["model"], defaults=cfg.model)
+        if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
+            model += "+random"  # whatever the YAML says: it is in the name
         configs.check(cfg)
         if cfg.demo.bias and not cfg.demo.planted:
             raise InputError(

@@ -113,27 +113,30 @@ def as_sweeps(arguments: list[str]) -> list[str]:
     >>> as_sweeps(["-m", "model=clip_b32,clip_l14", "model.weights=random", "seed=1"])
     ['-m', 'model=clip_b32,clip_l14', 'model.weights=choice(random)', 'seed=1']
     """
+    parser = OverridesParser.create()
     given = [text for text in arguments if "=" in text and not text.startswith("-")]
     try:
-        parsed = dict(zip(given, OverridesParser.create().parse_overrides(given), strict=True))
+        parsed = dict(zip(given, parser.parse_overrides(given), strict=True))
     except HydraException:  # Hydra itself says what is wrong
         return arguments
     if not any(found.is_sweep_override() and "." not in str(found.key_or_group) for found in parsed.values()):
         return arguments
 
-    def alone(text: str) -> bool:
+    def alone(text: str) -> str:
         found, (key, _, value) = parsed.get(text), text.partition("=")
-        dotted = found is not None and "." in key and not key.startswith("hydra.")
-        # choice() takes no null.
-        return bool(
-            dotted
-            and value not in ("", "null")
-            and found
-            and not found.is_sweep_override()
-            and not found.is_delete()
-        )
+        if found is None or found.is_sweep_override() or found.is_delete():
+            return text
+        if "." not in key or key.lstrip("+").startswith("hydra."):
+            return text
+        wrapped = f"{key}=choice({value})"
+        try:  # choice() takes no null, and loses some quotes: then the plain override stays
+            (swept,) = parser.parse_overrides([wrapped])
+            (again,) = parser.parse_overrides([f"{key}={item}" for item in swept.sweep_string_iterator()])
+        except (HydraException, ValueError):
+            return text
+        return wrapped if again.value() == found.value() else text
 
-    return ["{}=choice({})".format(*text.split("=", 1)) if alone(text) else text for text in arguments]
+    return [alone(text) for text in arguments]
 
 
 def main() -> int:

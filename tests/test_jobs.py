@@ -2,7 +2,9 @@
 
 import pytest
 
+from src import configs
 from src.errors import InputError
+from src.jobs import Job
 from tests.paths import CHECKOUT
 
 
@@ -48,3 +50,10 @@ def test_nothing_of_hydra_is_left_in_a_resolved_config(job):
 def test_a_missing_value_is_named(job):
     with pytest.raises(InputError, match=r"model.path: not set. Say model.path=VALUE"):
         job("model=precomputed")
+
+
+def test_random_weights_are_in_the_name_whatever_the_yaml_says(job):
+    assert job("model=clip_b32", "model.name=mine", "model.weights=random").model == "mine+random"
+    composed, choices = configs.compose(["model=clip_b32", "model.weights=random"])
+    # As from a config folder of one's own, whose YAML says it.
+    assert Job.of(composed, choices | {"model": "other"}, "").model == "other+random"

@@ -78,8 +78,9 @@ def embed(
         shape, taken = predict(encoder.load(), table, batch_size, trainer, folder / FILE)
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
+        weights = dict(encoder.weights())
         versions = {name: version(name) for name in ("torch", "torchvision", "lightning", "pillow")}
-        return described | {"model": name, "shape": shape, "versions": versions}
+        return described | {"model": name, "shape": shape, "versions": versions, "weights": weights}
 
     artifacts.fetch(entry.parent, entry.name, build)
     artifacts.touch(entry)
@@ -92,7 +93,7 @@ def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
     """All that decides the vectors of a table's stimuli."""
     return {
         "encoder": dict(encoder.identity),
-        "weights": dict(encoder.weights()),
+        "weights": encoder.weights()["sha256"],
         "table": table.hash,
         "role": table.role,
         "batch_size": batch_size,

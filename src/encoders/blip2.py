@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,13 @@ WEIGHTS = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
-CONFIGS = (("config.json",), ("preprocessor_config.json",), ("tokenizer.json", "vocab.txt"))
-TOO = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-SOURCES = tuple(Path(__file__).parent / name for name in ("blip2.py", "precision.py"))
+CONFIGS = (
+    ("config.json",),
+    ("processor_config.json", "preprocessor_config.json"),
+    ("tokenizer.json", "vocab.txt"),
+)
+TOO = ("preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+SOURCES = tuple(Path(__file__).parent / name for name in ("blip2.py", "precision.py", "published.py"))
 DECISIVE = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
 # Sentences are padded to a multiple of so many tokens.
 PADDED = 16
@@ -140,7 +146,11 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
 
 def place_of(config: configs.PretrainedConfig) -> hub.Place:
     """Where a model's files are."""
+    if not config.id.strip():
+        raise InputError("model.id is empty. Say owner/name on the hub, or a folder.")
     folder = Path(config.id).is_dir()
+    if folder:
+        published.unpinned(config)
     remedy = (
         "Put the files of a Blip2ForImageTextRetrieval there."
         if folder
@@ -163,7 +173,9 @@ def checkpoint(place: hub.Place) -> list[Path]:
 
     try:
         named = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError) as error:
+        if not named or any(Path(name).name != name for name in named):
+            raise ValueError("it names no file, or one elsewhere")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not an index of weights ({error!r}). {place.remedy}") from None
     return [path, *hub.files(place, [(name,) for name in named]).values()]
 
@@ -180,17 +192,17 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
     from transformers import Blip2Config as Architecture
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    folder = described["config.json"].parent
-    with published.strict(config.id):
-        if config.weights == "random":
+    random = config.weights == "random"
+    paths = [] if random else checkpoint(place)
+    with published.strict(config.id), _folder([*described.values(), *paths]) as folder:
+        if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
             model: Any = published.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
         else:
-            safe = any(path.suffix == ".safetensors" for path in checkpoint(place))
             loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(
                 folder,
                 local_files_only=True,
-                use_safetensors=safe,
+                use_safetensors=any(path.suffix == ".safetensors" for path in paths),
                 weights_only=True,
                 dtype=torch.float32,
                 output_loading_info=True,
@@ -201,7 +213,18 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
                 raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
         if not model.config.qformer_config.use_qformer_text_input:
             raise ValueError("its Q-Former reads no text: it is no model for retrieval")
+        # Code that a repository brings along is never run.
+        local = {"local_files_only": True, "trust_remote_code": False}
         make: Any = AutoImageProcessor.from_pretrained
-        processor = make(folder, local_files_only=True, backend="pil")
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        processor = make(folder, backend="pil", **local)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **local)
     return Blip2(model, processor, tokenizer, str(config.name), config.pooling, config.precision).eval()
+
+
+@contextmanager
+def _folder(paths: Sequence[Path]) -> Iterator[Path]:
+    """A folder of these files alone: what else lies beside them is not in the key, and is not read."""
+    with tempfile.TemporaryDirectory() as place:
+        for path in paths:
+            (Path(place) / path.name).symlink_to(path.absolute())
+        yield Path(place)

@@ -35,7 +35,7 @@ class Place:
 
 
 # The hub is asked once per process: eight experiments of one model fail at once, not one by one.
-_refused: dict[tuple[str, str | None], str] = {}
+_refused: dict[tuple[str, str | None, str], str] = {}
 _hashes: dict[tuple[str, int, int], str] = {}
 
 
@@ -105,7 +105,12 @@ def _cached(place: Place, name: str) -> Path | None:
         return path if path.is_file() else None
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(place.name, name, revision=place.revision)
+    try:
+        found = try_to_load_from_cache(place.name, name, revision=place.revision)
+    except ValueError as error:
+        raise InputError(
+            f"{place.name}: neither a folder that exists nor owner/name on the hub ({error}). {place.remedy}"
+        ) from None
     return Path(found) if isinstance(found, str) else None
 
 
@@ -119,11 +124,12 @@ def _fetched(place: Place, lacking: Sequence[Sequence[str]], optional: Sequence[
         raise artifacts.NotStored(f"{place.name}: {names}")
     from huggingface_hub import constants
 
-    known = (place.name, place.revision)
+    known = (place.name, place.revision, names)
     if known not in _refused:
         try:
-            wanted = [_first(place, names) for names in lacking]
+            # The optional first: where the required are cached, the others have been asked for.
             also = [_download(place, name) for name in optional]
+            wanted = [_first(place, names) for names in lacking]
             return {path.name: path for path in (*wanted, *also) if path is not None}
         except _Refused as error:
             _refused[known] = str(error)
@@ -168,7 +174,7 @@ def _download(place: Place, name: str) -> Path | None:
         raise _Refused("HF_HUB_OFFLINE is set") from None
     except errors.HFValidationError as error:
         raise _Refused(str(error)) from None
-    except (OSError, httpx.HTTPError) as error:
+    except (OSError, RuntimeError, httpx.HTTPError) as error:
         raise _Refused(f"{type(error).__name__}: {error}") from None
 
 

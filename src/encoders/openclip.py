@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -50,10 +50,7 @@ class OpenClip(torch.nn.Module):
                 end-of-text token and with it its meaning.
         """
         tokens: Tensor = self._tokenizer(list(sentences))
-        # A row that ends in padding was not cut.
-        pad = getattr(getattr(self._tokenizer, "tokenizer", None), "pad_token_id", None) or 0
-        for row in (tokens[:, -1] != pad).nonzero().flatten().tolist():
-            needed = self._length(sentences[row])
+        for row, needed in self._lengths(sentences, tokens):
             if needed > tokens.shape[1]:
                 raise InputError(
                     f"{self._name}: {sentences[row]!r} needs {needed} tokens, the context holds "
@@ -61,13 +58,19 @@ class OpenClip(torch.nn.Module):
                 )
         return tokens
 
-    def _length(self, sentence: str) -> int:
+    def _lengths(self, sentences: Sequence[str], tokens: Tensor) -> Iterator[tuple[int, int]]:
+        """Rows that may have been cut, and how many tokens each would need."""
         hub = getattr(self._tokenizer, "tokenizer", None)
         if hub is None:
-            return len(self._tokenizer.encode(sentence)) + 2  # start and end of text
-        if self._tokenizer.tokenizer_mode == "clips":
-            return len(hub(self._tokenizer.clean_fn(sentence), add_special_tokens=False).input_ids) + 3
-        return len(hub(self._tokenizer.clean_fn(sentence)).input_ids)
+            # CLIP's own: a row that ends in padding was not cut. Start and end of text come on top.
+            for row in tokens[:, -1].nonzero().flatten().tolist():
+                yield row, len(self._tokenizer.encode(sentences[row])) + 2
+            return
+        # Of others the last token does not tell: some pad with the end of text, some drop it.
+        clips = self._tokenizer.tokenizer_mode == "clips"
+        cleaned = [self._tokenizer.clean_fn(sentence) for sentence in sentences]
+        for row, ids in enumerate(hub(cleaned, add_special_tokens=not clips).input_ids):
+            yield row, len(ids) + 3 * clips
 
     def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n width"]:
         """Unit vectors of images, float32."""

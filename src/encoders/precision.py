@@ -100,3 +100,7 @@ def _timm(visual: Any) -> None:
         if module is classifier and isinstance(module, nn.Linear):
             visual.trunk.set_submodule(name, Float32(module))
             return
+    # SigLIP's kind projects nothing: the pooling by attention comes last.
+    if not isinstance(getattr(visual.trunk, "attn_pool", None), nn.Module):
+        raise ValueError("no projection is known of its image tower: use model.precision=fp32")
+    visual.trunk.attn_pool = Float32(visual.trunk.attn_pool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import logging
+import shlex
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -25,8 +26,20 @@ WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt")
 TOKENIZER_TOO = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
 HUB = "hf-hub:"
+# What open_clip's own configs ask of a tokeniser of transformers; it would pass on anything.
+TOKENIZER_KEYS = {"clean", "strip_sep_token"}
 SOURCES = tuple(Path(__file__).parent / name for name in ("openclip.py", "precision.py", "published.py"))
-DECISIVE = ("torch", "torchvision", "pillow", "open_clip_torch", "timm", "transformers", "tokenizers")
+DECISIVE = (
+    "torch",
+    "torchvision",
+    "pillow",
+    "open_clip_torch",
+    "timm",
+    "transformers",
+    "tokenizers",
+    "ftfy",
+    "regex",
+)
 
 
 # What libraries raise over files that are not what they should be.
@@ -66,7 +79,11 @@ def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     identity = {
         "architecture": published.architecture,
         "preprocessing": published.preprocessing,
-        "files": {name: hub.sha256([path]) for name, path in {**tokenizer, **text_config}.items()},
+        "files": {
+            f"{kind}/{name}": hub.sha256([path])
+            for kind, found in (("tokenizer", tokenizer), ("text", text_config))
+            for name, path in found.items()
+        },
         "precision": config.precision,
         "accelerator": accelerator,
         "source": artifacts.source_hash(*SOURCES),
@@ -81,11 +98,14 @@ def find(config: configs.OpenClipConfig) -> Published:
     Raises:
         InputError: it stands for none.
     """
+    if not config.id.strip():
+        raise InputError("model.id is empty. Say architecture/weights, hf-hub:owner/name, or a folder.")
     remedy = f"Fetch it where there is a network: {fetch_command(config)}"
     if config.id.startswith(HUB):
         place = hub.Place(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _described(place)
     if Path(config.id).is_dir():
+        unpinned(config)
         return _described(
             hub.Place(config.id, folder=True, remedy="Put the files of an open_clip model there.")
         )
@@ -110,10 +130,10 @@ def accepted(config: configs.PretrainedConfig, revision: str, digest: str) -> di
     Raises:
         InputError: they differ.
     """
-    if config.sha256 and config.sha256 != digest:
+    if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
             f"{config.id}: the weights have SHA-256 {digest}, model.sha256 asks for {config.sha256}. "
-            "Fetch the right ones, or correct model.sha256."
+            "Fetch the right ones, or correct model.sha256 ('' takes any)."
         )
     return {"revision": revision, "sha256": digest}
 
@@ -141,8 +161,18 @@ def load(config: configs.OpenClipConfig, published: Published) -> Any:
             )
         )
         tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
-    transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+        transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     return OpenClip(model, transform, tokenizer, str(config.name or config.id), config.precision).eval()
+
+
+def unpinned(config: configs.PretrainedConfig) -> None:
+    """A folder has no revisions.
+
+    Raises:
+        InputError: one is asked for.
+    """
+    if config.revision:
+        raise InputError(f"{config.id} is a folder: it has no revision. Leave out model.revision (say '').")
 
 
 def seeded(build: Any) -> Any:
@@ -157,22 +187,24 @@ def seeded(build: Any) -> Any:
 def fetch_command(config: configs.PretrainedConfig) -> str:
     """What to type to fetch a model's files."""
     kind = "open_clip" if isinstance(config, configs.OpenClipConfig) else "blip2"
-    pinned = f" model.revision={config.revision}" if config.revision else ""
-    return f"python -m src.encoders fetch model={kind} model.id={config.id}{pinned}"
+    # BLIP-2's YAML has pins of its own.
+    said = {"id": config.id, "revision": config.revision, "sha256": config.sha256}
+    given = [f"model.{name}={shlex.quote(value)}" for name, value in said.items() if value or kind == "blip2"]
+    return " ".join([f"python -m src.encoders fetch model={kind}", *given])
 
 
 def _listed(config: configs.OpenClipConfig, remedy: str) -> Published:
     import open_clip
 
     name, _, tag = config.id.partition("/")
-    architecture = open_clip.get_model_config(name)
+    architecture = open_clip.get_model_config(name) if name in open_clip.list_models() else None
     known = [f"{found}/{weights}" for found, weights in open_clip.list_pretrained()]
     entry = open_clip.get_pretrained_cfg(name, tag) if architecture else {}
-    if not entry:
+    if not architecture or not entry:
         near = difflib.get_close_matches(config.id, known, n=3, cutoff=0.5)
         raise InputError(
-            f"model.id={config.id}: open_clip has no such architecture and weights"
-            f"{', did you mean ' + ' or '.join(near) if near else ''}? It has to be architecture/weights "
+            f"model.id={config.id}: open_clip has no such architecture and weights."
+            f"{' Did you mean ' + ' or '.join(near) + '?' if near else ''} It has to be architecture/weights "
             f"(python -m src.encoders list --all), {HUB}owner/name, or an existing folder."
         )
     # The other way round the list's silence proves nothing: roberta-ViT-B-32 says it in the architecture.
@@ -212,6 +244,7 @@ def _placed(
     architecture: dict[str, Any], preprocessing: dict[str, Any], place: hub.Place, names: tuple[str, ...]
 ) -> Published:
     text = architecture["text_cfg"]
+    _harmless(architecture, place.name)
     of_tokenizer, of_text = text.get("hf_tokenizer_name"), text.get("hf_model_name")
     tokenizer = None
     if of_tokenizer:
@@ -220,6 +253,16 @@ def _placed(
         tokenizer = place if own else hub.Place(of_tokenizer, remedy=place.remedy)
     text_config = hub.Place(of_text, remedy=place.remedy) if of_text else None
     return Published(architecture, preprocessing, place, names, tokenizer, text_config)
+
+
+def _harmless(architecture: dict[str, Any], name: str) -> None:
+    """Refuse a config that would have code or files fetched from elsewhere when it is loaded."""
+    text, vision = architecture["text_cfg"], architecture["vision_cfg"]
+    odd = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
+    tower = str(vision.get("timm_model_name") or "")
+    if odd or ":" in tower:
+        what = f"tokenizer_kwargs {', '.join(odd)}" if odd else f"timm_model_name {tower}"
+        raise InputError(f"{name}: {CONFIG} asks for {what}, which no model of open_clip needs. Refused.")
 
 
 def _checkpoint(published: Published) -> Path:
@@ -233,7 +276,12 @@ def _tokenizer(published: Published) -> dict[str, Path]:
 
 
 def _text_config(published: Published) -> dict[str, Path]:
-    return {} if published.text_config is None else hub.files(published.text_config, [("config.json",)])
+    if published.text_config is None:
+        return {}
+    found = hub.files(published.text_config, [("config.json",)])
+    if b'"auto_map"' in found["config.json"].read_bytes():
+        raise InputError(f"{published.text_config.name}: its config names code of its own. Refused.")
+    return found
 
 
 @contextmanager
@@ -243,6 +291,8 @@ def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         links = _tokenizer(published)
+        if links:
+            architecture["text_cfg"].setdefault("tokenizer_kwargs", {})["trust_remote_code"] = False
         if with_weights:
             path = _checkpoint(published)
             # Under the suffix by which open_clip knows how to read it.
@@ -265,7 +315,8 @@ def strict(name: str) -> Iterator[None]:
 
     from safetensors import SafetensorError
 
-    logging.getLogger("open_clip").setLevel(logging.ERROR)
+    # open_clip speaks through the root logger; what it would warn of is refused or asked for here.
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*QuickGELU.*")
@@ -276,3 +327,5 @@ def strict(name: str) -> Iterator[None]:
             f"{name}: cannot be loaded ({said}). Its files are cut, belong to another architecture, or hold "
             "more than tensors; random weights are never taken in their place. Fetch them again."
         ) from None
+    finally:
+        logging.disable(logging.NOTSET)

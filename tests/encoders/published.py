@@ -39,7 +39,7 @@ SMALL = {
         "init_logit_bias": -10,
         "custom_text": True,
         "vision_cfg": {
-            "image_size": 160, "timm_model_name": "test_vit", "timm_pool": "avg", "timm_proj": "linear",
+            "image_size": 160, "timm_model_name": "test_vit", "timm_pool": "map", "timm_proj": "none",
         },
         "text_cfg": {
             "context_length": 64,
@@ -113,8 +113,8 @@ def repository(architecture: str, tag: str) -> str:
     return get_pretrained_cfg(architecture, tag)["hf_hub"].rstrip("/")
 
 
-def tokenizer() -> dict[str, bytes]:
-    """Files of a WordPiece tokeniser that knows letters."""
+def tokenizer(**fields: str) -> dict[str, bytes]:
+    """Files of a WordPiece tokeniser that knows letters; `fields` of its config."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     pieces = [*SPECIAL, *ALPHABET, *(f"##{sign}" for sign in ALPHABET), "this", "is", "the", "word"]
@@ -129,6 +129,7 @@ def tokenizer() -> dict[str, bytes]:
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": 64,
         **{f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "cls", "sep", "mask")},
+        **fields,
     }
     return {"tokenizer.json": made.to_str().encode(), "tokenizer_config.json": json.dumps(said).encode()}
 

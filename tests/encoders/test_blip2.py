@@ -86,3 +86,38 @@ def test_an_over_long_text_is_refused(cache, files):
 def test_absence_is_said(cache):
     with pytest.raises(InputError, match=r"config.json.*fetch model=blip2 model.id=Salesforce/blip2"):
         opened()
+
+
+def test_what_prepares_the_pictures_is_in_the_key(cache, files, tmp_path):
+    import json
+
+    plain = made.folder(files, tmp_path / "plain")
+    other = made.folder(files, tmp_path / "other")
+    said = json.loads(files["preprocessor_config.json"]) | {"image_mean": [0.1, 0.2, 0.3]}
+    (other / "processor_config.json").write_text(json.dumps({"image_processor": said}))
+    (first, second) = (opened(str(folder)) for folder in (plain, other))
+    assert first.identity != second.identity
+    # transformers 5 saves this one alone.
+    (other / "preprocessor_config.json").unlink()
+    network = opened(str(other)).load()
+    assert not torch.equal(network.transform(picture()), first.load().transform(picture()))
+
+
+@pytest.mark.parametrize(
+    "index", [[], {"weight_map": {}}, {"weight_map": {"a": 1}}, {"weight_map": {"a": "../b"}}]
+)
+def test_an_index_that_names_no_files_of_its_own_is_refused(cache, files, tmp_path, index):
+    import json
+
+    folder = made.folder(files, tmp_path / "own")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps([] if named is None else {"weight_map": named})
+    )
+    with pytest.raises(InputError, match="not an index of weights"):
+        opened(str(folder)).weights()
+
+
+def test_a_mistyped_folder_is_said(cache):
+    with pytest.raises(InputError, match="neither a folder that exists nor owner/name"):
+        opened("/nowhere/at/all")

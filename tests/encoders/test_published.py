@@ -1,10 +1,12 @@
 """Encoders with weights of others: found where the hub's cache has them, refused where they are not right."""
 
+import json
 import os
 import pickle
 from pathlib import Path
 
 import open_clip
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -149,7 +151,7 @@ def test_nothing_is_fetched_where_nothing_is_to_be_built(cache):
     ("id", "said"),
     [
         ("ViT-B-32/openai", "trained with QuickGELU.*Say model.id=ViT-B-32-quickgelu/openai"),
-        ("ViT-B-32-quickgelu/openia", "did you mean ViT-B-32-quickgelu/openai"),
+        ("ViT-B-32-quickgelu/openia", "Did you mean ViT-B-32-quickgelu/openai"),
         ("nowhere", "has to be architecture/weights"),
     ],
 )
@@ -232,6 +234,126 @@ def test_eight_experiments_of_one_model_ask_the_hub_once(cache, monkeypatch):
         with pytest.raises(InputError, match="out of reach"):
             opened("ViT-B-32-quickgelu/openai").weights()
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "kwargs"),
+    [({}, {}), ({}, {"strip_sep_token": True}), ({"pad_token": "[SEP]"}, {})],
+    ids=["plain", "separator dropped", "padded with the end"],
+)
+def test_a_cut_text_is_noticed_whatever_the_padding(cache, tmp_path, fields, kwargs):
+    files = with_config(
+        made.clip("ViT-B-16-SigLIP2", tmp_path),
+        lambda said: said["text_cfg"]["tokenizer_kwargs"].update(kwargs),
+    )
+    network = opened(str(made.folder(files | made.tokenizer(**fields), tmp_path / "own"))).load()
+    assert network.tokenize(["x" * 60]).shape == (1, 64)
+    with pytest.raises(InputError, match="needs 72 tokens, the context holds 64"):
+        network.tokenize(["short", "x" * 70])
+
+
+def with_config(files, change):
+    described = json.loads(files["open_clip_config.json"])
+    change(described["model_cfg"])
+    return files | {"open_clip_config.json": json.dumps(described).encode()}
+
+
+CODE = """
+from pathlib import Path
+from transformers import PreTrainedTokenizerFast
+Path({ran!r}).touch()
+class Tok(PreTrainedTokenizerFast):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda said: said["text_cfg"]["tokenizer_kwargs"].update(trust_remote_code=True),
+            "tokenizer_kwargs",
+        ),
+        (
+            lambda said: said["vision_cfg"].update(timm_model_name="hf-hub:evil/x"),
+            "timm_model_name hf-hub:evil/x",
+        ),
+        (lambda _: None, "cannot be loaded"),
+    ],
+)
+def test_a_repository_cannot_bring_its_own_code(cache, tmp_path, change, said):
+    files = with_config(made.clip("ViT-B-16-SigLIP2", tmp_path), change)
+    files |= made.tokenizer(tokenizer_class="Tok", auto_map={"AutoTokenizer": [None, "tok.Tok"]})
+    files["tok.py"] = CODE.format(ran=str(tmp_path / "ran")).encode()
+    folder = made.folder(files, tmp_path / "own")
+    with pytest.raises(InputError, match=said):
+        opened(str(folder)).load()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_folder_and_the_cache_share_what_is_stored(cache, tmp_path):
+    from src.embeddings import store
+    from src.stimuli import Table
+
+    files = made.clip("ViT-B-32-quickgelu", tmp_path)
+    made.place(cache, "lab/encoder", files)
+    folder = made.folder(files, tmp_path / "own")
+    table = Table("words", pd.DataFrame({"id": ["a"], "word": ["a"]}), 1)
+    keys = [store.decisive(opened(id), table, 7) for id in ("hf-hub:lab/encoder", str(folder))]
+    assert keys[0] == keys[1]
+
+
+def test_a_fetch_that_was_interrupted_asks_for_the_rest(cache, tmp_path, monkeypatch):
+    """A tokeniser without its config might run, with other ids."""
+    files = made.clip("ViT-B-16-SigLIP2", tmp_path)
+    held: dict[str, bytes] = {}
+
+    def download(place, name):
+        if name not in files:
+            return None
+        if name == "tokenizer.json" and "interrupted" not in held:
+            held["interrupted"] = b""
+            raise KeyboardInterrupt
+        held[name] = files[name]
+        return made.place(cache, place.name, {name: files[name]}) / name
+
+    monkeypatch.setattr(hub, "_download", download)
+    described = with_config(files, lambda said: said["text_cfg"].update(hf_tokenizer_name="lab/encoder"))
+    files = described
+    with pytest.raises(KeyboardInterrupt):
+        opened("hf-hub:lab/encoder")
+    assert "tokenizer/tokenizer_config.json" in opened("hf-hub:lab/encoder").identity["files"]
+
+
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("", "model.id is empty"),
+        (" ", "model.id is empty"),
+        ("hf-hub:", "neither a folder that exists nor owner/name"),
+        ("hf-hub:a/b/c", "neither a folder that exists nor owner/name"),
+        ("local-dir:/x/y", "has to be architecture/weights"),
+        ("README.md", "has to be architecture/weights"),
+    ],
+)
+def test_a_strange_name_is_said_without_a_traceback(cache, id, said):
+    with pytest.raises(InputError, match=said):
+        opened(id).weights()
+
+
+@pytest.mark.parametrize("change", [{"mode": "L"}, {"interpolation": "nearby"}, {"resize_mode": "stretch"}])
+def test_a_strange_preprocessing_is_said(cache, tmp_path, change):
+    files = made.clip("ViT-B-32-quickgelu", tmp_path)
+    described = json.loads(files["open_clip_config.json"])
+    described["preprocess_cfg"] |= change
+    folder = made.folder(files | {"open_clip_config.json": json.dumps(described).encode()}, tmp_path / "own")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        opened(str(folder)).load()
+
+
+def test_a_folder_has_no_revision(cache, tmp_path):
+    with pytest.raises(InputError, match="has no revision"):
+        opened(str(tmp_path), revision="main")
 
 
 def _refuse():
