@@ -136,3 +136,9 @@ def test_params_are_those_of_the_config():
     for model in params["models"]:
         toy = written(f"model/{model}.yaml")
         assert params["model"] == {"steps": toy["steps"], "seed": toy["seed"]}
+
+
+def test_the_lock_holds_no_stage_that_is_gone():
+    stages = yaml.safe_load((CHECKOUT / "dvc.yaml").read_text())["stages"]
+    locked = yaml.safe_load((CHECKOUT / "dvc.lock").read_text())["stages"]
+    assert {name.split("@")[0] for name in locked} == set(stages)
