@@ -68,13 +68,14 @@ def stages(size: Size, place: Path) -> Iterator[Row]:
     chosen = [item.format(**asdict(size)) for item in WORLD]
     chosen += [f"model.steps={size.steps}", "model=toy_m", f"store.dir={place}/embeddings"]
     chosen += [f"store.checkpoints={place}/checkpoints", f"store.stimuli={place}/stimuli"]
+    chosen += [f"store.morphs={place}/morphs"]
     yield _command("start: src.run --help", ["src.run", "--help"])
-    yield _command("world: draw faces and scenes", ["src.stage", "world", *chosen])
+    yield _command("ingest: draw faces and scenes", ["src.stage", "ingest", *chosen])
     morphs = ["faces=morphs", "faces@faces.parents=avatars", f"faces.parents.per_group={size.faces}"]
     morphs += [f"faces.per_group={size.morphs}", "faces.workers=1"]
     what = f"morph: {size.morphs} of each group, optical flow, one core"
-    yield _command(what, ["src.stage", "world", *chosen, *morphs])
-    yield _command(f"train: toy_m, {size.steps} steps", ["src.stage", "train", *chosen])
+    yield _command(what, ["src.stage", "morph", *chosen, *morphs])
+    yield _command(f"weights: toy_m, {size.steps} steps", ["src.stage", "weights", *chosen])
     for role in ("faces", "scenes", "words", "labels"):
         yield _command(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])
     tracked = [f"tracking.uri=sqlite:///{place}/mlruns/mlflow.db", f"protocol.k={size.k}"]
