@@ -83,8 +83,8 @@ def _capitani() -> None:
     ids, names = catalogue.capitani()
     print(f"model=open_clip model.id={','.join(ids)}")
     print(
-        f"{len(ids)} models: the {names} names that open_clip 2.22.0 lists, a reconstruction (the paper "
-        "prints no list); weights with two names are listed once, with the GELU they were trained with.",
+        f"{len(ids)} models: the {names} names that open_clip 2.22.0 lists, a reconstruction of the "
+        "paper's list; weights with two names are listed once, with the GELU they were trained with.",
         file=sys.stderr,
     )
 

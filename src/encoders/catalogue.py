@@ -14,7 +14,7 @@ from src.encoders import hub, published
 from src.errors import InputError
 
 PROFILES = Path(__file__).with_name("profiles.csv")
-# What open_clip 2.22.0 lists, the release of that autumn with just 90: Capitani et al. publish no list.
+# What open_clip 2.22.0 lists, the release with just 90: the paper's own list is not at hand.
 CAPITANI = Path(__file__).with_name("capitani2024.csv")
 COLUMNS = ("architecture", "parameters_millions", "gflops_image", "gflops_text", "width")
 BLIP2 = "Salesforce/blip2-itm-vit-g"
