@@ -46,7 +46,14 @@ def test_a_misspelt_config_dies_before_job_0(cli, tmp_path, arguments, said):
 def test_help_lists_what_can_be_chosen(cli):
     done = cli("--help")
     assert done.returncode == 0
-    for name in ("toy_l, toy_m, toy_s", "demo, photos", "faces_to_words", "model:", "protocol:"):
+    for name in (
+        "toy_l, toy_m, toy_s",
+        "demo, paper, photos",
+        "blip2, clip_b32, clip_l14, open_clip",
+        "faces_to_words",
+        "model:",
+        "protocol:",
+    ):
         assert name in done.stdout
 
 

@@ -220,7 +220,14 @@ class TestWork:
         overrides = [*PARENTS, "faces.parents.size=96", "faces.size=224", "faces.per_group=12"]
         command = [sys.executable, "-m", "src.stage", "morph", *overrides, "faces.workers=2"]
         command += [f"store.stimuli={tmp_path}/stimuli", f"store.morphs={tmp_path}/morphs"]
-        process = subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=CHECKOUT,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            # A suite that runs in the background hands on an ignored Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         finished: list[Path] = []
         while len(finished) < 5 and process.poll() is None:
             time.sleep(0.02)
