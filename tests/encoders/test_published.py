@@ -311,7 +311,7 @@ def test_a_fetch_that_was_interrupted_asks_for_the_rest(cache, tmp_path, monkeyp
     def download(place, name):
         if name not in files:
             return None
-        if name == "tokenizer.json" and "interrupted" not in held:
+        if name == "tokenizer_config.json" and "interrupted" not in held:
             held["interrupted"] = b""
             raise KeyboardInterrupt
         held[name] = files[name]
