@@ -66,11 +66,14 @@ def is_cached(config: configs.PretrainedConfig) -> bool:
 
     with artifacts.dry():
         try:
+            # Weights first: they are what lacks where anything does, and looking for them costs nothing.
             if isinstance(config, configs.OpenClipConfig):
                 found = published.find(config)
                 hub.files(found.weights, [found.names])
-            else:
+                published.encoder(config, "")
+            elif isinstance(config, configs.Blip2Config):
                 blip2.checkpoint(blip2.place_of(config))
+                blip2.encoder(config, "")
         except (artifacts.NotStored, InputError):
             return False
     return True

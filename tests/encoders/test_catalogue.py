@@ -48,6 +48,17 @@ def test_the_list_names_what_conf_has(cache, capsys):
         assert "to fetch" in row
 
 
+def test_a_model_is_here_when_all_its_files_are(cache, small, tmp_path):
+    config = configs.OpenClipConfig(id="ViT-B-16-SigLIP2/webli")
+    files = made.clip("ViT-B-16-SigLIP2", tmp_path)
+    repository = made.repository("ViT-B-16-SigLIP2", "webli")
+    weights = "open_clip_model.safetensors"
+    made.place(cache, repository, {weights: files[weights]})
+    assert not catalogue.is_cached(config)  # without its tokeniser it cannot run
+    made.place(cache, repository, files)
+    assert catalogue.is_cached(config)
+
+
 def test_everything_listed_can_be_chosen(cache, capsys):
     from src.encoders import published
 
