@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth test test-ui test-remote test-full lint ui sweep data repro bench lock
+.PHONY: help setup system demo demo-truth test test-ui test-remote test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -49,8 +49,8 @@ system: ## Debian's chromium and its driver, for make test-ui (as root or with s
 	fi
 
 demo: setup ## three models x eight experiments on the built-in world, tracked
+	@echo "make ui shows the runs, while they are made and afterwards. The report's path is said at the end."
 	$(BIN)/python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
-	@echo "make ui shows the runs."
 
 demo-truth: setup ## what is planted against what is measured: 12 toys, 20 to 30 minutes
 	$(BIN)/python -m src.truth model=toy_m $(ARGS)
@@ -80,6 +80,9 @@ ui: setup ## MLflow's pages on 127.0.0.1 (PORT=5000)
 sweep: setup ## any sweep: make sweep ARGS="model=toy_s,toy_m 'exp=glob(*)'"
 	$(BIN)/python -m src.run -m $(ARGS)
 
+report: setup ## a sweep's report drawn again: make report ARGS="sweep=latest dataset=demo output=DIR"
+	$(BIN)/python -m src.report $(ARGS)
+
 data: setup ## which published datasets are here; make data ARGS="fetch oasis nrc_vad"
 	$(BIN)/python -m src.stimuli $(ARGS)
 
@@ -88,6 +91,9 @@ repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/re
 
 bench: setup ## seconds and memory of each stage, and of the arithmetic (ARGS=--quick)
 	$(BIN)/python -m src.bench $(ARGS)
+
+calibration: setup ## do intervals and placebo hold where the truth is known? 10 minutes (ARGS=--quick)
+	$(BIN)/python -m src.calibration $(ARGS)
 
 lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -18,7 +18,7 @@ from src.errors import InputError
 # is computed, taken over or only planned, or by how many processes.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
-    *("resume", "plan", "workers"),
+    *("resume", "plan", "report", "workers"),
 )
 # What decides no number, or nothing that a name should tell.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256")
@@ -32,6 +32,7 @@ class Job:
         cfg: the composed config.
         resolved: the same as plain values.
         exp, model, dataset, protocol: names for display, unique within a sweep.
+        reading: fields of the protocol in which the YAML that was chosen differs from `paper`.
         output: folder of the job.
     """
 
@@ -41,6 +42,7 @@ class Job:
     model: str
     dataset: str
     protocol: str
+    reading: frozenset[str]
     output: Path
 
     @classmethod
@@ -88,6 +90,7 @@ class Job:
             dataset="precomputed" if precomputed else choices["dataset"],
             protocol=choices["protocol"]
             + _differences("protocol", choices["protocol"], resolved["protocol"]),
+            reading=_reading(choices["protocol"]),
             output=Path(output),
         )
 
@@ -152,8 +155,7 @@ def _differences(
     path = configs.CHECKOUT / "conf" / group / f"{choice}.yaml"
     if not path.is_file():  # a user's own config folder
         return ""
-    read = OmegaConf.to_container(OmegaConf.load(path))
-    assert isinstance(read, dict)
+    read = _yaml(path)
     silent = {entry.name: entry.default for entry in fields(defaults)} if is_dataclass(defaults) else {}
     written = {**silent, **(read if below is None else read[below])}
     return "".join(
@@ -162,6 +164,26 @@ def _differences(
         if name not in NOT_IN_NAME and name in written and written[name] not in (value, "???")
         if not isinstance(value, dict | list)
     )
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    """What a YAML says, upon what those that it builds on say."""
+    read = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(read, dict)
+    below = [name for name in read.get("defaults", []) if isinstance(name, str) and name[0] not in "/_"]
+    found: dict[str, Any] = {}
+    for name in below:
+        found |= _yaml(path.with_name(f"{name}.yaml"))
+    return found | {str(name): value for name, value in read.items() if name != "defaults"}
+
+
+def _reading(protocol: str) -> frozenset[str]:
+    folder = configs.CHECKOUT / "conf" / "protocol"
+    path = folder / f"{protocol}.yaml"
+    if not path.is_file():
+        return frozenset()
+    paper = _yaml(folder / "paper.yaml")
+    return frozenset(name for name, value in _yaml(path).items() if name in paper and value != paper[name])
 
 
 def _said(name: str, value: object) -> str:

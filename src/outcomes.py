@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from src.tracking import Run, Tracker
+
+log = logging.getLogger(__name__)
 
 # How a job ends.
 FINISHED, TAKEN_OVER, FAILED, NOT_APPLICABLE = "finished", "taken_over", "failed", "not_applicable"
@@ -44,14 +48,20 @@ class Part:
     Attributes:
         tracker: the store that holds their runs.
         parent: their parent run; None for a job that is no sweep's.
+        asked: overrides of its jobs, as far as they could be told before any was composed.
+        report: whether it ends with a report.
         analyses: analyses.csv of each finished job.
+        folders: `config` of each finished job -> its folder `results/`.
         outcomes: of all its jobs.
         sheets: contact sheets of morphs that are kept with a run already.
     """
 
     tracker: Tracker
     parent: Run | None
+    asked: list[str] | None = None
+    report: bool = False
     analyses: list[pd.DataFrame] = field(default_factory=list)
+    folders: dict[str, Path] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     sheets: set[Path] = field(default_factory=set)
 
@@ -67,43 +77,94 @@ class Part:
         return sum(outcome.status == status for outcome in self.outcomes)
 
 
-def keep(dataset: str, part: Part, parent: Run) -> None:
-    """Keep the tables and the heatmap of a part's jobs with their parent run, below `summary/`."""
-    import pandas as pd
+def begin(part: Part) -> None:
+    """Say on the parent run what was asked for, so that a sweep that is killed knows what it lacks."""
+    from src.report import gather
 
-    from src.report import figures, tables
+    if part.parent:
+        part.parent.text(json.dumps(part.asked, indent=0, ensure_ascii=False), gather.ASKED)
 
-    metrics: dict[str, float] = {
-        status: part.count(status) for status in (FAILED, NOT_APPLICABLE, TAKEN_OVER)
-    }
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        if part.analyses:
-            analyses = pd.concat(part.analyses, ignore_index=True)
-            analyses.to_csv(folder / "analyses.csv", index=False)
-            tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-            title = f"{dataset}: {len(analyses)} analyses"
-            figures.save(*figures.heatmap(analyses, title=title), folder / "heatmap.png")
-            rho = analyses["rho"]
-            metrics |= {"analyses": len(analyses), "rho": rho.mean(), "rho_sd": rho.std()}
-        jobs = [
+
+def note(part: Part) -> None:
+    """Keep the list of a part's jobs up to date on its parent run, for a sweep that is killed."""
+    from src.report import gather
+
+    if part.parent:
+        try:
+            part.parent.text(jobs(part).to_csv(index=False), gather.JOBS)
+        except Exception as error:  # the store may be out of reach for a while: jobs say so themselves
+            log.warning("the list of jobs cannot be kept now: %r", error)
+
+
+def jobs(part: Part) -> pd.DataFrame:
+    """One row per job that ended."""
+    from src.report import gather
+
+    return gather.table(
+        [
             {**outcome.columns, "status": outcome.status, "run": outcome.run}
             | {"reason": outcome.reason, "overrides": outcome.asked}
             for outcome in part.outcomes
         ]
-        pd.DataFrame(jobs).to_csv(folder / "jobs.csv", index=False)
+    )
+
+
+def keep(dataset: str, part: Part, parent: Run) -> None:
+    """Keep the tables and the heatmap of a part's jobs with their parent run, below `summary/`."""
+    from src.report import figures, gather, tables
+
+    metrics: dict[str, float] = {"jobs": len(part.outcomes)}
+    metrics |= {status: part.count(status) for status in (FAILED, NOT_APPLICABLE, TAKEN_OVER)}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        if part.analyses:
+            analyses = gather.together(part.analyses)
+            analyses.to_csv(folder / "analyses.csv", index=False)
+            tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
+            first, reading, others = tables.first(analyses)
+            title = f"{dataset}: {len(first)} analyses"
+            if others:
+                tables.readings(analyses).to_csv(folder / "readings.csv", index=False)
+                title += f" of {tables.said(reading)}, the first of {others + 1} readings"
+            figures.save(*figures.heatmap(first, title=title), folder / "heatmap.png")
+            rho = first["rho"]
+            metrics |= {"analyses": len(analyses), "rho": rho.mean(), "rho_sd": rho.std()}
+        jobs(part).to_csv(folder / "jobs.csv", index=False)
         parent.artifacts(folder, "summary")
     parent.log(metrics=metrics)
 
 
+def report(part: Part, parent: Run, folder: Path) -> Path:
+    """Draw the report of a part's jobs into a folder and keep it with the parent run.
+
+    Returns:
+        The path of its index.html.
+
+    Raises:
+        InputError: the folder holds something else, or cannot be written.
+    """
+    from src.report import gather, publish
+    from src.tracking import past
+
+    sweep = past(part.tracker, parent.id)
+    assert sweep is not None
+    index = publish.publish(
+        gather.findings(part.tracker, sweep, jobs(part), part.folders, part.asked), folder
+    )
+    parent.artifacts(folder, "report")
+    return index
+
+
 def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
-    import pandas as pd
-
-    from src.report import tables
+    from src.report import gather, tables
+    from src.report.findings import readings
 
     if part.analyses:
-        console.print(tables.terminal(pd.concat(part.analyses), f"{dataset}: propagation"))
+        analyses = gather.together(part.analyses)
+        console.print(tables.terminal(analyses, f"{dataset}: propagation"))
+        if len(readings(analyses)) > 1:
+            console.print(tables.plain(*tables.spread(analyses, dataset)))
     taken = part.count(TAKEN_OVER)
     if taken:
         console.print(

@@ -16,9 +16,12 @@ import pandas as pd
 from src import artifacts, configs, encoders, experiments, results, stimuli, tracking
 from src.embeddings import Embeddings, embeddings
 from src.embeddings import key as vector_key
+from src.embeddings.precomputed import several
+from src.encoders.facts import facts
+from src.errors import NotApplicable
 from src.experiments import Result
 from src.jobs import Job
-from src.report import figures
+from src.report import figures, tables
 from src.stimuli import CARRIES, IMAGE_ROLES, SHEET, Table
 
 log = logging.getLogger(__name__)
@@ -26,6 +29,7 @@ log = logging.getLogger(__name__)
 SOURCES = Path(__file__).parent
 # Rooms whose code decides what is made of vectors.
 DECISIVE = ("metrics", "experiments", "debias")
+MEANS = ("placebo_mean", "placebo_q95", "validity")
 OUTCOMES = {
     "valence": "mean valence of what is retrieved",
     "group": "share of the group in what is retrieved",
@@ -51,8 +55,43 @@ def prepare(job: Job) -> Prepared:
     targets, corpus = (stimuli.load(job.cfg, role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
     for table in (targets, corpus):
         log.info("%s", table.statement())
-    experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
+    suffice(job, targets, corpus)
     return Prepared(job, targets, corpus)
+
+
+def suffice(job: Job, targets: Table, corpus: Table) -> None:
+    """See that the stimuli suffice for a job, and that its protocol decides something there.
+
+    Raises:
+        InputError: they do not; `NotApplicable` where another experiment or protocol might be served.
+    """
+    _differs(job)
+    experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
+
+
+def _differs(job: Job) -> None:
+    """See that the chosen reading is another one here than the paper's, so that no reading counts twice.
+
+    Raises:
+        NotApplicable: it is not.
+    """
+    exp = job.cfg.exp
+    idle = {field for field in job.reading if experiments.unused(field, exp.targets, exp.corpus)}
+    if "pooling" in job.reading and not _several(job.cfg):
+        idle.add("pooling")
+    if idle and idle == job.reading:
+        raise NotApplicable(
+            f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
+            f"decides nothing here ({exp.targets} look for {exp.corpus}). Say protocol=paper."
+        )
+
+
+def _several(cfg: configs.RunConfig) -> bool:
+    """Whether an image has several vectors."""
+    if isinstance(cfg.model, configs.PrecomputedConfig):
+        role = cfg.exp.targets if cfg.exp.targets in IMAGE_ROLES else cfg.exp.corpus
+        return several(Path(cfg.model.path), role)
+    return isinstance(cfg.model, configs.Blip2Config) and cfg.model.pooling == "max"
 
 
 def sheet(prepared: Prepared) -> Path | None:
@@ -91,7 +130,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     for note in result.notes:
         log.info("%s", note)
     analyses = pd.concat([pd.DataFrame([job.columns] * len(result.analyses)), result.analyses], axis=1)
-    results.write(job.output, analyses, result.targets, result.attributes)
+    results.write(job.output, analyses, result.tables)
     _log(prepared, run, result, vectors, seconds)
     return results.read(job.output)
 
@@ -108,7 +147,13 @@ def _log(
             "key": key(prepared),
             "results": results.digest(job.output),
         },
-        metrics={**_rho(result), **_speed(prepared, vectors), "analysis_seconds": seconds},
+        metrics={
+            **_rho(result),
+            **_worth(result.analyses),
+            **_known(facts(job.cfg.model)),
+            **_speed(prepared, vectors),
+            "analysis_seconds": seconds,
+        },
     )
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     with tempfile.TemporaryDirectory() as place:
@@ -172,8 +217,8 @@ def tags(job: Job) -> dict[str, str]:
 
 
 def provenance() -> dict[str, str]:
-    """Tags of the code that runs."""
-    return tracking.commit(configs.CHECKOUT)
+    """Tags of the code that runs, libraries included."""
+    return {**tracking.commit(configs.CHECKOUT), **tracking.versions()}
 
 
 def params(job: Job) -> dict[str, object]:
@@ -221,6 +266,20 @@ def _rho(result: Result) -> dict[str, float]:
             metrics[f"rho.{group}"] = float(rho)
         metrics[f"effect_size.{stratum}"] = float(means.get(stratum, math.nan))
     return metrics
+
+
+def _worth(rows: pd.DataFrame) -> dict[str, float]:
+    """How far the job's rhos can be believed, over its analyses, as far as that was asked."""
+    asked = {name: float(rows[name].mean()) for name in MEANS if name in rows}
+    if {"ci_low", "ci_high"} <= set(rows):
+        asked["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
+    found = _known(asked)
+    better = tables.above(rows)
+    return found | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
+
+
+def _known(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def _speed(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, float]:

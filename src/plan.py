@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from src import artifacts, configs, embeddings, encoders, experiments, pipeline, probes, stimuli, tracking
-from src.experiments.propagation import BLOCK
+from src import artifacts, configs, embeddings, encoders, pipeline, probes, stimuli, tracking
+from src.experiments.looks import BLOCK
+from src.experiments.sample import SAMPLED
 from src.jobs import Job
 from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
 
@@ -20,8 +21,10 @@ DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
 MORPH_SECONDS, MORPH_BYTES = 6e-7, 1.3
 # A training step computes about three forward passes, a bit more with its optimiser.
 STEP = 3.5
-# Of one job, besides its tables: a scatter plot, rows of the database, an interpreter's warm-up.
-JOB_SECONDS, JOB_BYTES = 1.0, 250_000
+# Of placebo and interval, in parts of the scores' time, measured at the paper's size.
+PLACEBO, INTERVAL = 0.5, 0.1
+# Of one job, besides its tables: a scatter plot, draws, rows of the database, an interpreter's warm-up.
+JOB_SECONDS, JOB_BYTES = 1.0, 750_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def plan(job: Job) -> Planned:
         tables, counts = _tables(job.cfg)
         targets, corpus = (tables.get(role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
         if targets and corpus:
-            experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
+            pipeline.suffice(job, targets, corpus)
             run = _finished(pipeline.Prepared(job, targets, corpus))
             if run and job.cfg.resume:
                 return Planned(job.label, f"finished, in run {run}")
@@ -165,7 +168,12 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
     else:
         passes = 1
     seconds = JOB_SECONDS + passes * n * m * probes.similarity_seconds(min(m, 20_000), max(width, 64))
+    protocol = cfg.protocol
+    seconds *= 1 + PLACEBO * bool(protocol.placebo) + INTERVAL * bool(protocol.bootstrap)
     memory = base + (n + passes * m) * max(width, 64) * 12 + 8 * BLOCK * 8
+    if protocol.placebo:
+        # Similarities of the sampled targets, and what is retrieved for them, for each of some six strata.
+        memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16
     yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
 
 

@@ -11,7 +11,7 @@ import psutil
 import torch
 
 from src import configs, encoders
-from src.metrics import mean_outcome, similarity
+from src.metrics import mean_outcome, similarity, top_k
 
 PROBED = 64
 # Of a network as large as those that others trained.
@@ -79,7 +79,7 @@ def similarity_seconds(items: int, width: int) -> float:
     targets, corpus = (torch.randn(n, width, generator=generator) for n in (PROBED, items))
     outcomes = torch.rand(items, 1, generator=generator)
     k = max(1, min(500, items // 3))
-    return _seconds(lambda: mean_outcome(similarity(targets, corpus), outcomes, k)) / (PROBED * items)
+    return _seconds(lambda: mean_outcome(top_k(similarity(targets, corpus), k), outcomes)) / (PROBED * items)
 
 
 @cache

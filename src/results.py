@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,22 @@ from src.artifacts import file_hash, fingerprint
 FOLDER = "results"
 ANALYSES = "analyses.csv"
 TEXTS = ("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason")
+COUNTS = ("n_all", "placebo_n")
 
 
-def write(output: Path, analyses: pd.DataFrame, targets: pd.DataFrame, attributes: pd.DataFrame) -> None:
-    """Write the three files of a job.
+def write(output: Path, analyses: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write the files of a job.
 
     Args:
         output: folder of the job.
-        analyses, targets, attributes: see DESIGN.md, "Results of a job".
+        analyses: one row per analysis.
+        tables: name -> content of each parquet beside it.
     """
     with _draft(output) as draft:
         (draft / FOLDER).mkdir()
         analyses.to_csv(draft / FOLDER / ANALYSES, index=False)
-        targets.to_parquet(draft / FOLDER / "targets.parquet", index=False)
-        attributes.to_parquet(draft / FOLDER / "attributes.parquet", index=False)
+        for name, table in tables.items():
+            table.to_parquet(draft / FOLDER / f"{name}.parquet", index=False)
 
 
 def take_over(output: Path, fetch: Callable[[Path], object], digested: str) -> None:
@@ -60,14 +62,18 @@ def read(output: Path) -> pd.DataFrame:
     Raises:
         OSError: there are none.
     """
+    return read_csv(output / FOLDER / ANALYSES)
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """An analyses.csv, of one job or of many.
+
+    Raises:
+        OSError: there is none.
+    """
     # A group may be called "NA"; a hash may look like a number.
-    types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), "n_all": "Int64"}
-    found: pd.DataFrame = pd.read_csv(
-        output / FOLDER / ANALYSES,
-        dtype=types,
-        keep_default_na=False,
-        na_values=[""],
-    )
+    types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), **dict.fromkeys(COUNTS, "Int64")}
+    found: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     return found.assign(reason=found["reason"].fillna(""))
 
 

@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from src import configs, outcomes, sweep
+from src import asked, configs, outcomes, sweep
 from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def run(composed: DictConfig) -> None:
     from src.jobs import Job
 
     hydra_config = HydraConfig.get()
-    asked = " ".join(hydra_config.overrides.task) or "the default job"
-    ended, columns = sweep.current.rejected, {}
+    overrides = " ".join(hydra_config.overrides.task) or "the default job"
+    ended, columns, part = sweep.current.rejected, {}, None
     try:
         job = Job.of(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
@@ -46,10 +46,12 @@ def run(composed: DictConfig) -> None:
             return
         part = sweep.current.part(job)
         ended = part.outcomes
-        outcome = _run(job, part)
+        outcome = _run(job, part, overrides)
     except Exception as error:
         outcome = _failed(error)
-    ended.append(replace(outcome, asked=asked, columns=columns))
+    ended.append(replace(outcome, asked=overrides, columns=columns))
+    if part:
+        outcomes.note(part)
 
 
 def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
@@ -72,8 +74,8 @@ def _plan(job: Job) -> None:
     sweep.current.planned.append(planned)
 
 
-def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
-    from src import pipeline
+def _run(job: Job, part: outcomes.Part, overrides: str) -> outcomes.Outcome:
+    from src import pipeline, results
 
     failure: Exception | None = None
     try:
@@ -83,6 +85,7 @@ def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
         if found:
             run, analyses = found
             part.analyses.append(analyses)
+            part.folders[job.config_hash] = job.output / results.FOLDER
             return outcomes.Outcome(outcomes.TAKEN_OVER, run)
     except NotApplicable as error:
         if sweep.current.globbed:
@@ -94,11 +97,12 @@ def _run(job: Job, part: outcomes.Part) -> outcomes.Outcome:
     tracked = part.tracker.open(job.dataset, job.label, part.parent)
     try:
         with part.tracker.recorded(tracked):
-            tracked.log(params=pipeline.params(job), tags=pipeline.tags(job))
+            tracked.log(params=pipeline.params(job), tags={**pipeline.tags(job), "overrides": overrides})
             if failure:
                 raise failure
             part.show_morphs(pipeline.sheet(prepared), tracked)
             part.analyses.append(pipeline.perform(prepared, tracked))
+            part.folders[job.config_hash] = job.output / results.FOLDER
     except Exception as error:
         return _failed(error, tracked.id)
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
@@ -141,8 +145,8 @@ def as_sweeps(arguments: list[str]) -> list[str]:
 
 def main() -> int:
     """Run the command; returns its exit status."""
+    sweep.current = sweep.Sweep(command=asked.as_typed(sys.argv[1:]))
     sys.argv[1:] = as_sweeps(sys.argv[1:])
-    sweep.current = sweep.Sweep()
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:

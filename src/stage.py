@@ -61,7 +61,16 @@ def embed(cfg: configs.RunConfig, role: str) -> None:
 def propagate(overrides: list[str], output: Path) -> int:
     """All experiments of a model, each into a folder of its name; exit status of the sweep."""
     sweep = [
-        *(sys.executable, "-m", "src.run", "-m", "exp=glob(*_to_*)", "resume=false", *overrides),
+        *(
+            sys.executable,
+            "-m",
+            "src.run",
+            "-m",
+            "exp=glob(*_to_*)",
+            "resume=false",
+            "report=false",
+            *overrides,
+        ),
         f"hydra.sweep.dir={given(str(output))}",
         "hydra.sweep.subdir=${hydra:runtime.choices.exp}",
     ]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.experimental.callback import Callback
 
-from src import outcomes
+from src import asked, outcomes
+from src.errors import InputError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
     from src.jobs import Job
     from src.plan import Planned
+
+log = logging.getLogger(__name__)
 
 # Overrides that a job's names tell, or that decide no number.
 TOLD: tuple[str, ...] = (
@@ -30,7 +36,7 @@ TOLD: tuple[str, ...] = (
     "model.name=",
     "hydra.",
 )
-TOLD += ("store.", "tracking", "trainer", "resume=", "plan=")
+TOLD += ("store.", "tracking", "trainer", "resume=", "plan=", "report=")
 
 
 @dataclass
@@ -39,8 +45,12 @@ class Sweep:
 
     Attributes:
         multirun: whether the command was given `-m`.
-        globbed: whether its experiments were named by a glob, so that one that cannot be served is
-            listed rather than an error.
+        globbed: whether its experiments or protocols were named by a glob, so that one that cannot be
+            served is listed rather than an error.
+        command: as it was typed.
+        asked: overrides of its jobs; None where they could not be told.
+        choices: which YAML is chosen of each group where a job's overrides do not say.
+        folder: of the sweep; None for a single job.
         parts: by dataset.
         rejected: jobs that could not even be named or tracked.
         planned: what a plan says of each job.
@@ -49,6 +59,10 @@ class Sweep:
 
     multirun: bool = False
     globbed: bool = False
+    command: str = ""
+    asked: list[list[str]] | None = None
+    choices: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
     parts: dict[str, outcomes.Part] = field(default_factory=dict)
     rejected: list[outcomes.Outcome] = field(default_factory=list)
     planned: list[Planned] = field(default_factory=list)
@@ -74,24 +88,34 @@ class Sweep:
         if job.dataset not in self.parts:
             tracker = Tracker(job.cfg.tracking.uri)
             parent = tracker.open(job.dataset, "sweep") if self.multirun else None
+            wanted = None
+            if self.asked is not None:
+                wanted = [
+                    " ".join(item)
+                    for item in self.asked
+                    if asked.dataset_of(item, self.choices) == job.dataset
+                ]
+            part = outcomes.Part(tracker, parent, wanted, job.cfg.report)
             if parent:
-                parent.log(tags={**pipeline.provenance(), "kind": "sweep", "dataset": job.dataset})
-            self.parts[job.dataset] = outcomes.Part(tracker, parent)
+                tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command}
+                parent.log(tags={**pipeline.provenance(), **tags})
+                outcomes.begin(part)
+            self.parts[job.dataset] = part
         return self.parts[job.dataset]
 
     def close(self, status: str) -> bool:
-        """Show the tables, keep them with the parent runs, and end these.
+        """Show the tables, keep them with the parent runs, end these, and draw the reports.
 
         Args:
             status: FINISHED, FAILED or KILLED.
 
         Returns:
-            Whether a job failed.
+            Whether a job or a report failed.
         """
         from rich.console import Console
 
         # A file or a pipe has no width: tables are not squeezed into 80 columns there.
-        console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
+        console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
         if not self.parts and not self.rejected and not self.planned:
             nothing = self.multirun and status == "FINISHED"
             if nothing:
@@ -99,6 +123,7 @@ class Sweep:
             return nothing
         if self.planned:
             _show_plan(self.planned, console)
+        self._adopt()
         for dataset, part in self.parts.items():
             outcomes.show(dataset, part, console)
             if part.parent:
@@ -110,7 +135,38 @@ class Sweep:
         # A job by itself has said already why it failed.
         if failed and self.multirun:
             outcomes.reasons(failed, "Failed", console)
-        return bool(failed)
+        return not self._report() or bool(failed)
+
+    def _adopt(self) -> None:
+        """Count jobs that could not even be named among those of their dataset, where others ran."""
+        for outcome in [*self.rejected]:
+            dataset = asked.dataset_of(outcome.asked.split(" "), self.choices)
+            part = self.parts.get(str(outcome.columns.get("dataset", dataset)))
+            if part and part.parent:
+                part.outcomes.append(outcome)
+                self.rejected.remove(outcome)
+
+    def _report(self) -> bool:
+        """Draw the reports, and say where they are; returns whether all could be drawn."""
+        drawn, whole = [], True
+        for dataset, part in self.parts.items():
+            if not (part.report and part.parent and part.folders and self.folder):
+                continue
+            folder = self.folder / "report" / (dataset if len(self.parts) > 1 else "")
+            try:
+                drawn.append(outcomes.report(part, part.parent, folder))
+                continue
+            except InputError as error:
+                log.error("%s", error)
+            except KeyboardInterrupt:
+                log.warning("interrupted while the report was drawn")
+            except Exception as error:
+                log.error("the report: this is a fault of the program, not of its input", exc_info=error)
+            whole = False
+            print(f"No report of {dataset}. To draw it: python -m src.report sweep={part.parent.id}")
+        for index in drawn:
+            print(f"Report: {index}")
+        return whole
 
 
 def _show_plan(planned: list[Planned], console: Console) -> None:
@@ -130,8 +186,9 @@ class SweepCallback(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """See Hydra's `Callback`."""
-        asked = [*config.hydra.overrides.task]
-        if config.hydra.sweeper.get("params"):
-            asked += [f"{name}={value}" for name, value in config.hydra.sweeper.params.items()]
         current.multirun = True
-        current.globbed = any(item.startswith("exp=") and "glob(" in item for item in asked)
+        named = ("exp=", "protocol=")
+        current.globbed = any(item.startswith(named) and "glob(" in item for item in asked.sweep_of(config))
+        current.asked = asked.jobs_of(config)
+        current.choices = {str(group): str(name) for group, name in config.hydra.runtime.choices.items()}
+        current.folder = Path(config.hydra.sweep.dir)

@@ -70,10 +70,10 @@ def measure(overrides: list[str]) -> dict[str, Any]:
 
 def _scores(cfg: configs.RunConfig, targets: Any, words: Table, vectors: Any) -> tuple[Any, Any]:
     # s(w) and SC-EAT of each target, averaged over the templates.
-    from src.experiments import pools
+    from src.experiments import corpus_of
     from src.metrics import sc_eat, similarity
 
-    found = pools(words, cfg.protocol, cfg.seed)
+    found = corpus_of(words, cfg.protocol, cfg.seed).pools
     s, effect = np.zeros(len(targets)), np.zeros(len(targets))
     for pool in found:
         to_a, to_b = (similarity(targets, vectors[pool.rows[chosen[0]]]) for chosen in (pool.a, pool.b))

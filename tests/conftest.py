@@ -48,13 +48,14 @@ def sweeps(kept, tmp_path_factory) -> list[Swept]:
 
 
 def places(folder: Path) -> list[str]:
-    """Overrides that keep a command's stores below `folder`."""
+    """Overrides that keep a command's stores below `folder`, and no report, which takes a while."""
     return [
         f"store.dir={folder}/embeddings",
         f"store.checkpoints={folder}/checkpoints",
         f"store.stimuli={folder}/stimuli",
         f"store.morphs={folder}/morphs",
         f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db",
+        "report=false",
     ]
 
 

@@ -46,7 +46,7 @@ def nearest(near, rows, k):
     return sorted(rows, key=lambda i: (-near[i], i))[:k]
 
 
-def group_sets(rows, image, attributes, seed):
+def group_sets(rows, image, set_size, seed):
     groups = sorted({row["group"] for row in rows})
     permuted = {}
     for i, group in enumerate(groups):
@@ -55,7 +55,7 @@ def group_sets(rows, image, attributes, seed):
     smallest = min(map(len, permuted.values()))
     sizes = [
         n
-        for n in range(len(groups), attributes + 1, len(groups))
+        for n in range(len(groups), set_size + 1, len(groups))
         if n <= smallest and (not image or n + n // len(groups) <= smallest)
     ]
     n = max(sizes)
@@ -67,13 +67,22 @@ def group_sets(rows, image, attributes, seed):
     }
 
 
-def propagate(exp, tables, vectors, *, k, extremes, attributes, ddof, seed):
+def moved_rows(rows, moved):
+    """Row -> the row in whose place it is put, where its word or image is put in another's."""
+    place = {(row.get("word", row["id"]), row.get("template")): i for i, row in enumerate(rows)}
+    return [place[(moved[row.get("word", row["id"])], row.get("template"))] for row in rows]
+
+
+def propagate(exp, tables, vectors, *, k, extremes, set_size, ddof, seed, moved=None, held_out=False):
     """Analyses of one experiment.
 
     Args:
         exp: name of the experiment.
         tables: role -> list of rows, sorted by id.
         vectors: role -> list of vectors in that order.
+        moved: of the corpus: word or image -> the one in whose place it is put, with A and B and its
+            property; similarities, what is retrieved, and targets stay.
+        held_out: whether the extremes of valence are not retrieved.
 
     Returns:
         One dict per analysis: group, stratum, n, rho, p, rho_all, n_all; and the scores
@@ -91,8 +100,12 @@ def propagate(exp, tables, vectors, *, k, extremes, attributes, ddof, seed):
             pools[None if image_corpus else row["template"]].append(i)
     else:
         contents = sorted({row["group"] for row in corpus})
-        sets = group_sets(corpus, image_corpus, attributes, seed)
+        sets = group_sets(corpus, image_corpus, set_size, seed)
 
+    put = list(range(len(corpus))) if moved is None else moved_rows(corpus, moved)
+    carried = [None] * len(corpus)
+    for i, row in enumerate(corpus):
+        carried[put[i]] = row["valence" if valence else "group"]
     per_target = {content: defaultdict(list) for content in contents}
     for row, vector in zip(targets, vectors[target_role], strict=True):
         near = [cosine(vector, other) for other in vectors[corpus_role]]
@@ -101,15 +114,18 @@ def propagate(exp, tables, vectors, *, k, extremes, attributes, ddof, seed):
             intrinsic, extrinsic = [], []
             for rows in pools.values():
                 order = sorted(rows, key=lambda i: (corpus[i]["valence"], corpus[i][name]))
-                intrinsic.append(effect(near, order[-extremes:], order[:extremes], ddof))
-                found = [corpus[i]["valence"] for i in nearest(near, rows, k)]
+                low, high = order[:extremes], order[-extremes:]
+                kept = [i for i in rows if not held_out or i not in low + high]
+                intrinsic.append(effect(near, [put[i] for i in high], [put[i] for i in low], ddof))
+                found = [carried[i] for i in nearest(near, kept, k)]
                 extrinsic.append(math.fsum(found) / k)
             scores = math.fsum(intrinsic) / len(pools), math.fsum(extrinsic) / len(pools)
             per_target[None][unit].append((scores, row))
         else:
-            found = [corpus[i]["group"] for i in nearest(near, range(len(corpus)), k)]
+            found = [carried[i] for i in nearest(near, range(len(corpus)), k)]
             for group in contents:
-                scores = effect(near, *sets[group], ddof), found.count(group) / k
+                a, b = ([put[i] for i in items] for items in sets[group])
+                scores = effect(near, a, b, ddof), found.count(group) / k
                 per_target[group][unit].append((scores, row))
 
     analyses, scores = [], {}

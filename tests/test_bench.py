@@ -1,15 +1,26 @@
 """The benchmark's commands are those of the entries; what they take is measured by `make bench`."""
 
-from src import bench, configs, stage
+from src import configs, pipeline, stage
+from src.bench import __main__ as bench
+from src.bench import worth
+from src.bench.sizes import QUICK, Size
 from src.jobs import Job
 
 
 def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
     commands = []
     monkeypatch.setattr(bench, "_command", lambda what, arguments: commands.append(arguments))
-    list(bench.stages(bench.Size(), tmp_path))
+    list(bench.stages(Size(), tmp_path))
     stages = [arguments[1:] for arguments in commands if arguments[0] == "src.stage"]
     assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 4]
     for arguments in stages:
         asked = stage._parse(arguments)
         Job.of(*configs.compose(asked.overrides), "")
+
+
+def test_every_experiment_can_be_measured_on_stand_ins(tmp_path):
+    worth.stand_ins(QUICK, tmp_path / "lab")
+    for exp in worth.EXPERIMENTS:
+        given = ["model=precomputed", f"model.path={tmp_path}/lab", f"exp={exp}", f"protocol.k={QUICK.k}"]
+        given += [f"protocol.{name}" for name in worth.STEPS["scores"]]
+        pipeline.prepare(Job.of(*configs.compose(given), ""))

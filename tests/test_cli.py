@@ -16,7 +16,7 @@ from tests.conftest import SHRUNK, places, precomputed
 from tests.paths import CHECKOUT
 from tests.sweeps import command
 
-SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.attributes=15"]
+SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 
 
 def runs(folder, dataset="precomputed"):
@@ -61,7 +61,7 @@ def test_it_runs_from_any_folder_and_paths_are_the_user_s(cli, tmp_path):
     precomputed(tmp_path / "here" / "lab")
     done = cli(
         "-m", "model=precomputed", "model.path=lab", "exp=glob(*_to_*)", *SMALL,
-        "tracking.uri=sqlite:///mine/mlflow.db", "hydra.sweep.dir=out",
+        "tracking.uri=sqlite:///mine/mlflow.db", "hydra.sweep.dir=out", "report=false",
         cwd=tmp_path / "here",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

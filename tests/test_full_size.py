@@ -12,7 +12,7 @@ CHOSEN = [
     "dataset=photos", f"dataset.root={SHARED}", "model=clip_b32", "model.weights=random", "model.sha256=''",
     "model.batch_size=32", "faces.per_group=50", "words=vader", "words.count=100",
     "labels.gender_words.Women=[woman]", "labels.gender_words.Men=[man]",
-    "protocol.k=50", "protocol.attributes=30", "trainer=cpu",
+    "protocol.k=50", "protocol.set_size=30", "trainer=cpu",
 ]  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from src import configs
-from src.errors import InputError
+from src import configs, pipeline
+from src.errors import InputError, NotApplicable
 from src.jobs import Job
+from tests.conftest import precomputed
 from tests.paths import CHECKOUT
 
 
@@ -14,6 +15,9 @@ from tests.paths import CHECKOUT
         ([], "toy_m", "paper"),
         (["protocol.k=500", "model.seed=0", "model.batch_size=7"], "toy_m", "paper"),
         (["protocol.k=100"], "toy_m", "paper+k=100"),
+        (["protocol.attributes=held_out"], "toy_m", "paper+held_out"),
+        (["protocol=held_out"], "toy_m", "held_out"),
+        (["protocol=held_out", "protocol.k=100"], "toy_m", "held_out+k=100"),
         (["model=toy_s", "model.seed=3", "demo.bias=0"], "toy_s+seed=3+bias=0", "paper"),
         (["model.name=mine", "demo.bias=0.25", "protocol.ddof=0"], "mine+bias=0.25", "paper+ddof=0"),
         (["model=precomputed", "model.path=some/lab/"], "lab", "paper"),
@@ -57,3 +61,24 @@ def test_random_weights_are_in_the_name_whatever_the_yaml_says(job):
     composed, choices = configs.compose(["model=clip_b32", "model.weights=random"])
     # As from a config folder of one's own, whose YAML says it.
     assert Job.of(composed, choices | {"model": "other"}, "").model == "other+random"
+
+
+@pytest.mark.parametrize(
+    ("exp", "reading", "why"),
+    [
+        ("faces_to_labels", "extremes_10", "differs from protocol=paper in extremes only"),
+        ("faces_to_words", "unit_sentence", "differs from protocol=paper in unit only"),
+        ("words_to_faces", "strata_all", "differs from protocol=paper in strata only"),
+        ("faces_to_words", "targets_all", "differs from protocol=paper in targets only"),
+        ("faces_to_words", "pooling_mean", "differs from protocol=paper in pooling only"),
+    ],
+)
+def test_a_reading_that_decides_nothing_is_not_taken_for_another(tmp_path, job, exp, reading, why):
+    lab = precomputed(tmp_path / "lab")
+    made = job(f"model.path={lab}", "model=precomputed", f"exp={exp}", f"protocol={reading}")
+    with pytest.raises(NotApplicable, match=why):
+        pipeline.prepare(made)
+    # Said as a number, it is a setting for all experiments.
+    pipeline.prepare(
+        job(f"model.path={lab}", "model=precomputed", f"exp={exp}", "protocol.extremes=10", "protocol.k=11")
+    )

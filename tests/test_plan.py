@@ -7,7 +7,7 @@ from src import plan
 from tests.conftest import SHRUNK, places, precomputed
 from tests.sweeps import command
 
-SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.attributes=15"]
+SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 
 
 def test_a_plan_of_nothing_makes_nothing(tmp_path, capsys):

@@ -18,7 +18,7 @@ from tests.conftest import SHRUNK, places, precomputed
 from tests.paths import CHECKOUT
 from tests.sweeps import command
 
-SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.attributes=15"]
+SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 
 TWO = "exp=faces_to_words,words_to_scenes"
 
@@ -60,7 +60,7 @@ def test_a_second_sweep_takes_all_over_and_says_so(swept, tmp_path, capsys):
     assert (first.code, second.code) == (0, 0)
     assert "8 of 8 jobs were finished already" in said
     assert results(second) == results(first)
-    assert len(results(first)) == 24
+    assert len(results(first)) == 8 * 5
     parents, jobs = found(tmp_path)
     assert (len(parents), len(jobs)) == (2, 8)
     assert summary(tmp_path, parents[0]).read_bytes() == summary(tmp_path, parents[1]).read_bytes()

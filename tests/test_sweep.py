@@ -8,7 +8,7 @@ from scipy.stats import pearsonr
 
 from src import configs
 from src.embeddings import embeddings
-from src.experiments import pools
+from src.experiments import corpus_of
 from src.metrics import similarity
 from src.stimuli import load
 from tests import reference
@@ -17,6 +17,10 @@ from tests.sweeps import command
 
 COLUMNS = ["exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
 COLUMNS += ["group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all"]
+COLUMNS += ["ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"]
+COLUMNS += ["placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"]
+
+FILES = ("analyses.csv", "summary.csv", "jobs.csv", "asked.json", "heatmap.png")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +86,7 @@ def test_results_say_which_items_were_used(sweeps):
         assert not a & b
         assert len(a) == len(b) == 48  # of 60 faces: 6 divides 48, and 48 + 8 <= 60
     targets = pd.read_parquet(sweeps[0].results("scenes_to_labels") / "targets.parquet")
-    assert list(targets.columns) == ["id", "group", "stratum", "intrinsic", "extrinsic"]
+    assert list(targets.columns) == ["id", "group", "stratum", "intrinsic", "extrinsic", "valence"]
     assert targets["group"].isna().all()
     assert targets.groupby("stratum")["id"].nunique().tolist() == [300] * 6
     shares = targets.groupby("id")["extrinsic"].sum()
@@ -99,7 +103,7 @@ def test_the_encoder_learnt_what_is_planted(kept, sweeps, job):
 
     faces, words = (embeddings(cfg, role, table).vectors for role in ("faces", "words"))
     s = np.zeros(len(faces))
-    for pool in pools(table("words"), cfg.protocol, cfg.seed):
+    for pool in corpus_of(table("words"), cfg.protocol, cfg.seed).pools:
         near = similarity(faces, words[pool.rows])
         s += (near[:, pool.a[0]].mean(dim=1) - near[:, pool.b[0]].mean(dim=1)).numpy()
     means = pd.Series(s).groupby(table("faces").frame["group"].to_numpy()).mean()
@@ -121,7 +125,7 @@ def test_a_sweep_is_a_parent_with_a_child_per_job_that_it_ran(runs):
 def test_a_parent_carries_the_table_and_the_heatmap(client, runs, kept):
     parent = next(run for run in runs if run.data.tags["kind"] == "sweep")
     names = {item.path for item in client.list_artifacts(parent.info.run_id, "summary")}
-    assert names == {f"summary/{name}" for name in ("analyses.csv", "summary.csv", "jobs.csv", "heatmap.png")}
+    assert names == {f"summary/{name}" for name in FILES}
     place = kept / "mlruns" / "artifacts" / "demo" / parent.info.run_id / "artifacts" / "summary"
     analyses = pd.read_csv(place / "analyses.csv")
     summary = pd.read_csv(place / "summary.csv")
@@ -161,7 +165,7 @@ def test_a_job_s_run_can_be_traced(client, runs, sweeps):
     assert run.data.params["protocol.k"] == "60"
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
     assert artifacts == {"results", "scatter.png"}
-    assert len(client.list_artifacts(run.info.run_id, "results")) == 3
+    assert len(client.list_artifacts(run.info.run_id, "results")) == 5
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from src.configs.fields import check, number
+from src.configs.fields import check, number, one_of
 from src.configs.models import (
     Blip2Config,
     EncoderConfig,
@@ -103,12 +103,21 @@ class ExpConfig:
 
 @dataclass
 class ProtocolConfig:
-    """Every choice that the paper leaves open."""
+    """Every choice that the paper leaves open, and how much is drawn to say what a rho is worth."""
 
     k: int = number(1)
     extremes: int = number(1)
-    attributes: int = number(1)
+    set_size: int = number(1)
     ddof: int = number(0, 1)
+    unit: str = one_of("item", "sentence", "template")
+    targets: str = one_of("extremes", "all")
+    strata: str = one_of("own", "all")
+    attributes: str = one_of("corpus", "held_out")
+    pooling: str = one_of("max", "mean")
+    placebo: int = number(0)
+    bootstrap: int = number(0)
+    attribute_draws: int = number(0)
+    property_draws: int = number(0)
 
 
 @dataclass
@@ -150,6 +159,7 @@ class RunConfig:
     seed: int = number(0, default=0)
     resume: bool = True
     plan: bool = False
+    report: bool = True
     templates: list[str] = field(default_factory=list)
     dataset: DatasetConfig = MISSING
     demo: DemoConfig = MISSING

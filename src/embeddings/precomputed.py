@@ -48,6 +48,15 @@ def key(folder: Path, role: str) -> str:
     return file_hash(path)
 
 
+def several(folder: Path, role: str) -> bool:
+    """Whether an image has several vectors; False where the file cannot be read, which `read` will say."""
+    try:
+        with safe_open(folder / f"{role}.safetensors", framework="pt") as file:
+            return len(file.get_slice(TENSOR).get_shape()) == 3
+    except (OSError, SafetensorError):
+        return False
+
+
 def _missing(path: Path) -> str:
     return f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}."
 

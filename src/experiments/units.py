@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -16,32 +17,63 @@ from src.stimuli import CARRIES, IMAGE_ROLES, Table
 DECIMALS = 12
 
 
-def units_of(targets: Table, *scores: np.ndarray) -> tuple[pd.DataFrame, list[np.ndarray]]:
-    """Units of analysis: images, or words, whose sentences' scores are averaged.
+@dataclass(frozen=True)
+class Units:
+    """Units of analysis: images; or words, whose sentences' scores are averaged; or sentences.
 
-    One sentence without a score (NaN) leaves its word without one.
+    Attributes:
+        frame: one row per unit: `id` (the image's, the word or phrase, or the sentence's id), `name` (the
+            image's id, the word or phrase), `group` (None where targets carry a valence), `valence` (NaN
+            where they carry a group), `part` (correlations are made within each, and averaged), and the
+            `template` of a sentence.
+        rows: [units, sentences] rows of the targets' table that are averaged.
+    """
+
+    frame: pd.DataFrame
+    rows: np.ndarray
+
+    def averaged(self, scores: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Scores of units, rounded; one sentence without a score (NaN) leaves its unit without one.
+
+        Args:
+            scores: [targets, ...].
+            rows: positions in `scores` of the sentences of each unit; by default `self.rows`.
+
+        Returns:
+            [units, ...].
+        """
+        found: np.ndarray = scores[self.rows if rows is None else rows].mean(axis=1).round(DECIMALS)
+        return found
+
+    @cached_property
+    def parts(self) -> np.ndarray:
+        """[units] number of each unit's part."""
+        return np.asarray(pd.factorize(self.frame["part"], sort=True)[0])
+
+
+def units_of(targets: Table, protocol: ProtocolConfig) -> Units:
+    """The units that a table of targets consists of.
 
     Args:
         targets: the stimuli.
-        scores: [N, S] each, in the order of the stimuli.
-
-    Returns:
-        One row per unit: `name` (the image's id, or the word), `group` (None where targets carry a
-        valence), `valence` where there is one; and the units' scores, [units, S] each.
+        protocol: what a unit is.
     """
     frame = targets.frame
-    columns = {"group", VALENCE} & set(frame.columns)
-    if targets.role in IMAGE_ROLES:
-        units = frame.assign(name=frame["id"])
-    else:
-        units = frame.groupby("word", sort=True).first().reset_index(names="name")
-        position = pd.Index(units["name"]).get_indexer(pd.Index(frame["word"]))
-        order = np.argsort(position, kind="stable")
-        scores = tuple(score[order].reshape(len(units), -1, score.shape[1]).mean(axis=1) for score in scores)
-    units = units[["name", *sorted(columns)]]
+    name = "id" if targets.role in IMAGE_ROLES else "word"
+    columns = {column: frame[column] for column in ("group", VALENCE) if column in frame}
+    units = pd.DataFrame({"id": frame["id"], "name": frame[name], "part": "", **columns})
+    rows = np.arange(len(frame))[:, None]
+    if name == "word" and protocol.unit in ("sentence", "template"):
+        units["template"] = frame["template"]
+        if protocol.unit == "template":
+            units["part"] = frame["template"]
+    elif name == "word":
+        unit, names = pd.factorize(frame["word"], sort=True)
+        rows = np.argsort(unit, kind="stable").reshape(len(names), -1)
+        units = units.iloc[rows[:, 0]].reset_index(drop=True).assign(id=names)
     if CARRIES[targets.role] == VALENCE:
-        units = units.assign(group=None)
-    return units, [score.round(DECIMALS) for score in scores]
+        return Units(units.assign(group=None), rows)
+    return Units(units.assign(valence=np.nan), rows)
 
 
 @dataclass(frozen=True)
@@ -49,8 +81,8 @@ class Stratum:
     """The units of one analysis.
 
     Attributes:
-        name: of the stratum: a group, or `extremes`.
-        group: of the analysis; None for valence content over extremes.
+        name: of the stratum: a group, `extremes`, or `all`.
+        group: of the analysis; None for valence content over valence targets.
         content: column of the scores.
         rows: positions of the units.
         all_too: whether the paper can be read as taking all targets instead.
@@ -64,7 +96,7 @@ class Stratum:
 
 
 def strata(
-    targets: Table, units: pd.DataFrame, contents: list[str | None], protocol: ProtocolConfig
+    targets: Table, units: Units, contents: list[str | None], protocol: ProtocolConfig
 ) -> Iterator[Stratum]:
     """Which units enter which analysis (METHODS §2, "Correlation").
 
@@ -72,19 +104,26 @@ def strata(
         targets: the stimuli.
         units: see `units_of`.
         contents: what the corpus carries: its groups, or [None] for valence.
-        protocol: how many extreme units make a stratum.
+        protocol: how many extreme units make a stratum, and whether all targets do.
     """
-    everything = np.arange(len(units))
+    frame = units.frame
+    everything = np.arange(len(frame))
     by_group = CARRIES[targets.role] == "group"
     if contents == [None] and not by_group:
-        rows = np.sort(np.concatenate(extremes(units, "name", protocol.extremes)))
-        yield Stratum("extremes", None, 0, rows, all_too=True)
+        if protocol.targets == "all":
+            yield Stratum("all", None, 0, everything, all_too=False)
+            return
+        items = frame.drop_duplicates("name")
+        low, high = extremes(items, "name", protocol.extremes)
+        chosen = set(items["name"].to_numpy()[[*low, *high]])
+        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(chosen)), all_too=True)
     elif contents == [None]:
         for name in targets.groups:
-            rows = np.flatnonzero(units["group"] == name)
+            rows = np.flatnonzero(frame["group"] == name)
             yield Stratum(name, name, 0, rows, all_too=False)
     else:
+        own = by_group and protocol.strata != "all"
         for content, group in enumerate(contents):
             assert group is not None
-            rows = np.flatnonzero(units["group"] == group) if by_group else everything
-            yield Stratum(group, group, content, rows, all_too=by_group)
+            rows = np.flatnonzero(frame["group"] == group) if own else everything
+            yield Stratum(group, group, content, rows, all_too=own)

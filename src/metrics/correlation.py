@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -53,3 +54,47 @@ def spearman(intrinsic: ArrayLike, extrinsic: ArrayLike) -> Correlation:
         return Correlation(math.nan, math.nan, n, excluded, reason)
     rho, p = stats.spearmanr(x, y)
     return Correlation(float(rho), float(p), n, excluded)
+
+
+def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n r"]) -> Float[np.ndarray, " r"]:
+    """Spearman's rho of column r of x with column r of y, with midranks, for many columns at once.
+
+    Args:
+        x, y: [N, R].
+
+    Returns:
+        [R], float64; NaN where a column is constant or holds a NaN, or where there are fewer than 3 rows.
+
+    >>> spearman_columns(np.array([[1.0, 1], [2, 2], [3, 9]]), np.array([[1.0, 5], [2, 4], [3, 3]]))
+    array([ 1., -1.])
+    """
+    found = np.full(x.shape[1], math.nan)
+    if len(x) < 3:
+        return found
+    # Twice the midrank less its mean is an integer, whose sums are exact: a constant column has
+    # squares of 0, not of 1e-17.
+    first, second = (2 * stats.rankdata(side, axis=0) - (len(x) + 1) for side in (x, y))
+    squares = (first**2).sum(axis=0) * (second**2).sum(axis=0)
+    np.divide((first * second).sum(axis=0), np.sqrt(squares), out=found, where=squares > 0)
+    return found
+
+
+def auc(positive: ArrayLike, negative: ArrayLike) -> float:
+    """Share of pairs in which the positive scores above the negative, ties 1/2: area under the ROC curve.
+
+    Args:
+        positive, negative: scores of both kinds; NaN are left out.
+
+    Returns:
+        From 0 to 1, 0.5 where the scores tell nothing; NaN where a side is empty.
+
+    >>> auc([3, 2], [2, 1])
+    0.875
+    """
+    above, below = (
+        side[~np.isnan(side)] for side in (np.asarray(positive, float), np.asarray(negative, float))
+    )
+    if not len(above) or not len(below):
+        return math.nan
+    ranks = stats.rankdata(np.concatenate([above, below]))[: len(above)]
+    return float((ranks.sum() - len(above) * (len(above) + 1) / 2) / (len(above) * len(below)))

@@ -38,22 +38,19 @@ def top_k(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     return chosen
 
 
-def mean_outcome(
-    similarities: Float[Tensor, "n m"], outcomes: Float[Tensor, "m s"], k: int
-) -> Float[Tensor, "n s"]:
-    """Mean outcome of the k most similar items (Ghate et al. 2025, Algorithm 1).
+def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) -> Float[Tensor, "n s"]:
+    """Mean outcome of what is retrieved (Ghate et al. 2025, Algorithm 1).
 
     Args:
-        similarities: [N, M] of targets with the corpus.
+        nearest: [N, k], positions in the corpus, see `top_k`.
         outcomes: [M, S]: what each item contributes to each of S outcomes: its valence, or whether
             it belongs to a group.
-        k: how many items are retrieved.
 
     Returns:
         [N, S], float64: mean valence, or share of the group.
 
     >>> import torch
-    >>> mean_outcome(torch.tensor([[0.1, 0.9, 0.5]]), torch.tensor([[1.0], [0.2], [0.4]]), 2)
+    >>> mean_outcome(torch.tensor([[1, 2]]), torch.tensor([[1.0], [0.2], [0.4]]))
     tensor([[0.3000]], dtype=torch.float64)
     """
-    return outcomes.double()[top_k(similarities, k)].mean(dim=1)
+    return outcomes.double()[nearest].mean(dim=1)

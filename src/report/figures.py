@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-matplotlib.use("Agg")
+from src.report.drawing import plain, save, style
 
-# Okabe & Ito's palette, told apart by readers of any colour vision; shapes besides.
-PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
+__all__ = ["heatmap", "planted", "save", "scatter"]
+
 # Points beyond this are drawn as a seeded sample, and the figure says so.
 SHOWN = 2000
 # Cells across a heatmap; further experiments go on a further line.
@@ -35,8 +31,11 @@ def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcom
         The figure and its text alternative.
     """
     strata = list(analyses["stratum"])
-    figure = Figure(figsize=(7, 4.6), layout="constrained")
-    axes = figure.subplots()
+    # Narrow, so that a phone can show it; the key has its own room above.
+    key = 0.31 * -(-len(strata) // 2)
+    height = 3.9 + key
+    figure = Figure(figsize=(4.6, height))
+    axes = figure.add_axes((0.16, 0.5 / height, 0.81, 3 / height))
     said = []
     for number, stratum in enumerate(strata):
         rows = targets[targets["stratum"] == stratum].dropna(subset=["intrinsic", "extrinsic"])
@@ -50,13 +49,19 @@ def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcom
             s=11,
             alpha=0.55,
             linewidths=0,
-            color=PALETTE[number % len(PALETTE)],
-            marker=MARKERS[number % len(MARKERS)],
-            label=f"{_plain(stratum)}\n{text}" + (f", {len(drawn)} shown" if len(drawn) < len(rows) else ""),
+            label=f"{plain(stratum, 25)}\n{plain(text, 27)}"
+            + (f", {len(drawn)} shown" if len(drawn) < len(rows) else ""),
+            **style(number),
         )
-    axes.set(title=_plain(title), xlabel="intrinsic: SC-EAT effect size", ylabel=f"extrinsic: {outcome}")
+    axes.set_xlabel("intrinsic: SC-EAT effect size", fontsize=9)
+    axes.set_ylabel(f"extrinsic: {outcome}", fontsize=9)
+    axes.tick_params(labelsize=8.5)
     axes.grid(alpha=0.25)
-    figure.legend(loc="outside right upper", fontsize=8, frameon=False, markerscale=1.6)
+    figure.text(0.03, 1 - 0.08 / height, plain(title, 50), va="top", fontsize=10.5)
+    figure.legend(
+        loc="upper left", bbox_to_anchor=(0.02, 1 - 0.3 / height), ncols=2, fontsize=8, frameon=False,
+        markerscale=1.6, labelspacing=0.4,
+    )  # fmt: skip
     return figure, f"Scatter plot. {title}. {outcome} against SC-EAT effect size. " + "; ".join(said) + "."
 
 
@@ -75,7 +80,7 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     beside, below_it = (0.075 * min(40, max(map(len, names))) for names in (models, named["group"]))
     size = beside + 1.2 + 0.45 * COLUMNS, len(lines) * (1.1 + below_it + 0.36 * len(models)) + 0.4
     figure = Figure(figsize=size, layout="constrained")
-    figure.suptitle(_plain(title))
+    figure.suptitle(plain(title))
     for line, below in zip(lines, figure.subfigures(len(lines), 1, squeeze=False)[:, 0], strict=True):
         widths = [_width(named, exp) for exp in line]
         rest = max(0.01, COLUMNS - sum(widths))
@@ -106,7 +111,7 @@ def planted(groups: pd.DataFrame) -> tuple[Figure, str]:
     said = []
     for axes, (column, name) in zip(panels, shown.items(), strict=True):
         for number, (bias, rows) in enumerate(groups.groupby("bias")):
-            look = {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[number % len(MARKERS)]}
+            look = style(number)
             axes.scatter(rows["planted"], rows[column], s=14, alpha=0.5, linewidths=0, **look)
             means = rows.groupby("planted")[column].mean()
             axes.plot(means.index, means, label=f"bias {bias:g}", markersize=6, **look)
@@ -141,23 +146,13 @@ def _panel(axes: Axes, rows: pd.DataFrame, models: list[str], exp: str) -> AxesI
     image = axes.imshow(grid, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
     axes.set_facecolor("#dddddd")
     axes.set_title(f"{exp.replace('_', ' ')}\n{rows['paper'].iloc[0]}", fontsize=9)
-    axes.set_yticks(range(len(models)), [_plain(model) for model in models], fontsize=9)
-    axes.set_xticks(range(len(groups)), [_plain(group) for group in groups], rotation=90, fontsize=9)
+    axes.set_yticks(range(len(models)), [plain(model) for model in models], fontsize=9)
+    axes.set_xticks(range(len(groups)), [plain(group) for group in groups], rotation=90, fontsize=9)
     for (y, x), value in np.ndenumerate(grid):
         shown = "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1)
-        colour = "white" if abs(value) > 0.6 else "black"
+        colour = "white" if abs(value) > 0.75 else "black"
         axes.text(x, y, shown, ha="center", va="center", fontsize=9, color=colour)
     return image
-
-
-def _plain(name: str) -> str:
-    # A dollar sign would start a formula; a long name would leave no room for the figure.
-    return (name if len(name) <= 40 else name[:39] + "…").replace("$", r"\$")
-
-
-def save(figure: Figure, alternative: str, path: Path) -> None:
-    """Write a PNG that carries its text alternative as `Description`."""
-    figure.savefig(path, dpi=150, metadata={"Description": alternative})
 
 
 def _suffix(analyses: pd.DataFrame) -> pd.Series:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
+
+from src.report.findings import READING, Reading, of_reading
+from src.report.findings import readings as readings_of
 
 OVERALL = "all"
 # Ghate et al. 2025: mean and SD of rho over their three models' analyses (METHODS, section 2).
@@ -17,8 +21,56 @@ REPLICATED = "paper"
 SPREAD = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
 
 
+def first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Reading, int]:
+    """The rows of the first reading, which one it is, and how many others there are."""
+    found = readings_of(analyses)
+    return of_reading(analyses, found[0]), found[0], len(found) - 1
+
+
+def said(reading: Reading) -> str:
+    """A reading in words."""
+    protocol, seed, debias = reading
+    return f"protocol {protocol}, seed {seed}" + (f", debias {debias}" if debias != "none" else "")
+
+
+def above(analyses: pd.DataFrame) -> pd.Series:
+    """Which rows have a rho above their placebo's 95th percentile; NA where one of the two is undefined."""
+    if "placebo_q95" not in analyses:
+        return pd.Series(pd.NA, analyses.index, dtype="boolean")
+    known = analyses["rho"].notna() & analyses["placebo_q95"].notna()
+    return (analyses["rho"] > analyses["placebo_q95"]).astype("boolean").where(known)
+
+
+def readings(analyses: pd.DataFrame) -> pd.DataFrame:
+    """How far rho depends on what the papers leave open; descriptive.
+
+    Returns:
+        One row per experiment: `exp`, `paper`, `readings`; `median`, `lowest` and `highest` over the
+        readings' means of rho; `above` of `compared` analyses, over all readings, lie above their
+        placebo's 95th percentile, and their `share`.
+    """
+    of_placebo = analyses.assign(above=above(analyses).to_numpy(float, na_value=math.nan))
+    rows = []
+    for (exp, paper), found in of_placebo.groupby(["exp", "paper"], sort=False):
+        means = found.groupby(list(READING), sort=False)["rho"].mean()
+        rows.append(
+            {
+                "exp": exp,
+                "paper": paper,
+                "readings": len(means),
+                "median": means.median(),
+                "lowest": means.min(),
+                "highest": means.max(),
+                "above": int(found["above"].sum()),
+                "compared": int(found["above"].count()),
+                "share": found["above"].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def summary(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Mean and SD (ddof 1) of rho per experiment, per model and overall.
+    """Mean and SD (ddof 1) of rho per experiment, per model and overall, of the first reading.
 
     Args:
         analyses: rows of analyses.csv of any number of jobs.
@@ -28,6 +80,7 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
         `analyses` (how many have a rho), `undefined` (how many have none); for `dataset=paper` also
         `published_mean` and `published_sd`, the paper's own.
     """
+    analyses, _, _ = first(analyses)
     parts = []
     for experiments in (["exp", "paper"], []):
         for models in (["model"], []):
@@ -73,19 +126,28 @@ def nested(analyses: pd.DataFrame) -> dict[str, Any]:
 def terminal(analyses: pd.DataFrame, title: str) -> Table:
     """The same as a table for the terminal: experiments down, models across."""
     found = summary(analyses)
+    analyses, reading, others = first(analyses)
+    better = above(analyses)
     models = [*dict.fromkeys(found["model"])]
     if len(models) == 2:
         # One model only: "all" says the same.
         models = models[:1]
     compared = "published_mean" in found
-    table = Table(title=title, caption="mean ± SD of Spearman's ρ over analyses" + SPREAD * compared)
+    caption = "mean ± SD of Spearman's ρ over analyses" + SPREAD * compared
+    if better.notna().any():
+        caption += "; above placebo: how many lie above their placebo's 95th percentile"
+    if others:
+        caption += f"; of {said(reading)}, the first of {others + 1} readings"
+    table = Table(title=title, caption=caption)
     table.add_column("experiment", no_wrap=True)
     table.add_column("paper", no_wrap=True)
     for model in models:
         table.add_column(Text(str(model)), justify="right")
     if compared:
-        table.add_column("Ghate et al.", justify="right")
+        table.add_column("Ghate et al.", justify="right", no_wrap=True)
     table.add_column("analyses", justify="right")
+    if better.notna().any():
+        table.add_column("above placebo", justify="right")
     for (exp, paper), rows in found.groupby(["exp", "paper"], sort=False):
         cells = rows.set_index("model")
         table.add_row(
@@ -94,9 +156,25 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
             *(_mean_and_sd(cells.loc[model]) if model in cells.index else "" for model in models),
             *([_published(cells.loc[OVERALL])] if compared else []),
             _counts(cells.loc[OVERALL]),
+            *([_above(better[(analyses["exp"] == exp) | (exp == OVERALL)])] if better.notna().any() else []),
             end_section=exp == found["exp"].iloc[-2],
         )
     return table
+
+
+def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
+    """`readings` for the terminal, and its title."""
+    found = readings(analyses)
+    shown = found[["exp", "paper", "readings"]].rename(columns={"exp": "experiment"})
+    shown["median ρ"] = found["median"].map("{:.2f}".format)
+    shown["range"] = found["lowest"].map("{:.2f}".format) + " to " + found["highest"].map("{:.2f}".format)
+    counted = found["above"].astype(str) + " of " + found["compared"].astype(str)
+    shown["above placebo"] = counted.where(found["compared"] > 0, "")
+    return shown, f"{dataset}: mean ρ over {found['readings'].max()} readings; descriptive"
+
+
+def _above(better: pd.Series) -> str:
+    return f"{int(better.sum())} of {int(better.count())}"
 
 
 def _published(row: Any) -> str:

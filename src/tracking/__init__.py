@@ -1,6 +1,7 @@
 """Runs, parents, artifacts and provenance in MLflow. Nothing else in the project imports it."""
 
-from src.tracking.provenance import commit
+from src.tracking.history import Past, children, past, sweeps
+from src.tracking.provenance import commit, versions
 from src.tracking.runs import SQLITE, Run, Tracker
 
-__all__ = ["SQLITE", "Run", "Tracker", "commit"]
+__all__ = ["SQLITE", "Past", "Run", "Tracker", "children", "commit", "past", "sweeps", "versions"]

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import subprocess
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
+
+# Libraries that move numbers or say where they are kept.
+LIBRARIES = (
+    *("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas"),
+    *("hydra-core", "mlflow"),
+)
+
+
+def versions() -> dict[str, str]:
+    """Tags `version.LIBRARY` of the libraries that compute."""
+    return {f"version.{name}": version(name) for name in LIBRARIES}
 
 
 @cache

@@ -117,12 +117,13 @@ class Tracker:
 
     Args:
         uri: MLflow's tracking URI. `sqlite:///PATH` is made when absent, its artifacts beside it.
+        make: false: a database that is absent stays so.
 
     Raises:
-        InputError: the store cannot be opened.
+        InputError: the store cannot be opened, or is not there to be asked.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, make: bool = True) -> None:
         # A run named by the environment would be resumed in place of a child of its parent.
         os.environ.pop("MLFLOW_RUN_ID", None)
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
@@ -132,6 +133,8 @@ class Tracker:
 
         if not uri.strip():
             raise InputError("tracking.uri is empty. Name a database (sqlite:///PATH) or a server.")
+        if not make and uri.startswith(SQLITE):
+            upkeep.require(Path(uri.removeprefix(SQLITE)), uri)
         # A server that is not there should be said within seconds.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         self._artifacts: Path | None = None

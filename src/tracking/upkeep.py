@@ -16,6 +16,8 @@ from urllib.request import url2pathname
 
 import psutil
 
+from src.errors import InputError
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -44,6 +46,29 @@ def gone(tags: Mapping[str, str]) -> bool:
     except (KeyError, ValueError, psutil.Error):
         return False
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
+
+
+def require(database: Path, uri: str) -> None:
+    """See that a database is one of MLflow's, without making it so.
+
+    Raises:
+        InputError: it is not there, or another program's.
+    """
+    known = 0
+    if database.is_file():
+        with (
+            contextlib.suppress(sqlite3.Error),
+            contextlib.closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as asked,
+        ):
+            named = (
+                "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name IN ('experiments', 'runs')"
+            )
+            known = asked.execute(named).fetchone()[0]
+    if known < 2:
+        raise InputError(
+            f"tracking.uri={uri}: there is no tracking database. Name the one that the sweep was given "
+            "(tracking.uri=sqlite:///PATH), or run a sweep first: python -m src.run -m 'exp=glob(*_to_*)'"
+        )
 
 
 def bury(client: MlflowClient) -> int:

@@ -8,11 +8,16 @@ from hypothesis import strategies as st
 
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
-from src.experiments import pools
+from src.experiments import corpus_of
 from src.stimuli import checked
 from src.stimuli.texts import in_templates
 
-PROTOCOL = ProtocolConfig(k=1, extremes=3, attributes=840, ddof=1)
+
+def pools(*arguments, **named):
+    return corpus_of(*arguments, **named).pools
+
+
+PROTOCOL = ProtocolConfig(k=1, extremes=3, set_size=840, ddof=1)
 
 
 def protocol(**changed) -> ProtocolConfig:
@@ -53,9 +58,9 @@ def test_n_is_the_largest_that_the_rule_allows(sizes, most):
     ]
     if not allowed:
         with pytest.raises(NotApplicable, match=r"the smallest of \d groups has"):
-            pools(faces(*sizes), protocol(attributes=most), seed=0)
+            pools(faces(*sizes), protocol(set_size=most), seed=0)
         return
-    (pool,) = pools(faces(*sizes), protocol(attributes=most), seed=0)
+    (pool,) = pools(faces(*sizes), protocol(set_size=most), seed=0)
     assert [len(a) for a in pool.a] == [max(allowed)] * groups
     assert all(not set(a) & set(b) for a, b in zip(pool.a, pool.b, strict=True))
 

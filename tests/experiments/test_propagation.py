@@ -7,15 +7,14 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from src import pipeline
-from src.configs import ProtocolConfig
 from src.embeddings import embeddings
-from src.experiments import propagation
+from src.experiments import looks, propagation
 from src.stimuli import checked, load
 from src.tracking import Tracker
 from tests import reference
 from tests.conftest import precomputed
 
-PROTOCOL = {"k": 11, "extremes": 6, "attributes": 15, "ddof": 1}
+PROTOCOL = {"k": 11, "extremes": 6, "set_size": 15, "ddof": 1}
 
 
 def loaded(folder):
@@ -85,7 +84,7 @@ def test_the_block_size_changes_nothing(exp, folder, job, monkeypatch):
         embeddings(cfg, table.role, lambda role: load(cfg, role)).vectors for table in (targets, corpus)
     ]
     whole = propagation.run(targets, corpus, *vectors, cfg.protocol, 0)
-    monkeypatch.setattr(propagation, "BLOCK", 1)
+    monkeypatch.setattr(looks, "BLOCK", 1)
     single = propagation.run(targets, corpus, *vectors, cfg.protocol, 0)
     pd.testing.assert_frame_equal(whole.targets, single.targets, check_exact=True)
     pd.testing.assert_frame_equal(whole.analyses, single.analyses, check_exact=True)
@@ -103,7 +102,7 @@ def test_equal_vectors_are_equally_similar(job, tmp_path):
         checked("scenes", scenes, "t"),
         torch.from_numpy(rng.normal(size=(40, 64))),
         torch.from_numpy(np.repeat(same, 1001, axis=0)),
-        ProtocolConfig(k=31, extremes=5, attributes=840, ddof=1),
+        job("protocol.k=31", "protocol.extremes=5").cfg.protocol,
         0,
     )
     assert found.targets["intrinsic"].isna().all()

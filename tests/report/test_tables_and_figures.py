@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from src.report import figures, tables
+from src.report import figures, findings, tables
 
 
 @pytest.fixture
@@ -56,6 +56,65 @@ def test_the_paper_s_own_figures_stand_beside_a_replication_only(analyses):
     assert "0.84 ± 0.04" in shown
 
 
+@pytest.fixture
+def several(analyses):
+    """Three readings of the same analyses, the paper's in the middle; of each but one rho a placebo."""
+    rng = np.random.default_rng(1)
+    parts = [
+        analyses.assign(protocol=protocol, rho=analyses["rho"] + shift)
+        for protocol, shift in (("k_100+k=60", -0.3), ("paper+k=60", 0.0), ("ddof_0+k=60", 0.2))
+    ]
+    found = pd.concat(parts, ignore_index=True)
+    q95 = found["rho"] + rng.choice([-0.1, 0.1], len(found))
+    return found.assign(placebo_q95=q95.mask(found.index == 1))
+
+
+def test_readings_are_not_averaged(analyses, several):
+    """The terminal's table and summary.csv are of the first reading; another table is of all."""
+    assert findings.readings(several)[0] == ("paper+k=60", 0, "none")
+    pd.testing.assert_frame_equal(tables.summary(several), tables.summary(analyses))
+    console = Console(width=400, record=True)
+    console.print(tables.terminal(several, "title"))
+    shown = " ".join(console.export_text().split())
+    assert "of protocol paper+k=60, seed 0, the first of 3 readings" in shown
+    assert "11, 1 undefined" in shown
+    own = several[several["protocol"] == "paper+k=60"]
+    over = (own["rho"] > own["placebo_q95"]).sum()
+    assert 0 < over < 11
+    assert f"{over} of 11" in shown
+    console.print(tables.terminal(analyses, "title"))
+    assert "above placebo" not in console.export_text()
+
+
+def test_the_table_of_readings_is_of_their_means(several):
+    found = tables.readings(several).set_index("exp")
+    rows = several[several["exp"] == "faces_to_words"]
+    means = [rows["rho"][rows["protocol"] == protocol].mean() for protocol in rows["protocol"].unique()]
+    one = found.loc["faces_to_words"]
+    assert one["readings"] == 3
+    expected = (min(means), sorted(means)[1], max(means))
+    assert tuple(one[["lowest", "median", "highest"]]) == pytest.approx(expected)
+    known = rows.dropna(subset=["rho", "placebo_q95"])
+    assert one["compared"] == len(known) == 3 * 9 - 3 - 1
+    assert one["above"] == (known["rho"] > known["placebo_q95"]).sum()
+    assert one["share"] == pytest.approx(one["above"] / one["compared"])
+    console = Console(width=160, record=True)
+    console.print(tables.plain(*tables.spread(several, "demo")))
+    shown = console.export_text()
+    assert f"{min(means):.2f} to {max(means):.2f}" in shown
+    assert f"{one['above']} of {one['compared']}" in shown
+
+
+def test_the_first_reading_is_the_paper_s_or_nearest_to_it():
+    def first(*given):
+        return findings.readings(pd.DataFrame(given, columns=["protocol", "seed", "debias"]))[0]
+
+    assert first(("ddof_0", 0, "none"), ("paper", 1, "none"), ("paper", 0, "none")) == ("paper", 0, "none")
+    assert first(("paper", 0, "gone"), ("paper", 0, "none")) == ("paper", 0, "none")
+    assert first(("paper+ddof=0+k=60", 0, "none"), ("paper+k=60", 0, "none")) == ("paper+k=60", 0, "none")
+    assert first(("paperback", 0, "none"), ("paper+k=60", 0, "none")) == ("paper+k=60", 0, "none")
+
+
 def test_the_terminal_s_table_counts_what_is_undefined(analyses):
     console = Console(width=160, record=True)
     console.print(tables.terminal(analyses, "title"))
@@ -83,3 +142,16 @@ def test_figures_carry_their_text_alternative(analyses, kind, tmp_path):
     figures.save(figure, said, tmp_path / "figure.png")
     with Image.open(tmp_path / "figure.png") as picture:
         assert picture.info["Description"] == said
+
+
+def test_a_job_s_metrics_say_what_its_rhos_are_worth():
+    from src.pipeline import _worth
+
+    rows = pd.DataFrame(
+        {"rho": [0.5, 0.2, np.nan], "placebo_q95": [0.3, 0.3, 0.3], "placebo_mean": [0.1] * 3}
+    )
+    rows = rows.assign(ci_low=[0.4, 0.0, np.nan], ci_high=[0.6, 0.4, np.nan], validity=np.nan)
+    found = _worth(rows)
+    expected = {"placebo_mean": 0.1, "placebo_q95": 0.3, "ci_width": 0.3, "above_placebo": 1}
+    assert found == pytest.approx(expected)
+    assert _worth(rows[["rho"]]) == {}

@@ -85,8 +85,9 @@ class Publisher:
             reply.send_header(name, value)
         if not self.endless:
             reply.send_header("Content-Length", str(end - start))
-        reply.end_headers()
         body = content[start:end]
         body = body[: self.breaks_after.pop(0)] if self.breaks_after else body
-        reply.wfile.write(body)
+        # Counted before a byte goes out: who has an answer, or gave up on one, finds it counted.
         self.sent += len(body)
+        reply.end_headers()
+        reply.wfile.write(body)

@@ -2,6 +2,7 @@
 
 python -m src.bench
 python -m src.bench --quick
+python -m src.bench --worth
 """
 
 from __future__ import annotations
@@ -14,38 +15,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from src.bench.arithmetic import ARITHMETIC
+from src.bench.sizes import QUICK, Size
+from src.bench.worth import EXPERIMENTS, STEPS, stand_ins
 from src.configs import CHECKOUT
 from src.errors import answered
 
 LIBRARIES = ("torch", "lightning", "open_clip_torch", "mlflow", "hydra-core", "numpy", "scipy", "pandas")
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is measured: the built-in world, and an experiment of random vectors."""
-
-    faces: int = 600
-    scenes: int = 1500
-    words: int = 2000
-    morphs: int = 100
-    steps: int = 1000
-    k: int = 500
-    paper_faces: int = 6000
-    paper_words: int = 20_000
-    width: int = 512
-
-
-QUICK = Size(faces=60, scenes=300, words=300, morphs=5, steps=20, k=60, paper_faces=600, paper_words=2000)
-TEMPLATES, GROUPS, BLOCK = 6, 6, 256
 
 
 @dataclass(frozen=True)
@@ -79,19 +63,27 @@ def stages(size: Size, place: Path) -> Iterator[Row]:
     for role in ("faces", "scenes", "words", "labels"):
         yield _command(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])
     tracked = [f"tracking.uri=sqlite:///{place}/mlruns/mlflow.db", f"protocol.k={size.k}"]
-    sweep = ["src.run", "-m", "exp=glob(*_to_*)", *chosen, *tracked]
+    sweep = ["src.run", "-m", "exp=glob(*_to_*)", "report=false", *chosen, *tracked]
     yield _command("propagate: 8 experiments, first", [*sweep, f"hydra.sweep.dir={place}/first"])
     yield _command("propagate: the same, taken over", [*sweep, f"hydra.sweep.dir={place}/second"])
 
 
-def paper(size: Size, place: Path) -> Iterator[Row]:
-    """faces_to_words at the paper's size, from stored vectors, and its bare arithmetic."""
-    _vectors(size, place / "lab")
-    analysis = ["src.run", "model=precomputed", f"model.path={place}/lab", "exp=faces_to_words"]
-    analysis += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{place}/paper/mlflow.db"]
-    yield _command("paper: faces_to_words, command", [*analysis, f"hydra.run.dir={place}/paper"])
+def paper(size: Size) -> Iterator[Row]:
+    """Both scores of every face at the paper's size, and the bare arithmetic of the same shapes."""
     for name, what in ARITHMETIC.items():
-        yield _command(f"paper: {what[0]}", ["src.bench", "--only", name, "--size", json.dumps(asdict(size))])
+        given = ["--only", name, "--size", json.dumps(asdict(size))]
+        yield _command(f"paper: {what[0]}", ["src.bench", *given])
+
+
+def worth(size: Size, place: Path) -> Iterator[Row]:
+    """Each experiment at the paper's size, from stored vectors: without and with what its rho is worth."""
+    stand_ins(size, place / "lab")
+    for exp in EXPERIMENTS:
+        asked = ["src.run", "model=precomputed", f"model.path={place}/lab", f"exp={exp}", "resume=false"]
+        asked += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{place}/worth/mlflow.db"]
+        for what, off in STEPS.items():
+            chosen = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={place}/worth/{exp}"]
+            yield _command(f"{exp}: {what}", [*asked, *chosen])
 
 
 def _command(what: str, arguments: list[str]) -> Row:
@@ -112,88 +104,6 @@ def _command(what: str, arguments: list[str]) -> Row:
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return Row(what, seconds, used.ru_maxrss * unit / 1e6)
-
-
-def _vectors(size: Size, folder: Path) -> None:
-    import numpy as np
-    from safetensors.numpy import save_file
-
-    rng = np.random.default_rng(0)
-    folder.mkdir(parents=True)
-    faces = pd.DataFrame({"id": [f"f{number:06d}" for number in range(size.paper_faces)]})
-    faces["group"] = [f"group {number % GROUPS}" for number in range(size.paper_faces)]
-    words = pd.DataFrame({"word": [f"w{number:06d}" for number in range(size.paper_words)]})
-    words["valence"] = rng.uniform(size=size.paper_words)
-    parts = [
-        words.assign(id=words["word"] + f"-{number}", template=f"{number} {{}}", sentence=words["word"])
-        for number in range(TEMPLATES)
-    ]
-    for role, frame in {"faces": faces, "words": pd.concat(parts, ignore_index=True)}.items():
-        vectors = rng.normal(size=(len(frame), size.width))
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        frame.to_parquet(folder / f"{role}.parquet")
-        save_file({"embedding": vectors.astype(np.float32)}, folder / f"{role}.safetensors")
-
-
-def _random(size: Size, dtype: str) -> tuple[Any, Any]:
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    unit = torch.nn.functional.normalize
-    shapes = (size.paper_faces, size.width), (TEMPLATES * size.paper_words, size.width)
-    faces, words = (unit(torch.randn(*shape, generator=generator), dim=1) for shape in shapes)
-    return faces.to(getattr(torch, dtype)), words.to(getattr(torch, dtype))
-
-
-def _analysis(size: Size) -> float:
-    import numpy as np
-
-    from src.configs import ProtocolConfig
-    from src.experiments.attributes import Pool
-    from src.experiments.propagation import scores
-
-    faces, words = _random(size, "float32")
-    protocol = ProtocolConfig(k=size.k, extremes=25, attributes=840, ddof=1)
-    valence = np.random.default_rng(0).uniform(size=(size.paper_words, 1))
-    order = np.argsort(valence[:, 0])
-    rows = np.arange(size.paper_words)
-    found = [
-        Pool(rows + number * size.paper_words, str(number), [order[-25:]], [order[:25]], valence)
-        for number in range(TEMPLATES)
-    ]
-    start = time.perf_counter()
-    scores(faces, words, found, protocol)
-    return time.perf_counter() - start
-
-
-def _product(size: Size, dtype: str) -> float:
-    faces, words = _random(size, dtype)
-    start = time.perf_counter()
-    for block in faces.split(BLOCK):
-        for template in words.split(size.paper_words):
-            block @ template.T
-    return time.perf_counter() - start
-
-
-def _top_k(size: Size, dtype: str) -> float:
-    import torch
-
-    generator = torch.Generator().manual_seed(0)
-    near = torch.rand(BLOCK, size.paper_words, generator=generator).to(getattr(torch, dtype))
-    start = time.perf_counter()
-    for block in range(0, size.paper_faces, BLOCK):
-        for _ in range(TEMPLATES):
-            near[: size.paper_faces - block].topk(size.k, dim=1)
-    return time.perf_counter() - start
-
-
-ARITHMETIC: dict[str, tuple[str, Callable[[Size], float]]] = {
-    "scores": ("both scores of every face", _analysis),
-    "product32": ("bare matrix product, float32", lambda size: _product(size, "float32")),
-    "product64": ("bare matrix product, float64", lambda size: _product(size, "float64")),
-    "topk32": ("bare torch.topk, float32", lambda size: _top_k(size, "float32")),
-    "topk64": ("bare torch.topk, float64", lambda size: _top_k(size, "float64")),
-}
 
 
 def machine() -> dict[str, object]:
@@ -224,6 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m src.bench", description="What each stage costs.")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the work, to see that it works")
     parser.add_argument("--output", type=Path, default=CHECKOUT / "outputs" / "bench")
+    parser.add_argument("--worth", action="store_true", help="only what placebo and intervals cost")
     parser.add_argument("--only", choices=ARITHMETIC, help=argparse.SUPPRESS)
     parser.add_argument("--size", type=json.loads, default={}, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
@@ -242,8 +153,9 @@ def _main(asked: argparse.Namespace) -> int:
     size = QUICK if asked.quick else Size()
     rows = []
     with tempfile.TemporaryDirectory() as place:
-        for part in (stages, paper):
-            for row in part(size, Path(place)):
+        parts = [] if asked.worth else [stages(size, Path(place)), paper(size)]
+        for part in (*parts, worth(size, Path(place))):
+            for row in part:
                 print(f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}", flush=True)
                 rows.append(row)
     about = machine()

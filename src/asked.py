@@ -1,0 +1,58 @@
+"""What a command asked for, before any of its jobs is composed."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+log = logging.getLogger(__name__)
+
+
+def as_typed(arguments: Sequence[str]) -> str:
+    """A command line that can be pasted into a shell; a password within an address is left out.
+
+    >>> as_typed(["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
+    "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
+    """
+    plain = [re.sub(r"(://[^/:@\s]*:)[^/@\s]+@", r"\1…@", argument) for argument in arguments]
+    return shlex.join(["python", "-m", "src.run", *plain])
+
+
+def sweep_of(config: DictConfig) -> list[str]:
+    """The sweep as Hydra's own sweeper reads it: its params first, then what was typed."""
+    params = config.hydra.sweeper.get("params") or {}
+    return [*(f"{name}={value}" for name, value in params.items()), *config.hydra.overrides.task]
+
+
+def jobs_of(config: DictConfig) -> list[list[str]] | None:
+    """Overrides of every job of a sweep, in its order; None where they cannot be told beforehand."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    if not str(config.hydra.sweeper.get("_target_")).endswith(".BasicSweeper"):
+        return None
+    try:
+        parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(sweep_of(config)), None)
+    except Exception as error:  # Hydra will say itself what is wrong, where something is
+        log.debug("the jobs cannot be told beforehand: %r", error)
+        return None
+    return [list(overrides) for overrides in batch]
+
+
+def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
+    """Name of the dataset of a job that is not composed yet, as `Job.of` will give it.
+
+    Args:
+        overrides: of the job.
+        choices: which YAML is chosen of each group where they do not say.
+    """
+    chosen = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
+    return "precomputed" if chosen.get("model") == "precomputed" else str(chosen.get("dataset"))

@@ -1,0 +1,36 @@
+"""How much is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TEMPLATES, BLOCK = 6, 256
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: the built-in world, and an experiment of random vectors."""
+
+    faces: int = 600
+    scenes: int = 1500
+    words: int = 2000
+    morphs: int = 100
+    steps: int = 1000
+    k: int = 500
+    paper_faces: int = 6000
+    paper_words: int = 20_000
+    paper_scenes: int = 900
+    width: int = 512
+
+
+QUICK = Size(
+    faces=60,
+    scenes=300,
+    words=300,
+    morphs=5,
+    steps=20,
+    k=60,
+    paper_faces=600,
+    paper_words=2000,
+    paper_scenes=200,
+)

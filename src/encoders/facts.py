@@ -1,0 +1,55 @@
+"""What is known of a model besides its vectors: size, cost, and how well it classifies."""
+
+from __future__ import annotations
+
+import csv
+import math
+from functools import cache
+from pathlib import Path
+
+from src import configs
+from src.encoders import catalogue
+
+# Accuracy on ImageNet-1k without training on it, in [0, 1], of models that can be loaded as they were
+# trained: open_clip's docs/openclip_results.csv, its column "ImageNet 1k", at commit f862f86cd921
+# (OpenAI's and DFN's weights under the architecture with their GELU). All else is unknown.
+ZERO_SHOT = Path(__file__).with_name("zero_shot.csv")
+FACTS = ("parameters_millions", "gflops_image", "zero_shot")
+
+
+def facts(model: configs.ModelConfig) -> dict[str, float]:
+    """`FACTS`: parameters (millions), GFLOPs of an image, accuracy on ImageNet; NaN where unknown."""
+    if isinstance(model, configs.ToyConfig):
+        return dict(zip(FACTS, (*_measured(model), math.nan), strict=True))
+    if not isinstance(model, configs.PretrainedConfig):
+        return dict.fromkeys(FACTS, math.nan)
+    profile = catalogue.profile_of(model.id)
+    found = {name: _number(profile[name]) for name in FACTS[:2]}
+    trained = model.weights == "pretrained"
+    return found | {"zero_shot": zero_shot().get(model.id, math.nan) if trained else math.nan}
+
+
+@cache
+def zero_shot() -> dict[str, float]:
+    """Id of a model -> its accuracy on ImageNet, in [0, 1]."""
+    with ZERO_SHOT.open(encoding="utf-8", newline="") as file:
+        return {row["id"]: float(row["zero_shot"]) for row in csv.DictReader(file)}
+
+
+_known: dict[str, tuple[float, float]] = {}
+
+
+def _measured(model: configs.ToyConfig) -> tuple[float, float]:
+    # A toy is built within milliseconds; its weights decide neither number.
+    from src.encoders import toy
+
+    key = repr(model)
+    if key not in _known:
+        network = toy.blank(model).eval().requires_grad_(False)
+        parameters = sum(weight.numel() for weight in network.parameters()) / 1e6
+        _known[key] = parameters, catalogue.gflops_image(network.model, model.image_size)
+    return _known[key]
+
+
+def _number(text: str) -> float:
+    return math.nan if text == "unknown" else float(text)

@@ -1,0 +1,118 @@
+"""Entry: the report of a sweep that the tracking store holds.
+
+python -m src.report sweep=latest
+python -m src.report sweep=RUN_ID dataset=NAME tracking.uri=URI output=DIR
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import tempfile
+from pathlib import Path
+
+from src.configs import CHECKOUT
+from src.errors import InputError, answered
+from src.tracking import SQLITE, Past, Tracker, children, sweeps
+
+LATEST = "latest"
+DEFAULTS = {
+    "sweep": LATEST,
+    "dataset": "",
+    "tracking.uri": f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db",
+    "output": "",
+}
+HELP = f"""{__doc__}
+sweep         id of a sweep's parent run, or its beginning; latest (default): the newest
+dataset       with sweep=latest: the newest of this dataset
+tracking.uri  the tracking store (default: mlruns/mlflow.db in the checkout)
+output        folder of the report (default: outputs/report/ID in the checkout); an older report
+              there is replaced, anything else is not"""
+LISTED = 10
+
+
+def main(arguments: list[str]) -> int:
+    """Draw a report and say where it is; returns the exit status."""
+    if set(arguments) & {"-h", "--help"}:
+        print(HELP)
+        return 0
+
+    def draw() -> int:
+        said = read(arguments)
+        tracker = Tracker(said["tracking.uri"], make=False)
+        sweep = choose(tracker, said["sweep"], said["dataset"])
+        output = Path(said["output"]) if said["output"] else CHECKOUT / "outputs" / "report" / sweep.id
+        from src.report import gather, publish
+
+        publish.check(output)
+        with tempfile.TemporaryDirectory() as place:
+            found = gather.stored(tracker, sweep, Path(place))
+            if found is None:
+                raise InputError(
+                    f"sweep {sweep.id} ({sweep.dataset}, {sweep.started}, {sweep.status}): no job of it has "
+                    "results, there is nothing to report. MLflow's page of it says why: make ui"
+                )
+            index = publish.publish(found, output)
+        print(f"Report: {index}")
+        return 0
+
+    return answered(draw)
+
+
+def read(arguments: list[str]) -> dict[str, str]:
+    """What was typed, upon the defaults.
+
+    Raises:
+        InputError: something is no `key=value`, or the key is unknown, given twice or empty.
+    """
+    said: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or key not in DEFAULTS:
+            near = difflib.get_close_matches(key, DEFAULTS, n=1)
+            hint = f" Did you mean {near[0]}=?" if near and near[0] != key else ""
+            known = ", ".join(f"{name}=" for name in DEFAULTS)
+            raise InputError(f"{argument}: not understood.{hint} There is {known}; --help explains them.")
+        if key in said or not value.strip():
+            raise InputError(
+                f"{argument}: {'given twice' if key in said else 'empty'}. Say {key}= once, or not."
+            )
+        said[key] = value
+    return DEFAULTS | said
+
+
+def choose(tracker: Tracker, wanted: str, dataset: str) -> Past:
+    """The sweep that is meant.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    every = sweeps(tracker)
+    there = [sweep for sweep in every if dataset in ("", sweep.dataset)]
+    of_dataset = f" of dataset={dataset}" if dataset else ""
+    if not there:
+        known = ", ".join(dict.fromkeys(sweep.dataset for sweep in every))
+        raise InputError(
+            f"no sweep{of_dataset} is stored there"
+            + (f"; there are sweeps of {known}." if known else ". A sweep is: python -m src.run -m exp=...")
+        )
+    if wanted == LATEST:
+        return there[0]
+    found = [sweep for sweep in there if sweep.id.startswith(wanted)]
+    if len(found) != 1:
+        problem = f"begins the ids of {len(found)} sweeps" if found else f"no sweep{of_dataset} has this id"
+        raise InputError(f"sweep={wanted}: {problem}. {_listed(tracker, found or there)}")
+    return found[0]
+
+
+def _listed(tracker: Tracker, there: list[Past]) -> str:
+    lines = []
+    for sweep in there[:LISTED]:
+        jobs = int(sweep.metrics.get("jobs", 0)) or len(children(tracker, sweep))
+        lines.append(f"  {sweep.id}  {sweep.dataset}  {sweep.started}  {jobs} jobs  {sweep.status}")
+    more = f"\n  and {len(there) - LISTED} older ones" if len(there) > LISTED else ""
+    return "There are, newest first:\n" + "\n".join(lines) + more
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
