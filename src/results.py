@@ -16,6 +16,7 @@ from src.artifacts import file_hash, fingerprint
 FOLDER = "results"
 ANALYSES = "analyses.csv"
 TEXTS = ("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason")
+TEXTS += ("attribute", "group_a", "group_b")
 COUNTS = ("n_all", "placebo_n")
 
 
@@ -74,7 +75,9 @@ def read_csv(path: Path) -> pd.DataFrame:
     # A group may be called "NA"; a hash may look like a number.
     types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), **dict.fromkeys(COUNTS, "Int64")}
     found: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-    return found.assign(reason=found["reason"].fillna(""))
+    # Empty, but no missing value.
+    empty = {name: found[name].fillna("") for name in ("paper", "reason") if name in found}
+    return found.assign(**empty)
 
 
 @contextmanager

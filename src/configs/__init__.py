@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from src.configs.exps import AuditConfig, ExpConfig, PropagationConfig, ZeroShotConfig
 from src.configs.fields import check, number, one_of
 from src.configs.models import (
     Blip2Config,
@@ -38,6 +39,7 @@ from src.errors import InputError
 __all__ = [
     "CHECKOUT",
     "AbstractConfig",
+    "AuditConfig",
     "AvatarsConfig",
     "Blip2Config",
     "CfdConfig",
@@ -57,6 +59,7 @@ __all__ = [
     "PeopleConfig",
     "PrecomputedConfig",
     "PretrainedConfig",
+    "PropagationConfig",
     "ProtocolConfig",
     "RoleConfig",
     "RunConfig",
@@ -67,6 +70,7 @@ __all__ = [
     "UtkFaceConfig",
     "VaderConfig",
     "WarrinerConfig",
+    "ZeroShotConfig",
     "check",
     "compose",
     "names",
@@ -93,15 +97,6 @@ class DemoConfig:
 
 
 @dataclass
-class ExpConfig:
-    """A pair of roles of opposite modality."""
-
-    paper: str = MISSING
-    targets: str = MISSING
-    corpus: str = MISSING
-
-
-@dataclass
 class ProtocolConfig:
     """Every choice that the paper leaves open, and how much is drawn to say what a rho is worth."""
 
@@ -118,13 +113,33 @@ class ProtocolConfig:
     bootstrap: int = number(0)
     attribute_draws: int = number(0)
     property_draws: int = number(0)
+    faces_per_group: int = number(2)
+    partitions: int = number(0)
+    ties: str = one_of("half", "strict")
+    iat: str = one_of("total", "by_pair")
 
 
 @dataclass
 class DebiasConfig:
-    """What is projected away before an experiment."""
+    """What is projected away before an experiment (METHODS §3, "Debiasing").
+
+    Attributes:
+        name: for display.
+        spurious: template of the prompts whose directions are removed, `{}` in place of a name of a group;
+            empty: nothing is projected.
+        nouns: last word of a group's name -> what its members are called; the rest of the name is an
+            adjective, of a person where the last word is none of these.
+        classes: phrases that should mean the same whatever the group, `{}` in its place; none: not calibrated.
+        strength: of the calibration, lambda.
+        side: what is projected.
+    """
 
     name: str = MISSING
+    spurious: str = ""
+    nouns: dict[str, list[str]] = field(default_factory=dict)
+    classes: list[str] = field(default_factory=list)
+    strength: float = number(0, default=0.0)
+    side: str = one_of("texts", "images", "both", default="texts")
 
 
 @dataclass
@@ -197,7 +212,9 @@ SCHEMAS: dict[str, type] = {
     "open_clip": OpenClipConfig,
     "blip2": Blip2Config,
     "precomputed": PrecomputedConfig,
-    "exp": ExpConfig,
+    "propagation": PropagationConfig,
+    "audit": AuditConfig,
+    "zero_shot": ZeroShotConfig,
     "protocol": ProtocolConfig,
     "debias": DebiasConfig,
     "trainer": TrainerConfig,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Findings:
         sweep: id of the parent run.
         status: of the parent run: RUNNING, FINISHED, FAILED or KILLED.
         started: when, ISO 8601, UTC.
-        analyses: analyses.csv of all its jobs, with `q` (Benjamini-Hochberg over `p_placebo`).
+        analyses: analyses.csv of all its jobs that measure propagation, with `q` (Benjamini-Hochberg over `p_placebo`).
         folders: `config` of a job -> the folder `results/` with its files.
         jobs: one row per job that ended: the first columns of analyses.csv, `status`, `run`, `reason`,
             `overrides`.
@@ -40,6 +40,8 @@ class Findings:
             on ImageNet in [0, 1]); NaN where unknown.
         provenance: what the numbers come from, by name: `git.commit`, `git.dirty`, `command`, libraries'
             versions, inputs' hashes.
+        audits: analyses.csv of all audits of implicit bias.
+        zero_shot: analyses.csv of all experiments that say how useful an encoder is.
     """
 
     dataset: str
@@ -52,6 +54,8 @@ class Findings:
     missing: Sequence[str]
     models: pd.DataFrame
     provenance: Mapping[str, str]
+    audits: pd.DataFrame = field(default_factory=pd.DataFrame)
+    zero_shot: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def read(self, config: str, name: str) -> pd.DataFrame:
         """A table of a job: `targets`, `attributes`, `draws` or `retrieved`.

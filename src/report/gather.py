@@ -25,24 +25,38 @@ WORTH = (
     *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
     *("placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"),
 )
+PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
 # Jobs that have results, and one whose results are gone.
 FINISHED, TAKEN_OVER, MISSING = "finished", "taken_over", "missing"
 
 
 def together(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The analyses of a sweep's jobs as one table, each once.
+    """The analyses of propagation of a sweep's jobs as one table, each once.
 
     Returns:
         Their columns, those of `WORTH` that they lack as NaN, and `q`: p_placebo after Benjamini and
         Hochberg's procedure over all rows that have one.
     """
-    found = pd.concat(analyses, ignore_index=True).drop_duplicates(ignore_index=True)
-    for name in WORTH:
+    found = of_kind(analyses, "stratum")
+    for name in (*PROPAGATION, *WORTH):
         if name not in found:
             found[name] = pd.array([None] * len(found), "Int64") if name == "placebo_n" else math.nan
     p = found["p_placebo"].astype(float).dropna()
     q = pd.Series(false_discovery_control(p), p.index) if len(p) else p
     return found.assign(q=q.reindex(found.index))
+
+
+def of_kind(analyses: Sequence[pd.DataFrame], column: str) -> pd.DataFrame:
+    """The analyses of the experiments of one kind as one table, each once.
+
+    Args:
+        analyses: analyses.csv of each job.
+        column: that only this kind has: `stratum` (propagation), `cles` (audits) or `accuracy` (zero-shot).
+    """
+    found = [frame for frame in analyses if column in frame]
+    if not found:
+        return pd.DataFrame(columns=[*NAMES, column])
+    return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
 def findings(
@@ -64,18 +78,20 @@ def findings(
     Raises:
         OSError: a file is gone.
     """
-    analyses = together([results.read_csv(folder / results.ANALYSES) for folder in folders.values()])
+    found = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
     runs = _runs(tracker, sweep, jobs)
     return Findings(
         dataset=sweep.dataset,
         sweep=sweep.id,
         status=sweep.status,
         started=sweep.started,
-        analyses=analyses,
+        analyses=together(found),
+        audits=of_kind(found, "cles"),
+        zero_shot=of_kind(found, "accuracy"),
         folders=dict(folders),
         jobs=jobs,
         missing=missing(asked or [], jobs["overrides"]),
-        models=_models(runs, list(dict.fromkeys(analyses["model"]))),
+        models=_models(runs, list(dict.fromkeys(name for frame in found for name in frame["model"]))),
         provenance={
             **_code(sweep.tags),
             **_inputs(runs),

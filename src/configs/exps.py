@@ -1,0 +1,58 @@
+"""Schema of the experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from omegaconf import MISSING
+
+from src.configs.fields import number, one_of
+
+
+@dataclass
+class ExpConfig:
+    """What every experiment has."""
+
+    paper: str = MISSING
+
+
+@dataclass
+class PropagationConfig(ExpConfig):
+    """A pair of roles of opposite modality: bias of the representation and of what is retrieved."""
+
+    targets: str = MISSING
+    corpus: str = MISSING
+
+
+@dataclass
+class AuditConfig(ExpConfig):
+    """Which groups' faces an encoder finds nearer to prompts (METHODS §3).
+
+    Attributes:
+        attribute: its name in the results.
+        template: of the prompts, `{}` in place of the word.
+        sets: name -> words; of several sets the mean is taken, and named by `attribute`.
+        pairs: of a positive and a negative word, for the IAT.
+        measure: what the null is of.
+        groups: whose faces; null: all of them.
+    """
+
+    attribute: str = MISSING
+    template: str = MISSING
+    sets: dict[str, list[str]] = MISSING
+    pairs: list[list[str]] = field(default_factory=list)
+    measure: str = one_of("cles", "iat", default="cles")
+    groups: list[str] | None = None
+
+
+@dataclass
+class ZeroShotConfig(ExpConfig):
+    """How often the word that is nearest to a scene is one of its own: what a projection costs.
+
+    Attributes:
+        tolerance: a word is a scene's own if their valences' ranks (0 to 1) differ by no more.
+    """
+
+    targets: str = MISSING
+    corpus: str = MISSING
+    tolerance: float = number(0, 1)
