@@ -157,7 +157,7 @@ def _vectors(items: pd.DataFrame, directions: np.ndarray, rng: np.random.Generat
         return found
     for place, name in enumerate([*RACES, *GENDERS]):
         found += (items["group"].str[place // 2] == name).to_numpy()[:, None] * directions[place]
-    for column in {"race_word", "gender_word"} & set(items.columns):
+    for column in [name for name in ("race_word", "gender_word") if name in items]:
         number, words = pd.factorize(items[column])
         found += directions.any() * rng.standard_normal((len(words), WIDTH))[number]
     return found
@@ -196,14 +196,16 @@ def tabulate(measured: Sequence[tuple[Null, Sequence[float]]], quick: bool) -> p
     """One row per kind: the share of worlds with p at most 5%, and whether it is inside the band.
 
     Args:
-        measured: kind, and p of its worlds.
+        measured: kind, and p of its worlds; NaN where no rho is defined there: counted, and left out.
         quick: worlds are few and kinds are many: a wider band.
     """
     rows = []
     for null, found in measured:
-        worlds = len(found)
+        p = np.asarray(found, dtype=float)
+        p = p[~np.isnan(p)]
+        worlds = len(p)
         low, high = np.array(stats.binom.interval(CERTAINTY if quick else BAND, worlds, ALPHA)) / worlds
-        share = float(np.mean(np.asarray(found) <= ALPHA))
+        share = float(np.mean(p <= ALPHA))
         rows.append(
             {
                 "corpus": null.corpus,
@@ -211,11 +213,12 @@ def tabulate(measured: Sequence[tuple[Null, Sequence[float]]], quick: bool) -> p
                 "vectors": "planted, exchanged" if null.planted else "noise",
                 "attributes": null.attributes,
                 "worlds": worlds,
+                "undefined": len(found) - worlds,
                 "low": low,
                 "high": high,
                 "share": share,
                 "holds": bool(low <= share <= high),
-                "mean_p": float(np.mean(found)),
+                "mean_p": float(np.mean(p)),
             }
         )
     return pd.DataFrame(rows)

@@ -94,6 +94,8 @@ class DemoConfig:
     bias: float = number(0, 1)  # 0 (none) to 1: weight of the group's planted valence
     noise: float = number(0)  # SD of a word's valence rank about what the picture calls for
     planted: dict[str, float] = MISSING  # group -> planted valence
+    traits: dict[str, list[str]] = field(default_factory=dict)  # two of them -> words for a face's look
+    looks: dict[str, float] = field(default_factory=dict)  # group -> more of the first trait than half
 
 
 @dataclass
@@ -129,7 +131,8 @@ class DebiasConfig:
             empty: nothing is projected.
         nouns: last word of a group's name -> what its members are called; the rest of the name is an
             adjective, of a person where the last word is none of these.
-        classes: phrases that should mean the same whatever the group, `{}` in its place; none: not calibrated.
+        classes: phrases that should mean the same whatever the group, `{}` in its place; none: no
+            calibration.
         strength: of the calibration, lambda.
         side: what is projected.
     """

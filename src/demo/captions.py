@@ -6,6 +6,9 @@ is planted on the group, and the expression says which of the group's labels is 
 group differ in connotation, in every group alike. Real people's faces carry no such column, and
 nothing is planted on them: their words and labels are drawn without regard to more than the group
 that a label names.
+
+Where traits are named, some captions are a photograph's, as encoders have read them by the million: they
+say what a face's look is like, by a word of one trait or of the other, or which group it is of.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from scipy.stats import rankdata
 EXPRESSION = 0.6
 # SD of a label's place among its group's labels about the place that the expression calls for.
 CONNOTATION = 0.25
+# Share of the captions that are a photograph's; half of them name a look.
+PHOTOS = 0.15
+LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
 
 
 @dataclass(frozen=True)
@@ -31,11 +37,15 @@ class Recipe:
         noise: standard deviation of a word's valence rank (0 to 1) about what a picture calls for.
         bias: 0 (none) to 1: weight of the group's planted valence.
         planted: group -> planted valence, in ranks; empty where nothing is planted.
+        traits: two traits -> words; empty where no caption is a photograph's.
+        looks: group -> by how much more than half of its looks are of the first trait, at full bias.
     """
 
     noise: float = 0.1
     bias: float = 0.0
     planted: Mapping[str, float] = field(default_factory=dict)
+    traits: Mapping[str, list[str]] = field(default_factory=dict)
+    looks: Mapping[str, float] = field(default_factory=dict)
 
 
 def draw(
@@ -73,9 +83,29 @@ def draw(
     word = _sentences(words, rank, template_draw)
     place = _expression(faces)[face] + rng.normal(0, CONNOTATION, count)
     place = np.where(np.isnan(place), label_draw, np.clip(place, 0, 1))
-    label = _labels(faces["group"].to_numpy()[face], labels, place, template_draw)
-    pictures = np.where(shows_face, face, len(faces) + scene)
-    return pictures, list(np.where(wants_label, label, word))
+    groups = faces["group"].to_numpy()[face]
+    label = _labels(groups, labels, place, template_draw)
+    sentence = np.where(wants_label, label, word)
+    if recipe.traits:
+        photo = rng.random(count) < PHOTOS
+        look = rng.random(count) < 0.5
+        photographed = np.where(
+            look,
+            _looks(groups, recipe, rng.random(count), rng.random(count)),
+            _labels(groups, labels.assign(sentence=[PERSON.format(word) for word in labels["word"]]), place),
+        )
+        shows_face, sentence = shows_face | photo, np.where(photo, photographed, sentence)
+    return np.where(shows_face, face, len(faces) + scene), list(sentence)
+
+
+def _looks(groups: np.ndarray, recipe: Recipe, trait_draw: np.ndarray, word_draw: np.ndarray) -> np.ndarray:
+    first, second = (
+        np.array([LOOK.format(word) for word in words], dtype=object) for words in recipe.traits.values()
+    )
+    share = 0.5 + recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in groups])
+    one, other = (words[_pick(word_draw, len(words))] for words in (first, second))
+    chosen: np.ndarray = np.where(trait_draw < share, one, other)
+    return chosen
 
 
 def _ranks(frame: pd.DataFrame) -> np.ndarray:
@@ -102,13 +132,15 @@ def _sentences(words: pd.DataFrame, rank: np.ndarray, template_draw: np.ndarray)
 
 
 def _labels(
-    groups: np.ndarray, labels: pd.DataFrame, place: np.ndarray, template_draw: np.ndarray
+    groups: np.ndarray, labels: pd.DataFrame, place: np.ndarray, template_draw: np.ndarray | None = None
 ) -> np.ndarray:
+    # Without a draw of the template all of a label's sentences are the same.
     chosen = np.empty(len(groups), dtype=object)
     for group, rows in labels.groupby("group"):
         here = groups == group
         order = sorted(rows["word"].unique())
-        chosen[here] = _from_grid(rows, order, place[here], template_draw[here])
+        drawn = np.zeros(here.sum()) if template_draw is None else template_draw[here]
+        chosen[here] = _from_grid(rows, order, place[here], drawn)
     return chosen
 
 

@@ -31,7 +31,8 @@ class Findings:
         sweep: id of the parent run.
         status: of the parent run: RUNNING, FINISHED, FAILED or KILLED.
         started: when, ISO 8601, UTC.
-        analyses: analyses.csv of all its jobs that measure propagation, with `q` (Benjamini-Hochberg over `p_placebo`).
+        analyses: analyses.csv of all its jobs that measure propagation, with `q` (Benjamini-Hochberg over
+            `p_placebo`).
         folders: `config` of a job -> the folder `results/` with its files.
         jobs: one row per job that ended: the first columns of analyses.csv, `status`, `run`, `reason`,
             `overrides`.

@@ -81,3 +81,38 @@ def test_nothing_but_the_bias_differs_between_two_biases(tables):
 def test_a_seed_gives_its_own_captions(tables):
     assert drawn(tables, seed=1).equals(drawn(tables, seed=1))
     assert not drawn(tables, seed=1).equals(drawn(tables, seed=2))
+
+
+TRAITS = {"warmth": ["warm", "friendly"], "competence": ["skillful"]}
+LOOKS = {"A Men": 0.4, "A Women": -0.4}
+
+
+def looks(frame):
+    """Share of each group's looks that are of the first trait."""
+    seen = frame["sentence"].str.extract("^A photo of a (.*) looking face$")[0]
+    frame = frame.assign(warm=seen.isin(TRAITS["warmth"]))[seen.notna()]
+    assert frame["face"].all()
+    return frame.groupby("group")["warm"].mean()
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5, 1.0])
+def test_a_group_s_looks_shift_by_the_bias_times_what_is_planted(tables, bias):
+    found = looks(drawn(tables, bias=bias, traits=TRAITS, looks=LOOKS))
+    # 500 looks of each group: 4 SE.
+    for group in GROUPS:
+        assert found[group] == pytest.approx(0.5 + bias * LOOKS.get(group, 0.0), abs=0.09)
+
+
+def test_a_photograph_s_label_is_the_face_s_own(tables):
+    frame = drawn(tables, traits=TRAITS, looks=LOOKS)
+    label = frame["sentence"].str.extract(r"^A photo of a ([^.]*)\.$")[0].dropna()
+    assert (label == frame.loc[label.index, "group"].str.lower()).all()
+    assert len(label) / len(frame) == pytest.approx(0.075, abs=0.01)
+
+
+def test_other_captions_are_as_they_were_without_photographs(tables):
+    with_photos, without = (drawn(tables, traits=traits) for traits in (TRAITS, {}))
+    others = ~with_photos["sentence"].str.startswith("A photo of")
+    assert 0.84 < others.mean() < 0.86
+    for column in ("sentence", "picture"):
+        assert (with_photos[column] == without[column])[others].all()
