@@ -82,6 +82,7 @@ class Job:
             # What is planted is learnt: a toy of another bias is another model.
             model += _differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
+        cfg.debias.name += _differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
         return cls(
             cfg=cfg,
             resolved={str(name): value for name, value in resolved.items()},

@@ -111,27 +111,35 @@ def jobs(part: Part) -> pd.DataFrame:
 
 def keep(dataset: str, part: Part, parent: Run) -> None:
     """Keep the tables and the heatmap of a part's jobs with their parent run, below `summary/`."""
-    from src.report import figures, gather, tables
+    from src.report import gather
 
     metrics: dict[str, float] = {"jobs": len(part.outcomes)}
     metrics |= {status: part.count(status) for status in (FAILED, NOT_APPLICABLE, TAKEN_OVER)}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         if part.analyses:
-            analyses = gather.together(part.analyses)
-            analyses.to_csv(folder / "analyses.csv", index=False)
-            tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-            first, reading, others = tables.first(analyses)
-            title = f"{dataset}: {len(first)} analyses"
-            if others:
-                tables.readings(analyses).to_csv(folder / "readings.csv", index=False)
-                title += f" of {tables.said(reading)}, the first of {others + 1} readings"
-            figures.save(*figures.heatmap(first, title=title), folder / "heatmap.png")
-            rho = first["rho"]
-            metrics |= {"analyses": len(analyses), "rho": rho.mean(), "rho_sd": rho.std()}
+            every = gather.everything(part.analyses)
+            every.to_csv(folder / "analyses.csv", index=False)
+            metrics["analyses"] = len(every)
+        if any("rho" in found for found in part.analyses):
+            metrics |= _propagation(dataset, gather.together(part.analyses), folder)
         jobs(part).to_csv(folder / "jobs.csv", index=False)
         parent.artifacts(folder, "summary")
     parent.log(metrics=metrics)
+
+
+def _propagation(dataset: str, analyses: pd.DataFrame, folder: Path) -> dict[str, float]:
+    """Write what the propagation's analyses come to, and say it in numbers."""
+    from src.report import figures, tables
+
+    tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
+    first, reading, others = tables.first(analyses)
+    title = f"{dataset}: {len(first)} analyses"
+    if others:
+        tables.readings(analyses).to_csv(folder / "readings.csv", index=False)
+        title += f" of {tables.said(reading)}, the first of {others + 1} readings"
+    figures.save(*figures.heatmap(first, title=title), folder / "heatmap.png")
+    return {"rho": first["rho"].mean(), "rho_sd": first["rho"].std()}
 
 
 def report(part: Part, parent: Run, folder: Path) -> Path:
@@ -157,14 +165,17 @@ def report(part: Part, parent: Run, folder: Path) -> Path:
 
 def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
-    from src.report import gather, tables
+    from src.report import audited, gather, tables
     from src.report.findings import readings
 
-    if part.analyses:
+    if any("rho" in found for found in part.analyses):
         analyses = gather.together(part.analyses)
         console.print(tables.terminal(analyses, f"{dataset}: propagation"))
         if len(readings(analyses)) > 1:
             console.print(tables.plain(*tables.spread(analyses, dataset)))
+    others = audited.short(gather.of_kind(part.analyses, "cles"), gather.of_kind(part.analyses, "accuracy"))
+    if len(others):
+        console.print(tables.plain(others, f"{dataset}: {audited.TITLE}"))
     taken = part.count(TAKEN_OVER)
     if taken:
         console.print(

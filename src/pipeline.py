@@ -1,48 +1,44 @@
-"""What a job does: stimuli, embeddings, experiment, results, tracking."""
+"""What a job does: stimuli, embeddings, projection, experiment, results."""
 
 from __future__ import annotations
 
 import logging
-import math
-import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from src import artifacts, configs, encoders, experiments, results, stimuli, tracking
-from src.embeddings import Embeddings, embeddings
+from src import artifacts, configs, debias, encoders, experiments, logged, results, stimuli, tracking
+from src.embeddings import Embeddings, embeddings, require
 from src.embeddings import key as vector_key
 from src.embeddings.precomputed import several
-from src.encoders.facts import facts
-from src.errors import NotApplicable
-from src.experiments import Result
+from src.errors import InputError, NotApplicable
 from src.jobs import Job
-from src.report import figures, tables
-from src.stimuli import CARRIES, IMAGE_ROLES, SHEET, Table
+from src.stimuli import CARRIES, IMAGE_ROLES, PROMPTS, SHEET, Table
 
 log = logging.getLogger(__name__)
 
 SOURCES = Path(__file__).parent
 # Rooms whose code decides what is made of vectors.
 DECISIVE = ("metrics", "experiments", "debias")
-MEANS = ("placebo_mean", "placebo_q95", "validity")
-OUTCOMES = {
-    "valence": "mean valence of what is retrieved",
-    "group": "share of the group in what is retrieved",
-}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job whose stimuli are there and suffice."""
+    """A job whose stimuli are there and suffice.
+
+    Attributes:
+        job: which.
+        tables: of the roles that it shows, prompts of its experiment included.
+        removed: what is projected away; None where nothing is.
+    """
 
     job: Job
-    targets: Table
-    corpus: Table
+    tables: Mapping[str, Table]
+    removed: debias.Prompts | None = None
 
 
 def prepare(job: Job) -> Prepared:
@@ -52,21 +48,58 @@ def prepare(job: Job) -> Prepared:
         InputError: they are not, or do not; `NotApplicable` where another experiment might be served.
     """
     encoders.require(job.cfg)
-    targets, corpus = (stimuli.load(job.cfg, role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
-    for table in (targets, corpus):
+    tables = {role: stimuli.load(job.cfg, role) for role in experiments.roles(job.cfg.exp)}
+    for table in tables.values():
         log.info("%s", table.statement())
-    suffice(job, targets, corpus)
-    return Prepared(job, targets, corpus)
+    return suffice(job, tables)
 
 
-def suffice(job: Job, targets: Table, corpus: Table) -> None:
+def suffice(job: Job, tables: Mapping[str, Table]) -> Prepared:
     """See that the stimuli suffice for a job, and that its protocol decides something there.
+
+    Args:
+        job: which.
+        tables: of the roles of the dataset that it shows.
 
     Raises:
         InputError: they do not; `NotApplicable` where another experiment or protocol might be served.
     """
+    cfg = job.cfg
     _differs(job)
-    experiments.check(targets, corpus, job.cfg.protocol, job.cfg.seed)
+    experiments.check(cfg.exp, tables, cfg.protocol, cfg.seed)
+    own = experiments.prompts(cfg.exp)
+    removed = debias.prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
+    prepared = Prepared(job, {**tables, **({PROMPTS: own} if own else {})}, removed)
+    if own:
+        require(cfg, own)
+    if removed:
+        try:
+            require(cfg, removed.table)
+        except NotApplicable as error:
+            # Not for the experiment's sake: no other one could be served either.
+            raise InputError(f"debias={cfg.debias.name}: {error}") from None
+    return prepared
+
+
+def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
+    """Groups whose directions a projection removes: those of the job's own stimuli, else of the dataset's.
+
+    Raises:
+        InputError: nothing of the dataset carries groups.
+    """
+    shown = [table for role, table in tables.items() if CARRIES[role] == "group"]
+    for role in ("labels", "faces"):
+        if not shown:
+            try:
+                shown = [stimuli.load(cfg, role)]
+            except NotApplicable:
+                continue
+    if not shown:
+        raise InputError(
+            f"debias={cfg.debias.name}: neither labels nor faces are there to say which groups are meant. "
+            "Add labels.parquet, or choose debias=none."
+        )
+    return sorted({group for table in shown for group in table.groups})
 
 
 def _differs(job: Job) -> None:
@@ -75,28 +108,27 @@ def _differs(job: Job) -> None:
     Raises:
         NotApplicable: it is not.
     """
-    exp = job.cfg.exp
-    idle = {field for field in job.reading if experiments.unused(field, exp.targets, exp.corpus)}
+    idle = {field for field in job.reading if experiments.unused(field, job.cfg.exp)}
     if "pooling" in job.reading and not _several(job.cfg):
         idle.add("pooling")
     if idle and idle == job.reading:
         raise NotApplicable(
             f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
-            f"decides nothing here ({exp.targets} look for {exp.corpus}). Say protocol=paper."
+            f"decides nothing in exp={job.exp}. Say protocol=paper."
         )
 
 
 def _several(cfg: configs.RunConfig) -> bool:
     """Whether an image has several vectors."""
     if isinstance(cfg.model, configs.PrecomputedConfig):
-        role = cfg.exp.targets if cfg.exp.targets in IMAGE_ROLES else cfg.exp.corpus
+        (role,) = (role for role in experiments.roles(cfg.exp) if role in IMAGE_ROLES)
         return several(Path(cfg.model.path), role)
     return isinstance(cfg.model, configs.Blip2Config) and cfg.model.pooling == "max"
 
 
 def sheet(prepared: Prepared) -> Path | None:
     """The contact sheet of the morphs that a job shows; None where it shows none."""
-    for table in (prepared.targets, prepared.corpus):
+    for table in prepared.tables.values():
         if "parent_a" in table.frame.columns and "path" in table.frame.columns:
             path = Path(table.frame["path"].iloc[0]).parent / SHEET
             return path if path.is_file() else None
@@ -104,7 +136,7 @@ def sheet(prepared: Prepared) -> Path | None:
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
-    """Embed, analyse, write `results/`, and log all of it.
+    """Embed, project, analyse, write `results/`, and log all of it.
 
     Returns:
         The job's analyses.csv.
@@ -113,58 +145,56 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
         InputError: a stimulus cannot be embedded, or vectors do not fit their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
-    run.log(tags=_table_tags(prepared))
-    table = partial(stimuli.load, cfg)
-    vectors = {role: embeddings(cfg, role, table) for role in (cfg.exp.targets, cfg.exp.corpus)}
-    run.inputs(_inputs(prepared, vectors))
+    run.log(tags=logged.tables(prepared.tables))
+    # First what is removed: it is quick, and what is wrong with it is said before much is embedded.
+    projected = _projection(prepared)
+    vectors = {role: embeddings(cfg, role, _shown(cfg, table)) for role, table in prepared.tables.items()}
+    run.inputs(logged.inputs(job, prepared.tables, vectors))
     start = time.perf_counter()
-    result = experiments.run(
-        prepared.targets,
-        prepared.corpus,
-        vectors[cfg.exp.targets].vectors,
-        vectors[cfg.exp.corpus].vectors,
-        cfg.protocol,
-        cfg.seed,
-    )
+    tables, seen, notes = projected(vectors)
+    result = experiments.run(cfg.exp, tables, seen, cfg.protocol, cfg.seed)
     seconds = time.perf_counter() - start
-    for note in result.notes:
+    notes = [*notes, *result.notes]
+    for note in notes:
         log.info("%s", note)
     analyses = pd.concat([pd.DataFrame([job.columns] * len(result.analyses)), result.analyses], axis=1)
     results.write(job.output, analyses, result.tables)
-    _log(prepared, run, result, vectors, seconds)
+    told = {"notes": "; ".join(notes), "key": key(prepared), "results": results.digest(job.output)}
+    run.log(
+        tags={**logged.vectors(vectors), **logged.model(job), **told},
+        metrics={**logged.metrics(job, result), **logged.speed(vectors), "analysis_seconds": seconds},
+    )
+    run.artifacts(job.output / results.FOLDER, results.FOLDER)
+    logged.figure(job, result, run)
     return results.read(job.output)
 
 
-def _log(
-    prepared: Prepared, run: tracking.Run, result: Result, vectors: Mapping[str, Embeddings], seconds: float
-) -> None:
-    job = prepared.job
-    run.log(
-        tags={
-            **_vector_tags(vectors),
-            **_weight_tags(job),
-            "notes": "; ".join(result.notes),
-            "key": key(prepared),
-            "results": results.digest(job.output),
-        },
-        metrics={
-            **_rho(result),
-            **_worth(result.analyses),
-            **_known(facts(job.cfg.model)),
-            **_speed(prepared, vectors),
-            "analysis_seconds": seconds,
-        },
-    )
-    run.artifacts(job.output / results.FOLDER, results.FOLDER)
-    with tempfile.TemporaryDirectory() as place:
-        figure, alternative = figures.scatter(
-            result.targets,
-            result.analyses,
-            title=f"{job.model}, {job.exp} ({job.dataset})",
-            outcome=OUTCOMES[CARRIES[prepared.corpus.role]],
-        )
-        figures.save(figure, alternative, Path(place) / "scatter.png")
-        run.artifacts(Path(place))
+Seen = tuple[Mapping[str, Table], Mapping[str, Any], list[str]]
+
+
+def _projection(prepared: Prepared) -> Callable[[Mapping[str, Embeddings]], Seen]:
+    """What makes of vectors, and their tables, those that the experiment sees; and what left by it."""
+    removed, cfg = prepared.removed, prepared.job.cfg
+    if removed is None:
+        return lambda vectors: (prepared.tables, {role: own.vectors for role, own in vectors.items()}, [])
+    prompts = embeddings(cfg, PROMPTS, _shown(cfg, removed.table))
+    projection = debias.projection(cfg.debias, removed, prompts.vectors)
+    sides = debias.sides(cfg.debias)
+
+    def projected(vectors: Mapping[str, Embeddings]) -> Seen:
+        tables, seen = dict(prepared.tables), {role: own.vectors for role, own in vectors.items()}
+        notes = [f"debias={cfg.debias.name}: removed {', '.join(map(repr, removed.spurious))}"]
+        for role in sorted({*sides} & {*tables}):
+            tables[role], seen[role], said = debias.project(tables[role], seen[role], projection)
+            notes += said
+        return tables, seen, notes
+
+    return projected
+
+
+def _shown(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
+    """Stimulus tables by role, one of which is at hand; a toy is trained on the others."""
+    return lambda role: table if role == table.role else stimuli.load(cfg, role)
 
 
 def key(prepared: Prepared) -> str:
@@ -175,10 +205,9 @@ def key(prepared: Prepared) -> str:
         NotStored: within `artifacts.dry`, where weights have to be made first.
     """
     cfg = prepared.job.cfg
-    table = partial(stimuli.load, cfg)
+    shown = {**prepared.tables, **({"removed": prepared.removed.table} if prepared.removed else {})}
     inputs = {
-        shown.role: [shown.hash, vector_key(cfg, shown.role, table)]
-        for shown in (prepared.targets, prepared.corpus)
+        name: [table.hash, vector_key(cfg, table.role, _shown(cfg, table))] for name, table in shown.items()
     }
     sources = sorted(path for room in DECISIVE for path in (SOURCES / room).glob("*.py"))
     return artifacts.fingerprint([prepared.job.config_hash, inputs, artifacts.source_hash(*sources)])
@@ -223,77 +252,4 @@ def provenance() -> dict[str, str]:
 
 def params(job: Job) -> dict[str, object]:
     """Every choice, by its name on the command line."""
-    return _flat(job.resolved)
-
-
-def _table_tags(prepared: Prepared) -> dict[str, str]:
-    found = {}
-    for table in (prepared.targets, prepared.corpus):
-        found[f"input.{table.role}"] = table.hash
-        found[f"used.{table.role}"] = table.statement()
-    return found
-
-
-def _vector_tags(vectors: Mapping[str, Embeddings]) -> dict[str, str]:
-    return {f"input.{role}.vectors": found.hash for role, found in vectors.items()}
-
-
-def _weight_tags(job: Job) -> dict[str, str]:
-    """Which weights looked; `weights` says whether they are random."""
-    if isinstance(job.cfg.model, configs.PrecomputedConfig):
-        return {}
-    said = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
-    random = said["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0
-    trained = {"weights": "random" if random else "trained"}
-    return trained | {f"weights.{name}": value for name, value in said.items()}
-
-
-def _inputs(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, str]:
-    """SHA-256 of each table of stimuli and of its vectors, by name."""
-    tables = {
-        f"{prepared.job.dataset} {table.role}": table.hash for table in (prepared.targets, prepared.corpus)
-    }
-    looked = {f"{role} by {prepared.job.model}": found.hash for role, found in vectors.items()}
-    return tables | looked
-
-
-def _rho(result: Result) -> dict[str, float]:
-    rows = result.analyses
-    metrics = {"rho": float(rows["rho"].mean())}
-    means = result.targets.groupby("stratum")["intrinsic"].mean()
-    for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
-        if group is not None:
-            metrics[f"rho.{group}"] = float(rho)
-        metrics[f"effect_size.{stratum}"] = float(means.get(stratum, math.nan))
-    return metrics
-
-
-def _worth(rows: pd.DataFrame) -> dict[str, float]:
-    """How far the job's rhos can be believed, over its analyses, as far as that was asked."""
-    asked = {name: float(rows[name].mean()) for name in MEANS if name in rows}
-    if {"ci_low", "ci_high"} <= set(rows):
-        asked["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
-    found = _known(asked)
-    better = tables.above(rows)
-    return found | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
-
-
-def _known(metrics: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if math.isfinite(value)}
-
-
-def _speed(prepared: Prepared, vectors: Mapping[str, Embeddings]) -> dict[str, float]:
-    shown = {"images_per_second": [0, 0.0], "sentences_per_second": [0, 0.0]}
-    for table in (prepared.targets, prepared.corpus):
-        if vectors[table.role].seconds:
-            name = "images_per_second" if table.role in IMAGE_ROLES else "sentences_per_second"
-            shown[name][0] += len(table.frame)
-            shown[name][1] += vectors[table.role].seconds
-    return {name: count / seconds for name, (count, seconds) in shown.items() if seconds}
-
-
-def _flat(node: object, prefix: str = "") -> dict[str, object]:
-    if isinstance(node, Mapping):
-        parts = (_flat(value, f"{prefix}.{name}" if prefix else str(name)) for name, value in node.items())
-        return {name: value for part in parts for name, value in part.items()}
-    return {prefix: node}
+    return logged.flat(job.resolved)

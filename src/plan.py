@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src import artifacts, configs, embeddings, encoders, pipeline, probes, stimuli, tracking
+from src import artifacts, configs, embeddings, encoders, experiments, pipeline, probes, stimuli, tracking
 from src.experiments.looks import BLOCK
 from src.experiments.sample import SAMPLED
 from src.jobs import Job
@@ -68,10 +68,10 @@ def plan(job: Job) -> Planned:
     """
     with artifacts.dry():
         tables, counts = _tables(job.cfg)
-        targets, corpus = (tables.get(role) for role in (job.cfg.exp.targets, job.cfg.exp.corpus))
-        if targets and corpus:
-            pipeline.suffice(job, targets, corpus)
-            run = _finished(pipeline.Prepared(job, targets, corpus))
+        shown = experiments.roles(job.cfg.exp)
+        if {*shown} <= {*tables}:
+            prepared = pipeline.suffice(job, {role: tables[role] for role in shown})
+            run = _finished(prepared)
             if run and job.cfg.resume:
                 return Planned(job.label, f"finished, in run {run}")
         return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
@@ -109,7 +109,7 @@ def _bytes(count: float) -> str:
 
 def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
     # A toy is trained on all four roles.
-    needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else (cfg.exp.targets, cfg.exp.corpus)
+    needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else experiments.roles(cfg.exp)
     tables, counts = {}, {}
     for role in needed:
         try:
@@ -151,7 +151,7 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
             return
         width = probe.width
         yield _weights(job, tables, counts, probe)
-        for role in (cfg.exp.targets, cfg.exp.corpus):
+        for role in experiments.roles(cfg.exp):
             each = probe.image if role in IMAGE_ROLES else probe.sentence
             batch = 3 * cfg.model.batch_size * probe.pixels if role in IMAGE_ROLES else 0
             yield Piece(
@@ -161,20 +161,28 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
                 counts[role] * width * 4,
                 base + batch,
             )
-    n, m = counts[cfg.exp.targets], counts[cfg.exp.corpus]
-    if CARRIES[cfg.exp.corpus] == "valence" and cfg.exp.corpus not in IMAGE_ROLES:
-        m //= len(cfg.templates)
-        passes = len(cfg.templates)
-    else:
-        passes = 1
+    if not isinstance(cfg.exp, configs.PropagationConfig):
+        # Some prompts, or one word per template: next to nothing beside what a job costs anyway.
+        yield Piece(f"analyse {job.label}", False, JOB_SECONDS, JOB_BYTES, base)
+        return
+    yield _analysis(job, cfg.exp, counts, width, base)
+
+
+def _analysis(
+    job: Job, exp: configs.PropagationConfig, counts: dict[str, int], width: int, base: float
+) -> Piece:
+    protocol = job.cfg.protocol
+    n, m, passes = counts[exp.targets], counts[exp.corpus], 1
+    if CARRIES[exp.corpus] == "valence" and exp.corpus not in IMAGE_ROLES:
+        passes = len(job.cfg.templates)
+        m //= passes
     seconds = JOB_SECONDS + passes * n * m * probes.similarity_seconds(min(m, 20_000), max(width, 64))
-    protocol = cfg.protocol
     seconds *= 1 + PLACEBO * bool(protocol.placebo) + INTERVAL * bool(protocol.bootstrap)
     memory = base + (n + passes * m) * max(width, 64) * 12 + 8 * BLOCK * 8
     if protocol.placebo:
         # Similarities of the sampled targets, and what is retrieved for them, for each of some six strata.
         memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16
-    yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
+    return Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
 
 
 def _morphing(job: Job, count: int, stored: bool, base: float) -> Piece:

@@ -15,8 +15,10 @@ from src.artifacts import file_hash, fingerprint
 
 FOLDER = "results"
 ANALYSES = "analyses.csv"
-TEXTS = ("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason")
-TEXTS += ("attribute", "group_a", "group_b")
+TEXTS = (
+    *("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason"),
+    *("attribute", "group_a", "group_b"),
+)
 COUNTS = ("n_all", "placebo_n")
 
 

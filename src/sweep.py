@@ -29,7 +29,7 @@ TOLD: tuple[str, ...] = (
     "exp=",
     "model=",
     "dataset=",
-    "debias=",
+    "debias",
     "protocol",
     "seed=",
     "demo.",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,9 @@ from scipy import stats
 
 from src import configs, stimuli
 from src.errors import answered
+from src.stimuli import PROMPTS, Table
 
-if TYPE_CHECKING:
-    from src.stimuli import Table
-
-PEARSON, SPEARMAN, STANDARD_ERRORS, SLOPE_RATIO = 0.9, 0.8, 3.0, 1 / 3
+PEARSON, SPEARMAN, STANDARD_ERRORS, RATIO = 0.9, 0.8, 3.0, 1 / 3
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,9 @@ def measure(overrides: list[str]) -> dict[str, Any]:
         overrides: of the job's config.
 
     Returns:
-        `bias`, `seed`, `steps`; `spearman` of the scenes' SC-EAT with their own valence; and by
-        group `planted`, `s` (mean of s(w)) and `sc_eat` (mean effect size).
+        `bias`, `seed`, `steps`; `spearman` of the scenes' SC-EAT with their own valence; `cles_gap` of
+        the two groups whose looks are planted furthest apart; and by group `planted`, `s` (mean of s(w))
+        and `sc_eat` (mean effect size).
     """
     from src.embeddings import embeddings
     from src.jobs import Job
@@ -64,6 +63,7 @@ def measure(overrides: list[str]) -> dict[str, Any]:
         "seed": cfg.model.seed,
         "steps": cfg.model.steps,
         "spearman": float(stats.spearmanr(scenes, valence).statistic),
+        "cles_gap": _looks(cfg, faces, vectors["faces"]),
         "groups": by_group.assign(planted=pd.Series(cfg.demo.planted)),
     }
 
@@ -82,6 +82,26 @@ def _scores(cfg: configs.RunConfig, targets: Any, words: Table, vectors: Any) ->
     return s / len(found), effect / len(found)
 
 
+def _looks(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> float:
+    # |CLES - 1/2| of the planted contrast, mean over the traits.
+    from src.demo.captions import LOOK
+    from src.embeddings import embeddings
+    from src.metrics import cles, similarity
+
+    planted = pd.Series(cfg.demo.looks)
+    gaps = []
+    for words in cfg.demo.traits.values():
+        said = sorted(LOOK.format(word) for word in words)
+        shown = Table(PROMPTS, pd.DataFrame({"id": said, "sentence": said}), len(said))
+        prompts = embeddings(
+            cfg, PROMPTS, lambda role, shown=shown: shown if role == PROMPTS else stimuli.load(cfg, role)
+        )
+        cosines = similarity(vectors, prompts.vectors).numpy()
+        ends = [cosines[faces["group"] == group] for group in (planted.idxmax(), planted.idxmin())]
+        gaps.append(abs(cles(*ends) - 0.5))
+    return float(np.mean(gaps)) if gaps else np.nan
+
+
 def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One row per toy, and one row per toy and group.
 
@@ -89,8 +109,8 @@ def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame
         measured: see `measure`.
 
     Returns:
-        `bias, seed, steps, spearman, pearson` (of planted valence and mean s(w)) and `slope` (of the
-        mean SC-EAT on the planted valence); and `bias, seed, steps, group, planted, s, sc_eat`.
+        `bias, seed, steps, spearman, cles_gap, pearson` (of planted valence and mean s(w)) and `slope` (of
+        the mean SC-EAT on the planted valence); and `bias, seed, steps, group, planted, s, sc_eat`.
     """
     toys, groups = [], []
     for found in measured:
@@ -98,7 +118,8 @@ def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame
         table = found["groups"]
         pearson = stats.pearsonr(table["planted"], table["s"]).statistic
         slope = stats.linregress(table["planted"], table["sc_eat"]).slope
-        toys.append({**about, "spearman": found["spearman"], "pearson": pearson, "slope": slope})
+        known = {name: found[name] for name in ("spearman", "cles_gap")}
+        toys.append({**about, **known, "pearson": pearson, "slope": slope})
         groups.append(table.rename_axis("group").reset_index().assign(**about))
     columns = ["bias", "seed", "steps", "group", "planted", "s", "sc_eat"]
     return pd.DataFrame(toys), pd.concat(groups, ignore_index=True)[columns]
@@ -130,9 +151,9 @@ def claims(toys: pd.DataFrame) -> Iterator[Claim]:
     first, last = slopes.iloc[0], slopes.iloc[-1]
     yield Claim(
         "slope without bias",
-        f"less than a third of the slope at full bias, {last * SLOPE_RATIO:.2f}",
+        f"less than a third of the slope at full bias, {last * RATIO:.2f}",
         f"{first:.2f}",
-        bool(abs(first) < last * SLOPE_RATIO),
+        bool(abs(first) < last * RATIO),
     )
     yield Claim(
         "a scene's SC-EAT and its own valence, trained: Spearman, least of all toys",
@@ -140,6 +161,14 @@ def claims(toys: pd.DataFrame) -> Iterator[Claim]:
         f"{spearman:.3f} (n = {len(trained)}, {_range(trained['spearman'])})",
         bool(spearman >= SPEARMAN),
     )
+    gaps = trained.groupby("bias")["cles_gap"].mean()
+    if gaps.notna().all():
+        yield Claim(
+            "|CLES − ½| of the planted contrast of looks without bias, mean over seeds",
+            f"less than a third of that at full bias, {gaps.iloc[-1] * RATIO:.3f}",
+            f"{gaps.iloc[0]:.3f}",
+            bool(gaps.iloc[0] < gaps.iloc[-1] * RATIO),
+        )
     if len(untrained) > 1:
         mean, error = untrained["spearman"].mean(), stats.sem(untrained["spearman"])
         yield Claim(

@@ -10,9 +10,9 @@ import open_clip
 import pandas as pd
 import pytest
 from huggingface_hub import constants
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
-from src import configs, encoders
+from src import configs, debias, encoders, experiments
 from src.encoders import hub
 from src.jobs import Job
 from tests.encoders.published import SMALL
@@ -88,6 +88,8 @@ def cli() -> Callable[..., subprocess.CompletedProcess]:
 
 
 GROUPS = ("Alpha Men", "Alpha Women", "Beta Men")
+AUDITS = ("cles_competence", "cles_emotions", "cles_semantic", "cles_warmth", "iat_semantic")
+PROJECTIONS = ("orth_proj", "orth_proj_calibrated", "orth_proj_scm")
 
 
 def precomputed(folder: Path, seed: int = 0, q: int = 0, width: int = 16) -> Path:
@@ -107,6 +109,28 @@ def precomputed(folder: Path, seed: int = 0, q: int = 0, width: int = 16) -> Pat
         frame.iloc[order].reset_index(drop=True).to_parquet(folder / f"{role}.parquet")
         save_file({"embedding": vectors[order].astype(np.float32)}, folder / f"{role}.safetensors")
     return folder
+
+
+def prompted(folder: Path, seed: int = 1) -> Path:
+    """Beside precomputed vectors those of all prompts, in random order, and of one that nobody asks for."""
+    asked = {"A photo of nobody"}
+    for name in AUDITS:
+        asked |= {*experiments.prompts(_composed(f"exp={name}").exp).frame["sentence"]}
+    for name in PROJECTIONS:
+        asked |= {*debias.prompts(_composed(f"debias={name}").debias, GROUPS).table.frame["sentence"]}
+    rng = np.random.default_rng(seed)
+    width = load_file(folder / "faces.safetensors")["embedding"].shape[-1]
+    vectors = rng.normal(size=(len(asked), width))
+    vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+    frame = pd.DataFrame({"sentence": rng.permutation(sorted(asked))})
+    frame["id"] = [f"p{number:03d}" for number in rng.permutation(len(frame))]
+    frame.to_parquet(folder / "prompts.parquet")
+    save_file({"embedding": vectors.astype(np.float32)}, folder / "prompts.safetensors")
+    return folder
+
+
+def _composed(override: str) -> configs.RunConfig:
+    return Job.of(*configs.compose([override]), "").cfg
 
 
 def _tables(rng: np.random.Generator) -> dict[str, pd.DataFrame]:

@@ -13,7 +13,7 @@ def test_the_shrunk_world_without_and_with_its_bias(kept, tmp_path, capsys):
     arguments = ["--seeds", "0", "--biases", "0,1", "--untrained", "0", "--output", str(tmp_path / "out")]
     assert truth.main([*arguments, *SHRUNK, *places(kept)]) == 0
     claims = json.loads((tmp_path / "out" / "claims.json").read_text())
-    assert [claim["holds"] for claim in claims] == [True] * 4
+    assert [claim["holds"] for claim in claims] == [True] * 5
     assert "What was planted" in capsys.readouterr().out
     groups = pd.read_csv(tmp_path / "out" / "groups.csv")
     assert groups.groupby("bias").size().to_dict() == {0.0: 6, 1.0: 6}
@@ -26,7 +26,7 @@ def toys(**changes):
     for seed in range(3):
         for bias in (0.0, 0.25, 0.5, 1.0):
             rows.append({"bias": bias, "seed": seed, "steps": 9, "spearman": 0.95, "pearson": 0.97})
-            rows[-1]["slope"] = 6 * bias + 0.1 * seed
+            rows[-1] |= {"slope": 6 * bias + 0.1 * seed, "cles_gap": 0.05 + 0.3 * bias + 0.01 * seed}
     for seed in range(20):
         rows.append({"bias": 1.0, "seed": seed, "steps": 0, "spearman": (-1) ** seed * 0.5})
     frame = pd.DataFrame(rows)
@@ -44,7 +44,8 @@ def toys(**changes):
         ({"slope": lambda f: f["slope"] + 5}, [2]),
         ({"slope": lambda f: -f["slope"]}, [1, 2]),
         ({"spearman": lambda f: f["spearman"].where((f["seed"] != 1) | (f["steps"] == 0), 0.7)}, [3]),
-        ({"spearman": lambda f: f["spearman"].where(f["steps"] > 0, 0.4 + f["spearman"])}, [4]),
+        ({"cles_gap": lambda f: f["cles_gap"] + 0.2}, [4]),
+        ({"spearman": lambda f: f["spearman"].where(f["steps"] > 0, 0.4 + f["spearman"])}, [5]),
     ],
 )
 def test_a_claim_that_does_not_hold_is_found_out(changes, broken):

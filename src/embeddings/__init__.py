@@ -10,9 +10,9 @@ from src.artifacts import fingerprint
 from src.embeddings import precomputed, store
 from src.embeddings.store import Embeddings
 from src.encoders import open_encoder
-from src.stimuli import Table
+from src.stimuli import PROMPTS, Table
 
-__all__ = ["Embeddings", "embeddings", "key"]
+__all__ = ["Embeddings", "embeddings", "key", "require"]
 
 
 def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
@@ -20,14 +20,15 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
 
     Args:
         cfg: the job.
-        role: faces, scenes, words or labels.
+        role: faces, scenes, words, labels or prompts.
         table: gives the stimulus table of a role.
 
     Raises:
         InputError: precomputed vectors do not fit their table, or a stimulus cannot be embedded.
     """
     if isinstance(cfg.model, configs.PrecomputedConfig):
-        return precomputed.read(Path(cfg.model.path), role)
+        folder = Path(cfg.model.path)
+        return precomputed.texts(folder, table(role)) if role == PROMPTS else precomputed.read(folder, role)
     encoder = open_encoder(cfg, table)
     return store.embed(
         encoder,
@@ -48,3 +49,14 @@ def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str
     if isinstance(cfg.model, configs.PrecomputedConfig):
         return precomputed.key(Path(cfg.model.path), role)
     return fingerprint(store.decisive(open_encoder(cfg, table), table(role), cfg.model.batch_size))
+
+
+def require(cfg: configs.RunConfig, prompts: Table) -> None:
+    """See that a model can be shown prompts: precomputed vectors are of the texts that they are of.
+
+    Raises:
+        NotApplicable: a prompt is not among them.
+        InputError: their table cannot be read.
+    """
+    if isinstance(cfg.model, configs.PrecomputedConfig):
+        precomputed.places(Path(cfg.model.path), prompts)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from src.artifacts import file_hash
 from src.embeddings.store import TENSOR, Embeddings
-from src.errors import InputError
-from src.stimuli import IMAGE_ROLES, precomputed
+from src.errors import InputError, NotApplicable
+from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed
 
 NORM_TOLERANCE = 1e-3
 
@@ -34,6 +36,49 @@ def read(folder: Path, role: str) -> Embeddings:
     order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
     unit = torch.nn.functional.normalize(vectors[order].double(), dim=-1)
     return Embeddings(unit, file_hash(path))
+
+
+def texts(folder: Path, prompts: Table) -> Embeddings:
+    """The vectors of prompts, looked up by their sentences, in the order of their table.
+
+    Raises:
+        NotApplicable: a sentence is not there.
+        InputError: see `read`.
+    """
+    found = read(folder, PROMPTS)
+    return replace(found, vectors=found.vectors[torch.from_numpy(places(folder, prompts))])
+
+
+def places(folder: Path, prompts: Table) -> np.ndarray:
+    """Rows of DIR/prompts.parquet, sorted by id, in which the sentences of prompts stand.
+
+    Raises:
+        NotApplicable: there is no such table, or a sentence is not in it.
+        InputError: it has no sentences, or one twice.
+    """
+    path = folder / f"{PROMPTS}.parquet"
+    frame = precomputed.raw(folder, PROMPTS)
+    if "sentence" not in frame:
+        raise InputError(
+            f"{path}: no column sentence; found {', '.join(map(str, frame.columns))}. "
+            "Prompts need id and sentence."
+        )
+    said = frame.sort_values("id", kind="stable")["sentence"].astype(str).reset_index(drop=True)
+    twice = said[said.duplicated()]
+    if len(twice):
+        raise InputError(
+            f"{path}: {len(twice)} sentences stand more than once, first {twice.iloc[0]!r}. "
+            "Keep one row of each."
+        )
+    wanted = prompts.frame["sentence"]
+    missing = wanted[~wanted.isin(said)]
+    if len(missing):
+        some = ", ".join(map(repr, missing[:3]))
+        raise NotApplicable(
+            f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it: "
+            f"{some}{', …' if len(missing) > 3 else ''}. Embed them, and add a row and a vector for each."
+        )
+    return pd.Series(said.index, said).loc[wanted].to_numpy()
 
 
 def key(folder: Path, role: str) -> str:

@@ -1,6 +1,6 @@
 """Experiments: metrics applied to embeddings, analysis by analysis."""
 
 from src.experiments.attributes import Corpus, Pool, corpus_of
-from src.experiments.propagation import Result, check, run, unused
+from src.experiments.kinds import Found, check, prompts, roles, run, unused
 
-__all__ = ["Corpus", "Pool", "Result", "check", "corpus_of", "run", "unused"]
+__all__ = ["Corpus", "Found", "Pool", "check", "corpus_of", "prompts", "roles", "run", "unused"]

@@ -26,6 +26,8 @@ WORTH = (
     *("placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"),
 )
 PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
+# Whole numbers, also beside rows that have none.
+COUNTED = ("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n")
 # Jobs that have results, and one whose results are gone.
 FINISHED, TAKEN_OVER, MISSING = "finished", "taken_over", "missing"
 
@@ -44,6 +46,14 @@ def together(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
     p = found["p_placebo"].astype(float).dropna()
     q = pd.Series(false_discovery_control(p), p.index) if len(p) else p
     return found.assign(q=q.reindex(found.index))
+
+
+def everything(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The analyses of all kinds of experiments as one table, each once; what a kind has not is empty."""
+    kinds = [together(analyses), *(of_kind(analyses, column) for column in ("cles", "accuracy"))]
+    shown = [found for found in kinds if len(found)]
+    counted = {name: "Int64" for name in COUNTED if any(name in found for found in shown)}
+    return pd.concat(shown, ignore_index=True).astype(counted)
 
 
 def of_kind(analyses: Sequence[pd.DataFrame], column: str) -> pd.DataFrame:

@@ -7,11 +7,12 @@ from pathlib import Path
 from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
-from src.stimuli.table import CARRIES, IMAGE_ROLES, ROLES, SHEET, TEXT_ROLES, Table, checked
+from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, SHEET, TEXT_ROLES, Table, checked
 
 __all__ = [
     "CARRIES",
     "IMAGE_ROLES",
+    "PROMPTS",
     "ROLES",
     "SHEET",
     "TEXT_ROLES",

@@ -15,6 +15,8 @@ from src.errors import InputError
 IMAGE_ROLES = ("faces", "scenes")
 TEXT_ROLES = ("words", "labels")
 ROLES = IMAGE_ROLES + TEXT_ROLES
+# Texts that an experiment or a projection brings itself: `id`, `sentence`; they carry nothing.
+PROMPTS = "prompts"
 # What a role carries decides the metric of an experiment that retrieves from it.
 CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}
 
@@ -35,7 +37,7 @@ class Table:
     """Stimuli of one role.
 
     Attributes:
-        role: faces, scenes, words or labels.
+        role: faces, scenes, words, labels or prompts.
         frame: one row per stimulus, sorted by `id` (code points): the order of every array that
             belongs to it. Columns: DESIGN.md, "Stimulus table".
         expected: how many items (images, words, phrases) the source holds.

@@ -1,0 +1,133 @@
+"""What is logged of a job: where its numbers come from, the numbers themselves, and a figure."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from src import configs, encoders, stimuli, tracking
+from src.embeddings import Embeddings
+from src.encoders.facts import facts
+from src.experiments import Found
+from src.jobs import Job
+from src.report import figures
+from src.report import tables as report_tables
+from src.stimuli import CARRIES, IMAGE_ROLES, Table
+
+MEANS = ("placebo_mean", "placebo_q95", "validity")
+OUTCOMES = {
+    "valence": "mean valence of what is retrieved",
+    "group": "share of the group in what is retrieved",
+}
+# Of an audit, by attribute.
+AUDITED = ("cles_gap", "delta_gap", "iat", "null_mean")
+ZERO_SHOT = ("accuracy", "chance")
+
+
+def tables(shown: Mapping[str, Table]) -> dict[str, str]:
+    """Tags: hash and use of each table of stimuli."""
+    found = {}
+    for role, table in shown.items():
+        found[f"input.{role}"] = table.hash
+        found[f"used.{role}"] = table.statement()
+    return found
+
+
+def vectors(seen: Mapping[str, Embeddings]) -> dict[str, str]:
+    """Tags: hash of each role's vectors."""
+    return {f"input.{role}.vectors": found.hash for role, found in seen.items()}
+
+
+def model(job: Job) -> dict[str, str]:
+    """Tags: which weights looked; `weights` says whether they are random."""
+    if isinstance(job.cfg.model, configs.PrecomputedConfig):
+        return {}
+    said = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
+    random = said["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0
+    trained = {"weights": "random" if random else "trained"}
+    return trained | {f"weights.{name}": value for name, value in said.items()}
+
+
+def inputs(job: Job, shown: Mapping[str, Table], seen: Mapping[str, Embeddings]) -> dict[str, str]:
+    """SHA-256 of each table of stimuli and of its vectors, by name."""
+    hashes = {f"{job.dataset} {role}": table.hash for role, table in shown.items()}
+    return hashes | {f"{role} by {job.model}": found.hash for role, found in seen.items()}
+
+
+def speed(seen: Mapping[str, Embeddings]) -> dict[str, float]:
+    """Metrics: stimuli per second, where they were embedded just now."""
+    shown = {"images_per_second": [0, 0.0], "sentences_per_second": [0, 0.0]}
+    for role, found in seen.items():
+        if found.seconds:
+            name = "images_per_second" if role in IMAGE_ROLES else "sentences_per_second"
+            shown[name][0] += len(found.vectors)
+            shown[name][1] += found.seconds
+    return {name: count / seconds for name, (count, seconds) in shown.items() if seconds}
+
+
+def metrics(job: Job, result: Found) -> dict[str, float]:
+    """Metrics of the job's kind of experiment, and what is known of its model; NaN is left out."""
+    rows = result.analyses
+    if isinstance(job.cfg.exp, configs.PropagationConfig):
+        found = _rho(result) | _worth(rows)
+    elif isinstance(job.cfg.exp, configs.AuditConfig):
+        means = rows.groupby("attribute")[list(AUDITED)].mean()
+        found = {
+            f"{name}.{which}": float(means.loc[which, name]) for name in AUDITED for which in means.index
+        }
+    else:
+        found = {name: float(rows[name].mean()) for name in ZERO_SHOT}
+    return _known(found) | _known(facts(job.cfg.model))
+
+
+def figure(job: Job, result: Found, run: tracking.Run) -> None:
+    """Artifact: the picture of the job's kind of experiment."""
+    exp = job.cfg.exp
+    if not isinstance(exp, configs.PropagationConfig):
+        return
+    figure, alternative = figures.scatter(
+        result.tables["targets"],
+        result.analyses,
+        title=f"{job.model}, {job.exp} ({job.dataset})",
+        outcome=OUTCOMES[CARRIES[exp.corpus]],
+    )
+    with tempfile.TemporaryDirectory() as place:
+        figures.save(figure, alternative, Path(place) / "scatter.png")
+        run.artifacts(Path(place))
+
+
+def _rho(result: Found) -> dict[str, float]:
+    rows = result.analyses
+    metrics = {"rho": float(rows["rho"].mean())}
+    means = result.tables["targets"].groupby("stratum")["intrinsic"].mean()
+    for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
+        if group is not None:
+            metrics[f"rho.{group}"] = float(rho)
+        metrics[f"effect_size.{stratum}"] = float(means.get(stratum, math.nan))
+    return metrics
+
+
+def _worth(rows: pd.DataFrame) -> dict[str, float]:
+    """How far the job's rhos can be believed, over its analyses, as far as that was asked."""
+    found = {name: float(rows[name].mean()) for name in MEANS if name in rows}
+    if {"ci_low", "ci_high"} <= set(rows):
+        found["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
+    better = report_tables.above(rows)
+    return found | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
+
+
+def _known(found: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def flat(node: object, prefix: str = "") -> dict[str, object]:
+    """Nested values by their names on the command line."""
+    if isinstance(node, Mapping):
+        parts = (flat(value, f"{prefix}.{name}" if prefix else str(name)) for name, value in node.items())
+        return {name: value for part in parts for name, value in part.items()}
+    return {prefix: node}
