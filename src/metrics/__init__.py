@@ -2,7 +2,19 @@
 
 from src.metrics.association import EmbeddingAssociation, eat, sc_eat
 from src.metrics.bootstrap import interval, weighted_spearman
+from src.metrics.common_language import cles, partition_cles, resampled_cles
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns
+from src.metrics.implicit import (
+    cles_mcgraw_wong,
+    cohens_d,
+    delta_gap,
+    iat,
+    iat_scores,
+    iat_totals,
+    partition_gaps,
+    upper_tail,
+    z_score,
+)
 from src.metrics.retrieval import mean_outcome, top_k
 from src.metrics.similarity import similarity
 
@@ -10,13 +22,25 @@ __all__ = [
     "Correlation",
     "EmbeddingAssociation",
     "auc",
+    "cles",
+    "cles_mcgraw_wong",
+    "cohens_d",
+    "delta_gap",
     "eat",
+    "iat",
+    "iat_scores",
+    "iat_totals",
     "interval",
     "mean_outcome",
+    "partition_cles",
+    "partition_gaps",
+    "resampled_cles",
     "sc_eat",
     "similarity",
     "spearman",
     "spearman_columns",
     "top_k",
+    "upper_tail",
     "weighted_spearman",
+    "z_score",
 ]
