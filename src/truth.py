@@ -84,22 +84,31 @@ def _scores(cfg: configs.RunConfig, targets: Any, words: Table, vectors: Any) ->
 
 def _looks(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> float:
     # |CLES - 1/2| of the planted contrast, mean over the traits.
-    from src.demo.captions import LOOK
-    from src.embeddings import embeddings
     from src.metrics import cles, similarity
 
     planted = pd.Series(cfg.demo.looks)
+    if not len(planted):
+        return float("nan")
     gaps = []
     for words in cfg.demo.traits.values():
-        said = sorted(LOOK.format(word) for word in words)
-        shown = Table(PROMPTS, pd.DataFrame({"id": said, "sentence": said}), len(said))
-        prompts = embeddings(
-            cfg, PROMPTS, lambda role, shown=shown: shown if role == PROMPTS else stimuli.load(cfg, role)
-        )
-        cosines = similarity(vectors, prompts.vectors).numpy()
-        ends = [cosines[faces["group"] == group] for group in (planted.idxmax(), planted.idxmin())]
-        gaps.append(abs(cles(*ends) - 0.5))
-    return float(np.mean(gaps)) if gaps else np.nan
+        cosines = similarity(vectors, _said(cfg, words)).numpy()
+        most, least = (cosines[faces["group"] == group] for group in (planted.idxmax(), planted.idxmin()))
+        gaps.append(abs(cles(most, least) - 0.5))
+    return float(np.mean(gaps))
+
+
+def _said(cfg: configs.RunConfig, words: list[str]) -> Any:
+    # Vectors of the looks that captions name.
+    from src.demo.captions import LOOK
+    from src.embeddings import embeddings
+
+    said = sorted(LOOK.format(word) for word in words)
+    prompts = Table(PROMPTS, pd.DataFrame({"id": said, "sentence": said}), len(said))
+
+    def table(role: str) -> Table:
+        return prompts if role == PROMPTS else stimuli.load(cfg, role)
+
+    return embeddings(cfg, PROMPTS, table).vectors
 
 
 def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -65,14 +65,14 @@ def run(
     Args:
         exp: words and groups.
         faces: the stimuli.
-        prompts: see `prompts`; words whose prompt is missing leave, and that is said.
+        prompts: see `prompts`.
         face_vectors: unit vectors in the order of the table, [N, D] or [N, Q, D].
         prompt_vectors: likewise, [M, D].
         protocol: the choices that the paper leaves open.
         seed: of every draw; those hang on it and on the faces' names alone.
 
     Raises:
-        InputError: see `check`; no prompt of a set is there, or vectors do not fit one another.
+        InputError: see `check`; or vectors do not fit one another.
         NotApplicable: see `check`.
     """
     chosen = check(exp, faces, protocol, seed)
@@ -84,7 +84,8 @@ def run(
     if protocol.pooling == "mean":
         face_vectors = pooled(face_vectors)
     place = {word: number for number, word in enumerate(prompts.frame["word"])}
-    sets, pairs, notes = _used(exp, place)
+    sets = {name: [place[word] for word in words] for name, words in exp.sets.items()}
+    pairs = np.array([[place[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
     groups = [
         group_of(name, faces.frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
         for name, rows in chosen.items()
@@ -96,23 +97,9 @@ def run(
             named = {"attribute": name, "group_a": a.name, "group_b": b.name}
             rows.append(named | _row(a, b, reading, "iat" if exp.measure == "iat" else "cles_gap"))
             draws += _draws(named, reading)
-    size = len(groups[0].ids)
-    if size < protocol.faces_per_group:
-        notes.append(f"{size} faces of each of {len(groups)} groups, {protocol.faces_per_group} asked for")
+    size, wanted = len(groups[0].ids), protocol.faces_per_group
+    notes = [f"{size} faces of each of {len(groups)} groups, {wanted} asked for"] if size < wanted else []
     return Audit(pd.DataFrame(rows).reindex(columns=list(COLUMNS)), _tables(groups, exp, place, draws), notes)
-
-
-def _used(exp: AuditConfig, place: Mapping[str, int]) -> tuple[dict[str, list[int]], np.ndarray, list[str]]:
-    """Columns of each set's words, [J, 2] those of the pairs, and what is left out."""
-    sets = {name: [place[word] for word in words if word in place] for name, words in exp.sets.items()}
-    pairs = [[place[word] for word in pair] for pair in exp.pairs if set(pair) <= set(place)]
-    empty = [name for name, columns in sets.items() if not columns]
-    if empty or (exp.measure == "iat" and not pairs):
-        raise InputError(f"prompts: none is left of {', '.join(empty) or 'the pairs'}. Choose other words.")
-    words = dict.fromkeys(word for words in (*exp.sets.values(), *exp.pairs) for word in words)
-    lost = [word for word in words if word not in place]
-    notes = [f"left out, for there is no vector of their prompts: {', '.join(lost)}"] if lost else []
-    return sets, np.array(pairs, dtype=np.int64).reshape(-1, 2), notes
 
 
 def _readings(
@@ -161,8 +148,8 @@ def _draws(named: Mapping[str, str], reading: Reading) -> list[pd.DataFrame]:
 def _tables(
     groups: Sequence[Group], exp: AuditConfig, place: Mapping[str, int], draws: list[pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
-    of_sets = [(name, word) for name, words in exp.sets.items() for word in words if word in place]
-    of_pairs = [(None, word) for word in place if word not in {word for _, word in of_sets}]
+    of_sets = [(name, word) for name, words in exp.sets.items() for word in words]
+    of_pairs = [(None, word) for word in place if word not in {own for _, own in of_sets}]
     words = pd.DataFrame([*of_sets, *of_pairs], columns=["set", "word"])
     columns = words["word"].map(place).to_numpy()
     similarities, attributes = [], []

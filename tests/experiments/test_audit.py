@@ -357,22 +357,6 @@ def test_one_group_is_not_applicable(protocol, groups, faces):
         audit.check(replace(EXP, groups=groups), faces, protocol, 0)
 
 
-def test_words_whose_prompt_is_missing_leave(protocol):
-    """A projection may leave nothing of a prompt."""
-    images, texts = seen(FACES)
-    every = audit.prompts(EXP).frame
-    kept = np.flatnonzero(every["word"] != "warm")
-    prompts = Table("prompts", every.iloc[kept].reset_index(drop=True), 6)
-    found = audit.run(EXP, FACES, prompts, images, texts[kept], protocol, 3)
-    assert found.notes[0] == "left out, for there is no vector of their prompts: warm"
-    fewer = replace(EXP, sets=EXP.sets | {"good": ["kind", "true"]}, pairs=[EXP.pairs[0], EXP.pairs[2]])
-    same = made(protocol, fewer, vectors=(images, texts[kept]))
-    pd.testing.assert_frame_equal(found.analyses, same.analyses)
-    none = Table("prompts", every[:2], 6)
-    with pytest.raises(InputError, match="none is left of good"):
-        audit.run(EXP, FACES, none, images, texts[:2], protocol, 3)
-
-
 def test_vectors_of_two_models_do_not_meet(protocol):
     images, texts = seen(FACES)
     with pytest.raises(InputError, match="faces have vectors of width 5, prompts of width 4"):
