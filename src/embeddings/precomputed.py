@@ -78,7 +78,8 @@ def places(folder: Path, prompts: Table) -> np.ndarray:
             f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it: "
             f"{some}{', …' if len(missing) > 3 else ''}. Embed them, and add a row and a vector for each."
         )
-    return pd.Series(said.index, said).loc[wanted].to_numpy()
+    found: np.ndarray = pd.Index(said).get_indexer(pd.Index(wanted)).astype(np.int64)
+    return found
 
 
 def key(folder: Path, role: str) -> str:

@@ -61,7 +61,7 @@ def test_accuracy_is_the_naive_loop(folder, job, tracker):
     targets = pd.read_parquet(made.output / "results" / "targets.parquet").sort_values("id")
     assert targets["extrinsic"].to_numpy() == pytest.approx(right, abs=1e-12)
     # Valence is planted: far from what exchanged ratings give.
-    assert row["p_placebo"] == pytest.approx(1 / 1000)
+    assert row["p_placebo"] <= 0.01
     assert row["chance"] < row["placebo_q95"] < row["accuracy"]
     assert row["ci_low"] < row["accuracy"] < row["ci_high"]
 
