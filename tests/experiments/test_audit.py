@@ -185,7 +185,7 @@ def test_tables_hold_the_faces_used(protocol, tmp_path):
 
 
 def test_one_set_has_no_mean_and_without_pairs_there_is_no_iat(protocol):
-    exp = replace(EXP, attribute="good", sets={"good": ["kind", "warm"]}, pairs=[])
+    exp = replace(EXP, sets={"good": ["kind", "warm"]}, pairs=[])
     found = made(protocol, exp, faces_of(Ada=9, Bea=9))
     assert found.analyses["attribute"].tolist() == ["good"]
     undefined = found.analyses.columns[found.analyses.isna().all()]
@@ -238,13 +238,16 @@ def test_draws_hang_on_names_and_seed_alone(protocol):
 
 
 def test_partitions_are_fair():
-    members = compared.partitions([f"f{i}" for i in range(12)], 4, 6000, 0)
+    names = [f"f{i}" for i in range(12)]
+    members = compared.partitions(names, 4, 6000, 0)
     assert (members.sum(axis=1) == 4).all()
     assert members.mean(axis=0) == pytest.approx(np.full(12, 1 / 3), abs=0.03)
     # Neighbours are as likely as any to stand together.
     together = (members[:, :-1] & members[:, 1:]).mean(axis=0)
     assert together == pytest.approx(np.full(11, 4 / 12 * 3 / 11), abs=0.02)
-    assert not np.array_equal(members, compared.partitions([f"g{i}" for i in range(12)], 4, 6000, 0))
+    assert np.array_equal(members, compared.partitions(names, 4, 6000, 0))
+    for others in (compared.partitions(names, 4, 6000, 1), compared.partitions(names[::-1], 4, 6000, 0)):
+        assert not np.array_equal(members, others)
 
 
 def test_groups_of_faces_hang_on_no_other_choice(protocol):
