@@ -65,18 +65,22 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
     said = capsys.readouterr().out
     assert first.code == 0, said
     analyses = first.analyses()
-    assert len(analyses) == 114
+    found = analyses[analyses["stratum"].notna()]
+    assert len(found) == 114
     # Noise looks alike to untrained towers: some outcomes are constant, and that is said.
-    assert (analyses["rho"].notna() | analyses["reason"].notna()).all()
-    assert analyses["rho"].notna().sum() > 76
-    assert analyses.groupby("model").size().to_dict() == {"blip2": 38, "clip_b32": 38, "clip_l14": 38}
+    assert (found["rho"].notna() | found["reason"].notna()).all()
+    assert found["rho"].notna().sum() > 76
+    assert found.groupby("model").size().to_dict() == {"blip2": 38, "clip_b32": 38, "clip_l14": 38}
+    # 15 pairs of groups: one set of words in four audits, two sets and their mean in one.
+    assert analyses["cles"].notna().groupby(analyses["model"]).sum().to_dict() == dict.fromkeys(PINNED, 105)
+    assert analyses["accuracy"].notna().sum() == 3
     assert "Ghate et al." in said
     assert "0.83 ± 0.10" in said
 
     client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
     (experiment,) = [e.experiment_id for e in client.search_experiments() if e.name == "paper"]
     jobs = [run for run in client.search_runs([experiment]) if run.data.tags["kind"] == "job"]
-    assert len(jobs) == 24
+    assert len(jobs) == 3 * 14
     for run in jobs:
         tags, read = run.data.tags, {item.dataset.name: item.dataset for item in run.inputs.dataset_inputs}
         assert tags["weights"] == "trained"
@@ -91,7 +95,7 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
         "morphs/contact_sheet.jpg"
     ]
     manifests = [json.loads(path.read_text()) for path in (tmp_path / "embeddings").glob("*/*/manifest.json")]
-    assert len(manifests) == 12
+    assert len(manifests) == 3 * (4 + 4)  # roles, and the prompts of five audits, two of which share theirs
     assert {m["weights"]["sha256"] for m in manifests} == {run.data.tags["weights.sha256"] for run in jobs}
     shapes = {m["model"]: m["shape"] for m in manifests if m["role"] == "faces"}
     assert shapes == {"clip_b32": [120, 24], "clip_l14": [120, 32], "blip2": [120, 32, 16]}

@@ -99,6 +99,11 @@ def _hold(chosen: DebiasConfig) -> None:
                 f"debias.nouns.{noun}={words}: a word is missing. Say what its members are called, or leave "
                 f"{noun} out."
             )
+    if chosen.strength and not chosen.classes:
+        raise InputError(
+            f"debias={chosen.name}: debias.strength={chosen.strength:g} decides nothing without "
+            "debias.classes. Leave it out, or choose debias=orth_proj_calibrated."
+        )
     if chosen.strength == float("inf"):
         raise InputError("debias.strength=inf: must be finite. The papers take 1000.")
 

@@ -26,6 +26,8 @@ EXPRESSION = 0.6
 CONNOTATION = 0.25
 # Share of the captions that are a photograph's; half of them name a look.
 PHOTOS = 0.15
+# Width of the expression's share of how often a look is of the first trait.
+SMILE = 0.5
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
 
 
@@ -38,7 +40,8 @@ class Recipe:
         bias: 0 (none) to 1: weight of the group's planted valence.
         planted: group -> planted valence, in ranks; empty where nothing is planted.
         traits: two traits -> words; empty where no caption is a photograph's.
-        looks: group -> by how much more than half of its looks are of the first trait, at full bias.
+        looks: group -> by how much more of its looks are of the first trait at full bias; the expression
+            decides the rest, in every group alike.
     """
 
     noise: float = 0.1
@@ -91,20 +94,23 @@ def draw(
         look = rng.random(count) < 0.5
         photographed = np.where(
             look,
-            _looks(groups, recipe, rng.random(count), rng.random(count)),
+            _looks(faces, recipe, rng.random(count), rng.random(count), face),
             _labels(groups, labels.assign(sentence=[PERSON.format(word) for word in labels["word"]]), place),
         )
         shows_face, sentence = shows_face | photo, np.where(photo, photographed, sentence)
     return np.where(shows_face, face, len(faces) + scene), list(sentence)
 
 
-def _looks(groups: np.ndarray, recipe: Recipe, trait_draw: np.ndarray, word_draw: np.ndarray) -> np.ndarray:
+def _looks(
+    faces: pd.DataFrame, recipe: Recipe, trait_draw: np.ndarray, word_draw: np.ndarray, face: np.ndarray
+) -> np.ndarray:
     first, second = (
         np.array([LOOK.format(word) for word in words], dtype=object) for words in recipe.traits.values()
     )
-    share = 0.5 + recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in groups])
+    smile = np.nan_to_num(SMILE * (_expression(faces) - 0.5))  # no expression is known of real people
+    share = 0.5 + smile + recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])
     one, other = (words[_pick(word_draw, len(words))] for words in (first, second))
-    chosen: np.ndarray = np.where(trait_draw < share, one, other)
+    chosen: np.ndarray = np.where(trait_draw < share[face], one, other)
     return chosen
 
 

@@ -157,6 +157,7 @@ def test_which_roles_a_side_is(method):
         ({"classes": ["A {}.", "A {x}."]}, PAPER, "the template 'A {x}.' has 0 places"),
         ({"nouns": {"Men": []}}, PAPER, "debias.nouns.Men=[]: a word is missing"),
         ({"nouns": {"Men": ["male", " "]}}, PAPER, "debias.nouns.Men=['male', ' ']: a word is missing"),
+        ({"strength": 5.0, "classes": []}, PAPER, "debias.strength=5 decides nothing without debias.classes"),
         ({"strength": float("inf")}, PAPER, "debias.strength=inf: must be finite"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_seed_gives_its_own_captions(tables):
 
 
 TRAITS = {"warmth": ["warm", "friendly"], "competence": ["skillful"]}
-LOOKS = {"A Men": 0.4, "A Women": -0.4}
+LOOKS = {"A Men": 0.25, "A Women": -0.25}
 
 
 def looks(frame):
@@ -101,6 +101,15 @@ def test_a_group_s_looks_shift_by_the_bias_times_what_is_planted(tables, bias):
     # 500 looks of each group: 4 SE.
     for group in GROUPS:
         assert found[group] == pytest.approx(0.5 + bias * LOOKS.get(group, 0.0), abs=0.09)
+
+
+def test_the_expression_decides_looks_in_every_group_alike(tables):
+    frame = drawn(tables, count=60_000, traits=TRAITS)
+    frame["smile"] = tables["faces"]["valence"].to_numpy()[frame["picture"] % 90] > 0.5
+    for smile, share in ((False, 0.375), (True, 0.625)):
+        found = looks(frame[frame["smile"] == smile])
+        # 750 looks of each group and half: 4 SE.
+        assert found.to_numpy() == pytest.approx(share, abs=0.07)
 
 
 def test_a_photograph_s_label_is_the_face_s_own(tables):
