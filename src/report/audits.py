@@ -24,17 +24,17 @@ RANKED = 2
 def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
     """Means over unordered pairs of groups, per model, experiment and attribute.
 
-    The interval is of the bootstrap over faces, which draws the same faces in every pair. A measure that cannot be
-    below zero leans upwards in it.
+    The interval is of the bootstrap over faces, which draws the same faces in every pair. A measure that
+    cannot be below zero leans upwards in it.
 
     Args:
         findings: whose draws are read.
         audits: rows of analyses.csv of audits.
 
     Returns:
-        `model, exp, attribute, measure` (`cles_gap` or `iat`, what the null is of), `mean` of it, `low`, `high`,
-        `null_mean`, `above` of `compared` pairs (above the 95th percentile of their random partitions), `pairs`,
-        `n_low` and `n_high` (faces of a group), `cles_gap`, `iat`, `config`.
+        `model, exp, attribute, measure` (`cles_gap` or `iat`, what the null is of), `mean` of it, `low`,
+        `high`, `null_mean`, `above` of `compared` pairs (above the 95th percentile of their random
+        partitions), `pairs`, `n_low` and `n_high` (faces of a group), `cles_gap`, `iat`, `config`.
     """
     rows = []
     for (model, exp, config), job in audits.groupby(["model", "exp", "config"], sort=False):
@@ -45,7 +45,13 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
             low, high = intervals.get(attribute, (np.nan, np.nan))
             rows.append(
                 {
-                    **{"model": model, "exp": exp, "attribute": attribute, "measure": of, "mean": own[of].mean()},
+                    **{
+                        "model": model,
+                        "exp": exp,
+                        "attribute": attribute,
+                        "measure": of,
+                        "mean": own[of].mean(),
+                    },
                     **{"low": low, "high": high, "null_mean": own["null_mean"].mean()},
                     **{"above": int((known[of] > known["null_q95"]).sum()), "compared": len(known)},
                     **{"pairs": int(own[of].count()), "n_low": own[["n_a", "n_b"]].min(axis=None)},
@@ -85,11 +91,14 @@ def context(findings: Findings, folder: Folder) -> dict[str, Any]:
 def model(findings: Findings, own: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
     """Figures and pairs of groups of one model."""
     name = str(own["model"].iloc[0])
-    drawn = []
-    for (config, attribute), rows in own.groupby(["config", "attribute"], sort=False):
+    drawn: list[Drawing] = []
+    nothing = pd.DataFrame({"kind": []})
+    for keys, rows in own.groupby(["config", "attribute"], sort=False):
+        config, attribute = map(str, keys)
         of = implicit.measure(str(rows["exp"].iloc[0]))
-        title = f"{name}: {str(attribute).replace('_', ' ')}"
-        figure, alternative = implicit.against_null(findings.read(config, "draws"), rows, title=title, of=of)
+        title = f"{name}: {attribute.replace('_', ' ')}"
+        draws = findings.read(config, "draws") if findings.has(config, "draws") else nothing
+        figure, alternative = implicit.against_null(draws, rows, title=title, of=of)
         drawn.append(Drawing(f"null-{number}-{len(drawn) + 1}", figure, title, alternative))
     return {
         "name": name,
@@ -141,7 +150,9 @@ def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
     for name in zoo.MEASURES:
         attribute, of, _ = zoo.WHERE[name]
         ends = [
-            _intervals(findings, config, of).get(attribute, (np.nan, np.nan)) if isinstance(config, str) else (np.nan,) * 2
+            _intervals(findings, config, of).get(attribute, (np.nan, np.nan))
+            if isinstance(config, str)
+            else (np.nan,) * 2
             for config in models[f"{name}_config"]
         ]
         found[f"{name}_low"], found[f"{name}_high"] = zip(*ends, strict=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,14 +36,8 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
     if rows.empty:
         return None
     sets = {name: style(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
-    largest = float(rows["iat"].max())
-    key = [Line2D([], [], linestyle="", markersize=6, label=plain(name), **look) for name, look in sets.items()]
-    ring = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
-    key.append(Line2D([], [], linestyle="", markersize=8, label=f"area: IAT, 0 to {largest:.1f}", **ring))
-    numbered = len(rows) <= NUMBERED
-    names = [f"{number} {brief(name, LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
-    key += [Line2D([], [], linestyle="", label=plain(name)) for name in names if numbered]
-    figure, axes = canvas(HEIGHT, TITLE, key)
+    largest, numbered = float(rows["iat"].max()), len(rows) <= NUMBERED
+    figure, axes = canvas(HEIGHT, TITLE, _key(rows, sets, numbered))
     place = axes.get_position()
     axes.set_position((0.15, place.y0, 0.82, place.height))
     for number, row in enumerate(rows.to_dict("records"), 1):
@@ -52,20 +49,38 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
         if numbered:
             axes.annotate(f"{number}", (x, y), (4, 3), textcoords="offset points", fontsize=8.5)
     _axes(axes, rows)
-    caption = (
-        "Both axes begin at 0, where no two groups differ; each measure is a mean over pairs of groups. The area of a "
-        f"bubble is the model's IAT, {rows['iat'].min():.1f} to {largest:.1f}."
-    )
-    if numbered:
-        caption += " Numbers are the order of the ranking."
-    if len(rows) < len(models):
-        caption += f" {len(models) - len(rows)} of {len(models)} models lack a measure and are not drawn."
     said = "; ".join(
-        f"{row['model']} ({row['pretraining']}): {row['competence']:.3f}, {row['emotions']:.3f}, {row['iat']:.1f}"
-        for row in rows.to_dict("records")
+        f"{row['model']} ({row['pretraining']}): {_said(row)}" for row in rows.to_dict("records")
     )
     alternative = f"Bubble chart. {TITLE}: competence, emotions (mean |CLES − ½|) and IAT. {said}."
-    return Drawing("bubbles", figure, TITLE, alternative, caption)
+    return Drawing("bubbles", figure, TITLE, alternative, _caption(rows, len(models) - len(rows), numbered))
+
+
+def _key(rows: pd.DataFrame, sets: Mapping[str, dict[str, Any]], numbered: bool) -> list[Line2D]:
+    key = [
+        Line2D([], [], linestyle="", markersize=6, label=plain(name), **look) for name, look in sets.items()
+    ]
+    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
+    area = f"area: IAT, 0 to {rows['iat'].max():.1f}"
+    key.append(Line2D([], [], linestyle="", markersize=8, label=area, **ring))
+    names = [f"{number} {brief(name, LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
+    return key + [Line2D([], [], linestyle="", label=plain(name)) for name in names if numbered]
+
+
+def _said(row: Mapping[Hashable, Any]) -> str:
+    return f"{row['competence']:.3f}, {row['emotions']:.3f}, {row['iat']:.1f}"
+
+
+def _caption(rows: pd.DataFrame, left: int, numbered: bool) -> str:
+    said = (
+        "Both axes begin at 0, where no two groups differ; each measure is a mean over pairs of groups. The "
+        f"area of a bubble is the model's IAT, {rows['iat'].min():.1f} to {rows['iat'].max():.1f}."
+    )
+    if numbered:
+        said += " Numbers are the order of the ranking."
+    if left:
+        said += f" {left} of {len(rows) + left} models lack a measure and are not drawn."
+    return said
 
 
 def _axes(axes: Axes, rows: pd.DataFrame) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,8 +25,18 @@ PAIRS = 30
 COLUMNS = 20
 INTERVAL, BAND = (0.025, 0.975), (0.05, 0.5, 0.95)
 COLOURS = "cividis"
-FILLED = {"marker": "o", "color": PALETTE[0], "markeredgecolor": "#333333", "markeredgewidth": 0.5}
-HOLLOW = {"marker": "o", "color": "white", "markeredgecolor": PALETTE[0], "markeredgewidth": 1.3}
+FILLED: dict[str, Any] = {
+    "marker": "o",
+    "color": PALETTE[0],
+    "markeredgecolor": "#333333",
+    "markeredgewidth": 0.5,
+}
+HOLLOW: dict[str, Any] = {
+    "marker": "o",
+    "color": "white",
+    "markeredgecolor": PALETTE[0],
+    "markeredgewidth": 1.3,
+}
 
 
 def measure(exp: str) -> str:
@@ -47,18 +59,22 @@ def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     faces = similarities.groupby("group", sort=False)["id"].nunique()
     lines = _lines(means)
     letters = max(len(plain(word)) for word in means.index.get_level_values("word"))
-    beside, below = (0.075 * min(40, size) for size in (max(map(len, means)), letters))
+    beside, below = (0.075 * min(40, size) for size in (max(len(str(group)) for group in means), letters))
     across = max(len(line) for line in lines)
     height = len(lines) * (0.5 + below + 0.34 * means.shape[1]) + 1.1
     figure = Figure(figsize=(max(6.2, beside + 0.6 + 0.47 * across), height), layout="constrained")
     figure.suptitle(plain(title, 60), fontsize=11)
-    scale = Normalize(float(means.min(axis=None)), float(means.max(axis=None)))
+    scale = Normalize(*np.nanquantile(means.to_numpy(dtype=float), [0, 1]))
     parts = figure.subfigures(len(lines), 1, squeeze=False, height_ratios=[1] * len(lines))[:, 0]
     for part, line in zip(parts, lines, strict=True):
         _line(part, line, scale, across)
-    label = f"mean cosine over the group's faces; colours span {scale.vmin:.3f} to {scale.vmax:.3f}, not 0 to 1"
+    label = (
+        f"mean cosine over the group's faces; colours span {scale.vmin:.3f} to {scale.vmax:.3f}, not 0 to 1"
+    )
     mappable = ScalarMappable(scale, COLOURS)
-    bar = parts[-1].colorbar(mappable, ax=parts[-1].axes, location="bottom", aspect=40, pad=0.02, fraction=0.1)
+    bar = parts[-1].colorbar(
+        mappable, ax=parts[-1].axes, location="bottom", aspect=40, pad=0.02, fraction=0.1
+    )
     bar.set_label(plain(label, 200).replace("-", "−"), fontsize=9)
     bar.ax.tick_params(labelsize=8.5)
     said = "; ".join(
@@ -96,12 +112,14 @@ def against_null(
     said = []
     _points(axes, shown, of)
     for name, row in zip(names, shown.to_dict("records"), strict=True):
-        where = {"va": "center", "transform": axes.get_yaxis_transform()}
-        axes.text(0, row["y"] - ROW, plain(name, 56), fontsize=8.5, **where)
+        across = axes.get_yaxis_transform()
+        axes.text(0, row["y"] - ROW, plain(name, 56), fontsize=8.5, va="center", transform=across)
         value = number_said(row[of], DIGITS[of])
         at_right(axes, row["y"], value)
-        said.append(f"{name} {value}" + f" (random: 95th {number_said(row['null_high'], DIGITS[of])})" * has_null)
-    furthest = shown[[of, "null_high", "high"]].max(axis=None)
+        said.append(
+            f"{name} {value}" + f" (random: 95th {number_said(row['null_high'], DIGITS[of])})" * has_null
+        )
+    furthest = float(np.nanmax(shown[[of, "null_high", "high"]].to_numpy(dtype=float), initial=0))
     limit = (furthest if furthest > 0 else 1.0) * 1.08
     axes.set_xlim(0, min(limit, 0.5) if of == "cles_gap" else limit)
     axes.tick_params(labelsize=8.5)
@@ -117,8 +135,12 @@ def _worth(draws: pd.DataFrame, analyses: pd.DataFrame, of: str) -> pd.DataFrame
         ("null", BAND, ("null_low", "null_median", "null_high")),
         ("bootstrap", INTERVAL, ("low", "high")),
     ):
-        drawn = draws[draws["kind"] == kind].groupby(keys, sort=False)[of].quantile(list(quantiles))
-        wide = drawn.unstack().reindex(columns=list(quantiles)).set_axis(list(names), axis=1)
+        drawn = draws[draws["kind"] == kind]
+        if drawn.empty:  # switched off: perhaps not even the columns are there
+            found = found.assign(**dict.fromkeys(names, np.nan))
+            continue
+        wide = drawn.groupby(keys, sort=False)[of].quantile(np.array(quantiles)).unstack()
+        wide = wide.reindex(columns=list(quantiles)).set_axis(list(names), axis=1)
         found = found.merge(wide.reset_index(), on=keys, how="left")
     return found
 
@@ -137,7 +159,7 @@ def _points(axes: Axes, rows: pd.DataFrame, of: str) -> None:
 
 def _key(has_null: bool, has_interval: bool) -> list[Line2D | Patch]:
     observed = "observed" + ", 95% interval" * has_interval
-    points = [
+    points: list[Line2D | Patch] = [
         Line2D([], [], linestyle="", markersize=6, label=label, **look)
         for label, look in ((observed, FILLED), ("not above the 95th", HOLLOW))
     ]
@@ -171,7 +193,7 @@ def _panel(axes: Axes, name: str, means: pd.DataFrame, scale: Normalize) -> None
     axes.imshow(grid, cmap=COLOURS, norm=scale, aspect="auto")
     axes.set_facecolor("#dddddd")
     axes.set_title(plain(name.replace("_", " "), max(12, 6 * len(means))), fontsize=9)
-    axes.set_yticks(range(len(grid)), [plain(group) for group in means], fontsize=9)
+    axes.set_yticks(range(len(grid)), [plain(str(group)) for group in means], fontsize=9)
     words = [plain(word) for word in means.index.get_level_values("word")]
     axes.set_xticks(range(len(words)), words, rotation=90, fontsize=9)
     for (y, x), value in np.ndenumerate(grid):

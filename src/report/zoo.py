@@ -1,4 +1,4 @@
-"""Models ranked by their implicit bias (Capitani et al. 2024, table 2): lower is less biased, and ranks first."""
+"""Models ranked by their implicit bias (Capitani et al. 2024, table 2): the least biased ranks first."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 from scipy import stats
 
 MEASURES = ("competence", "emotions", "iat")
-# Where each stands in analyses.csv of the audits: its attribute, its column, and how its experiment's name begins, for
-# the null of an IAT is of the IAT.
+# Where each stands in analyses.csv of the audits: its attribute, its column, and how its experiment's name
+# begins, for the null of an IAT is of the IAT.
 WHERE = {
     "competence": ("competence", "cles_gap", "cles_"),
     "emotions": ("emotions", "cles_gap", "cles_"),
@@ -23,19 +23,23 @@ READING = ("dataset", "protocol", "seed", "groups", "faces")
 def measures(audits: pd.DataFrame) -> pd.DataFrame:
     """What models are ranked by: means over unordered pairs of groups (METHODS, section 3).
 
-    Only what was not debiased counts. Of two configs of one audit, model and reading the later row's is taken; so is
-    the later of two runs of one config.
+    Only what was not debiased counts. Of two configs of one audit, model and reading the later row's is
+    taken; so is the later of two runs of one config.
 
     Args:
         audits: analyses.csv of audits, oldest first; `faces`, where it is there, says which faces they saw.
 
     Returns:
-        One row per reading and model: `READING`, `model`, `MEASURES` (NaN where a model lacks one, or a pair of
-        groups has none), and of each `*_null`, the mean over the pairs of the random partitions' means, `*_n`, the
-        smallest number of faces in a group, and `*_config`.
+        One row per reading and model: `READING`, `model`, `MEASURES` (NaN where a model lacks one, or a pair
+        of groups has none), and of each `*_null`, the mean over the pairs of the random partitions' means,
+        `*_n`, the smallest number of faces in a group, and `*_config`.
     """
     rows = audits[audits["debias"] == "none"].copy() if len(audits) else audits
-    columns = [*READING, "model", *(name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config"))]
+    columns = [
+        *READING,
+        "model",
+        *(name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config")),
+    ]
     if rows.empty:
         return pd.DataFrame(columns=columns)
     rows["faces"] = rows["faces"].fillna("") if "faces" in rows else ""
@@ -75,8 +79,8 @@ def ranking(models: pd.DataFrame) -> pd.DataFrame:
         models: one row per model, or per set of models, with `MEASURES`: lower is less biased.
 
     Returns:
-        The same rows and, of each measure, `*_rank`; `rank_sum`; and `place`, 1 the least biased, equal sums sharing
-        the best. In that order; rows that lack a measure come last and have none of these.
+        The same rows and, of each measure, `*_rank`; `rank_sum`; and `place`, 1 the least biased, equal sums
+        sharing the best. In that order; rows that lack a measure come last and have none of these.
     """
     known = complete(models)
     found = models.copy()
@@ -110,7 +114,12 @@ def by_pretraining(models: pd.DataFrame) -> pd.DataFrame:
         for one in MEASURES:
             row |= {one: whole[one].mean(), f"{one}_sd": whole[one].std(ddof=1)}
         rows.append(row)
-    columns = ["pretraining", "models", "incomplete", *(name + kind for name in MEASURES for kind in ("", "_sd"))]
+    columns = [
+        "pretraining",
+        "models",
+        "incomplete",
+        *(name + kind for name in MEASURES for kind in ("", "_sd")),
+    ]
     return ranking(pd.DataFrame(rows, columns=columns))
 
 
@@ -128,7 +137,8 @@ def with_pretraining(measured: pd.DataFrame, models: pd.DataFrame) -> pd.DataFra
 def _groups(rows: pd.DataFrame) -> dict[Any, str]:
     # Which groups an audit was of stands in no column: their pairs tell.
     return {
-        config: ", ".join(sorted({*own["group_a"], *own["group_b"]})) for config, own in rows.groupby("config")
+        config: ", ".join(sorted({*own["group_a"], *own["group_b"]}))
+        for config, own in rows.groupby("config")
     }
 
 

@@ -61,7 +61,8 @@ def test_accuracies_are_of_models_that_can_be_loaded():
 
 # By hand, from the tags of the 90: which data, of how many weights.
 CAPITANI = {
-    "openai": 12, "yfcc15m": 4, "cc12m": 2, "laion400m": 12, "laion2b": 21, "laion5b": 2, "laion_aesthetic": 3,
+    "openai": 12, "yfcc15m": 4, "cc12m": 2, "laion400m": 12, "laion2b": 21, "laion5b": 2,
+    "laion_aesthetic": 3,
     "merged2b": 4, "laion2b+mscoco": 2, "datacomp_xl": 4, "datacomp_l": 1, "datacomp_m": 1, "datacomp_s": 1,
     "commonpool_xl": 1, "commonpool_xl_clip": 1, "commonpool_xl_laion": 1,
     "commonpool_l": 1, "commonpool_l_basic": 1, "commonpool_l_clip": 1, "commonpool_l_image": 1,

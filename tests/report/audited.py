@@ -1,4 +1,4 @@
-"""Audits of implicit bias, made up but believable, as their jobs leave them on disk (no vectors behind them)."""
+"""Audits of implicit bias, made up but believable, as their jobs leave them on disk."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -21,10 +21,12 @@ SETS = {
     },
 }
 NUMBERS = ("cles", "cles_gap", "iat")
-DRAWS = 60
+DRAWS = 24
 
 
-def audited(folder, *, models=("toy_s", "toy_m"), groups=made.GROUPS, audits=tuple(SETS), debias=("none",), **other):
+def audited(
+    folder, *, models=("toy_s", "toy_m"), groups=made.GROUPS, audits=tuple(SETS), debias=("none",), **other
+):
     """Findings of models x audits x debias, with no other experiment; `other` replaces fields of them.
 
     The later a model, the more its groups differ.
@@ -56,9 +58,7 @@ def job(place, common, groups, strength, faces=12):
         shift = 0.004 * strength * rng.normal(size=(len(groups), 1, 1))
         cosine = 0.2 + shift + 0.01 * rng.normal(size=(1, 1, len(words)))
         cosine = cosine + 0.01 * rng.normal(size=(len(groups), faces, len(words)))
-        index = pd.MultiIndex.from_product(
-            [groups, range(faces), words], names=["group", "id", "word"]
-        )
+        index = pd.MultiIndex.from_product([groups, range(faces), words], names=["group", "id", "word"])
         frame = pd.DataFrame({"cosine": cosine.ravel()}, index).reset_index().assign(set=name)
         frame["id"] = frame["group"] + "-CFD-" + frame["id"].astype(str)
         similarities.append(frame)
@@ -72,8 +72,19 @@ def job(place, common, groups, strength, faces=12):
         keys = ["group_a", "group_b"]
         mean = found.groupby(keys, sort=False).mean(numeric_only=True).reset_index()
         mean = mean.astype({"seed": int, "n_a": int, "n_b": int}).assign(attribute=exp.removeprefix("cles_"))
-        found = pd.concat([found, mean.assign(**{name: common[name] for name in ("exp", "paper", "model")},
-            dataset="demo", debias=common["debias"], protocol="paper", config=common["config"])], ignore_index=True)
+        found = pd.concat(
+            [
+                found,
+                mean.assign(
+                    **{name: common[name] for name in ("exp", "paper", "model")},
+                    dataset="demo",
+                    debias=common["debias"],
+                    protocol="paper",
+                    config=common["config"],
+                ),
+            ],
+            ignore_index=True,
+        )
         mean = drawn.groupby([*keys, "kind", "draw"], sort=False)[[*NUMBERS]].mean().reset_index()
         drawn = pd.concat([drawn, mean.assign(attribute=exp.removeprefix("cles_"))], ignore_index=True)
     pd.concat(similarities).to_parquet(place / "similarities.parquet", index=False)

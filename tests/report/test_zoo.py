@@ -1,18 +1,26 @@
 """The ranking of models is the paper's: sums of average ranks, lower first, and nobody falls out unsaid."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from src.report import __main__ as entry
 from src.report import zoo
+from src.tracking import Tracker
 from tests.report import audited
+from tests.report.test_page import Read
 
 
 def brute(values):
     """Average ranks, told by counting."""
-    return [sum(other < one for other in values) + (sum(other == one for other in values) + 1) / 2 for one in values]
+    return [
+        sum(other < one for other in values) + (sum(other == one for other in values) + 1) / 2
+        for one in values
+    ]
 
 
 def table(rng, size):
@@ -43,7 +51,9 @@ def test_the_rank_is_the_sum_of_average_ranks(ninety):
         assert found.loc[ninety["model"], f"{name}_rank"].tolist() == ranks[name]
     assert found.loc[ninety["model"], "rank_sum"].tolist() == sums
     assert found["rank_sum"].is_monotonic_increasing
-    assert found.loc[ninety["model"], "place"].tolist() == [1 + sum(other < one for other in sums) for one in sums]
+    assert found.loc[ninety["model"], "place"].tolist() == [
+        1 + sum(other < one for other in sums) for one in sums
+    ]
     assert len(set(ninety["competence"])) < 90
 
 
@@ -57,7 +67,8 @@ def test_sets_of_the_shape_of_the_paper_s_table_2(ninety):
     for row in ninety.to_dict("records"):
         by_hand.setdefault(row["pretraining"], []).append(row)
     means = {
-        name: {one: sum(row[one] for row in rows) / len(rows) for one in zoo.MEASURES} for name, rows in by_hand.items()
+        name: {one: sum(row[one] for row in rows) / len(rows) for one in zoo.MEASURES}
+        for name, rows in by_hand.items()
     }
     order = list(means)
     ranks = {one: brute([round(means[name][one], 12) for name in order]) for one in zoo.MEASURES}
@@ -82,7 +93,9 @@ def test_ranks_do_not_depend_on_the_order_or_the_scale_of_rows(rows, random):
     random.shuffle(other)
     shuffled = models.iloc[other].reset_index(drop=True)
     shuffled["iat"] = shuffled["iat"] * 7 + 1
-    pd.testing.assert_series_equal(zoo.ranking(shuffled).set_index("model")["rank_sum"].loc[found.index], found)
+    pd.testing.assert_series_equal(
+        zoo.ranking(shuffled).set_index("model")["rank_sum"].loc[found.index], found
+    )
     assert found.sum() == 3 * len(rows) * (len(rows) + 1) / 2
 
 
@@ -111,7 +124,9 @@ def test_nobody_can_be_ranked_or_nobody_is_there(ninety):
 
 @pytest.fixture
 def audits(tmp_path):
-    return audited.audited(tmp_path, models=("a", "b"), groups=["x", "y", "z"], debias=("none", "gone")).audits
+    return audited.audited(
+        tmp_path, models=("a", "b"), groups=["x", "y", "z"], debias=("none", "gone")
+    ).audits
 
 
 def test_measures_are_means_over_pairs_of_what_was_not_debiased(audits):
@@ -186,3 +201,148 @@ def test_the_set_of_a_model_that_nobody_knows_is_unknown(audits):
     models = pd.DataFrame({"model": ["b"], "pretraining": ["openai"]})
     assert zoo.with_pretraining(measured, models)["pretraining"].tolist() == ["unknown", "openai"]
     assert set(zoo.with_pretraining(measured, models[["model"]])["pretraining"]) == {"unknown"}
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A database without a run: to make one takes MLflow a while."""
+    folder = tmp_path_factory.mktemp("empty")
+    Tracker(f"sqlite:///{folder}/mlflow.db")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(empty, tmp_path_factory):
+    """Two models' audits, one of them run twice with other numbers; a failed one; and others' runs."""
+    folder = tmp_path_factory.mktemp("store")
+    shutil.copy(empty / "mlflow.db", folder)
+    tracker = Tracker(f"sqlite:///{folder}/mlflow.db")
+    found = audited.audited(folder / "jobs", models=("a", "b"), groups=["x", "y", "z"])
+    jobs = found.jobs.drop_duplicates("config").to_dict("records")
+    for number, job in enumerate([jobs[0], *jobs, jobs[-1]]):
+        rows = found.audits[found.audits["config"] == job["config"]]
+        first = rows.assign(cles_gap=rows["cles_gap"] / 9, iat=rows["iat"] + 40)
+        _run(tracker, folder / f"{number}", job, rows if number else first, found, number < 9)
+    _run(tracker, folder / "other", jobs[0] | {"exp": "faces_to_words"}, None, found)
+    parent = tracker.open("photos", "sweep")
+    parent.log(tags={"kind": "sweep"})
+    tracker.close(parent)
+    return folder, found
+
+
+def _run(tracker, folder, job, rows, found, well=True):
+    from src import results
+
+    tags = {
+        name: str(job[name]) for name in ("exp", "paper", "model", "debias", "protocol", "seed", "config")
+    }
+    run = tracker.open(job["dataset"], "a job")
+    if rows is not None:
+        tables = {name: found.read(job["config"], name) for name in ("draws", "similarities")}
+        results.write(folder, rows, tables)
+        run.artifacts(folder / "results", "results")
+        tags |= {"results": results.digest(folder), "input.faces": "ab" * 32}
+    known = {"pretraining": "laion2b"} if job["model"] == "a" else {}
+    run.log(tags={**tags, **known, "kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40})
+    tracker.close(run, "FINISHED" if well else "FAILED")
+    return run.id
+
+
+def report(store, *arguments):
+    return entry.main([f"tracking.uri=sqlite:///{store}/mlflow.db", "sweep=all", *arguments])
+
+
+def test_all_audits_of_a_store_are_ranked_each_config_once(store, tmp_path, capsys):
+    folder, found = store
+    for _ in range(2):  # an older report is replaced
+        assert report(folder, f"output={tmp_path}/out") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path}/out/index.html"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    tables = tmp_path / "out" / "tables"
+    ranked = pd.read_csv(tables / "ranking-models.csv")
+    measured = zoo.measures(found.audits)
+    assert ranked["model"].tolist() == zoo.ranking(measured)["model"].tolist()
+    for name in zoo.MEASURES:
+        expected = measured.set_index("model").loc[ranked["model"], name]
+        np.testing.assert_allclose(ranked[name], expected)
+        assert (ranked[f"{name}_low"] <= ranked[f"{name}_high"]).all()
+    assert ranked.set_index("model")["pretraining"].to_dict() == {"a": "laion2b", "b": "unknown"}
+    assert pd.read_csv(tables / "ranking-pretraining.csv")["models"].tolist() == [1, 1]
+    assert len(pd.read_csv(tables / "runs.csv")) == 8
+    read = Read((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
+    assert "8 runs of audits" in read.text
+    assert "2 of 2 models have all three measures" in read.text
+    assert "What is missing" not in read.text
+    for tag, attributes in read.tags:
+        assert tag != "script"
+        if "href" in attributes:
+            assert (tmp_path / "out" / attributes["href"]).is_file()
+    assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"bubbles"}
+
+
+@pytest.fixture
+def copied(store, tmp_path):
+    shutil.copytree(store[0], tmp_path / "store")
+    return tmp_path / "store", Tracker(f"sqlite:///{tmp_path}/store/mlflow.db"), store[1]
+
+
+def test_another_protocol_and_lost_results_are_said(copied, tmp_path):
+    folder, tracker, found = copied
+    job = found.jobs.iloc[0].to_dict() | {"config": "c2", "protocol": "ties_strict"}
+    rows = found.audits[found.audits["config"] == found.jobs["config"].iloc[0]]
+    rows = rows.assign(protocol="ties_strict", config="c2")
+    place = found.folders[found.jobs["config"].iloc[0]]
+    other = found.__class__(**{**found.__dict__, "folders": dict.fromkeys(["c2", "c3"], place)})
+    _run(tracker, tmp_path / "job", job, rows, other)
+    lost = _run(
+        tracker, tmp_path / "lost", job | {"config": "c3", "model": "gone"}, rows.assign(model="gone"), other
+    )
+    shutil.rmtree(next((folder / "artifacts").glob(f"*/{lost}/artifacts/results")))
+    assert report(folder, f"output={tmp_path}/out") == 0
+    text = Read((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text
+    assert (
+        "Not in this ranking, for they were measured otherwise: protocol ties_strict, seed 0, groups x, y, z"
+        in text
+    )
+    assert f"gone, cles_competence, run {lost}: results cannot be read" in text
+    assert pd.read_csv(tmp_path / "out" / "tables" / "ranking-others.csv")["model"].tolist() == ["a"]
+
+
+def test_several_datasets_are_to_be_chosen_from(copied, tmp_path, capsys):
+    folder, tracker, found = copied
+    job = found.jobs.iloc[0].to_dict() | {"dataset": "Photos <1>"}
+    rows = found.audits[found.audits["config"] == job["config"]].assign(dataset="Photos <1>")
+    _run(tracker, tmp_path / "job", job, rows, found)
+    assert report(folder, f"output={tmp_path}/out") == 1
+    said = capsys.readouterr().err
+    assert (
+        "audits of several datasets are stored: Photos <1> (1), demo (9). Choose one: dataset=NAME." in said
+    )
+    assert report(folder, "dataset=paper", f"output={tmp_path}/out") == 1
+    assert (
+        "no finished audit of dataset=paper is stored there; there are audits of Photos <1>"
+        in capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
+    assert report(folder, "dataset=Photos <1>", f"output={tmp_path}/out") == 0
+    text = Read((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).text
+    assert "0 of 1 models have all three measures" in text
+    assert "not ranked" in text
+
+
+def test_the_folder_is_named_by_the_dataset_and_what_is_no_report_stays(store, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(entry, "CHECKOUT", tmp_path)
+    assert report(store[0]) == 0
+    assert capsys.readouterr().out == f"Report: {tmp_path}/outputs/report/all-demo/index.html\n"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.txt").write_text("mine")
+    assert report(store[0], f"output={tmp_path}/mine") == 1
+    assert "is no report" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["a.txt"]
+
+
+def test_a_store_without_audits_is_answered(empty, tmp_path, capsys):
+    assert report(empty, f"output={tmp_path}/out") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("sweep=all: no finished audit is stored there; an audit is: python -m src.run -m ")
+    assert not (tmp_path / "out").exists()
