@@ -1,9 +1,10 @@
-"""What is known of a model besides its vectors: size, cost, and how well it classifies."""
+"""What is known of a model besides its vectors: size, cost, how well it classifies, what it has seen."""
 
 from __future__ import annotations
 
 import csv
 import math
+import re
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,19 @@ from src.encoders import catalogue
 ZERO_SHOT = Path(__file__).with_name("zero_shot.csv")
 FACTS = ("parameters_millions", "gflops_image", "zero_shot")
 
+UNKNOWN, UNTRAINED, CAPTIONS = "unknown", "none", "the dataset's captions"
+# What a tag of weights says of the run rather than of the data: samples seen and batch size, epochs, and
+# what was done to the weights afterwards; a text tower that was frozen has seen the same pictures.
+RUN = re.compile(r"^frozen_|_s\d+[bm](?=_|$)|_b\d+k(?=_|$)|_e\d+$|_(augreg|rewind|ft|soup|lt)(?=_|$)")
+# One set under several names; and tags that name a release, of data that nobody says.
+SETS = {
+    "datacomp": "datacomp_xl",
+    "datacomp1b": "datacomp_xl",
+    "mscoco_finetuned_laion2b": "laion2b+mscoco",
+    "v1": UNKNOWN,
+    "mrl": UNKNOWN,
+}
+
 
 def facts(model: configs.ModelConfig) -> dict[str, float]:
     """`FACTS`: parameters (millions), GFLOPs of an image, accuracy on ImageNet; NaN where unknown."""
@@ -27,6 +41,35 @@ def facts(model: configs.ModelConfig) -> dict[str, float]:
     found = {name: _number(profile[name]) for name in FACTS[:2]}
     trained = model.weights == "pretrained"
     return found | {"zero_shot": zero_shot().get(model.id, math.nan) if trained else math.nan}
+
+
+def pretraining(model: configs.ModelConfig) -> str:
+    """The data that a model was trained on, by a short name; "unknown" where only its maker knows.
+
+    >>> pretraining(configs.OpenClipConfig(id="ViT-B-32/laion2b_s34b_b79k"))
+    'laion2b'
+    """
+    if isinstance(model, configs.ToyConfig):
+        return CAPTIONS if model.steps else UNTRAINED
+    if not isinstance(model, configs.PretrainedConfig):
+        return UNKNOWN
+    if model.weights == "random":
+        return UNTRAINED
+    if isinstance(model, configs.Blip2Config):
+        return "blip2"
+    architecture, slash, tag = model.id.partition("/")
+    listed = slash and ":" not in architecture and not Path(model.id).is_dir()
+    return trained_on(tag) if listed else UNKNOWN
+
+
+def trained_on(tag: str) -> str:
+    """The data that open_clip's tag of weights names, without what it says of the run.
+
+    >>> trained_on("laion2b_s34b_b82k_augreg_soup"), trained_on("commonpool_l_clip_s1b_b8k")
+    ('laion2b', 'commonpool_l_clip')
+    """
+    name = RUN.sub("", tag)
+    return SETS.get(name, name)
 
 
 @cache

@@ -1,7 +1,8 @@
-"""Entry: the report of a sweep that the tracking store holds.
+"""Entry: the report of a sweep that the tracking store holds, or of the models of all its sweeps.
 
 python -m src.report sweep=latest
 python -m src.report sweep=RUN_ID dataset=NAME tracking.uri=URI output=DIR
+python -m src.report sweep=all dataset=NAME
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from src.configs import CHECKOUT
 from src.errors import InputError, answered
 from src.tracking import SQLITE, Past, Tracker, children, sweeps
 
-LATEST = "latest"
+LATEST, ALL = "latest", "all"
 DEFAULTS = {
     "sweep": LATEST,
     "dataset": "",
@@ -23,11 +24,12 @@ DEFAULTS = {
     "output": "",
 }
 HELP = f"""{__doc__}
-sweep         id of a sweep's parent run, or its beginning; latest (default): the newest
-dataset       with sweep=latest: the newest of this dataset
+sweep         id of a sweep's parent run, or its beginning; latest (default): the newest; all: models
+              ranked by implicit bias, over every finished audit of the store
+dataset       with sweep=latest: the newest of this dataset; with sweep=all: which, where there are several
 tracking.uri  the tracking store (default: mlruns/mlflow.db in the checkout)
-output        folder of the report (default: outputs/report/ID in the checkout); an older report
-              there is replaced, anything else is not"""
+output        folder of the report (default: outputs/report/ID, or all-DATASET, in the checkout); an older
+              report there is replaced, anything else is not"""
 LISTED = 10
 
 
@@ -40,6 +42,8 @@ def main(arguments: list[str]) -> int:
     def draw() -> int:
         said = read(arguments)
         tracker = Tracker(said["tracking.uri"], make=False)
+        if said["sweep"] == ALL:
+            return rank(tracker, said["dataset"], said["output"])
         sweep = choose(tracker, said["sweep"], said["dataset"])
         output = Path(said["output"]) if said["output"] else CHECKOUT / "outputs" / "report" / sweep.id
         from src.report import gather, publish
@@ -57,6 +61,27 @@ def main(arguments: list[str]) -> int:
         return 0
 
     return answered(draw)
+
+
+def rank(tracker: Tracker, dataset: str, output: str) -> int:
+    """Draw the ranking over all audits of a store and say where it is; returns the exit status.
+
+    Raises:
+        InputError: there are no audits, or of several datasets; or the folder holds something else.
+    """
+    from src.report import cells, publish, zoo_page
+
+    found = zoo_page.runs(tracker, dataset)
+    name = f"all-{cells.slugs([found[0].dataset])[found[0].dataset]}"
+    folder = Path(output) if output else CHECKOUT / "outputs" / "report" / name
+    publish.check(folder)
+    with tempfile.TemporaryDirectory() as place:
+        shown = zoo_page.findings(tracker, found, Path(place))
+        index = publish.put(
+            lambda draft: zoo_page.write(shown, found, draft), folder, sweep=ALL, dataset=shown.dataset
+        )
+    print(f"Report: {index}")
+    return 0
 
 
 def read(arguments: list[str]) -> dict[str, str]:

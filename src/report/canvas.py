@@ -80,9 +80,9 @@ def at_right(axes: Axes, y: float, text: str) -> None:
     )
 
 
-def number_said(value: float) -> str:
+def number_said(value: float, digits: int = 2) -> str:
     """A number of two digits, or that there is none."""
-    return "undefined" if pd.isna(value) else f"{value:.2f}".replace("-", "−")
+    return "undefined" if pd.isna(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
 class HandlerTick(HandlerBase):

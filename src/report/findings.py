@@ -38,7 +38,7 @@ class Findings:
             `overrides`.
         missing: overrides of the jobs that were asked for and have no outcome.
         models: one row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy
-            on ImageNet in [0, 1]); NaN where unknown.
+            on ImageNet in [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on.
         provenance: what the numbers come from, by name: `git.commit`, `git.dirty`, `command`, libraries'
             versions, inputs' hashes.
         audits: analyses.csv of all audits of implicit bias.

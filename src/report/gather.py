@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from src import results
-from src.encoders.facts import FACTS
+from src.encoders.facts import FACTS, UNKNOWN
 from src.report.findings import Findings
 from src.tracking import Past, Run, Tracker, children, past
 
@@ -101,7 +101,7 @@ def findings(
         folders=dict(folders),
         jobs=jobs,
         missing=missing(asked or [], jobs["overrides"]),
-        models=_models(runs, list(dict.fromkeys(name for frame in found for name in frame["model"]))),
+        models=models_of(runs, list(dict.fromkeys(name for frame in found for name in frame["model"]))),
         provenance={
             **_code(sweep.tags),
             **_inputs(runs),
@@ -123,7 +123,7 @@ def stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
     for row in jobs.index[jobs["status"].isin([FINISHED, TAKEN_OVER])]:
         run, config = str(jobs.loc[row, "run"]), str(jobs.loc[row, "config"])
         try:
-            folders[config] = _fetch(tracker, run, folder)
+            folders[config] = fetch(tracker, run, folder)
         except OSError as error:
             lost = f"results of run {run} cannot be read ({error})"
             jobs.loc[row, ["status", "reason"]] = [MISSING, lost]
@@ -178,7 +178,12 @@ def _rows(listed: pd.DataFrame | None) -> list[dict[str, object]]:
     return [{str(name): value for name, value in row.items()} for row in records]
 
 
-def _fetch(tracker: Tracker, run: str, folder: Path) -> Path:
+def fetch(tracker: Tracker, run: str, folder: Path) -> Path:
+    """Copy a run's `results/` into a folder.
+
+    Raises:
+        OSError: they are not there any more, or not what was written.
+    """
     found = past(tracker, run)
     if found is None:
         raise FileNotFoundError("the run was deleted")
@@ -205,12 +210,17 @@ def _runs(tracker: Tracker, sweep: Past, jobs: pd.DataFrame) -> dict[str, Past]:
     return {run: said for run, said in found.items() if said}
 
 
-def _models(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
-    rows = {model: dict.fromkeys(FACTS, math.nan) for model in models}
+def models_of(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
+    """What their runs say of models: `model`, `FACTS` (NaN where unknown), `pretraining`."""
+    rows: dict[str, dict[str, object]] = {
+        model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN} for model in models
+    }
     for run in runs.values():
-        known = {name: run.metrics[name] for name in FACTS if name in run.metrics}
+        known: dict[str, object] = {name: run.metrics[name] for name in FACTS if name in run.metrics}
+        known |= {"pretraining": run.tags["pretraining"]} if run.tags.get("pretraining") else {}
         rows.setdefault(run.tags.get("model", ""), {}).update(known)
-    return pd.DataFrame([{"model": model, **rows[model]} for model in models], columns=["model", *FACTS])
+    columns = ["model", *FACTS, "pretraining"]
+    return pd.DataFrame([{"model": model, **rows[model]} for model in models], columns=columns)
 
 
 def _code(tags: Mapping[str, str]) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -26,6 +28,15 @@ def write(findings: Findings, folder: Path) -> Path:
         The path of the page.
     """
     findings = replace(findings, analyses=sections.ordered(sections.completed(findings.analyses)))
+    return render("page.html", Parts(findings, folder).context(), folder)
+
+
+def render(template: str, context: Mapping[str, Any], folder: Path) -> Path:
+    """Write a page.
+
+    Returns:
+        Its path.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -34,7 +45,6 @@ def write(findings: Findings, folder: Path) -> Path:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": cells.number, "exact": cells.exact, "short": cells.short}
-    text = environment.get_template("page.html").render(Parts(findings, folder).context())
     path = folder / PAGE
-    path.write_text(text, encoding="utf-8")
+    path.write_text(environment.get_template(template).render(context), encoding="utf-8")
     return path

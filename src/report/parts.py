@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from src.report import (
+    audits,
     cells,
     contributors,
     differences,
@@ -68,6 +69,8 @@ class Parts:
             found |= self.overview() | self.comparisons()
             found["experiments"] = self.experiments()
             found["models"] = self.models()
+        found["implicit"] = audits.context(findings, self.folder) if len(findings.audits) else None
+        found["measured"] = len(findings.audits) > 0 or len(findings.zero_shot) > 0
         return found | {"tables": self.folder.tables, "any": bool(len(self.shown))}
 
     def overview(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from src.errors import InputError
@@ -15,7 +16,28 @@ MARK = "report.json"
 
 
 def publish(findings: Findings, folder: Path) -> Path:
-    """Draw a report and put it into a folder, in place of an older report.
+    """Draw the report of a sweep and put it into a folder, in place of an older report.
+
+    Returns:
+        The path of its index.html.
+
+    Raises:
+        InputError: something else than a report stands there, or it cannot be written.
+    """
+    from src.report import page
+
+    return put(
+        lambda draft: page.write(findings, draft), folder, sweep=findings.sweep, dataset=findings.dataset
+    )
+
+
+def put(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
+    """Have a report written and put it into a folder, in place of an older report.
+
+    Args:
+        write: writes it into an empty folder and gives the path of its page.
+        folder: where to.
+        about: noted in its mark.
 
     Returns:
         The path of its index.html.
@@ -25,14 +47,12 @@ def publish(findings: Findings, folder: Path) -> Path:
     """
     folder = folder.resolve()
     check(folder)
-    from src.report import page
-
     draft = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
     try:
         draft.mkdir(parents=True)
         (draft / "new").mkdir()
-        index = page.write(findings, draft / "new").relative_to(draft / "new")
-        said = {"sweep": findings.sweep, "dataset": findings.dataset, "files": _files(draft / "new")}
+        index = write(draft / "new").relative_to(draft / "new")
+        said = {**about, "files": _files(draft / "new")}
         (draft / "new" / MARK).write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n")
         check(folder)  # drawing took a while
         _put(draft, folder)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from src.report.cells import COLUMNS, LONGEST, records
-from src.report.findings import Findings
+from src.report.findings import Findings, of_reading, readings
 from src.report.paper_figures import PAIRS
 from src.report.published import beside
 from src.report.tables import OVERALL, summary
@@ -38,10 +38,11 @@ def ordered(analyses: pd.DataFrame) -> pd.DataFrame:
 def head(findings: Findings) -> dict[str, Any]:
     """The numbers that the page starts with, of the shown reading."""
     shown = findings.shown
+    every = [shown, *(_first(rows) for rows in (findings.audits, findings.zero_shot))]
     found: dict[str, Any] = {
-        "analyses": len(shown),
-        "models": shown["model"].nunique() if len(shown) else 0,
-        "experiments": shown["exp"].nunique() if len(shown) else 0,
+        "analyses": sum(map(len, every)),
+        "models": len({name for rows in every if len(rows) for name in rows["model"]}),
+        "experiments": len({name for rows in every if len(rows) for name in rows["exp"]}),
         "readings": len(findings.readings),
         "reading": _reading(findings),
         "date": findings.started.replace("T", " ")[:16],
@@ -59,6 +60,10 @@ def head(findings: Findings) -> dict[str, Any]:
         "small_q": int((shown["q"] <= 0.05).sum()),
         "with_q": int(shown["q"].count()),
     }
+
+
+def _first(rows: pd.DataFrame) -> pd.DataFrame:
+    return of_reading(rows, readings(rows)[0]) if len(rows) else rows
 
 
 def _reading(findings: Findings) -> str:

@@ -51,6 +51,19 @@ def children(tracker: Tracker, parent: Past) -> list[Past]:
     return _search(tracker, [experiment], child, "ASC", {experiment: parent.dataset})
 
 
+def finished(tracker: Tracker, dataset: str = "") -> list[Past]:
+    """Jobs that ended well, of any sweep or of none, oldest first.
+
+    Args:
+        tracker: the store.
+        dataset: only of this one; empty: of all.
+    """
+    names = {found.experiment_id: found.name for found in tracker.client.search_experiments()}
+    wanted = [number for number, name in names.items() if dataset in ("", name)]
+    done = "tags.kind = 'job' and attributes.status = 'FINISHED'"
+    return _search(tracker, wanted, done, "ASC", names)
+
+
 def past(tracker: Tracker, run: str) -> Past | None:
     """A run by its id; None where there is none, or it was deleted."""
     from mlflow.exceptions import MlflowException

@@ -1,12 +1,14 @@
 """Size, cost and accuracy of models are those that others publish."""
 
+import csv
 import math
+from collections import Counter
 
 import pytest
 
 from src import configs
 from src.encoders import catalogue, toy
-from src.encoders.facts import FACTS, facts, zero_shot
+from src.encoders.facts import FACTS, facts, pretraining, trained_on, zero_shot
 
 
 def known(overrides):
@@ -55,3 +57,54 @@ def test_accuracies_are_of_models_that_can_be_loaded():
     assert set(zero_shot()) <= set(catalogue.pairs())
     assert all(0 < value < 1 for value in zero_shot().values())
     assert len(zero_shot()) == 113
+
+
+# By hand, from the tags of the 90: which data, of how many weights.
+CAPITANI = {
+    "openai": 12, "yfcc15m": 4, "cc12m": 2, "laion400m": 12, "laion2b": 21, "laion5b": 2,
+    "laion_aesthetic": 3,
+    "merged2b": 4, "laion2b+mscoco": 2, "datacomp_xl": 4, "datacomp_l": 1, "datacomp_m": 1, "datacomp_s": 1,
+    "commonpool_xl": 1, "commonpool_xl_clip": 1, "commonpool_xl_laion": 1,
+    "commonpool_l": 1, "commonpool_l_basic": 1, "commonpool_l_clip": 1, "commonpool_l_image": 1,
+    "commonpool_l_laion": 1, "commonpool_l_text": 1,
+    "commonpool_m": 1, "commonpool_m_basic": 1, "commonpool_m_clip": 1, "commonpool_m_image": 1,
+    "commonpool_m_laion": 1, "commonpool_m_text": 1,
+    "commonpool_s": 1, "commonpool_s_basic": 1, "commonpool_s_clip": 1, "commonpool_s_image": 1,
+    "commonpool_s_laion": 1, "commonpool_s_text": 1,
+}  # fmt: skip
+
+
+def test_every_model_of_capitani_has_its_pretraining_set():
+    with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
+        found = Counter(trained_on(row["weights"]) for row in csv.DictReader(file))
+    assert found == CAPITANI
+    assert found.total() == 90
+
+
+def test_no_listed_tag_keeps_what_it_says_of_the_run():
+    import open_clip
+
+    names = {trained_on(tag) for _, tag in open_clip.list_pretrained()}
+    assert {"dfn5b", "dfn2b", "webli", "metaclip_400m", "datacompdr", "unknown"} <= names
+    assert not {name for name in names if name.endswith(("k", "_lt", "_soup", "_ft")) or "_s1" in name}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["model=toy_s"], "the dataset's captions"),
+        (["model=toy_s", "model.steps=0"], "none"),
+        (["model=clip_b32"], "openai"),
+        (["model=clip_b32", "model.weights=random"], "none"),
+        (["model=openclip_h14"], "laion2b"),
+        (["model=siglip2_b16"], "webli"),
+        (["model=blip2"], "blip2"),
+        (["model=precomputed", "model.path=x"], "unknown"),
+        (["model=open_clip", "model.id=hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K"], "unknown"),
+        (["model=open_clip", "model.id=src/encoders"], "unknown"),
+    ],
+)
+def test_pretraining_is_named_or_unknown(overrides, expected):
+    from omegaconf import OmegaConf
+
+    assert pretraining(OmegaConf.to_object(configs.compose(overrides)[0].model)) == expected
