@@ -21,6 +21,7 @@ from src.report import (
     sections,
     sensitivity,
 )
+from src.report.debiasing.section import section
 from src.report.drawing import Drawing
 from src.report.findings import Findings
 from src.report.folder import Folder
@@ -68,6 +69,7 @@ class Parts:
             found |= self.overview() | self.comparisons()
             found["experiments"] = self.experiments()
             found["models"] = self.models()
+        found["debiasing"] = section(findings, self.folder)
         return found | {"tables": self.folder.tables, "any": bool(len(self.shown))}
 
     def overview(self) -> dict[str, Any]:
