@@ -12,11 +12,11 @@ from src.report import page
 from src.report.debiasing import changes
 from src.report.debiasing.answer import ALL, estimates, further, shown
 from src.report.debiasing.change import table
-from src.report.debiasing.figure import MODELS, figures
+from src.report.debiasing.figure import MODELS, PANELS, figures
 from src.report.debiasing.improved import improved
 from src.report.debiasing.pairs import pairs
 from src.report.debiasing.section import section
-from src.report.debiasing.sentences import sentence, signed
+from src.report.debiasing.sentences import change, sentence, signed
 from src.report.folder import Folder
 from tests.report import debiased
 from tests.report.test_page import Read
@@ -337,6 +337,15 @@ def test_other_targets_faces_or_scenes_are_not_paired(tmp_path):
     # A spread is of the targets that both have, and resamples these.
     assert rows.loc["spread_intrinsic", "n"] == 119
     assert rows.loc["spread_intrinsic", "ci_high"] < 0
+
+
+def test_jobs_without_a_table_of_targets_have_no_spread(tmp_path):
+    findings = debiased.world(tmp_path, models=("toy_s",), experiments=["faces_to_words"])
+    for place in findings.folders.values():
+        (place / "targets.parquet").unlink()
+    rows = table(changes(findings)).set_index("measure")
+    assert rows.loc["rho", "difference"].notna().all()
+    assert rows.loc["spread_outcome", "difference"].isna().all()
 
 
 def test_one_group_has_no_spread(tmp_path):

@@ -28,7 +28,7 @@ def propagation(findings: Findings, draws: Draws, pair: Pair) -> list[Change]:
     """Rho, the mean over the analyses that have one in both jobs; and the two spreads over groups."""
     tables = [findings.read(config, "targets") for config in (pair.before, pair.after)]
     targets = spreads.units(*tables)
-    every = max(table["id"].nunique() for table in tables)
+    every = max(table["id"].nunique() if "id" in table else 0 for table in tables)
     return [_rho(draws, pair, targets), *_spreads(draws, pair, targets, every)]
 
 

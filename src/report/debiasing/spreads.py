@@ -37,8 +37,10 @@ def units(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """The targets that both jobs have, with `SCORES`; those without one of the four are left out.
 
     Args:
-        before, after: targets.parquet of the two jobs.
+        before, after: targets.parquet of the two jobs; without `id` where a job left none.
     """
+    if "id" not in before or "id" not in after:
+        return pd.DataFrame(columns=["stratum", "id", *SCORES])
     keys = [name for name in ("stratum", "id", "template") if name in before and name in after]
     other = after[[*keys, *MEASURES]]
     both = before.merge(other, on=keys, suffixes=("_before", "_after"))
@@ -51,7 +53,8 @@ def spreads(found: pd.DataFrame, *, labels: bool, draws: int, seed: int) -> dict
     Args:
         found: see `units`.
         labels: whether the targets are phrases of a race word and a gender word, which are resampled by word.
-        draws: how many samples of the targets; paired over models, methods, and strata of the same targets.
+        draws: how many samples of the targets, each by itself (sentences too, where these are the units);
+            paired over models, methods, and strata of the same targets.
         seed: of the draw.
 
     Returns:
