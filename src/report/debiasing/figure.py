@@ -28,7 +28,7 @@ PANELS = {
 MODELS = 12
 COLUMNS = 3
 # Inches.
-NAMES, PANEL, ABOVE, BELOW, HEAD = 1.5, 1.85, 0.75, 0.42, 0.08
+NAMES, PANEL, ABOVE, BELOW, HEAD = 1.85, 1.85, 0.75, 0.42, 0.08
 CAPTION = (
     "Each point is a model's change after − before: of the spreads in percent (all experiments counting "
     "alike), of the others in their own units (means over attributes, or over experiments). Left of the line "
