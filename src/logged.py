@@ -12,10 +12,10 @@ import pandas as pd
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.encoders.facts import facts
+from src.encoders.facts import facts, pretraining
 from src.experiments import Found
 from src.jobs import Job
-from src.report import figures
+from src.report import figures, implicit
 from src.report import tables as report_tables
 from src.stimuli import CARRIES, IMAGE_ROLES, Table
 
@@ -44,13 +44,14 @@ def vectors(seen: Mapping[str, Embeddings]) -> dict[str, str]:
 
 
 def model(job: Job) -> dict[str, str]:
-    """Tags: which weights looked; `weights` says whether they are random."""
+    """Tags: which weights looked, and what they were trained on; `weights` says whether they are random."""
+    told = {"pretraining": pretraining(job.cfg.model)}
     if isinstance(job.cfg.model, configs.PrecomputedConfig):
-        return {}
+        return told
     said = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
     random = said["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0
     trained = {"weights": "random" if random else "trained"}
-    return trained | {f"weights.{name}": value for name, value in said.items()}
+    return told | trained | {f"weights.{name}": value for name, value in said.items()}
 
 
 def inputs(job: Job, shown: Mapping[str, Table], seen: Mapping[str, Embeddings]) -> dict[str, str]:
@@ -86,18 +87,18 @@ def metrics(job: Job, result: Found) -> dict[str, float]:
 
 
 def figure(job: Job, result: Found, run: tracking.Run) -> None:
-    """Artifact: the picture of the job's kind of experiment."""
-    exp = job.cfg.exp
-    if not isinstance(exp, configs.PropagationConfig):
+    """Artifact: the picture of the job's kind of experiment, where it has one."""
+    exp, title = job.cfg.exp, f"{job.model}, {job.exp} ({job.dataset})"
+    if isinstance(exp, configs.PropagationConfig):
+        outcome = OUTCOMES[CARRIES[exp.corpus]]
+        drawn = figures.scatter(result.tables["targets"], result.analyses, title=title, outcome=outcome)
+        name = "scatter.png"
+    elif isinstance(exp, configs.AuditConfig):
+        drawn, name = implicit.heatmap(result.tables["similarities"], title=title), "similarities.png"
+    else:
         return
-    figure, alternative = figures.scatter(
-        result.tables["targets"],
-        result.analyses,
-        title=f"{job.model}, {job.exp} ({job.dataset})",
-        outcome=OUTCOMES[CARRIES[exp.corpus]],
-    )
     with tempfile.TemporaryDirectory() as place:
-        figures.save(figure, alternative, Path(place) / "scatter.png")
+        figures.save(*drawn, Path(place) / name)
         run.artifacts(Path(place))
 
 

@@ -33,7 +33,7 @@ def models(findings: Findings) -> pd.DataFrame:
         `MODELS`; `reason` says why there is neither interval nor p: models that were shown other
         targets, or met other sets A and B, share no draws.
     """
-    draws = _Draws(findings)
+    draws = Draws(findings)
     rows = []
     for (exp, paper, stratum), own in findings.shown.groupby(["exp", "paper", "stratum"], sort=False):
         for one, other in combinations(own.to_dict("records"), 2):
@@ -68,12 +68,12 @@ def groups(findings: Findings) -> pd.DataFrame:
     Returns:
         `GROUPS`.
     """
-    draws = _Draws(findings)
+    draws = Draws(findings)
     rows = []
     for config, own in findings.shown.dropna(subset=["group"]).groupby("config", sort=False):
         for one, other in combinations(own.to_dict("records"), 2):
             first, second = (draws.of(config, row["stratum"], "bootstrap") for row in (one, other))
-            low, high = _interval(first, np.roll(second, -1))
+            low, high = interval(first, np.roll(second, -1))
             rows.append(
                 {
                     **{name: one[name] for name in ("exp", "paper", "model")},
@@ -99,14 +99,14 @@ def p_of_difference(observed: float, under: np.ndarray) -> float:
 
 
 def _worth(
-    draws: _Draws, one: Mapping[Hashable, Any], other: Mapping[Hashable, Any], stratum: Any
+    draws: Draws, one: Mapping[Hashable, Any], other: Mapping[Hashable, Any], stratum: Any
 ) -> dict[str, Any]:
     first, second = one["config"], other["config"]
     if draws.stimuli(first, stratum) != draws.stimuli(second, stratum):
         return {"reason": "other targets, or other A and B"}
     boots = [draws.of(config, stratum, "bootstrap") for config in (first, second)]
     placebos = [draws.of(config, stratum, "placebo") for config in (first, second)]
-    low, high = _interval(*boots)
+    low, high = interval(*boots)
     found: dict[str, Any] = {"ci_low": low, "ci_high": high, "reason": ""}
     if len(placebos[0]) == len(placebos[1]):
         observed = float(one["rho_placebo_units"]) - float(other["rho_placebo_units"])
@@ -114,7 +114,8 @@ def _worth(
     return found
 
 
-def _interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """Percentile interval (95%) of first minus second, draw by draw; NaN where they do not pair up."""
     if len(first) != len(second) or not len(first):
         return np.nan, np.nan
     between = first - second
@@ -125,14 +126,16 @@ def _interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class _Draws:
-    # Each job's tables are read once.
+class Draws:
+    """Draws of rho, and what they were drawn of; each job's tables are read once."""
+
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.drawn: dict[str, dict[Any, np.ndarray]] = {}
         self.shown: dict[str, dict[Any, str]] = {}
 
     def of(self, config: Any, stratum: Any, kind: str) -> np.ndarray:
+        """[draws] of a job's stratum, in their order; none where there are none."""
         if config not in self.drawn:
             self.drawn[config] = {}
             if self.findings.has(config, "draws"):
@@ -141,13 +144,17 @@ class _Draws:
                     self.drawn[config][keys] = rows["rho"].to_numpy(dtype=float)
         return self.drawn[config].get((stratum, kind), np.empty(0))
 
+    def sets(self, config: Any) -> str:
+        """Which items were A and B, or an audit's faces: equal texts, equal sets."""
+        there = self.findings.has(config, "attributes")
+        return _hash(self.findings.read(config, "attributes")) if there else ""
+
     def stimuli(self, config: Any, stratum: Any) -> str:
+        """Which targets and sets an analysis saw: equal texts, paired draws."""
         if config not in self.shown:
             self.shown[config] = {}
             if self.findings.has(config, "targets"):
-                sets = ""
-                if self.findings.has(config, "attributes"):
-                    sets = _hash(self.findings.read(config, "attributes"))
+                sets = self.sets(config)
                 targets = self.findings.read(config, "targets")
                 columns = [name for name in ("id", "template") if name in targets]
                 for name, rows in targets.groupby("stratum", sort=False):

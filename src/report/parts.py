@@ -22,6 +22,7 @@ from src.report import (
     sections,
     sensitivity,
 )
+from src.report.debiasing.section import section
 from src.report.drawing import Drawing
 from src.report.findings import Findings
 from src.report.folder import Folder
@@ -71,6 +72,7 @@ class Parts:
             found["models"] = self.models()
         found["implicit"] = audits.context(findings, self.folder) if len(findings.audits) else None
         found["measured"] = len(findings.audits) > 0 or len(findings.zero_shot) > 0
+        found["debiasing"] = section(findings, self.folder)
         return found | {"tables": self.folder.tables, "any": bool(len(self.shown))}
 
     def overview(self) -> dict[str, Any]:
