@@ -25,9 +25,9 @@ EXPRESSION = 0.6
 # SD of a label's place among its group's labels about the place that the expression calls for.
 CONNOTATION = 0.25
 # Share of the captions that are a photograph's; half of them name a look.
-PHOTOS = 0.15
+PHOTOS = 0.25
 # Width of the expression's share of how often a look is of the first trait.
-SMILE = 0.5
+SMILE = 0.7
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
 
 

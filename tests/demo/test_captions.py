@@ -106,7 +106,7 @@ def test_a_group_s_looks_shift_by_the_bias_times_what_is_planted(tables, bias):
 def test_the_expression_decides_looks_in_every_group_alike(tables):
     frame = drawn(tables, count=60_000, traits=TRAITS)
     frame["smile"] = tables["faces"]["valence"].to_numpy()[frame["picture"] % 90] > 0.5
-    for smile, share in ((False, 0.375), (True, 0.625)):
+    for smile, share in ((False, 0.325), (True, 0.675)):
         found = looks(frame[frame["smile"] == smile])
         # 750 looks of each group and half: 4 SE.
         assert found.to_numpy() == pytest.approx(share, abs=0.07)
@@ -116,12 +116,12 @@ def test_a_photograph_s_label_is_the_face_s_own(tables):
     frame = drawn(tables, traits=TRAITS, looks=LOOKS)
     label = frame["sentence"].str.extract(r"^A photo of a ([^.]*)\.$")[0].dropna()
     assert (label == frame.loc[label.index, "group"].str.lower()).all()
-    assert len(label) / len(frame) == pytest.approx(0.075, abs=0.01)
+    assert len(label) / len(frame) == pytest.approx(0.125, abs=0.012)
 
 
 def test_other_captions_are_as_they_were_without_photographs(tables):
     with_photos, without = (drawn(tables, traits=traits) for traits in (TRAITS, {}))
     others = ~with_photos["sentence"].str.startswith("A photo of")
-    assert 0.84 < others.mean() < 0.86
+    assert 0.74 < others.mean() < 0.76
     for column in ("sentence", "picture"):
         assert (with_photos[column] == without[column])[others].all()
