@@ -6,7 +6,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from src import results
+from src.experiments import propagation
 from src.experiments.resampling import weights
 from src.report import page
 from src.report.debiasing import changes
@@ -18,6 +21,8 @@ from src.report.debiasing.pairs import pairs
 from src.report.debiasing.section import section
 from src.report.debiasing.sentences import change, sentence, signed
 from src.report.folder import Folder
+from tests.conftest import precomputed
+from tests.experiments.test_worth import inputs
 from tests.report import debiased
 from tests.report.test_page import Read
 
@@ -346,6 +351,36 @@ def test_jobs_without_a_table_of_targets_have_no_spread(tmp_path):
     rows = table(changes(findings)).set_index("measure")
     assert rows.loc["rho", "difference"].notna().all()
     assert rows.loc["spread_outcome", "difference"].isna().all()
+
+
+def test_what_experiments_leave_is_understood(tmp_path):
+    """Real jobs, before and after one direction is taken from the texts."""
+    lab = precomputed(tmp_path / "lab", seed=1)
+    frames, folders = [], {}
+    for exp in ("labels_to_faces", "words_to_faces", "faces_to_labels", "scenes_to_words"):
+        targets, corpus, *vectors, protocol, seed = inputs(lab, exp)
+        for method in ("none", "orth_proj"):
+            side = 0 if targets.role in ("words", "labels") else 1
+            if method != "none":
+                direction = torch.nn.functional.normalize(vectors[side].mean(0), dim=0)
+                left = vectors[side] - vectors[side] @ direction[:, None] * direction
+                vectors[side] = torch.nn.functional.normalize(left, dim=-1)
+            config = f"{exp}-{method}"
+            ran = propagation.run(targets, corpus, *vectors, protocol, seed)
+            common = {"exp": exp, "paper": "", "model": "lab", "dataset": "lab", "debias": method}
+            common |= {"protocol": "paper", "seed": seed, "config": config}
+            folders[config] = tmp_path / config
+            results.write(folders[config], ran.analyses.assign(**common), ran.tables)
+            folders[config] /= results.FOLDER
+            frames.append(results.read_csv(folders[config] / results.ANALYSES))
+    whole = debiased.world(tmp_path / "jobs", models=("toy_s",), experiments=["scenes_zero_shot"])
+    findings = replace(whole, analyses=pd.concat(frames), folders=folders, zero_shot=pd.DataFrame())
+    rows = table(changes(replace(findings, jobs=pd.DataFrame())))
+    assert not rows["reason"].any(), rows["reason"].tolist()
+    assert len(rows) == 4 + 3 * 2
+    assert rows[["ci_low", "ci_high", "difference", "n"]].notna().all(axis=None)
+    assert rows.loc[rows["measure"] == "rho", "p_placebo"].between(0, 1).all()
+    assert "Over 1 model, orth_proj changed" in sentence(estimates(changes(findings)), "orth_proj")
 
 
 def test_one_group_has_no_spread(tmp_path):

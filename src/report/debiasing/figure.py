@@ -80,12 +80,7 @@ def _figure(
     width, total = NAMES + PANEL * len(panels), above + height + BELOW
     figure = Figure(figsize=(width, total))
     figure.text(0.12 / width, 1 - 0.08 / total, title, fontsize=10, va="top")
-    key = [
-        Line2D([], [], linestyle="", markersize=6, label=plain(name), **style(number))
-        for number, name in enumerate(methods)
-    ]
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 1 - 0.26 / total)}
-    figure.legend(handles=key, ncols=COLUMNS, fontsize=8.5, frameon=False, **place)
+    _key(figure, methods, total)
     relative: list[Axes] = []
     for number, measure in enumerate(panels):
         left = (NAMES + PANEL * number) / width
@@ -104,6 +99,15 @@ def _figure(
                 _point(axes, own.get((model, method)), which, top + HEAD / 2 + ROW * (which + 0.5))
         _axis(axes, measure, height)
     return figure
+
+
+def _key(figure: Figure, methods: Sequence[str], total: float) -> None:
+    key = [
+        Line2D([], [], linestyle="", markersize=6, label=plain(name), **style(number))
+        for number, name in enumerate(methods)
+    ]
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 1 - 0.26 / total)}
+    figure.legend(handles=key, ncols=COLUMNS, fontsize=8.5, frameon=False, **place)
 
 
 def _name(axes: Axes, model: str, y: float) -> None:
