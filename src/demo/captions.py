@@ -26,8 +26,6 @@ EXPRESSION = 0.6
 CONNOTATION = 0.25
 # Share of the captions that are a photograph's; half of them name a look.
 PHOTOS = 0.25
-# Width of the expression's share of how often a look is of the first trait.
-SMILE = 0.7
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
 
 
@@ -40,8 +38,8 @@ class Recipe:
         bias: 0 (none) to 1: weight of the group's planted valence.
         planted: group -> planted valence, in ranks; empty where nothing is planted.
         traits: two traits -> words; empty where no caption is a photograph's.
-        looks: group -> by how much more of its looks are of the first trait at full bias; the expression
-            decides the rest, in every group alike.
+        looks: group -> planted look, in ranks: added, at full bias, to the expression, which says how often
+            a look is of the first trait.
     """
 
     noise: float = 0.1
@@ -107,8 +105,9 @@ def _looks(
     first, second = (
         np.array([LOOK.format(word) for word in words], dtype=object) for words in recipe.traits.values()
     )
-    smile = np.nan_to_num(SMILE * (_expression(faces) - 0.5))  # no expression is known of real people
-    share = 0.5 + smile + recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])
+    # The more pleasant the expression the more often the first trait; of real people none is known.
+    share = np.nan_to_num(_expression(faces), nan=0.5)
+    share += recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])
     one, other = (words[_pick(word_draw, len(words))] for words in (first, second))
     chosen: np.ndarray = np.where(trait_draw < share[face], one, other)
     return chosen
