@@ -116,6 +116,13 @@ def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety):
     assert sets.loc[sets["place"].isna(), "pretraining"].tolist() == alone
 
 
+def test_the_mean_of_a_set_is_over_the_same_models_in_each_measure():
+    rows = [("a", 0.1, 0.1, 3.0), ("a", 0.3, 0.5, 5.0), ("a", 0.9, 0.9, np.nan)]
+    (row,) = zoo.by_pretraining(pd.DataFrame(rows, columns=["pretraining", *zoo.MEASURES])).to_dict("records")
+    assert (row["models"], row["incomplete"]) == (2, 1)
+    assert [row[name] for name in zoo.MEASURES] == pytest.approx([0.2, 0.3, 4.0])
+
+
 def test_nobody_can_be_ranked_or_nobody_is_there(ninety):
     assert zoo.ranking(ninety.assign(iat=np.nan))["place"].isna().all()
     assert zoo.ranking(ninety.head(0)).empty
@@ -222,7 +229,7 @@ def store(empty, tmp_path_factory):
     for number, job in enumerate([jobs[0], *jobs, jobs[-1]]):
         rows = found.audits[found.audits["config"] == job["config"]]
         first = rows.assign(cles_gap=rows["cles_gap"] / 9, iat=rows["iat"] + 40)
-        _run(tracker, folder / f"{number}", job, rows if number else first, found, number < 9)
+        _run(tracker, folder / f"{number}", job, rows if 0 < number < 9 else first, found, number < 9)
     _run(tracker, folder / "other", jobs[0] | {"exp": "faces_to_words"}, None, found)
     parent = tracker.open("photos", "sweep")
     parent.log(tags={"kind": "sweep"})
