@@ -73,7 +73,7 @@ def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     )
     mappable = ScalarMappable(scale, COLOURS)
     bar = parts[-1].colorbar(
-        mappable, ax=parts[-1].axes, location="bottom", aspect=40, pad=0.02, fraction=0.1
+        mappable, ax=parts[-1].axes, location="bottom", aspect=40, pad=0.08, fraction=0.1
     )
     bar.set_label(plain(label, 200).replace("-", "−"), fontsize=9)
     bar.ax.tick_params(labelsize=8.5)
