@@ -128,7 +128,7 @@ def lacking(lab, tmp_path, exp="cles_warmth", method="none"):
 
 
 def test_missing_prompts_are_said_before_work(lab, job, tmp_path):
-    with pytest.raises(NotApplicable, match="1 of the 3 prompts .* 'A photo of a likeable looking face'"):
+    with pytest.raises(NotApplicable, match="1 of the 3 prompts .*: 'A photo of a likeable looking face'"):
         pipeline.prepare(job(*lacking(lab, tmp_path)))
 
 

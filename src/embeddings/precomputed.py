@@ -73,10 +73,10 @@ def places(folder: Path, prompts: Table) -> np.ndarray:
     wanted = prompts.frame["sentence"]
     missing = wanted[~wanted.isin(said)]
     if len(missing):
-        some = ", ".join(map(repr, missing[:3]))
+        # All of them: whoever computes the vectors needs the list.
         raise NotApplicable(
-            f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it: "
-            f"{some}{', …' if len(missing) > 3 else ''}. Embed them, and add a row and a vector for each."
+            f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it. Embed them, "
+            f"and add a row and a vector for each: {'; '.join(map(repr, missing))}."
         )
     found: np.ndarray = pd.Index(said).get_indexer(pd.Index(wanted)).astype(np.int64)
     return found

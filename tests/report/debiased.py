@@ -141,7 +141,8 @@ def _audit(rngs, place, exp, groups, size, draws, planted):
             number = draws.get("bootstrap", 0)
             noise = 0.02 * rng.normal(size=number) + 0.01 * own_rng.normal(size=number)
             numbers = {"cles": 0.5 + gap, "cles_gap": gap, "iat": iat if name == "semantic" else np.nan}
-            numbers |= {"null_mean": 2.0 if paper == "IAT" else 0.02}
+            numbers |= {"null_mean": 2.0 if paper == "IAT" else 0.02, "p_null": 0.01}
+            numbers |= {"null_q95": 3 * numbers["null_mean"], "cles_low": 0.4, "cles_high": 0.6 + gap}
             parts.append((name, numbers, noise))
         if len(sets) > 1:
             mean = {key: np.mean([part[1][key] for part in parts]) for key in parts[0][1]}
