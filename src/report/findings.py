@@ -64,11 +64,10 @@ class Findings:
         Jobs of older versions have no `draws`, no `retrieved` and no valence of their targets: such a table
         is empty, such a column NaN.
         """
-        path = self.folders[config] / f"{name}.parquet"
         columns = TABLES.get(name, ())
-        if not path.is_file():
+        if not self.has(config, name):
             return pd.DataFrame(columns=list(columns))
-        found: pd.DataFrame = pd.read_parquet(path)
+        found: pd.DataFrame = pd.read_parquet(self.folders[config] / f"{name}.parquet")
         return found.reindex(columns=[*found.columns, *(set(columns) - set(found.columns))])
 
     def has(self, config: str, name: str) -> bool:

@@ -39,7 +39,7 @@ def together(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
         Their columns, those of `WORTH` that they lack as NaN, and `q`: p_placebo after Benjamini and
         Hochberg's procedure over all rows that have one.
     """
-    found = of_kind(analyses, "stratum")
+    found = of_kind(analyses, "rho")
     for name in (*PROPAGATION, *WORTH):
         if name not in found:
             found[name] = pd.array([None] * len(found), "Int64") if name == "placebo_n" else math.nan
@@ -61,7 +61,7 @@ def of_kind(analyses: Sequence[pd.DataFrame], column: str) -> pd.DataFrame:
 
     Args:
         analyses: analyses.csv of each job.
-        column: that only this kind has: `stratum` (propagation), `cles` (audits) or `accuracy` (zero-shot).
+        column: that only this kind has: `rho` (propagation), `cles` (audits) or `accuracy` (zero-shot).
     """
     found = [frame for frame in analyses if column in frame]
     if not found:
