@@ -493,3 +493,16 @@ def _page(findings, folder):
 def _written(folder):
     texts = {"config_before": str, "config_after": str}
     return pd.read_csv(folder / "report" / "tables" / "debiasing.csv", dtype=texts).fillna({"reason": ""})
+
+
+def test_how_well_groups_are_told_apart_is_no_spread_between_them(tmp_path):
+    found = debiased.world(tmp_path, models=("toy_s",))
+    every = estimates(shown(changes(found)))
+    told = found.analyses["exp"].eq("words_to_faces") & found.analyses["group"].notna()
+    # The reading over all targets, which is there where a group has its own.
+    own = replace(found, analyses=found.analyses.assign(n_all=np.where(told, 40, np.nan)))
+    fewer = estimates(shown(changes(own)))
+    for before, after in zip(every, fewer, strict=True):
+        spread = before.measure in SPREADS
+        assert (before.experiments, after.experiments) == ((3, 2) if spread else (before.experiments,) * 2)
+    assert "words_to_faces" in {*table(changes(own)).query("measure == 'spread_outcome'")["exp"]}

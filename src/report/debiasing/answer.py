@@ -75,10 +75,14 @@ def shown(found: Sequence[Change]) -> list[Change]:
 def estimates(found: Sequence[Change]) -> list[Estimate]:
     """Over all models, and of each where there are several; methods in their order, `NAMES` in theirs.
 
+    Where each group's own faces or labels look for it, a spread says how unequally well groups are told
+    apart, not how differently they are treated: such experiments are in none of the spreads here.
+
     Args:
         found: changes of one reading.
     """
     result = []
+    found = [one for one in found if not (one.measure in RELATIVE and _own_targets(one))]
     for method in dict.fromkeys(one.pair.debias for one in found):
         for measure in NAMES:
             own = [one for one in found if (one.pair.debias, one.measure) == (method, measure)]
@@ -89,6 +93,12 @@ def estimates(found: Sequence[Change]) -> list[Estimate]:
             }
             result += [_estimate(name, method, measure, part) for name, part in parts.items() if part]
     return result
+
+
+def _own_targets(one: Change) -> bool:
+    """Whether each group has targets of its own, beside the reading over all of them."""
+    rows = one.pair.rows[0]
+    return bool({"group", "n_all"} <= {*rows} and (rows["group"].notna() & rows["n_all"].notna()).any())
 
 
 @dataclass(frozen=True, eq=False)
