@@ -83,7 +83,7 @@ def metrics(job: Job, result: Found) -> dict[str, float]:
         }
     else:
         found = {name: float(rows[name].mean()) for name in ZERO_SHOT}
-    return _known(found) | _known(facts(job.cfg.model))
+    return _known({**found, **facts(job.cfg.model)})
 
 
 def figure(job: Job, result: Found, run: tracking.Run) -> None:
@@ -119,7 +119,7 @@ def _worth(rows: pd.DataFrame) -> dict[str, float]:
     if {"ci_low", "ci_high"} <= set(rows):
         found["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
     better = report_tables.above(rows)
-    return found | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
+    return _known(found | ({"above_placebo": float(better.sum())} if better.notna().any() else {}))
 
 
 def _known(found: Mapping[str, float]) -> dict[str, float]:

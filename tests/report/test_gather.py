@@ -112,7 +112,9 @@ def test_q_is_benjamini_and_hochberg_s():
     rng = np.random.default_rng(0)
     p = rng.uniform(0, 0.2, 30)
     p[[3, 7]] = np.nan
-    frames = [pd.DataFrame({"exp": [f"e{i}"], "p_placebo": [value]}) for i, value in enumerate(p)]
+    frames = [
+        pd.DataFrame({"exp": [f"e{i}"], "rho": [0.5], "p_placebo": [value]}) for i, value in enumerate(p)
+    ]
     found = gather.together(frames)
     known = p[~np.isnan(p)]
     order = np.argsort(known)
