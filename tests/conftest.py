@@ -27,7 +27,7 @@ SHRUNK = [
     "protocol.k=60",
     "model=toy_s",
     "model.name=shrunk",
-    "model.steps=400",
+    "model.steps=600",
     "trainer=cpu",
     "trainer.workers=0",
 ]

@@ -16,7 +16,13 @@ ARGUMENTS += ["protocol.partitions=200", "protocol.faces_per_group=40"]
 @pytest.fixture(scope="module")
 def swept(kept, sweeps, tmp_path_factory):
     output = tmp_path_factory.mktemp("debias")
-    return command(output, *ARGUMENTS, *places(kept), f"store.dir={output}/vectors", "report=true")
+    return command(output, *ARGUMENTS, *apart(kept, output), "report=true")
+
+
+def apart(kept, output):
+    """The suite's toy, but vectors and runs of its own."""
+    own = [f"store.dir={output}/vectors", f"tracking.uri=sqlite:///{output}/mlflow.db"]
+    return [*places(kept), *own]
 
 
 def test_only_prompts_are_embedded_anew_for_a_method(swept, kept):
@@ -59,8 +65,8 @@ def test_the_report_answers_the_question(swept):
     assert "Implicit bias" in page
 
 
-def test_a_run_bears_its_kind_s_numbers_and_what_was_removed(swept, kept):
-    client = MlflowClient(f"sqlite:///{kept}/mlruns/mlflow.db")
+def test_a_run_bears_its_kind_s_numbers_and_what_was_removed(swept):
+    client = MlflowClient(f"sqlite:///{swept.output}/mlflow.db")
     (experiment,) = [e.experiment_id for e in client.search_experiments() if e.name == "demo"]
     (run,) = client.search_runs(
         [experiment], "tags.exp = 'cles_emotions' and tags.debias = 'orth_proj_scm' and tags.kind = 'job'"
@@ -74,7 +80,7 @@ def test_a_run_bears_its_kind_s_numbers_and_what_was_removed(swept, kept):
 
 
 def test_a_second_time_all_is_taken_over(swept, kept, tmp_path, capsys):
-    again = command(tmp_path / "again", *ARGUMENTS, *places(kept), f"store.dir={swept.output}/vectors")
+    again = command(tmp_path / "again", *ARGUMENTS, *apart(kept, swept.output))
     assert (again.code, again.passes) == (0, 0)
     assert "42 of 42 jobs were finished already" in " ".join(capsys.readouterr().out.split())
 

@@ -16,7 +16,7 @@ def test_a_plan_of_nothing_makes_nothing(tmp_path, capsys):
     assert not (tmp_path / "p").exists()
     said = " ".join(capsys.readouterr().out.split())
     assert "Plan of 8 jobs: nothing is run" in said
-    assert "train shrunk+steps=400 on demo" in said
+    assert "train shrunk+steps=600 on demo" in said
     assert "stored" not in said.split("What they need")[1].split("In all")[0].replace("│ │", "")
 
 
@@ -32,8 +32,8 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(kept, sweeps, tmp_path
     assert "finished, in run" not in said
     for what in (
         "draw demo faces",
-        "train shrunk+steps=400 on demo",
-        "embed demo words with shrunk+steps=400",
+        "train shrunk+steps=600 on demo",
+        "embed demo words with shrunk+steps=600",
     ):
         row = said.split(what)[1].split("├")[0]
         assert "stored" in row, what
@@ -49,10 +49,10 @@ def test_what_is_planned_is_about_what_comes(kept, sweeps, job):
         "draw demo faces": sum(
             path.stat().st_size for path in kept.glob("stimuli/*/*-*.png") if "scene" not in path.name
         ),
-        "embed demo words with shrunk+steps=400": next(
+        "embed demo words with shrunk+steps=600": next(
             (kept / "embeddings" / "words").glob("*/*.safetensors")
         ).stat().st_size,
-        "train shrunk+steps=400 on demo": next(
+        "train shrunk+steps=600 on demo": next(
             path.stat().st_size
             for path in kept.glob("checkpoints/*/model.safetensors")
         ),

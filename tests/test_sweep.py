@@ -56,7 +56,7 @@ def test_thirty_eight_analyses_in_eight_experiments(sweeps):
         exp: 1 if paper.startswith("1*") else 6 for exp, paper in reference.EXPERIMENTS.items()
     }
     assert dict(zip(found["exp"], found["paper"], strict=True)) == reference.EXPERIMENTS
-    assert found["model"].unique() == ["shrunk+steps=400"]
+    assert found["model"].unique() == ["shrunk+steps=600"]
     assert found["dataset"].unique() == ["demo"]
     assert found["protocol"].unique() == ["paper+k=60"]
     assert found.groupby("exp")["config"].nunique().eq(1).all()
@@ -173,7 +173,7 @@ def test_half_precision_moves_rho_by_less_than_a_hundredth(kept, sweeps, tmp_pat
     arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *places(kept), f"model.precision={precision}"]
     swept = command(tmp_path / "half", *arguments)
     assert (swept.code, swept.trained) == (0, 0)
-    assert set(swept.analyses()["model"]) == {f"shrunk+{precision}+steps=400"}
+    assert set(swept.analyses()["model"]) == {f"shrunk+{precision}+steps=600"}
     moved = swept.analyses()["rho"] - sweeps[0].analyses()["rho"]
     assert moved.abs().max() > 0
     assert abs(moved.mean()) < 0.01
