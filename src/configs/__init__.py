@@ -7,7 +7,14 @@ from pathlib import Path
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from src.configs.exps import AuditConfig, ExpConfig, PropagationConfig, ZeroShotConfig
+from src.configs.exps import (
+    AuditConfig,
+    ExpConfig,
+    PropagationConfig,
+    SobitConfig,
+    TaxonomyConfig,
+    ZeroShotConfig,
+)
 from src.configs.fields import check, number, one_of
 from src.configs.models import (
     Blip2Config,
@@ -63,7 +70,9 @@ __all__ = [
     "ProtocolConfig",
     "RoleConfig",
     "RunConfig",
+    "SobitConfig",
     "StoreConfig",
+    "TaxonomyConfig",
     "ToyConfig",
     "TrackingConfig",
     "TrainerConfig",
@@ -119,6 +128,11 @@ class ProtocolConfig:
     partitions: int = number(0)
     ties: str = one_of("half", "strict")
     iat: str = one_of("total", "by_pair")
+    top_k: int = number(1)
+    permutations: int = number(0)
+    vocabulary: int = number(0)
+    baseline: str = one_of("noun", "bare")
+    article: str = one_of("right", "literal")
 
 
 @dataclass
@@ -185,6 +199,7 @@ class RunConfig:
     scenes: RoleConfig = MISSING
     words: RoleConfig = MISSING
     labels: RoleConfig = MISSING
+    taxonomy: TaxonomyConfig = MISSING
     model: ModelConfig = MISSING
     exp: ExpConfig = MISSING
     protocol: ProtocolConfig = MISSING
@@ -218,6 +233,8 @@ SCHEMAS: dict[str, type] = {
     "propagation": PropagationConfig,
     "audit": AuditConfig,
     "zero_shot": ZeroShotConfig,
+    "sobit": SobitConfig,
+    "taxonomy": TaxonomyConfig,
     "protocol": ProtocolConfig,
     "debias": DebiasConfig,
     "trainer": TrainerConfig,

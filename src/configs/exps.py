@@ -46,6 +46,43 @@ class AuditConfig(ExpConfig):
 
 
 @dataclass
+class SobitConfig(ExpConfig):
+    """Whose faces an encoder finds for the loaded words of a taxonomy (METHODS §4).
+
+    Attributes:
+        measure: association (C), retrieval (composition of the top k) or strength (against frequent words).
+        axes: of the faces' columns: race, gender, or both together.
+    """
+
+    measure: str = one_of("association", "retrieval", "strength")
+    axes: list[str] = field(default_factory=lambda: ["race", "gender", "both"])
+
+
+@dataclass
+class TaxonomyConfig:
+    """Words that an encoder is asked about, by category (METHODS §4).
+
+    Attributes:
+        name: of the list; null: the file's, or the YAML's.
+        captions: type of word -> caption, `{article}` and `{word}` in their places; the types are its keys.
+        categories: category -> type -> words.
+        path: another list instead of `categories`: a YAML or JSON file, category -> type -> words, or
+            category -> words.
+        untyped: type of the words of a file that names none.
+        language: of the frequent words of the baseline.
+        vocabulary: file of these, one a line, the most frequent first; null: wordfreq's.
+    """
+
+    name: str | None = None
+    captions: dict[str, str] = MISSING
+    categories: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    path: str | None = None
+    untyped: str | None = None
+    language: str = "en"
+    vocabulary: str | None = None
+
+
+@dataclass
 class ZeroShotConfig(ExpConfig):
     """How often the word that is nearest to a scene is one of its own: what a projection costs.
 
