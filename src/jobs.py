@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.artifacts import fingerprint
+from src.artifacts import file_hash, fingerprint
 from src.errors import InputError
 
 # Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
@@ -82,6 +82,10 @@ class Job:
             # What is planted is learnt: a toy of another bias is another model.
             model += _differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
+        if isinstance(cfg.exp, configs.SobitConfig):
+            _name_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
+        else:
+            del resolved["taxonomy"]  # it decides nothing there
         cfg.debias.name += _differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
         return cls(
             cfg=cfg,
@@ -165,6 +169,13 @@ def _differences(
         if name not in NOT_IN_NAME and name in written and written[name] not in (value, "???")
         if not isinstance(value, dict | list)
     )
+
+
+def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
+    taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
+    # What a file says decides, not where it lies.
+    files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary) if path]
+    resolved |= {"name": taxonomy.name, "content": [file_hash(path) for path in files if path.is_file()]}
 
 
 def _yaml(path: Path) -> dict[str, Any]:

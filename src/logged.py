@@ -24,6 +24,8 @@ OUTCOMES = {
     "valence": "mean valence of what is retrieved",
     "group": "share of the group in what is retrieved",
 }
+# Of a So-B-IT audit, by axis: means over words.
+SOBIT = ("maxskew", "ndkl", "entropy")
 # Of an audit, by attribute.
 AUDITED = ("cles_gap", "delta_gap", "iat", "null_mean")
 ZERO_SHOT = ("accuracy", "chance")
@@ -81,6 +83,8 @@ def metrics(job: Job, result: Found) -> dict[str, float]:
         found = {
             f"{name}.{which}": float(means.loc[which, name]) for name in AUDITED for which in means.index
         }
+    elif isinstance(job.cfg.exp, configs.SobitConfig):
+        found = _sobit(rows)
     else:
         found = {name: float(rows[name].mean()) for name in ZERO_SHOT}
     return _known({**found, **facts(job.cfg.model)})
@@ -111,6 +115,18 @@ def _rho(result: Found) -> dict[str, float]:
             metrics[f"rho.{group}"] = float(rho)
         metrics[f"effect_size.{stratum}"] = float(means.get(stratum, math.nan))
     return metrics
+
+
+def _sobit(rows: pd.DataFrame) -> dict[str, float]:
+    """Means over words; `significant` counts captions with q of .05 or less for any group."""
+    found: dict[str, float] = {}
+    for axis, own in rows.groupby("axis"):
+        words = own.assign(size=own["association"].abs()).groupby("caption")
+        means = {name: words[name].first().mean() for name in SOBIT}
+        means |= {"association": words["size"].max().mean(), "words": len(words)}
+        means |= {"significant": float((words["q"].min() <= 0.05).sum())} if own["q"].notna().any() else {}
+        found |= {f"{name}.{axis}": float(value) for name, value in means.items()}
+    return found | {"similarity": float(rows["similarity"].mean())}
 
 
 def _worth(rows: pd.DataFrame) -> dict[str, float]:

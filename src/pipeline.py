@@ -66,8 +66,8 @@ def suffice(job: Job, tables: Mapping[str, Table]) -> Prepared:
     """
     cfg = job.cfg
     _differs(job)
-    experiments.check(cfg.exp, tables, cfg.protocol, cfg.seed)
-    own = experiments.prompts(cfg.exp)
+    experiments.check(cfg, tables)
+    own = experiments.prompts(cfg)
     removed = debias.prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
     prepared = Prepared(job, {**tables, **({PROMPTS: own} if own else {})}, removed)
     if own:
@@ -152,7 +152,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     run.inputs(logged.inputs(job, prepared.tables, vectors))
     start = time.perf_counter()
     tables, seen, notes = projected(vectors)
-    result = experiments.run(cfg.exp, tables, seen, cfg.protocol, cfg.seed)
+    result = experiments.run(cfg, tables, seen)
     seconds = time.perf_counter() - start
     notes = [*notes, *result.notes]
     for note in notes:
@@ -209,7 +209,7 @@ def key(prepared: Prepared) -> str:
     inputs = {
         name: [table.hash, vector_key(cfg, table.role, _shown(cfg, table))] for name, table in shown.items()
     }
-    sources = sorted(path for room in DECISIVE for path in (SOURCES / room).glob("*.py"))
+    sources = sorted(path for room in DECISIVE for path in (SOURCES / room).rglob("*.py"))
     return artifacts.fingerprint([prepared.job.config_hash, inputs, artifacts.source_hash(*sources)])
 
 

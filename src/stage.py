@@ -4,6 +4,7 @@ python -m src.stage ingest dataset=photos dataset.root=DIR
 python -m src.stage morph dataset=paper dataset.root=DIR
 python -m src.stage weights model=toy_m
 python -m src.stage embed model=toy_m --role faces
+python -m src.stage prompts exp=sobit_association --output prompts.parquet
 python -m src.stage propagate model=toy_m --output outputs/repro/demo/toy_m
 python -m src.stage table outputs/repro/demo --output docs/repro
 """
@@ -56,6 +57,22 @@ def embed(cfg: configs.RunConfig, role: str) -> None:
     from src.embeddings import embeddings
 
     embeddings(cfg, role, partial(stimuli.load, cfg))
+
+
+def prompts(cfg: configs.RunConfig, output: Path) -> None:
+    """Write the texts that an experiment brings itself, for whoever has to embed them: `id`, `sentence`.
+
+    Raises:
+        InputError: it brings none, or they cannot be made of its config.
+    """
+    from src import experiments
+
+    table = experiments.prompts(cfg)
+    if table is None:
+        raise InputError("exp: this experiment shows what the dataset holds, and no prompts of its own.")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    table.frame[["id", "sentence"]].to_parquet(output, index=False)
+    print(f"{output}: {len(table.frame)} prompts")
 
 
 def propagate(overrides: list[str], output: Path) -> int:
@@ -193,6 +210,8 @@ def _main(asked: argparse.Namespace) -> int:
     cfg = Job.of(*configs.compose(overrides), "").cfg
     if asked.stage == "embed":
         embed(cfg, asked.role)
+    elif asked.stage == "prompts":
+        prompts(cfg, asked.output)
     else:
         {"ingest": ingest, "morph": morph, "weights": weights}[asked.stage](cfg)
     return 0
@@ -201,12 +220,14 @@ def _main(asked: argparse.Namespace) -> int:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m src.stage", description="One stage of the pipeline.")
     stages = parser.add_subparsers(dest="stage", required=True)
-    for name in ("ingest", "morph", "weights", "embed", "propagate"):
+    for name in ("ingest", "morph", "weights", "embed", "prompts", "propagate"):
         stage = stages.add_parser(name)
         if name == "embed":
             stage.add_argument("--role", choices=stimuli.ROLES, required=True)
         if name == "propagate":
             stage.add_argument("--output", type=Path, required=True, help="gets a folder per experiment")
+        if name == "prompts":
+            stage.add_argument("--output", type=Path, required=True, help="a Parquet file: id, sentence")
         stage.add_argument("overrides", nargs="*", help="of the config, as for src.run")
     stage = stages.add_parser("table")
     stage.add_argument("folder", type=Path, help="holds the jobs' folders")

@@ -115,7 +115,7 @@ def prompted(folder: Path, seed: int = 1) -> Path:
     """Beside precomputed vectors those of all prompts, in random order, and of one that nobody asks for."""
     asked = {"A photo of nobody"}
     for name in AUDITS:
-        asked |= {*experiments.prompts(_composed(f"exp={name}").exp).frame["sentence"]}
+        asked |= {*experiments.prompts(_composed(f"exp={name}")).frame["sentence"]}
     for name in PROJECTIONS:
         asked |= {*debias.prompts(_composed(f"debias={name}").debias, GROUPS).table.frame["sentence"]}
     rng = np.random.default_rng(seed)

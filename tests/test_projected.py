@@ -68,14 +68,14 @@ def test_an_experiment_sees_what_the_projection_leaves(folder, job, tracker, exp
     kept = np.eye(24) - spurious @ np.linalg.pinv(spurious)
     tables = {role: load(made.cfg, role) for role in experiments.roles(made.cfg.exp)}
     vectors = {role: seen(folder, role) for role in tables}
-    own = experiments.prompts(made.cfg.exp)
+    own = experiments.prompts(made.cfg)
     if own:
         tables["prompts"], vectors["prompts"] = own, said(folder, own.frame["sentence"])
     for role in vectors:
         if (side in ("images", "both")) if role in ("faces", "scenes") else (side in ("texts", "both")):
             vectors[role] = unit(vectors[role] @ kept.T)
     asked = {role: torch.from_numpy(one) for role, one in vectors.items()}
-    expected = experiments.run(made.cfg.exp, tables, asked, made.cfg.protocol, 0).analyses
+    expected = experiments.run(made.cfg, tables, asked).analyses
     for column in {"rho", "p_placebo", "cles", "delta_gap", "cohens_d", "p_null"} & {*expected}:
         assert found[column].to_numpy(float) == pytest.approx(
             expected[column].to_numpy(float), abs=1e-9, nan_ok=True

@@ -17,6 +17,8 @@ from src.errors import InputError, NotApplicable
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed
 
 NORM_TOLERANCE = 1e-3
+# Missing prompts that a message names.
+LISTED = 100
 
 
 def read(folder: Path, role: str) -> Embeddings:
@@ -73,10 +75,18 @@ def places(folder: Path, prompts: Table) -> np.ndarray:
     wanted = prompts.frame["sentence"]
     missing = wanted[~wanted.isin(said)]
     if len(missing):
-        # All of them: whoever computes the vectors needs the list.
+        # All of them, where that can be read: whoever computes the vectors needs the list.
+        shown = "; ".join(map(repr, missing[:LISTED]))
+        more = len(missing) - LISTED
         raise NotApplicable(
             f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it. Embed them, "
-            f"and add a row and a vector for each: {'; '.join(map(repr, missing))}."
+            f"and add a row and a vector for each: {shown}"
+            + (
+                f"; and {more} more. All of them: python -m src.stage prompts --output FILE.parquet exp=..."
+                if more > 0
+                else ""
+            )
+            + "."
         )
     found: np.ndarray = pd.Index(said).get_indexer(pd.Index(wanted)).astype(np.int64)
     return found

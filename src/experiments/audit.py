@@ -25,7 +25,18 @@ __all__ = ["COLUMNS", "Audit", "check", "prompts", "run"]
 
 # Of analyses.csv.
 COLUMNS = (
-    *("attribute", "group_a", "group_b", "n_a", "n_b", "delta_gap", "delta_signed", "cohens_d", "z"),
+    *(
+        "attribute",
+        "measure",
+        "group_a",
+        "group_b",
+        "n_a",
+        "n_b",
+        "delta_gap",
+        "delta_signed",
+        "cohens_d",
+        "z",
+    ),
     *("upper_tail", "cles_mcgraw_wong", "cles", "cles_gap", "iat", "null_mean", "null_q95", "p_null"),
     *("p_null_delta", "cles_low", "cles_high", "iat_signed", "iat_low", "iat_high", "iat_rate"),
 )
@@ -123,7 +134,8 @@ def _readings(
 
 
 def _row(a: Group, b: Group, reading: Reading, measure: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"n_a": len(a.ids), "n_b": len(b.ids)} | reading["observed"]
+    # What the null is of.
+    row: dict[str, Any] = {"measure": measure, "n_a": len(a.ids), "n_b": len(b.ids)} | reading["observed"]
     null = reading["null"][measure]
     if len(null):
         row |= {"null_mean": null.mean(), "null_q95": np.quantile(null, 0.95)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.experiments.resampling import PARENTS, weights
+from src.experiments.resampling import PARENTS, generator, weights
 
 # observed, null (of each random partition), bootstrap (of each sample) -> statistic -> its value or draws.
 Reading = dict[str, dict[str, Any]]
@@ -65,8 +64,7 @@ def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[n
         draws: how many.
         seed: of the draw.
     """
-    digest = hashlib.sha256("\0".join(names).encode()).digest()
-    rng = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
+    rng = generator(np.array(names), seed)
     return rng.permuted(np.broadcast_to(np.arange(len(names)) < size, (draws, len(names))), axis=1)
 
 

@@ -8,13 +8,18 @@ from typing import Protocol
 import pandas as pd
 from torch import Tensor
 
-from src.configs import AuditConfig, ExpConfig, PropagationConfig, ProtocolConfig, ZeroShotConfig
-from src.experiments import audit, propagation, zero_shot
+from src.configs import AuditConfig, ExpConfig, PropagationConfig, RunConfig, SobitConfig, ZeroShotConfig
+from src.experiments import audit, propagation, sobit, zero_shot
 from src.stimuli import PROMPTS, Table
 
-# Fields of the protocol that decide something in an audit, and in the zero-shot experiment.
+# Fields of the protocol that decide something in an audit, in the zero-shot experiment, and in So-B-IT.
 OF_AUDITS = ("faces_per_group", "partitions", "ties", "iat", "bootstrap", "pooling")
 OF_ZERO_SHOT = ("placebo", "bootstrap", "pooling")
+OF_SOBIT = {
+    "association": ("permutations", "vocabulary", "baseline", "article", "bootstrap", "pooling"),
+    "retrieval": ("top_k", "permutations", "article", "bootstrap", "pooling"),
+    "strength": ("top_k", "vocabulary", "baseline", "article", "bootstrap", "pooling"),
+}
 
 
 class Found(Protocol):
@@ -40,54 +45,52 @@ def roles(exp: ExpConfig) -> tuple[str, ...]:
     return ("faces",)
 
 
-def prompts(exp: ExpConfig) -> Table | None:
-    """Texts of its own that an experiment shows; None where it has none.
+def prompts(cfg: RunConfig) -> Table | None:
+    """Texts of its own that a job's experiment shows; None where it has none.
 
     Raises:
         InputError: they cannot be made of its config.
     """
-    return audit.prompts(exp) if isinstance(exp, AuditConfig) else None
+    if isinstance(cfg.exp, SobitConfig):
+        return sobit.prompts(cfg)
+    return audit.prompts(cfg.exp) if isinstance(cfg.exp, AuditConfig) else None
 
 
-def check(exp: ExpConfig, tables: Mapping[str, Table], protocol: ProtocolConfig, seed: int) -> None:
-    """Say before any work whether an experiment can be made.
+def check(cfg: RunConfig, tables: Mapping[str, Table]) -> None:
+    """Say before any work whether a job's experiment can be made.
 
     Args:
-        exp: which.
-        tables: of its roles.
-        protocol: sizes.
-        seed: of draws.
+        cfg: the job.
+        tables: of its experiment's roles.
 
     Raises:
         InputError: it cannot; `NotApplicable` where another dataset could serve it.
     """
-    if isinstance(exp, AuditConfig):
-        audit.check(exp, tables["faces"], protocol, seed)
+    exp = cfg.exp
+    if isinstance(exp, SobitConfig):
+        sobit.check(cfg, tables["faces"])
+    elif isinstance(exp, AuditConfig):
+        audit.check(exp, tables["faces"], cfg.protocol, cfg.seed)
     elif isinstance(exp, ZeroShotConfig):
         zero_shot.check(exp, tables[exp.targets], tables[exp.corpus])
     elif isinstance(exp, PropagationConfig):
-        propagation.check(tables[exp.targets], tables[exp.corpus], protocol, seed)
+        propagation.check(tables[exp.targets], tables[exp.corpus], cfg.protocol, cfg.seed)
 
 
-def run(
-    exp: ExpConfig,
-    tables: Mapping[str, Table],
-    vectors: Mapping[str, Tensor],
-    protocol: ProtocolConfig,
-    seed: int,
-) -> Found:
-    """Make an experiment.
+def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tensor]) -> Found:
+    """Make a job's experiment.
 
     Args:
-        exp: which.
-        tables: of its roles, and of its prompts.
+        cfg: the job.
+        tables: of its experiment's roles, and of its prompts.
         vectors: of the same, unit length, in the order of the tables.
-        protocol: every choice that the papers leave open.
-        seed: of every draw.
 
     Raises:
         InputError: see `check`.
     """
+    exp, protocol, seed = cfg.exp, cfg.protocol, cfg.seed
+    if isinstance(exp, SobitConfig):
+        return sobit.run(cfg, tables, vectors)
     if isinstance(exp, AuditConfig):
         faces, own = tables["faces"], tables[PROMPTS]
         return audit.run(exp, faces, own, vectors["faces"], vectors[PROMPTS], protocol, seed)
@@ -102,7 +105,9 @@ def unused(field: str, exp: ExpConfig) -> bool:
     """Whether a field of the protocol decides nothing in an experiment."""
     if isinstance(exp, AuditConfig):
         return field not in OF_AUDITS or (field == "iat" and not exp.pairs)
+    if isinstance(exp, SobitConfig):
+        return field not in OF_SOBIT[exp.measure]
     if isinstance(exp, PropagationConfig):
-        idle = set(OF_AUDITS) - {"bootstrap", "pooling"}
+        idle = {*OF_AUDITS}.union(*OF_SOBIT.values()) - {"bootstrap", "pooling"}
         return field in idle or propagation.unused(field, exp.targets, exp.corpus)
     return field not in OF_ZERO_SHOT

@@ -32,7 +32,7 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
         int16.
     """
     names = members["name"].to_numpy(dtype=str)
-    rng = _generator(names, seed)
+    rng = generator(names, seed)
     if set(PARENTS) <= set(members.columns):
         # Whoever is no morph is a part of its own.
         pairs = [members[name].fillna(members["name"]).to_numpy(dtype=str) for name in PARENTS]
@@ -51,9 +51,13 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
     return _counts(rng, draws, len(single))[:, places]
 
 
-def _generator(names: np.ndarray, seed: int) -> np.random.Generator:
+def generator(names: np.ndarray, *seed: int) -> np.random.Generator:
+    """Random numbers that hang on the names of units, in whatever order, and on seeds alone.
+
+    Models, debias and texts that are shown the same units share them.
+    """
     digest = hashlib.sha256("\0".join(np.unique(names)).encode()).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
+    return np.random.default_rng([*seed, int.from_bytes(digest[:8], "little")])
 
 
 def _counts(rng: np.random.Generator, draws: int, size: int) -> np.ndarray:

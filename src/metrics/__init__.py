@@ -3,7 +3,9 @@
 from src.metrics.association import EmbeddingAssociation, eat, sc_eat
 from src.metrics.bootstrap import interval, weighted_spearman
 from src.metrics.common_language import cles, partition_cles, resampled_cles
+from src.metrics.composition import kl, max_skew, ndkl, normalised_entropy
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns
+from src.metrics.groups import gaps, group_association, permuted_association, standardised
 from src.metrics.implicit import (
     cles_mcgraw_wong,
     cohens_d,
@@ -27,18 +29,26 @@ __all__ = [
     "cohens_d",
     "delta_gap",
     "eat",
+    "gaps",
+    "group_association",
     "iat",
     "iat_scores",
     "iat_totals",
     "interval",
+    "kl",
+    "max_skew",
     "mean_outcome",
+    "ndkl",
+    "normalised_entropy",
     "partition_cles",
     "partition_gaps",
+    "permuted_association",
     "resampled_cles",
     "sc_eat",
     "similarity",
     "spearman",
     "spearman_columns",
+    "standardised",
     "top_k",
     "upper_tail",
     "weighted_spearman",

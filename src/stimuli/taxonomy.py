@@ -29,7 +29,9 @@ def captioned(chosen: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> pd.Ser
     """The caption of each word, by its type."""
     return pd.Series(
         [
-            cfg.captions[kind].replace("{article}", "a/an" if article == "literal" else "a").replace("{word}", word)
+            cfg.captions[kind]
+            .replace("{article}", "a/an" if article == "literal" else "a")
+            .replace("{word}", word)
             for word, kind in zip(chosen["word"], chosen["type"], strict=True)
         ],
         index=chosen.index,
