@@ -23,6 +23,8 @@ MORPH_SECONDS, MORPH_BYTES = 6e-7, 1.3
 STEP = 3.5
 # Of placebo and interval, in parts of the scores' time, measured at the paper's size.
 PLACEBO, INTERVAL = 0.5, 0.1
+# Of each cosine that a permutation of labels (of so many cells) or a bootstrap sample adds up, measured.
+DRAWN, CELLS = 3e-11, 14
 # Of one job, besides its tables: a scatter plot, draws, rows of the database, an interpreter's warm-up.
 JOB_SECONDS, JOB_BYTES = 1.0, 750_000
 
@@ -161,11 +163,33 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
                 counts[role] * width * 4,
                 base + batch,
             )
+    if isinstance(cfg.exp, configs.SobitConfig):
+        yield from _sobit(job, cfg.exp, tables, counts["faces"], width, base)
+        return
     if not isinstance(cfg.exp, configs.PropagationConfig):
         # Some prompts, or one word per template: next to nothing beside what a job costs anyway.
         yield Piece(f"analyse {job.label}", False, JOB_SECONDS, JOB_BYTES, base)
         return
     yield _analysis(job, cfg.exp, counts, width, base)
+
+
+def _sobit(
+    job: Job, exp: configs.SobitConfig, tables: dict[str, Table], faces: int, width: int, base: float
+) -> Iterator[Piece]:
+    cfg, protocol = job.cfg, job.cfg.protocol
+    own = experiments.prompts(cfg)
+    assert own is not None
+    count = len(own.frame)
+    if width:
+        stored = _stored(cfg, own.role, {**tables, own.role: own})
+        seconds = count * probes.network(cfg).sentence
+        yield Piece(f"embed {count} prompts with {job.model}", stored, seconds, count * width * 4, base)
+    words = count - protocol.vocabulary * (exp.measure != "retrieval")
+    seconds = JOB_SECONDS + count * faces * probes.similarity_seconds(min(faces, 20_000), max(width, 64))
+    drawn = protocol.permutations * CELLS * (exp.measure == "association") + protocol.bootstrap * 2
+    seconds += drawn * faces * max(words, 1) * DRAWN
+    memory = base + faces * (max(width, 64) * 16 + protocol.bootstrap * 2) + 1e9 * min(1, faces * words / 4e7)
+    yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 12_000 * words, memory)
 
 
 def _analysis(
