@@ -2,7 +2,7 @@
 
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import worth
+from src.bench import sobit, worth
 from src.bench.sizes import QUICK, Size
 from src.jobs import Job
 
@@ -23,4 +23,14 @@ def test_every_experiment_can_be_measured_on_stand_ins(tmp_path):
     for exp in worth.EXPERIMENTS:
         given = ["model=precomputed", f"model.path={tmp_path}/lab", f"exp={exp}", f"protocol.k={QUICK.k}"]
         given += [f"protocol.{name}" for name in worth.STEPS["scores"]]
+        pipeline.prepare(Job.of(*configs.compose(given), ""))
+
+
+def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(bench, "_command", lambda what, arguments: commands.append(arguments))
+    list(bench.sobit(QUICK, tmp_path))
+    assert len(commands) == sum(map(len, sobit.AUDITS.values()))
+    for arguments in commands:
+        given = [one for one in arguments[1:] if not one.startswith(("hydra.", "tracking."))]
         pipeline.prepare(Job.of(*configs.compose(given), ""))

@@ -3,6 +3,7 @@
 python -m src.bench
 python -m src.bench --quick
 python -m src.bench --worth
+python -m src.bench --sobit
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pandas as pd
 
 from src.bench.arithmetic import ARITHMETIC
 from src.bench.sizes import QUICK, Size
+from src.bench.sobit import AUDITS, faces_and_prompts
 from src.bench.worth import EXPERIMENTS, STEPS, stand_ins
 from src.configs import CHECKOUT
 from src.errors import answered
@@ -86,6 +88,19 @@ def worth(size: Size, place: Path) -> Iterator[Row]:
             yield _command(f"{exp}: {what}", [*asked, *chosen])
 
 
+def sobit(size: Size, place: Path) -> Iterator[Row]:
+    """Each So-B-IT audit at FairFace's size, from stored vectors: with nulls and intervals."""
+    lab = place / "fairface"
+    faces_and_prompts(size, lab)
+    asked = ["src.run", "model=precomputed", f"model.path={lab}", f"taxonomy.path={lab}/list.json"]
+    asked += ["resume=false", f"tracking.uri=sqlite:///{place}/sobit/mlflow.db"]
+    for exp, chosen in AUDITS.items():
+        for vocabulary in chosen:
+            against = f", {vocabulary} frequent words" if vocabulary else ""
+            given = [f"exp={exp}", f"protocol.vocabulary={vocabulary}", f"hydra.run.dir={place}/sobit/{exp}"]
+            yield _command(f"{exp}: {size.sobit_words} words{against}", [*asked, *given])
+
+
 def _command(what: str, arguments: list[str]) -> Row:
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
@@ -135,6 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a hundredth of the work, to see that it works")
     parser.add_argument("--output", type=Path, default=CHECKOUT / "outputs" / "bench")
     parser.add_argument("--worth", action="store_true", help="only what placebo and intervals cost")
+    parser.add_argument("--sobit", action="store_true", help="only the So-B-IT audits at FairFace's size")
     parser.add_argument("--only", choices=ARITHMETIC, help=argparse.SUPPRESS)
     parser.add_argument("--size", type=json.loads, default={}, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
@@ -153,8 +169,10 @@ def _main(asked: argparse.Namespace) -> int:
     size = QUICK if asked.quick else Size()
     rows = []
     with tempfile.TemporaryDirectory() as place:
-        parts = [] if asked.worth else [stages(size, Path(place)), paper(size)]
-        for part in (*parts, worth(size, Path(place))):
+        parts = {"stages": stages(size, Path(place)), "paper": paper(size)}
+        parts |= {"worth": worth(size, Path(place)), "sobit": sobit(size, Path(place))}
+        chosen = [name for name in ("worth", "sobit") if getattr(asked, name)] or list(parts)
+        for part in (parts[name] for name in chosen):
             for row in part:
                 print(f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}", flush=True)
                 rows.append(row)

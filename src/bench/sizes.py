@@ -21,6 +21,8 @@ class Size:
     paper_words: int = 20_000
     paper_scenes: int = 900
     width: int = 512
+    sobit_faces: int = 86_744
+    sobit_words: int = 400
 
 
 QUICK = Size(
@@ -33,4 +35,6 @@ QUICK = Size(
     paper_faces=600,
     paper_words=2000,
     paper_scenes=200,
+    sobit_faces=1000,
+    sobit_words=20,
 )
