@@ -15,7 +15,7 @@ from src.metrics import similarity
 from src.stimuli import PROMPTS, Table, taxonomy
 
 # Numbers in memory at a time: cosines of some captions with all faces, 8 bytes each.
-BLOCK = 10**7
+BLOCK = 2 * 10**7
 # Vectors of faces that are made float64 at a time.
 ROWS = 2**21
 
