@@ -156,22 +156,27 @@ def captions(file: File, column: str, broken: Counter[str], problems: dict[str, 
         broken: rows that are no caption, by kind; added to.
         problems: file -> why rows of it could not be read; added to.
     """
-    group = 0
+    for cells in _cells(file, column, broken, problems):
+        yield valid(cells, broken)
+
+
+def _cells(file: File, column: str, broken: Counter[str], problems: dict[str, str]) -> Iterator[pa.Array]:
     try:
-        with pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False) as reader:
-            sizes = [reader.metadata.row_group(number).num_rows for number in range(reader.num_row_groups)]
-            for group, rows in enumerate(sizes):
-                left = rows
-                try:
-                    for batch in reader.iter_batches(BATCH, [group], [column], use_threads=False):
-                        left -= len(batch)
-                        yield valid(batch.column(0), broken)
-                except DAMAGE as error:
-                    broken[UNREADABLE] += left
-                    problems.setdefault(str(file.path), f"row group {group}: {str(error).splitlines()[0]}")
+        reader = pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
     except DAMAGE as error:  # gone since it was opened first
         broken[UNREADABLE] += file.rows
         problems[str(file.path)] = str(error).splitlines()[0]
+        return
+    with reader:
+        for group in range(reader.num_row_groups):
+            left = reader.metadata.row_group(group).num_rows
+            try:
+                for batch in reader.iter_batches(BATCH, [group], [column], use_threads=False):
+                    left -= len(batch)
+                    yield batch.column(0)
+            except DAMAGE as error:
+                broken[UNREADABLE] += left
+                problems.setdefault(str(file.path), f"row group {group}: {str(error).splitlines()[0]}")
 
 
 def valid(cells: pa.Array, broken: Counter[str]) -> pl.Series:
@@ -179,11 +184,10 @@ def valid(cells: pa.Array, broken: Counter[str]) -> pl.Series:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     broken[NULL] += cells.null_count
-    there = cells.drop_null()
-    if not is_text(there.type):
-        broken[NO_TEXT] += len(there)
+    if not is_text(cells.type):
+        broken[NO_TEXT] += len(cells) - cells.null_count
         return pl.Series([], dtype=pl.String)
-    texts = _decoded(there.cast(pa.large_binary()), broken)
+    texts = _decoded(cells.cast(pa.large_binary()).drop_null(), broken)
     filled = texts.filter(texts.str.strip_chars() != "")
     broken[EMPTY] += len(texts) - len(filled)
     return filled

@@ -73,6 +73,16 @@ def forms(word: str, noun: bool) -> list[str]:
     return list(dict.fromkeys([word, _plural(word)] if noun else [word]))
 
 
+def names(listed: Sequence[str]) -> list[str]:
+    """How the words of a group may stand in a caption: each also in the plural, but for those that are one.
+
+    >>> names(["korean", "koreans", "englishman"])
+    ['korean', 'koreans', 'englishman', 'englishmen']
+    """
+    plurals = {_plural(word) for word in listed}
+    return list(dict.fromkeys(form for word in listed for form in forms(word, word.lower() not in plurals)))
+
+
 def _plural(word: str) -> str:
     # In capitals it would add a capital S.
     return str(_engine().plural_noun(word.lower()))
@@ -103,12 +113,7 @@ def lexicon(
     pairs = zip(distinct["word"], distinct["type"], strict=True)
     sought = [(form, code) for code, (word, kind) in enumerate(pairs) for form in forms(word, kind == NOUN)]
     named = [
-        [
-            (form, code)
-            for code, listed in enumerate(axis.values())
-            for word in listed
-            for form in forms(word, True)
-        ]
+        [(form, code) for code, listed in enumerate(axis.values()) for form in names(listed)]
         for axis in (races, genders)
     ]
     groups = [(RACE, race) for race in races] + [(GENDER, gender) for gender in genders]

@@ -62,15 +62,15 @@ def count(captions: pl.Series, lexicon: Lexicon) -> Counts:
     """
     plain = captions.to_frame("text").select(text=plainly(pl.col("text")))
     found = plain.select(
-        words=pl.col("text").str.extract_many(lexicon.sought["form"].to_list(), overlapping=True),
-        race=pl.col("text").str.extract_many(lexicon.named[0]["form"].to_list(), leftmost=True),
-        gender=pl.col("text").str.extract_many(lexicon.named[1]["form"].to_list(), leftmost=True),
+        words=pl.col("text").str.extract_many(_patterns(lexicon.sought), overlapping=True),
+        race=pl.col("text").str.extract_many(_patterns(lexicon.named[0]), leftmost=True),
+        gender=pl.col("text").str.extract_many(_patterns(lexicon.named[1]), leftmost=True),
     ).with_row_index("caption")
     race, gender = (
         _members(found, axis, forms, len(lexicon.members(axis)))
         for axis, forms in zip((RACE, GENDER), lexicon.named, strict=True)
     )
-    pairs = (race[:, :, None] & gender[:, None, :]).reshape(len(captions), -1)
+    pairs = (race[:, :, None] & gender[:, None, :]).reshape(len(captions), race.shape[1] * gender.shape[1])
     named = np.stack([members.any(axis=1) for members in (race, gender, pairs)], axis=1)
     groups = np.concatenate([race, gender, pairs], axis=1)
     caption, word = _pairs(found, "words", lexicon.sought)
@@ -83,6 +83,11 @@ def count(captions: pl.Series, lexicon: Lexicon) -> Counts:
         named.sum(axis=0),
         _together(word, named[caption], size),
     )
+
+
+def _patterns(forms: pl.DataFrame) -> pl.Expr:
+    # Of no patterns it could not tell the type.
+    return pl.lit(forms["form"].unique(maintain_order=True).to_list(), dtype=pl.List(pl.String))
 
 
 def _pairs(found: pl.DataFrame, column: str, forms: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -25,12 +25,16 @@ LIMITS = (
     "Most captions name no group; ratio_named compares within those that do.",
     "Intervals and p take captions as independent: copies of a caption make them too small.",
 )
+KEY = (
+    f"In brackets: captions that say both. Only words with q < {LEVEL:g}. Line: 95% interval.\n"
+    "Grey: where 95% of ratios lie if naming the group has nothing to do with the word."
+)
 READ = (
     f"Up to {MOST} words on either side whose q is below {LEVEL:g}, the surest first (by the end of their "
-    "interval that is nearer to 1). Point: share of the captions with the word that name the group, over that of all "
-    "captions; line: its 95% interval; grey: where 95% of ratios lie if naming the group has nothing to do "
-    "with the word. An arrow: no caption says both, or hardly any. The words are chosen for being extreme: "
-    "expect less of them in other captions."
+    "interval that is nearer to 1). Point: share of the captions with the word that name the group, over "
+    "that of all captions; line: its 95% interval; grey: where 95% of ratios lie if naming the group has nothing "
+    "to do with the word. An arrow: no caption says both, or hardly any. The words are chosen for being "
+    "extreme: expect less of them in other captions."
 )
 
 
@@ -52,8 +56,10 @@ def extremes(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]
 
 
 def said(row: pd.Series) -> str:
-    """A word with its ratio and interval."""
-    return f"{row['word']} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})"
+    """A word with its ratio and interval, and how many captions say it."""
+    return (
+        f"{row['word']} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}; n {row['n_word']:,})"
+    )
 
 
 def overview(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +105,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
     ]
     lines = -(-len(groups) // COLUMNS)
     tallest = max(4, *map(len, picked))
-    figure = Figure(figsize=(WIDTH, lines * (HEAD + ROW * tallest) + 0.3), layout="constrained")
+    figure = Figure(figsize=(WIDTH, lines * (HEAD + ROW * tallest) + 0.6), layout="constrained")
     panels = figure.subplots(lines, COLUMNS, squeeze=False, sharex=True).ravel()
     reach = _reach(picked)
     for panel, group, rows in zip(panels, groups, picked, strict=False):
@@ -113,6 +119,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
         panel.set_xlabel("ratio to the group's share of all captions (log)", fontsize=8)
     title = f"Words that captions mention more and less often with a group: {axis}"
     figure.suptitle(title, fontsize=10.5)
+    figure.supxlabel(KEY, fontsize=7.5, x=0.01, ha="left")
     words = [f"{group}: {_told(rows)}" for group, rows in zip(groups, picked, strict=True)]
     return Drawing(f"ratios-{axis}", figure, title, f"{title}. {' '.join(words)}", READ)
 
@@ -137,7 +144,8 @@ def _panel(panel: Axes, rows: pd.DataFrame, reach: tuple[float, float]) -> None:
     for side in ("left", "right", "top"):
         panel.spines[side].set_visible(False)
     y = np.arange(len(rows))
-    panel.set_yticks(y, [plain(word, 28) for word in rows["word"]], fontsize=8)
+    labels = zip(rows["word"], rows["n_both"], strict=True)
+    panel.set_yticks(y, [f"{plain(word, 28)} ({both:,})" for word, both in labels], fontsize=8)
     panel.tick_params(axis="y", length=0)
     panel.set_ylim(max(len(rows), 4) - 0.4, -0.6)
     if not len(rows):

@@ -14,7 +14,7 @@ from rich.console import Console
 from src.captions import shown
 from src.captions.audit import Audit
 from src.captions.files import File
-from src.captions.lexicon import NOUN, Lexicon, forms
+from src.captions.lexicon import NOUN, Lexicon, forms, names
 from src.captions.mentions import AXES
 from src.configs import CHECKOUT, LabelsConfig
 from src.report import tables
@@ -105,9 +105,7 @@ def looked_for(results: Results) -> dict[str, dict[str, list[str]]]:
     named = {**results.labels.race_words, **results.labels.gender_words}
     return {
         "words": {f"{word} ({kind})": forms(word, kind == NOUN) for word, kind in kinds},
-        "groups": {
-            group: [form for word in own for form in forms(word, True)] for group, own in named.items()
-        },
+        "groups": {group: names(own) for group, own in named.items()},
     }
 
 
