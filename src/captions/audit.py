@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from src.captions import files, mentions
+from src.captions import mentions, stream
+from src.captions.files import File
 from src.captions.lexicon import Lexicon
 from src.errors import InputError
 
@@ -20,18 +21,18 @@ class Audit:
     Attributes:
         counts: of the captions.
         rows: that were met, captions or not; those of a file that cannot be opened are not known.
-        broken: rows that are no caption, by each kind of `files.BROKEN`.
+        broken: rows that are no caption, by each kind of `stream.BROKEN`.
         problems: file -> why it or some of its rows could not be read.
     """
 
     counts: mentions.Counts
     rows: int = 0
-    broken: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(files.BROKEN, 0)))
+    broken: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(stream.BROKEN, 0)))
     problems: dict[str, str] = field(default_factory=dict)
 
 
 def counted(
-    found: Sequence[files.File],
+    found: Sequence[File],
     column: str,
     lexicon: Lexicon,
     told: Callable[[int], object] = int,
@@ -49,7 +50,7 @@ def counted(
     """
     audit = Audit(mentions.nothing(lexicon))
     audit.problems |= {str(file.path): file.problem for file in found if file.problem}
-    for batch in files.gathered(_captions(found, column, audit)):
+    for batch in stream.gathered(_captions(found, column, audit)):
         audit.counts.add(mentions.count(batch, lexicon))
         told(_rows(audit))
     audit.rows = _rows(audit)
@@ -61,10 +62,10 @@ def counted(
     return audit
 
 
-def _captions(found: Sequence[files.File], column: str, audit: Audit) -> Iterator[pl.Series]:
+def _captions(found: Sequence[File], column: str, audit: Audit) -> Iterator[pl.Series]:
     for file in found:
         if not file.problem:
-            yield from files.captions(file, column, audit.broken, audit.problems)
+            yield from stream.captions(file, column, audit.broken, audit.problems)
 
 
 def _rows(audit: Audit) -> int:

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from src.captions.lexicon import BOTH, GENDER, RACE
 from src.report.drawing import PALETTE, Drawing, plain
 
 LEVEL = 0.05
@@ -14,6 +16,7 @@ LEVEL = 0.05
 MOST, FEW = 8, 3
 MORE, LESS = PALETTE[1], PALETTE[0]
 BAND = "#d0d0d0"
+NAMES = {RACE: "race", GENDER: "gender", BOTH: "race and gender"}
 COLUMNS, WIDTH, ROW, HEAD = 2, 7.4, 0.17, 0.75
 # A ratio of 0 has no place on its axis.
 FLOOR = 2.0**-6
@@ -32,8 +35,8 @@ KEY = (
 READ = (
     f"Up to {MOST} words on either side whose q is below {LEVEL:g}, the surest first (by the end of their "
     "interval that is nearer to 1). Point: share of the captions with the word that name the group, over "
-    "that of all captions; line: its 95% interval; grey: where 95% of ratios lie if naming the group has nothing "
-    "to do with the word. An arrow: no caption says both, or hardly any. The words are chosen for being "
+    "that of all captions; line: its 95% interval; grey: where 95% of ratios lie if naming the group has "
+    "nothing to do with the word. An arrow: no caption says both, or hardly any. The words are chosen for being "
     "extreme: expect less of them in other captions."
 )
 
@@ -57,9 +60,8 @@ def extremes(rows: pd.DataFrame, most: int) -> tuple[pd.DataFrame, pd.DataFrame]
 
 def said(row: pd.Series) -> str:
     """A word with its ratio and interval, and how many captions say it."""
-    return (
-        f"{row['word']} {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}; n {row['n_word']:,})"
-    )
+    reach = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+    return f"{row['word']} {row['ratio']:.2f} ({reach}; n {row['n_word']:,})"
 
 
 def overview(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -104,12 +106,14 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
         for over, under in (extremes(own, MOST) for _, own in _each(ratios, groups))
     ]
     lines = -(-len(groups) // COLUMNS)
-    tallest = max(4, *map(len, picked))
-    figure = Figure(figsize=(WIDTH, lines * (HEAD + ROW * tallest) + 0.6), layout="constrained")
+    tallest = max([4, *map(len, picked)])
+    figure = Figure(
+        figsize=(WIDTH, lines * (HEAD + ROW * tallest) + 0.6), layout=ConstrainedLayoutEngine(h_pad=0.1)
+    )
     panels = figure.subplots(lines, COLUMNS, squeeze=False, sharex=True).ravel()
     reach = _reach(picked)
     for panel, group, rows in zip(panels, groups, picked, strict=False):
-        _panel(panel, rows, reach)
+        _panel(panel, rows, tallest, reach)
         panel.set_title(plain(group, 40), fontsize=9.5)
     for panel in panels[len(groups) :]:
         panel.set_axis_off()
@@ -117,7 +121,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
     for panel in panels[max(0, len(groups) - COLUMNS) : len(groups)]:
         panel.tick_params(labelbottom=True)
         panel.set_xlabel("ratio to the group's share of all captions (log)", fontsize=8)
-    title = f"Words that captions mention more and less often with a group: {axis}"
+    title = f"Words that captions mention more and less often with a group: {NAMES[axis]}"
     figure.suptitle(title, fontsize=10.5)
     figure.supxlabel(KEY, fontsize=7.5, x=0.01, ha="left")
     words = [f"{group}: {_told(rows)}" for group, rows in zip(groups, picked, strict=True)]
@@ -130,12 +134,12 @@ def _each(ratios: pd.DataFrame, groups: list[str]) -> list[tuple[str, pd.DataFra
 
 def _reach(picked: list[pd.DataFrame]) -> tuple[float, float]:
     every = pd.concat(picked)
-    low = every["ratio_low"].clip(lower=FLOOR).min() if len(every) else 0.5
-    high = every["ratio_high"].max() if len(every) else 2.0
-    return min(0.5, float(low) / 1.15), max(2.0, float(high) * 1.15)
+    low, high = every["ratio_low"], every["ratio_high"]
+    least = np.nanmin([0.5, low[low > 0].min()]) / 1.15
+    return max(FLOOR, float(least)), float(np.nanmax([2, high.max()])) * 1.15
 
 
-def _panel(panel: Axes, rows: pd.DataFrame, reach: tuple[float, float]) -> None:
+def _panel(panel: Axes, rows: pd.DataFrame, places: int, reach: tuple[float, float]) -> None:
     panel.set_xscale("log", base=2)
     panel.set_xlim(*reach)
     panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value >= 1 else f"1/{1 / value:g}")
@@ -147,9 +151,9 @@ def _panel(panel: Axes, rows: pd.DataFrame, reach: tuple[float, float]) -> None:
     labels = zip(rows["word"], rows["n_both"], strict=True)
     panel.set_yticks(y, [f"{plain(word, 28)} ({both:,})" for word, both in labels], fontsize=8)
     panel.tick_params(axis="y", length=0)
-    panel.set_ylim(max(len(rows), 4) - 0.4, -0.6)
+    panel.set_ylim(places - 0.4, -0.6)
     if not len(rows):
-        panel.text(0.5, 0.5, "no word is sure", transform=panel.transAxes, ha="center", fontsize=8)
+        panel.text(1, places / 2, "no word is sure", ha="center", fontsize=8, backgroundcolor="white")
         return
     band = rows[["placebo_low", "placebo_high"]].clip(*reach).to_numpy()
     panel.hlines(y, band[:, 0], band[:, 1], color=BAND, linewidth=6, zorder=1)

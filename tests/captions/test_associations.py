@@ -48,8 +48,12 @@ def test_a_planted_correlation_is_found_and_an_absent_one_is_not():
     for group in ("Black", "White", "Men"):
         one = found.loc[group]
         own = ratios[(ratios["group"] == group) & (ratios["category"] == "one") & (ratios["n_word"] >= 20)]
-        beside = measured(ratios).drop_duplicates(associations.KEYS).set_index(["word", "group"])["association"]
-        wanted = stats.spearmanr(np.log((own["n_both"] + 0.5) / 40.5), [beside[word, group] for word in own["word"]])
+        beside = (
+            measured(ratios).drop_duplicates(associations.KEYS).set_index(["word", "group"])["association"]
+        )
+        wanted = stats.spearmanr(
+            np.log((own["n_both"] + 0.5) / 40.5), [beside[word, group] for word in own["word"]]
+        )
         assert one["rho"] == pytest.approx(wanted.statistic)
         assert one["rho_low"] < one["rho"] < one["rho_high"]
         assert one["rho"] > one["placebo_q95"]
@@ -85,7 +89,9 @@ def test_groups_and_words_of_one_side_are_said():
 
 
 def test_the_logarithm_is_defined_where_no_caption_says_both():
-    rows = pd.DataFrame({"n_both": [0, 10], "n_word": [100, 100], "n_group": [50, 50], "captions": [500, 500]})
+    rows = pd.DataFrame(
+        {"n_both": [0, 10], "n_word": [100, 100], "n_group": [50, 50], "captions": [500, 500]}
+    )
     assert associations.log_ratio(rows).tolist() == pytest.approx([math.log(0.5 / 10.5), 0])
 
 

@@ -1,6 +1,7 @@
 """python -m src.captions from end to end: planted ratios, mistakes, and what it never leaves behind."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -76,7 +77,8 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
         assert one["q"] < 0.001
         assert not one["placebo_low"] <= one["ratio"] <= one["placebo_high"]
     calm = ratios[ratios["word"] == "calm"]
-    assert (calm["q"] > 0.01).all()
+    assert (calm["q"].dropna() > 0.01).all()
+    assert calm["ratio"].count() == 8
     about = json.loads((out / "counts.json").read_text())
     assert about["captions"] == 20_000
     assert about["rows"] == 20_008
@@ -85,26 +87,28 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
     assert list(about["problems"]) == [str(captions / "part-4.parquet")]
     assert set(about["never_mentioned"]) == set(WORDS["word"]) - {"criminal", "savage", "homemaker", "calm"}
     assert about["looked_for"]["words"]["criminal (noun)"] == ["criminal", "criminals"]
-    assert about["naming_any_group"]["race"] == about["naming"]["race"]["Black"] + about["naming"]["race"]["White"]
+    assert (
+        about["naming_any_group"]["race"]
+        == about["naming"]["race"]["Black"] + about["naming"]["race"]["White"]
+    )
     assert "Rows: 20,008; no captions: 4 null, 4 empty." in said
     assert "a white shirt counts as White" in " ".join(said.split())
     assert f"Captions: {out}/counts.json" in said
 
-
-def test_figures_say_in_words_what_they_show_and_no_caption_is_shown(captions, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert run(f"path={captions}/part-*.parquet", f"output={out}") == 0
+    # Figures say in words what they show, and no caption is shown.
     alternative = Image.open(out / "ratios-race.png").info["Description"]
     assert "Black: more often criminal" in alternative
-    assert "less often savage" in alternative
-    shown_all = capsys.readouterr().out + "".join(
-        path.read_text() for path in out.iterdir() if path.suffix != ".png"
-    )
-    assert "secret" not in shown_all
+    assert re.search("White: less often .*savage 0", alternative)
+    assert "secret" not in said + "".join(path.read_text() for path in out.iterdir() if path.suffix != ".png")
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    monkeypatch.setattr(shown, "drawings", lambda ratios: [])
 
 
 @pytest.mark.parametrize("when", ["counting", "drawing"])
-def test_an_interruption_leaves_what_was_there(captions, tmp_path, monkeypatch, capsys, when):
+def test_an_interruption_leaves_what_was_there(captions, undrawn, tmp_path, monkeypatch, capsys, when):
     out = tmp_path / "out"
     assert run(f"path={captions}/part-0.parquet", f"output={out}") == 0
     before = {path.name: path.read_bytes() for path in out.iterdir()}
@@ -122,7 +126,7 @@ def test_an_interruption_leaves_what_was_there(captions, tmp_path, monkeypatch, 
     assert files(tmp_path) == ["out"]
 
 
-def test_older_results_are_replaced_and_nothing_else_is(captions, tmp_path, capsys):
+def test_older_results_are_replaced_and_nothing_else_is(captions, undrawn, tmp_path, capsys):
     out = tmp_path / "out"
     for part in (0, 1):
         assert run(f"path={captions}/part-{part}.parquet", f"output={out}") == 0
@@ -144,7 +148,10 @@ def test_older_results_are_replaced_and_nothing_else_is(captions, tmp_path, caps
         (["path={captions}", "seed=-1"], "seed=-1: must be a whole number"),
         (["path={captions}", "labels=nobody"], "nobody"),
         (["path={captions}", "taxonomy=none"], "none"),
-        (["path={captions}", "run=abc", "tracking.uri=sqlite:///{out}/no.db"], "there is no tracking database"),
+        (
+            ["path={captions}", "run=abc", "tracking.uri=sqlite:///{out}/no.db"],
+            "there is no tracking database",
+        ),
     ],
 )
 def test_mistakes_are_said_before_any_work(captions, tmp_path, monkeypatch, capsys, arguments, said):

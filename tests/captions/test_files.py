@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from src.captions import audit, files
+from src.captions import audit, files, stream
 from src.errors import InputError
 from tests.captions.made import LEXICON, code, written
 
@@ -150,9 +150,9 @@ def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
     opened = files.opened(path)
     assert pq.ParquetFile(path).num_row_groups == 1
     before, most, rows = pa.total_allocated_bytes(), 0, 0
-    for batch in files.captions(opened, "caption", Counter(), {}):
+    for batch in stream.captions(opened, "caption", Counter(), {}):
         rows += len(batch)
-        assert len(batch) <= files.BATCH
+        assert len(batch) <= stream.BATCH
         most = max(most, pa.total_allocated_bytes() - before)
     assert rows == 600_000
     assert most < 16e6
@@ -160,10 +160,10 @@ def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
 
 def test_batches_are_of_one_size_and_few_bytes():
     small = [pl.Series(["a"] * 100)] * 500
-    sizes = [len(batch) for batch in files.gathered(small)]
+    sizes = [len(batch) for batch in stream.gathered(small)]
     assert sum(sizes) == 50_000
-    assert min(sizes[:-1]) >= files.BATCH
-    assert max(sizes) < files.BATCH + 100
-    long = [batch for batch in files.gathered([pl.Series(["long " * 200_000] * 60)])]
+    assert min(sizes[:-1]) >= stream.BATCH
+    assert max(sizes) < stream.BATCH + 100
+    long = list(stream.gathered([pl.Series(["long " * 200_000] * 60)]))
     assert sum(map(len, long)) == 60
-    assert max(batch.estimated_size() for batch in long) <= files.BYTES + 2e6
+    assert max(batch.estimated_size() for batch in long) <= stream.BYTES + 2e6

@@ -148,14 +148,60 @@ def naive(text, axis):
 PIECES = [
     *("calm", "Calm", "calmly", "criminals", "criminal", "mentally", "ill", "mentally ill", "third", "world"),
     *("third-world", "homemakers", "café", "cafe\u0301", "owner", "waving", "a", "flag", "savage", "savages"),
-    *("black", "BLACK", "african", "American", "americans", "African-American", "afro", "englishmen", "white"),
-    *("woman", "women", "man", "MEN", "gentleman", "kings", "queen", "kingdom", "girl", "7", "é", "ǅ", "ß", "日本"),
+    *(
+        "black",
+        "BLACK",
+        "african",
+        "American",
+        "americans",
+        "African-American",
+        "afro",
+        "englishmen",
+        "white",
+    ),
+    *(
+        "woman",
+        "women",
+        "man",
+        "MEN",
+        "gentleman",
+        "kings",
+        "queen",
+        "kingdom",
+        "girl",
+        "7",
+        "é",
+        "ǅ",
+        "ß",
+        "日本",
+    ),
 ]
-BETWEEN = [" ", " ", " ", "-", "  ", ", ", ". ", "'s ", "’", "_", "/", "\n", " – ", "--", " -", "\u2011", "\u00ad", ""]
+BETWEEN = [
+    " ",
+    " ",
+    " ",
+    "-",
+    "  ",
+    ", ",
+    ". ",
+    "'s ",
+    "’",
+    "_",
+    "/",
+    "\n",
+    " – ",
+    "--",
+    " -",
+    "\u2011",
+    "\u00ad",
+    "",
+]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(BETWEEN)), max_size=9), max_size=12))
+@given(
+    st.lists(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(BETWEEN)), max_size=9), max_size=12)
+)
 @example([[("african", " "), ("American", " "), ("woman", "")]])
 def test_counts_are_those_of_regular_expressions(drawn):
     captions = ["".join(piece + between for piece, between in caption) for caption in drawn]

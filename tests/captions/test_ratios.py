@@ -26,7 +26,9 @@ def row(found, word, group, category=None):
 
 
 def test_a_table_by_hand():
-    captions = ["calm black man"] * 3 + ["calm"] * 5 + ["calm white man"] * 2 + ["white man"] * 8 + ["sea"] * 22
+    captions = (
+        ["calm black man"] * 3 + ["calm"] * 5 + ["calm white man"] * 2 + ["white man"] * 8 + ["sea"] * 22
+    )
     found = table(captions)
     assert len(found) == len(WORDS) * len(LEXICON.groups)
     assert found["word"].tolist() == WORDS["word"].repeat(len(LEXICON.groups)).tolist()
@@ -40,7 +42,9 @@ def test_a_table_by_hand():
     assert one["p"] == pytest.approx(2 * math.comb(10, 3) / math.comb(40, 3))
     assert one["note"] == ""
     again = row(found, "calm", "Black", "behaviour").drop("category")
-    pd.testing.assert_series_equal(again, row(found, "calm", "Black", "health").drop("category"), check_names=False)
+    pd.testing.assert_series_equal(
+        again, row(found, "calm", "Black", "health").drop("category"), check_names=False
+    )
 
 
 def test_what_is_not_there_has_no_ratio_and_says_so():
