@@ -36,8 +36,8 @@ READ = (
     f"Up to {MOST} words on either side whose q is below {LEVEL:g}, the surest first (by the end of their "
     "interval that is nearer to 1). Point: share of the captions with the word that name the group, over "
     "that of all captions; line: its 95% interval; grey: where 95% of ratios lie if naming the group has "
-    "nothing to do with the word. An arrow: no caption says both, or hardly any. The words are chosen for being "
-    "extreme: expect less of them in other captions."
+    "nothing to do with the word. An arrow: no caption says both, or hardly any. The words are chosen for "
+    "being extreme: expect less of them in other captions."
 )
 
 

@@ -8,9 +8,12 @@ import pytest
 from scipy import stats
 
 from src import results
-from src.captions import associations
+from src.captions import __main__ as entry
+from src.captions import associations, shown
 from src.errors import InputError
+from src.stimuli import taxonomy
 from src.tracking import Tracker
+from tests.captions.made import written
 
 WORDS = 60
 
@@ -99,7 +102,8 @@ def test_the_logarithm_is_defined_where_no_caption_says_both():
 def store(tmp_path_factory):
     """Two finished runs of the experiment, one that failed and one of another experiment; ids."""
     folder = tmp_path_factory.mktemp("store")
-    tracker = Tracker(f"sqlite:///{folder}/mlflow.db")
+    uri = f"sqlite:///{folder}/mlflow.db"
+    tracker = Tracker(uri)
     analyses = measured(counted()).drop(columns="run")
     found = {}
     for name, exp, status in [
@@ -115,11 +119,11 @@ def store(tmp_path_factory):
         run.artifacts(folder / name / "results", "results")
         tracker.close(run, status)
         found[name] = run.id
-    return tracker, found
+    return tracker, found, uri
 
 
 def test_a_run_is_had_by_the_beginning_of_its_id(store):
-    tracker, ids = store
+    tracker, ids, _ = store
     run = associations.chosen(tracker, ids["first"][:16])
     assert run.id == ids["first"]
     found = associations.fetched(tracker, run)
@@ -128,8 +132,32 @@ def test_a_run_is_had_by_the_beginning_of_its_id(store):
     assert associations.correlate(ratios, found, 0)["rho"].notna().all()
 
 
+def test_an_audit_writes_what_the_run_says_of_its_words(store, tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    listed = pd.DataFrame(
+        {"category": "one", "word": [f"word{number}" for number in range(WORDS)], "type": "noun"}
+    )
+    monkeypatch.setattr(taxonomy, "words", lambda cfg: listed)
+    monkeypatch.setattr(shown, "drawings", lambda ratios: [])
+    chosen = rng.choice(listed["word"], 4000)
+    people = rng.choice(["black", "white man", "men", "sea"], 4000)
+    path = written(
+        tmp_path / "in.parquet", [f"{word} {whom}" for word, whom in zip(chosen, people, strict=True)]
+    )
+    _, ids, uri = store
+    asked = [f"path={path}", f"run={ids['first'][:20]}", f"tracking.uri={uri}", f"output={tmp_path}/out"]
+    assert entry.main(asked) == 0
+    found = pd.read_csv(tmp_path / "out" / "correlations.csv").set_index("group")
+    assert set(found["run"]) == {ids["first"]}
+    assert found.loc[["Black", "White", "Men"], "n"].tolist() == [WORDS] * 3
+    assert found.loc[["Black", "White", "Men"], "rho"].abs().max() < 0.5
+    assert found.loc["Asian", "reason"] == "the run has no group of this name on this axis"
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"against run {ids['first']}" in said.replace("\n", " ")
+
+
 def test_runs_that_cannot_serve_are_refused(store):
-    tracker, ids = store
+    tracker, ids, _ = store
     for name in ("failed", "other"):
         with pytest.raises(InputError, match="no finished run of sobit_association has this id") as said:
             associations.chosen(tracker, ids[name])
