@@ -275,7 +275,7 @@ class TestCaptions:
             ("an", "hour, heir, honest, MP, FBI agent, X-ray, S-shaped, LGBT activist, a cappella, 'ugly'"),
             (
                 "an",
-                "HIV-positive, hiv, SUV driver, MI5 agent, Uber driver, über, élite, Éclair lover, unemployed",
+                "HIV-positive, hiv, SUV driver, MI5 agent, Uber driver, über, élite, Éclair lover, ugly",
             ),
             ("an", "8-year-old, 80-year-old, 800, 8, 11-year-old, 11, 18th-century, 1800s, 11,000, umpire"),
             ("a", "European, one-eyed, university student, unicorn, UFO, US citizen, once-rich, Ukrainian"),
