@@ -121,7 +121,7 @@ class TestWords:
         cfg = file(tmp_path, """a: ["no", "1984", 8-year-old, third-world, bachelor's student, '{word}']""")
         cfg.untyped = "adjective"
         words = ["no", "1984", "8-year-old", "third-world", "bachelor's student", "{word}"]
-        assert taxonomy.words(cfg)["word"].tolist() == words
+        assert triples(cfg) == [("a", word, "adjective") for word in words]
 
     def test_blanks_and_composition_are_normalised(self, tmp_path):
         cfg = file(
@@ -160,6 +160,7 @@ class TestMistakes:
             ),
             ("a: {xyz: [thief]}", r"no type is called 'xyz'\. There are adjective, noun, activity"),
             ("a: {noun: [old, calm, Old]}", r"a: 'Old' stands there already, as 'old'\. Delete"),
+            ("a: {noun: [Old, old]}", "'old' stands there already, as 'Old'"),
             ("a: {noun: [old, ' old ']}", "'old' stands there already"),
             ("a: {noun: [old], adjective: [old]}", "'old' stands there already"),
             ("a: {noun: [naïve, nai\u0308ve]}", "'naïve' stands there already"),
@@ -187,6 +188,7 @@ class TestMistakes:
             ("a: {noun: [old], noun: [calm]}", "duplicate key noun"),
             ("a: {noun: [old}", r"list\.yaml: .*line 1"),
             ("~: {noun: [old]}", "key type 'NoneType'"),
+            ("a: ['${']", r"list\.yaml: .*\$\{"),
             ("a: &a [*a]", "recursion"),
             ("- old", r"no categories, but list\. Write category"),
             ("", r"list\.yaml: no category\. Write category"),
@@ -275,7 +277,7 @@ class TestCaptions:
             ("an", "hour, heir, honest, MP, FBI agent, X-ray, S-shaped, LGBT activist, a cappella, 'ugly'"),
             (
                 "an",
-                "HIV-positive, hiv, SUV driver, MI5 agent, Uber driver, über, élite, Éclair lover",
+                "HIV-positive, hiv, SUV driver, MI5 agent, Uber driver, über, élite, Éclair lover, ugly",
             ),
             ("an", "8-year-old, 80-year-old, 800, 8, 11-year-old, 11, 18th-century, 1800s, 11,000, umpire"),
             ("a", "European, one-eyed, university student, unicorn, UFO, US citizen, once-rich, Ukrainian"),
