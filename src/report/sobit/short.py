@@ -11,7 +11,7 @@ from src.report.findings import READING
 from src.report.sobit.words import NAMED, by_word, completed, summary
 
 TITLE = (
-    "So-B-IT: words with q ≤ .05; mean of the largest |C| (of association) or MaxSkew (of retrieval) over words "
+    "So-B-IT: words with q ≤ .05; mean over words of the largest |C| (association) or MaxSkew (retrieval) "
     "(95th percentile with permuted labels)"
 )
 
