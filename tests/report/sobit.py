@@ -141,7 +141,7 @@ def job(place, exp, words, every, left, number, draws):
         frame["q"] = frame.groupby("group")["p"].transform(stats.false_discovery_control)
         frame = frame.assign(axis=axis, n=np.tile(sizes, len(words)))
         parts.append(frame.assign(n_rest=sizes.sum() - frame["n"]))
-        largest = np.abs(c[axis] + noise).max(-1)
+        largest = np.abs(columns.get("association", c[axis]) + noise).max(-1)
         index = pd.MultiIndex.from_product([range(draws), words["caption"]], names=["draw", "caption"])
         drawn.append(
             pd.DataFrame({"largest": largest.ravel().astype(np.float32)}, index)

@@ -16,8 +16,8 @@ from src.report.sobit.changes import ALL_FELL, ALL_ROSE, MIXED, NOTHING, SOME_FE
 from src.report.sobit.words import NAMED, axes
 
 # Inches of the plot; words that are labelled at most; inches a letter and a line of a label.
-HEIGHT, LABELLED, LETTER, LINE = 3.9, 30, 0.062, 0.125
-LEFT = 0.62
+HEIGHT, LABELLED, LETTER, LINE, POINT = 3.9, 30, 0.062, 0.125, 0.03
+LEFT = 0.66
 LOOKS: dict[str, dict[str, Any]] = {
     MIXED: {"color": PALETTE[1], "marker": "D", "markersize": 5},
     ALL_FELL: {"color": PALETTE[0], "marker": "o", "markersize": 4},
@@ -106,7 +106,7 @@ def _axis(plot: Axes, both: Sequence[str]) -> None:
     plot.axhline(0, color="#666666", linewidth=0.8, zorder=1)
     plot.tick_params(labelsize=8.5)
     plot.set_xlabel(f"change of largest |C| on {_named(both[0])}", fontsize=8.5)
-    plot.set_ylabel(f"on {_named(both[1])}", fontsize=8.5)
+    plot.set_ylabel(f"change of largest |C| on {_named(both[1])}", fontsize=8.5, labelpad=2)
 
 
 def _label(plot: Axes, mixed: pd.DataFrame) -> int:
@@ -115,21 +115,22 @@ def _label(plot: Axes, mixed: pd.DataFrame) -> int:
     box = plot.get_position()
     wide, high = box.width * WIDTH, box.height * plot.get_figure().get_size_inches()[1]  # type: ignore[union-attr]
     (x0, x1), (y0, y1) = plot.get_xlim(), plot.get_ylim()
-    taken: list[tuple[float, float, float, float]] = []
+    across = (mixed["difference_x"] - x0) / (x1 - x0) * wide
+    up = (mixed["difference_y"] - y0) / (y1 - y0) * high
+    # Points are in the way of names too.
+    taken = [(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in zip(across, up, strict=True)]
     for caption in far[:LABELLED]:
-        row = mixed.loc[caption]
-        x, y = (row["difference_x"] - x0) / (x1 - x0) * wide, (row["difference_y"] - y0) / (y1 - y0) * high
-        name = plain(str(row["word"]), 22)
+        x, y, name = across[caption], up[caption], plain(str(mixed["word"][caption]), 22)
         length = LETTER * len(name)
         for side, rise in ((1, 0.0), (-1, 0.0), (1, LINE), (-1, LINE), (1, -LINE), (-1, -LINE)):
-            left = x + 0.06 if side > 0 else x - 0.06 - length
+            left = x + 0.07 if side > 0 else x - 0.07 - length
             spot = (left, y + rise - LINE / 2, left + length, y + rise + LINE / 2)
             if left >= 0 and spot[2] <= wide and not any(_meet(spot, other) for other in taken):
                 taken.append(spot)
                 place = (left / wide, (y + rise) / high)
                 plot.text(*place, name, fontsize=7.5, va="center", transform=plot.transAxes, zorder=5)
                 break
-    return len(taken)
+    return len(taken) - len(mixed)
 
 
 def _meet(one: Sequence[float], other: Sequence[float]) -> bool:

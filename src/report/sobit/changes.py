@@ -45,8 +45,8 @@ def changes(findings: Findings) -> pd.DataFrame:
     direction is said where it excludes 0.
 
     Returns:
-        `COLUMNS`, one row per pair of jobs, caption and axis that both have; `category` and `word` are the first
-        that have the caption; `reason` says why there is no interval.
+        `COLUMNS`, one row per pair of jobs, caption and axis that both have; `category` and `word` are the
+        first that have the caption; `reason` says why there is no interval.
     """
     rows = completed(findings.sobit).dropna(subset=["association"])
     draws = Draws(findings)
@@ -120,8 +120,8 @@ def verdicts(found: pd.DataFrame) -> pd.DataFrame:
         found: `changes`.
 
     Returns:
-        `ABOUT`, `category, word, caption`, `verdict` (one of `VERDICTS`; `UNKNOWN` where a change on one axis has
-        no interval), and the axes it fell and rose on, in words.
+        `ABOUT`, `category, word, caption`, `verdict` (one of `VERDICTS`; `UNKNOWN` where a change on one axis
+        has no interval), and the axes it fell and rose on, in words.
     """
     rows = []
     order = axes(found)
@@ -180,6 +180,6 @@ def sentence(counted: pd.DataFrame, method: str) -> str:
     for row in known.to_dict("records"):
         words = row["words"] - row[UNKNOWN]
         said.append(
-            f"of {words:,} words {row[MIXED]:,} fell on one axis and rose on another ({row['model']})"
+            f"of {words:,} words, {row[MIXED]:,} fell on one axis and rose on another ({row['model']})"
         )
     return f"With {method}, {'; '.join(said)}."
