@@ -44,7 +44,9 @@ def taxonomy(each=40, odd=()):
     rows = [
         (
             category,
-            f"{letters[number % len(letters)]}{endings[(number // 7 + at) % 10]}{number // len(letters) or ''}",
+            letters[number % len(letters)]
+            + endings[(number // 7 + at) % 10]
+            + "2" * (number >= len(letters)),
         )
         for at, category in enumerate(CATEGORIES)
         for number in range(each)
@@ -55,7 +57,7 @@ def taxonomy(each=40, odd=()):
 
 
 def groups(races, genders, faces):
-    """Of each axis the groups and their faces; group x group of both: member of which."""
+    """Of each axis the groups and how many faces they have."""
     rng = np.random.default_rng(3)
     sizes = rng.integers(faces // 2, faces, (len(races), len(genders)))
     both = [f"{race} {gender}" for race in races for gender in genders]
@@ -70,7 +72,7 @@ def swept(
     folder, *, models=("toy_s", "toy_m"), debias=("none", "orth_proj"), words=None, experiments=EXPERIMENTS,
     races=RACES, genders=GENDERS, faces=900, draws=200, readings=("paper",), **other
 ):  # fmt: skip
-    """Findings of models x debias x experiments x readings, with no other experiment; `other` replaces fields."""
+    """Findings of models x debias x experiments x readings; `other` replaces fields."""
     words = taxonomy() if words is None else words
     frames, folders, jobs = [], {}, []
     for protocol in readings:

@@ -27,10 +27,11 @@ LOOKS: dict[str, dict[str, Any]] = {
     NOTHING: {"color": "#9a9a9a", "marker": ".", "markersize": 5},
     UNKNOWN: {"color": "#9a9a9a", "marker": "x", "markersize": 4},
 }
-SAID = (
+CAPTION = (
     "Each point is a word: the change of its largest |C| on the one axis, and on the other. Left of and "
     "below the lines at zero: lower with debiasing. Colours and shapes say what became of it on all axes, by "
-    "95% intervals (thin lines, of the words that fell on one axis and rose on another)."
+    "95% intervals (thin lines, of the words that fell on one axis and rose on another). Some have no room "
+    "for their names: the table has all."
 )
 
 
@@ -65,8 +66,7 @@ def changed(found: pd.DataFrame, told: pd.DataFrame, name: str) -> Drawing | Non
     plot.hlines(mixed["difference_y"], mixed["ci_low_x"], mixed["ci_high_x"], **thin)
     plot.vlines(mixed["difference_x"], mixed["ci_low_y"], mixed["ci_high_y"], **thin)
     _axis(plot, both)
-    left = len(mixed) - _label(plot, mixed)
-    caption = SAID + f" {left} of {len(mixed)} of these have no room for their names." * (left > 0)
+    _label(plot, mixed)
     values = (
         f"{row['word']} {_signed(row['difference_x'])}, {_signed(row['difference_y'])}"
         for row in mixed.to_dict("records")
@@ -77,7 +77,7 @@ def changed(found: pd.DataFrame, told: pd.DataFrame, name: str) -> Drawing | Non
         f"{title}. Words: {numbers}. Of those that fell on one axis and rose on another: "
         f"{'; '.join(values) or 'none'}."
     )
-    return Drawing(name, figure, title, alternative, caption)
+    return Drawing(name, figure, title, alternative, CAPTION)
 
 
 def _named(axis: str) -> str:
@@ -109,8 +109,8 @@ def _axis(plot: Axes, both: Sequence[str]) -> None:
     plot.set_ylabel(f"change of largest |C| on {_named(both[1])}", fontsize=8.5, labelpad=2)
 
 
-def _label(plot: Axes, mixed: pd.DataFrame) -> int:
-    """Names beside points where they meet no other name; returns how many found room."""
+def _label(plot: Axes, mixed: pd.DataFrame) -> None:
+    """Names beside points, the farthest first, where they meet neither a point nor another name."""
     far = (mixed["difference_x"].abs() + mixed["difference_y"].abs()).sort_values(ascending=False).index
     box = plot.get_position()
     wide, high = box.width * WIDTH, box.height * plot.get_figure().get_size_inches()[1]  # type: ignore[union-attr]
@@ -130,7 +130,6 @@ def _label(plot: Axes, mixed: pd.DataFrame) -> int:
                 place = (left / wide, (y + rise) / high)
                 plot.text(*place, name, fontsize=7.5, va="center", transform=plot.transAxes, zorder=5)
                 break
-    return len(taken) - len(mixed)
 
 
 def _meet(one: Sequence[float], other: Sequence[float]) -> bool:

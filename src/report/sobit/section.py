@@ -106,7 +106,8 @@ def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:
     for number, ((model, debias), own) in enumerate(pairs[:DETAILED], 1):
         which = told[(told["model"] == model) & (told["debias"] == debias)]
         drawn.append(changed.changed(own, which, f"sobit-debiasing-{number}"))
-    mixed = shown.merge(told.loc[told["verdict"] == changes.MIXED, keys], on=keys)
+    # The axes of a word one below the other.
+    mixed = told.loc[told["verdict"] == changes.MIXED, keys].merge(shown, on=keys)
     protocol, seed, _ = readings[0]
     return {
         "sentences": [changes.sentence(counts, method) for method in dict.fromkeys(counts["debias"])],
