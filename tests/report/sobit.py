@@ -170,7 +170,7 @@ def job(place, exp, words, every, left, number, draws):
 def associations(rng, words, every, left):
     """[words, groups] of each axis: race and gender add up, some words hang on one of the two only."""
     races, genders = (len(every[axis][0]) for axis in ("race", "gender"))
-    on = rng.random((2, words, 1)) < 0.35
+    on = rng.random((2, words, 1)) < 0.45
     race = left[0] * on[0] * rng.normal(scale=0.3, size=(words, races))
     gender = left[1] * on[1] * rng.normal(scale=0.25, size=(words, genders))
     sizes = every["both"][1].reshape(races, genders)

@@ -94,9 +94,9 @@ def _largest(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _reason(findings: Findings, draws: Draws, configs: list[str]) -> str:
     if not all(findings.has(config, "draws") for config in configs):
-        return "no interval: no bootstrap"
+        return "no bootstrap"
     sets = {draws.sets(config) for config in configs}
-    return "no interval: other faces" if len(sets) > 1 else ""
+    return "other faces" if len(sets) > 1 else ""
 
 
 def _intervals(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
