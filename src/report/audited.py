@@ -6,7 +6,19 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+IAT, GAP = "iat", "cles_gap"
 TITLE = "|CLES − ½| or IAT, mean over pairs of groups (of random partitions); accuracy (chance)"
+
+
+def measure(audits: pd.DataFrame) -> pd.Series:
+    """What the null of each audit is of: `iat` or `cles_gap`.
+
+    Args:
+        audits: rows of analyses.csv of audits.
+    """
+    # Older versions had no such column: there the experiment's name tells.
+    named = audits["exp"].astype(str).str.startswith(IAT).map({True: IAT, False: GAP})
+    return audits["measure"].fillna(named) if "measure" in audits else named
 
 
 def short(audits: pd.DataFrame, zero_shot: pd.DataFrame) -> pd.DataFrame:
@@ -19,10 +31,9 @@ def short(audits: pd.DataFrame, zero_shot: pd.DataFrame) -> pd.DataFrame:
     """
     rows: list[dict[str, object]] = []
     for name in dict.fromkeys(audits["exp"]):
-        value, form = (
-            ("iat", "{:.1f} ({:.1f})") if name.startswith("iat") else ("cles_gap", "{:.3f} ({:.3f})")
-        )
         own = audits[audits["exp"] == name]
+        value = str(measure(own).iloc[0])
+        form = "{:.1f} ({:.1f})" if value == IAT else "{:.3f} ({:.3f})"
         for attribute, part in own.groupby("attribute", sort=False):
             rows += _by_reading(f"{name}: {attribute}", part, value, "null_mean", form)
     for name, own in zero_shot.groupby("exp", sort=False):

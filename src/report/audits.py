@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from src.report import implicit, zoo
+from src.report.audited import measure
 from src.report.bubbles import bubbles
 from src.report.cells import LONGEST, records
 from src.report.drawing import Drawing
@@ -38,7 +39,7 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (model, exp, config), job in audits.groupby(["model", "exp", "config"], sort=False):
-        of = implicit.measure(str(exp))
+        of = str(measure(job).iloc[0])
         intervals = _intervals(findings, str(config), of)
         for attribute, own in job.groupby("attribute", sort=False):
             known = own.dropna(subset=[of, "null_q95"])
@@ -95,7 +96,7 @@ def model(findings: Findings, own: pd.DataFrame, number: int, folder: Folder) ->
     nothing = pd.DataFrame({"kind": []})
     for keys, rows in own.groupby(["config", "attribute"], sort=False):
         config, attribute = map(str, keys)
-        of = implicit.measure(str(rows["exp"].iloc[0]))
+        of = str(measure(rows).iloc[0])
         title = f"{name}: {attribute.replace('_', ' ')}"
         draws = findings.read(config, "draws") if findings.has(config, "draws") else nothing
         figure, alternative = implicit.against_null(draws, rows, title=title, of=of)
@@ -104,7 +105,7 @@ def model(findings: Findings, own: pd.DataFrame, number: int, folder: Folder) ->
         "name": name,
         "heatmap": folder.pictures(_heatmap(findings, own, number)),
         "nulls": folder.pictures(drawn),
-        "pairs": records(own.assign(measure=own["exp"].map(implicit.measure))),
+        "pairs": records(own.assign(measure=measure(own))),
     }
 
 
@@ -148,7 +149,7 @@ def _other(part: pd.DataFrame) -> str:
 def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
     found = models.copy()
     for name in zoo.MEASURES:
-        attribute, of, _ = zoo.WHERE[name]
+        attribute, of = zoo.WHERE[name]
         ends = [
             _intervals(findings, config, of).get(attribute, (np.nan, np.nan))
             if isinstance(config, str)

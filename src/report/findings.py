@@ -43,6 +43,7 @@ class Findings:
             versions, inputs' hashes.
         audits: analyses.csv of all audits of implicit bias.
         zero_shot: analyses.csv of all experiments that say how useful an encoder is.
+        sobit: analyses.csv of all experiments of So-B-IT, every reading.
     """
 
     dataset: str
@@ -57,6 +58,7 @@ class Findings:
     provenance: Mapping[str, str]
     audits: pd.DataFrame = field(default_factory=pd.DataFrame)
     zero_shot: pd.DataFrame = field(default_factory=pd.DataFrame)
+    sobit: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def read(self, config: str, name: str) -> pd.DataFrame:
         """A table of a job: `targets`, `attributes`, `draws` or `retrieved`.

@@ -39,11 +39,6 @@ HOLLOW: dict[str, Any] = {
 }
 
 
-def measure(exp: str) -> str:
-    """What the null of an audit is of: `iat` or `cles_gap`."""
-    return "iat" if exp.startswith("iat") else "cles_gap"
-
-
 def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     """Mean cosine of each group's faces with each word (Capitani et al. 2024, figure 4).
 

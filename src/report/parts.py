@@ -26,6 +26,7 @@ from src.report.debiasing.section import section
 from src.report.drawing import Drawing
 from src.report.findings import Findings
 from src.report.folder import Folder
+from src.report.sobit import section as sobit
 
 # Models whose scatter plots and contributors the page shows of each experiment.
 DETAILED = 8
@@ -71,7 +72,8 @@ class Parts:
             found["experiments"] = self.experiments()
             found["models"] = self.models()
         found["implicit"] = audits.context(findings, self.folder) if len(findings.audits) else None
-        found["measured"] = len(findings.audits) > 0 or len(findings.zero_shot) > 0
+        found["sobit"] = sobit.context(findings, self.folder) if len(findings.sobit) else None
+        found["measured"] = any(map(len, (findings.audits, findings.zero_shot, findings.sobit)))
         found["debiasing"] = section(findings, self.folder)
         return found | {"tables": self.folder.tables, "any": bool(len(self.shown))}
 

@@ -38,7 +38,7 @@ def ordered(analyses: pd.DataFrame) -> pd.DataFrame:
 def head(findings: Findings) -> dict[str, Any]:
     """The numbers that the page starts with, of the shown reading."""
     shown = findings.shown
-    every = [shown, *(_first(rows) for rows in (findings.audits, findings.zero_shot))]
+    every = [shown, *(_first(rows) for rows in (findings.audits, findings.zero_shot, findings.sobit))]
     found: dict[str, Any] = {
         "analyses": sum(map(len, every)),
         "models": len({name for rows in every if len(rows) for name in rows["model"]}),

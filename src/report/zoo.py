@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from src.report.audited import measure
+
 MEASURES = ("competence", "emotions", "iat")
-# Where each stands in analyses.csv of the audits: its attribute, its column, and how its experiment's name
-# begins, for the null of an IAT is of the IAT.
+# Where each stands in analyses.csv of the audits: its attribute and its column, in the audits whose null is
+# of this column.
 WHERE = {
-    "competence": ("competence", "cles_gap", "cles_"),
-    "emotions": ("emotions", "cles_gap", "cles_"),
-    "iat": ("semantic", "iat", "iat_semantic"),
+    "competence": ("competence", "cles_gap"),
+    "emotions": ("emotions", "cles_gap"),
+    "iat": ("semantic", "iat"),
 }
 # Models are compared where all of these are the same: `faces` is the hash of the table of faces.
 READING = ("dataset", "protocol", "seed", "groups", "faces")
@@ -143,8 +145,8 @@ def _groups(rows: pd.DataFrame) -> dict[Any, str]:
 
 
 def _measured(own: pd.DataFrame, name: str) -> dict[str, Any]:
-    attribute, column, exp = WHERE[name]
-    rows = own[(own["attribute"] == attribute) & own["exp"].str.startswith(exp)]
+    attribute, column = WHERE[name]
+    rows = own[(own["attribute"] == attribute) & (measure(own) == column)]
     if rows.empty:
         return {name: np.nan}
     last = rows[rows["config"] == rows["config"].iloc[-1]]

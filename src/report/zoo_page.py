@@ -15,7 +15,8 @@ from src.report.folder import Folder
 from src.tracking import Past, Tracker, finished
 
 ALL = "all"
-AUDITS = ("cles_", "iat_")
+# What an audit logs, whatever it is called: the mean gap of each of its attributes.
+AUDITED = "cles_gap."
 # A run's tags that its row in tables/runs.csv has.
 TOLD = (
     "exp",
@@ -41,7 +42,7 @@ def runs(tracker: Tracker, dataset: str) -> list[Past]:
     Raises:
         InputError: there are none, or of several datasets.
     """
-    every = [run for run in finished(tracker) if run.tags.get("exp", "").startswith(AUDITS)]
+    every = [run for run in finished(tracker) if any(name.startswith(AUDITED) for name in run.metrics)]
     counts = Counter(run.dataset for run in every)
     known = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))
     if not dataset and len(counts) > 1:

@@ -65,7 +65,8 @@ def job(place, common, groups, strength, faces=12):
         for a, b in combinations(range(len(groups)), 2):
             row, drawn = _pair(rng, cosine[a], cosine[b], exp)
             pair = {"attribute": name, "group_a": groups[a], "group_b": groups[b]}
-            rows.append({**common, **pair, "n_a": faces, "n_b": faces, **row})
+            measured = {"attribute": name, "measure": measure(exp)}
+            rows.append({**common, **measured, **pair, "n_a": faces, "n_b": faces, **row})
             draws.append(drawn.assign(**pair))
     found, drawn = pd.DataFrame(rows), pd.concat(draws, ignore_index=True)
     if len(SETS[exp]) > 1:
@@ -81,6 +82,7 @@ def job(place, common, groups, strength, faces=12):
                     debias=common["debias"],
                     protocol="paper",
                     config=common["config"],
+                    measure=measure(exp),
                 ),
             ],
             ignore_index=True,
@@ -101,17 +103,20 @@ def _pair(rng, a, b, exp):
         mixed = rng.permutation(both)
         parts["null"].append(_numbers(mixed[:size], mixed[size:]))
     frames = {kind: pd.DataFrame(drawn, columns=NUMBERS) for kind, drawn in parts.items()}
-    measure = "iat" if exp == "iat_semantic" else "cles_gap"
-    null, boot = frames["null"][measure], frames["bootstrap"]["cles"]
+    null, boot = frames["null"][measure(exp)], frames["bootstrap"]["cles"]
     worth = {
         "null_mean": null.mean(),
         "null_q95": null.quantile(0.95),
-        "p_null": (1 + (null >= own[measure]).sum()) / (DRAWS + 1),
+        "p_null": (1 + (null >= own[measure(exp)]).sum()) / (DRAWS + 1),
         "cles_low": boot.quantile(0.025),
         "cles_high": boot.quantile(0.975),
     }
     drawn = [frame.assign(kind=kind, draw=range(DRAWS)) for kind, frame in frames.items()]
     return {**own, **worth}, pd.concat(drawn)
+
+
+def measure(exp):
+    return "iat" if exp == "iat_semantic" else "cles_gap"
 
 
 def _numbers(a, b):

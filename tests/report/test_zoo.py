@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from src.report import __main__ as entry
 from src.report import zoo
+from src.report.audited import short
 from src.tracking import Tracker
 from tests.report import audited
 from tests.report.test_page import Read
@@ -250,7 +251,9 @@ def _run(tracker, folder, job, rows, found, well=True):
         run.artifacts(folder / "results", "results")
         tags |= {"results": results.digest(folder), "input.faces": "ab" * 32}
     known = {"pretraining": "laion2b"} if job["model"] == "a" else {}
-    run.log(tags={**tags, **known, "kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40})
+    gaps = {"cles_gap.competence": 0.1} if job["exp"] in audited.SETS else {"rho": 0.5}
+    about = {"kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40}
+    run.log(tags={**tags, **known, **about}, metrics=gaps)
     tracker.close(run, "FINISHED" if well else "FAILED")
     return run.id
 
@@ -353,3 +356,16 @@ def test_a_store_without_audits_is_answered(empty, tmp_path, capsys):
     said = capsys.readouterr().err
     assert said.startswith("sweep=all: no finished audit is stored there; an audit is: python -m src.run -m ")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_audit_s_measure_is_its_column_s_not_its_name_s(audits):
+    renamed = audits.assign(exp="mine_" + audits["exp"])
+    pd.testing.assert_frame_equal(zoo.measures(renamed), zoo.measures(audits))
+    # Results of older versions lack the column: there the name tells.
+    older = audits.drop(columns="measure")
+    pd.testing.assert_frame_equal(zoo.measures(older), zoo.measures(audits))
+    assert zoo.measures(older.assign(exp=renamed["exp"]))["iat"].isna().all()
+    said = short(renamed[renamed["model"] == "a"], pd.DataFrame(columns=["exp"]))
+    shown = said[said[""] == "mine_iat_semantic: semantic"].iloc[0]["a"]
+    own = audits[(audits["model"] == "a") & (audits["exp"] == "iat_semantic") & (audits["debias"] == "none")]
+    assert shown == f"{own['iat'].mean():.1f} ({own['null_mean'].mean():.1f})"

@@ -8,7 +8,7 @@ from src.report import cells, sections
 from src.report.debiasing import answer, changes, figure, improved, sentences
 from src.report.debiasing.answer import NAMES
 from src.report.debiasing.change import IAT, table
-from src.report.debiasing.pairs import methods
+from src.report.debiasing.pairs import kinds, methods
 from src.report.findings import Findings
 from src.report.folder import Folder
 
@@ -22,7 +22,8 @@ def section(findings: Findings, folder: Folder) -> dict[str, Any] | None:
         findings: of a sweep.
         folder: of the report.
     """
-    if not methods(findings):
+    # So-B-IT says itself what debiasing changes.
+    if not methods(findings) or (len(findings.sobit) and not any(map(len, kinds(findings).values()))):
         return None
     every = changes(findings)
     shown = answer.shown(every)
