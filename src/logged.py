@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
-from src import configs, encoders, stimuli, tracking
+from src import configs, encoders, results, stimuli, tracking
 from src.embeddings import Embeddings
 from src.encoders.facts import facts, pretraining
 from src.experiments import Found
 from src.jobs import Job
 from src.report import figures, implicit
 from src.report import tables as report_tables
+from src.report.sobit.section import pictures
+from src.report.sobit.words import completed
 from src.stimuli import CARRIES, IMAGE_ROLES, Table
 
 MEANS = ("placebo_mean", "placebo_q95", "validity")
@@ -91,19 +94,25 @@ def metrics(job: Job, result: Found) -> dict[str, float]:
 
 
 def figure(job: Job, result: Found, run: tracking.Run) -> None:
-    """Artifact: the picture of the job's kind of experiment, where it has one."""
+    """Artifacts: the pictures of the job's kind of experiment, where it has some."""
+    with tempfile.TemporaryDirectory() as place:
+        for name, drawn, alternative in _drawn(job, result):
+            figures.save(drawn, alternative, Path(place) / name)
+        run.artifacts(Path(place))
+
+
+def _drawn(job: Job, result: Found) -> Iterator[tuple[str, Figure, str]]:
     exp, title = job.cfg.exp, f"{job.model}, {job.exp} ({job.dataset})"
     if isinstance(exp, configs.PropagationConfig):
         outcome = OUTCOMES[CARRIES[exp.corpus]]
-        drawn = figures.scatter(result.tables["targets"], result.analyses, title=title, outcome=outcome)
-        name = "scatter.png"
+        targets = result.tables["targets"]
+        yield "scatter.png", *figures.scatter(targets, result.analyses, title=title, outcome=outcome)
     elif isinstance(exp, configs.AuditConfig):
-        drawn, name = implicit.heatmap(result.tables["similarities"], title=title), "similarities.png"
-    else:
-        return
-    with tempfile.TemporaryDirectory() as place:
-        figures.save(*drawn, Path(place) / name)
-        run.artifacts(Path(place))
+        yield "similarities.png", *implicit.heatmap(result.tables["similarities"], title=title)
+    elif isinstance(exp, configs.SobitConfig):
+        rows = completed(results.named(job.columns, result.analyses))
+        for drawing in (one for parts in pictures(rows, 1).values() for one in parts):
+            yield f"{drawing.name}.png", drawing.figure, drawing.alternative
 
 
 def _rho(result: Found) -> dict[str, float]:

@@ -167,6 +167,7 @@ def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
     from src.report import audited, gather, tables
     from src.report.findings import readings
+    from src.report.sobit import short
 
     if any("rho" in found for found in part.analyses):
         analyses = gather.together(part.analyses)
@@ -176,6 +177,9 @@ def show(dataset: str, part: Part, console: Console) -> None:
     others = audited.short(gather.of_kind(part.analyses, "cles"), gather.of_kind(part.analyses, "accuracy"))
     if len(others):
         console.print(tables.plain(others, f"{dataset}: {audited.TITLE}"))
+    words = short.short(gather.of_kind(part.analyses, "caption"))
+    if len(words):
+        console.print(tables.plain(words, f"{dataset}: {short.TITLE}"))
     taken = part.count(TAKEN_OVER)
     if taken:
         console.print(

@@ -157,8 +157,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     notes = [*notes, *result.notes]
     for note in notes:
         log.info("%s", note)
-    analyses = pd.concat([pd.DataFrame([job.columns] * len(result.analyses)), result.analyses], axis=1)
-    results.write(job.output, analyses, result.tables)
+    results.write(job.output, results.named(job.columns, result.analyses), result.tables)
     told = {"notes": "; ".join(notes), "key": key(prepared), "results": results.digest(job.output)}
     run.log(
         tags={**logged.vectors(vectors), **logged.model(job), **told},

@@ -17,9 +17,15 @@ FOLDER = "results"
 ANALYSES = "analyses.csv"
 TEXTS = (
     *("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason"),
-    *("attribute", "group_a", "group_b"),
+    *("attribute", "measure", "group_a", "group_b"),
+    *("taxonomy", "category", "word", "type", "caption", "axis"),
 )
-COUNTS = ("n_all", "placebo_n")
+COUNTS = ("n_all", "placebo_n", "n_rest")
+
+
+def named(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:
+    """Analyses behind the first columns of their job."""
+    return pd.concat([pd.DataFrame([columns] * len(analyses)), analyses], axis=1)
 
 
 def write(output: Path, analyses: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> None:

@@ -99,6 +99,7 @@ def findings(
         analyses=together(found),
         audits=of_kind(found, "cles"),
         zero_shot=of_kind(found, "accuracy"),
+        sobit=of_kind(found, "caption"),
         folders=dict(folders),
         jobs=jobs,
         missing=missing(asked or [], jobs["overrides"]),

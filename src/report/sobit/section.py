@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +65,29 @@ def context(findings: Findings, folder: Folder) -> dict[str, Any]:
     }
 
 
+def pictures(rows: pd.DataFrame, number: int) -> dict[str, list[Drawing]]:
+    """The most skewed words, whose faces are nearest, the strongest and weakest; empty where not measured.
+
+    Args:
+        rows: `words.completed` of one model and reading.
+        number: of the model, for the files' names.
+    """
+    every = words.axes(rows)
+    drawn = {
+        "skewed": [skewed(rows, axis, number) for axis in every],
+        "nearest": [composition(rows, axis, number) for axis in every],
+        "strong": [strong(rows, number)],
+    }
+    return {name: [one for one in parts if one] for name, parts in drawn.items()}
+
+
 def _model(
     rows: pd.DataFrame, found: pd.DataFrame, end: float, number: int, folder: Folder
 ) -> dict[str, Any]:
-    every = words.axes(rows)
-
-    def drawn(draw: Callable[[pd.DataFrame, str, int], Drawing | None]) -> list[Any]:
-        return folder.pictures([one for one in (draw(rows, axis, number) for axis in every) if one])
-
-    strength = strong(rows, number)
+    drawn = {name: folder.pictures(drawings) for name, drawings in pictures(rows, number).items()}
     return {
         "name": str(rows["model"].iloc[0]),
-        "skewed": drawn(skewed),
-        "nearest": drawn(composition),
-        "strong": folder.pictures([strength] if strength else []),
+        **drawn,
         "heatmaps": folder.pictures(heatmaps(rows, end, number)),
         "rows": records(found),
     }
