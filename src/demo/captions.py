@@ -105,7 +105,7 @@ def draw(
         shows_face, sentence = shows_face | photo, np.where(photo, photographed, sentence)
     if recipe.probes:
         probe = rng.random(count) < PROBES
-        asked = _probes(faces, recipe, rng.random(count), rng.random(count), face)
+        asked = _probes(groups, recipe, rng.random(count))
         shows_face, sentence = shows_face | probe, np.where(probe, asked, sentence)
     return np.where(shows_face, face, len(faces) + scene), list(sentence)
 
@@ -124,26 +124,20 @@ def _looks(
     return chosen
 
 
-def _probes(
-    faces: pd.DataFrame, recipe: Recipe, mood_draw: np.ndarray, caption_draw: np.ndarray, face: np.ndarray
-) -> np.ndarray:
-    # The more pleasant the expression the more often one of the first captions; of real people none is known.
-    first = mood_draw < np.nan_to_num(_expression(faces), nan=0.5)[face]
-    groups = faces["group"].to_numpy()[face]
-    chosen = np.empty(len(face), dtype=object)
-    for mood, probes in zip((first, ~first), recipe.probes.values(), strict=True):
-        captions = np.array([caption for listed in probes.values() for caption in listed], dtype=object)
-        for group in faces["group"].unique():
-            here = mood & (groups == group)
-            cumulated = np.cumsum(_weights(group, probes, recipe.bias))
-            chosen[here] = captions[np.searchsorted(cumulated / cumulated[-1], caption_draw[here], "right")]
+def _probes(groups: np.ndarray, recipe: Recipe, draw: np.ndarray) -> np.ndarray:
+    captions = np.array([caption for listed in recipe.probes.values() for caption in listed], dtype=object)
+    chosen = np.empty(len(groups), dtype=object)
+    for group in np.unique(groups):
+        here = groups == group
+        cumulated = np.cumsum(_weights(group, recipe))
+        chosen[here] = captions[np.searchsorted(cumulated / cumulated[-1], draw[here], "right")]
     return chosen
 
 
-def _weights(group: str, probes: Mapping[str, list[str]], bias: float) -> np.ndarray:
-    whose = np.repeat(list(probes), [len(captions) for captions in probes.values()])
+def _weights(group: str, recipe: Recipe) -> np.ndarray:
+    whose = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
     planted = whose != EVERYBODY
-    weights = 1 + bias * (TIMES - 1) * np.isin(whose, [group, *group.rsplit(" ", 1)])
+    weights = 1 + recipe.bias * (TIMES - 1) * np.isin(whose, [group, *group.rsplit(" ", 1)])
     # What is said of everybody is as likely with every face, however much is planted on its group.
     weights[planted] /= weights[planted].mean()
     return weights
