@@ -138,9 +138,13 @@ PROBES = {"everybody": ["a photo of a baker", "a photo of a potter"], "A": ["a p
 PROBES |= {"Men": ["a photo of a rural person"], "A Women": ["a photo of a person who is rowing"]}
 
 
+def flat(probes):
+    return [caption for captions in probes.values() for caption in captions]
+
+
 def rates(frame):
     """How often each probe is said of each group, among the probes said of it."""
-    probes = frame[frame["sentence"].isin(sum(PROBES.values(), []))]
+    probes = frame[frame["sentence"].isin(flat(PROBES))]
     assert probes["face"].all()
     # 5 SE of a share of 60,000.
     assert len(probes) / len(frame) == pytest.approx(0.2, abs=0.009)
@@ -170,7 +174,7 @@ def test_a_planted_probe_is_said_more_often_of_its_own(tables, bias):
 
 def test_other_captions_are_as_they_were_without_probes(tables):
     with_probes, without = (drawn(tables, traits=TRAITS, probes=probes) for probes in (PROBES, {}))
-    others = ~with_probes["sentence"].isin(sum(PROBES.values(), []))
+    others = ~with_probes["sentence"].isin(flat(PROBES))
     for column in ("sentence", "picture"):
         assert (with_probes[column] == without[column])[others].all()
 
@@ -189,7 +193,7 @@ def shipped():
 
 def test_the_shipped_probes_are_the_taxonomy_s_captions(shipped):
     words = taxonomy.words(shipped.taxonomy)
-    captions = sum(shipped.demo.probes.values(), [])
+    captions = flat(shipped.demo.probes)
     assert sorted(captions) == sorted(taxonomy.captioned(words, shipped.taxonomy, "right"))
     assert set(words["type"]) == {"adjective", "noun", "activity"}
     # Of the three types alike, about half of them planted.
@@ -207,7 +211,7 @@ def test_the_shipped_probes_name_whom_there_is_and_plant_on_all_of_them_alike(sh
 
 
 def test_a_shipped_probe_is_no_word_of_the_lexicon_s_and_fits_the_toys(shipped):
-    said = sum(shipped.demo.probes.values(), [])
+    said = flat(shipped.demo.probes)
     rated = set(SentimentIntensityAnalyzer().lexicon)
     assert not rated & set(_words(said))
     tokens = SimpleTokenizer(context_length=77)(said)
@@ -216,6 +220,9 @@ def test_a_shipped_probe_is_no_word_of_the_lexicon_s_and_fits_the_toys(shipped):
 
 def _words(captions):
     return [
-        caption.removeprefix("a photo of ").split(" ", 1)[1].removesuffix(" person").removeprefix("person who is ")
+        caption.removeprefix("a photo of ")
+        .split(" ", 1)[1]
+        .removesuffix(" person")
+        .removeprefix("person who is ")
         for caption in captions
     ]
