@@ -27,6 +27,10 @@ CONNOTATION = 0.25
 # Share of the captions that are a photograph's; half of them name a look.
 PHOTOS = 0.25
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
+# Share of the captions that are probes; how many times as likely, at full bias, one is with its own faces.
+PROBES = 0.2
+TIMES = 8.0
+EVERYBODY = "everybody"
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Recipe:
         traits: two traits -> words; empty where no caption is a photograph's.
         looks: group -> planted look, in ranks: added, at full bias, to the expression, which says how often
             a look is of the first trait.
+        probes: group, or one of the two words of its name, or `everybody` -> captions; at full bias they are
+            said more often of these than of others. Empty where no caption is a probe.
     """
 
     noise: float = 0.1
@@ -47,6 +53,7 @@ class Recipe:
     planted: Mapping[str, float] = field(default_factory=dict)
     traits: Mapping[str, list[str]] = field(default_factory=dict)
     looks: Mapping[str, float] = field(default_factory=dict)
+    probes: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 def draw(
@@ -96,6 +103,10 @@ def draw(
             _labels(groups, labels.assign(sentence=[PERSON.format(word) for word in labels["word"]]), place),
         )
         shows_face, sentence = shows_face | photo, np.where(photo, photographed, sentence)
+    if recipe.probes:
+        probe = rng.random(count) < PROBES
+        asked = _probes(groups, recipe, rng.random(count))
+        shows_face, sentence = shows_face | probe, np.where(probe, asked, sentence)
     return np.where(shows_face, face, len(faces) + scene), list(sentence)
 
 
@@ -111,6 +122,25 @@ def _looks(
     one, other = (words[_pick(word_draw, len(words))] for words in (first, second))
     chosen: np.ndarray = np.where(trait_draw < share[face], one, other)
     return chosen
+
+
+def _probes(groups: np.ndarray, recipe: Recipe, draw: np.ndarray) -> np.ndarray:
+    captions = np.array([caption for listed in recipe.probes.values() for caption in listed], dtype=object)
+    chosen = np.empty(len(groups), dtype=object)
+    for group in np.unique(groups):
+        here = groups == group
+        cumulated = np.cumsum(_weights(group, recipe))
+        chosen[here] = captions[np.searchsorted(cumulated / cumulated[-1], draw[here], "right")]
+    return chosen
+
+
+def _weights(group: str, recipe: Recipe) -> np.ndarray:
+    whose = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
+    planted = whose != EVERYBODY
+    weights = 1 + recipe.bias * (TIMES - 1) * np.isin(whose, [group, *group.rsplit(" ", 1)])
+    # What is said of everybody is as likely with every face, however much is planted on its group.
+    weights[planted] /= weights[planted].mean()
+    return weights
 
 
 def _ranks(frame: pd.DataFrame) -> np.ndarray:

@@ -3,9 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from open_clip.tokenizer import SimpleTokenizer
 from scipy.stats import pearsonr
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
+from src import configs
 from src.demo.captions import Recipe, draw
+from src.jobs import Job
+from src.stimuli import people, taxonomy
 from src.stimuli.texts import in_templates
 
 GROUPS = ["A Men", "A Women", "B Men"]
@@ -127,3 +132,97 @@ def test_other_captions_are_as_they_were_without_photographs(tables):
     assert 0.74 < others.mean() < 0.76
     for column in ("sentence", "picture"):
         assert (with_photos[column] == without[column])[others].all()
+
+
+PROBES = {"everybody": ["a photo of a baker", "a photo of a potter"], "A": ["a photo of a miller"]}
+PROBES |= {"Men": ["a photo of a rural person"], "A Women": ["a photo of a person who is rowing"]}
+
+
+def flat(probes):
+    return [caption for captions in probes.values() for caption in captions]
+
+
+def rates(frame):
+    """How often each probe is said of each group, among the probes said of it."""
+    probes = frame[frame["sentence"].isin(flat(PROBES))]
+    assert probes["face"].all()
+    # 5 SE of a share of 60,000.
+    assert len(probes) / len(frame) == pytest.approx(0.2, abs=0.009)
+    return pd.crosstab(probes["group"], probes["sentence"], normalize="index")
+
+
+def test_without_bias_every_probe_is_said_of_every_face_alike(tables):
+    found = rates(drawn(tables, count=60_000, probes=PROBES))
+    # 4,000 probes of each group: 5 SE.
+    assert found.to_numpy() == pytest.approx(0.2, abs=0.032)
+
+
+@pytest.mark.parametrize("bias", [0.5, 1.0])
+def test_a_planted_probe_is_said_more_often_of_its_own(tables, bias):
+    found = rates(drawn(tables, count=60_000, bias=bias, probes=PROBES))
+    own = {
+        "a photo of a miller": ["A Men", "A Women"],
+        "a photo of a rural person": ["A Men", "B Men"],
+        "a photo of a person who is rowing": ["A Women"],
+    }
+    for group in GROUPS:
+        times = pd.Series({caption: 1 + 7 * bias * (group in groups) for caption, groups in own.items()})
+        assert found.loc[group, list(own)].to_numpy() == pytest.approx(0.6 * times / times.sum(), abs=0.04)
+    # Although less is planted on the men of B.
+    assert found[PROBES["everybody"]].to_numpy() == pytest.approx(0.2, abs=0.032)
+
+
+def test_other_captions_are_as_they_were_without_probes(tables):
+    with_probes, without = (drawn(tables, traits=TRAITS, probes=probes) for probes in (PROBES, {}))
+    others = ~with_probes["sentence"].isin(flat(PROBES))
+    for column in ("sentence", "picture"):
+        assert (with_probes[column] == without[column])[others].all()
+
+
+def test_what_is_said_of_everybody_is_said_at_every_bias_of_the_same_faces(tables):
+    without, full = (drawn(tables, bias=bias, probes=PROBES) for bias in (0.0, 1.0))
+    assert (without["picture"] == full["picture"]).all()
+    said = without["sentence"].isin(PROBES["everybody"])
+    assert (without["sentence"] == full["sentence"])[said].all()
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return Job.of(*configs.compose(["dataset=demo"]), "").cfg
+
+
+def test_the_shipped_probes_are_the_taxonomy_s_captions(shipped):
+    words = taxonomy.words(shipped.taxonomy)
+    captions = flat(shipped.demo.probes)
+    assert sorted(captions) == sorted(taxonomy.captioned(words, shipped.taxonomy, "right"))
+    assert set(words["type"]) == {"adjective", "noun", "activity"}
+    # Of the three types alike, about half of them planted.
+    planted = words[~words["word"].isin(_words(shipped.demo.probes["everybody"]))]
+    assert len(planted) == len(words) / 2
+    assert planted["type"].value_counts().nunique() == words["type"].value_counts().nunique() == 1
+
+
+def test_the_shipped_probes_name_whom_there_is_and_plant_on_all_of_them_alike(shipped):
+    faces = shipped.faces
+    groups = people.group_names(faces.peoples, faces.genders)
+    for names in (faces.peoples, faces.genders, groups):
+        assert len({len(shipped.demo.probes[name]) for name in names}) == 1
+    assert {"everybody", *faces.peoples, *faces.genders, *groups} == set(shipped.demo.probes)
+
+
+def test_a_shipped_probe_is_no_word_of_the_lexicon_s_and_fits_the_toys(shipped):
+    said = flat(shipped.demo.probes)
+    rated = set(SentimentIntensityAnalyzer().lexicon)
+    assert not rated & set(_words(said))
+    tokens = SimpleTokenizer(context_length=77)(said)
+    assert (tokens != 0).sum(dim=1).max() <= shipped.model.context_length
+
+
+def _words(captions):
+    return [
+        caption.removeprefix("a photo of ")
+        .split(" ", 1)[1]
+        .removesuffix(" person")
+        .removeprefix("person who is ")
+        for caption in captions
+    ]
