@@ -63,7 +63,9 @@ def test_what_is_not_there_has_no_ratio_and_says_so():
 def test_q_is_over_words_within_axis_and_group_each_word_once():
     rng = np.random.default_rng(0)
     words = rng.choice(["calm", "savage", "a criminal", "homemaker", "sea"], 3000)
-    people = rng.choice(["black man", "white woman", "dog"], 3000)
+    people = np.where(
+        words == "savage", "white woman", rng.choice(["black man", "white", "men", "dog"], 3000)
+    )
     found = table([f"{word} {whom}" for word, whom in zip(words, people, strict=True)])
     own = found[found["group"] == "Black"].drop_duplicates(["word", "type"]).dropna(subset=["p"])
     assert len(own) == 4

@@ -543,3 +543,18 @@ def test_a_search_takes_no_time(opened):
         "document.body.offsetHeight; done(performance.now() - start); }));"
     )
     assert taken < 1000
+
+
+def test_a_word_counts_with_whichever_group_reaches_q():
+    about = {"model": "m", "category": "c", "axis": "race", "caption": "a w", "word": "w"}
+    rows = pd.DataFrame(
+        [
+            {**about, "group": "a", "association": -0.9, "q": 0.2},
+            {**about, "group": "b", "association": 0.5, "q": 0.01},
+            {**about, "group": "c", "association": 0.4, "q": 0.9},
+        ]
+    )
+    (found,) = words.by_word(words.completed(rows)).to_dict("records")
+    assert (found["group"], found["q"], found["q_least"]) == ("a", 0.2, 0.01)
+    (told,) = words.summary(words.by_word(words.completed(rows))).to_dict("records")
+    assert (told["significant"], told["words"], told["largest"]) == (1, 1, 0.9)
