@@ -105,7 +105,7 @@ class DemoConfig:
     planted: dict[str, float] = MISSING  # group -> planted valence
     traits: dict[str, list[str]] = field(default_factory=dict)  # two of them -> words for a face's look
     looks: dict[str, float] = field(default_factory=dict)  # group -> more of the first trait than half
-    # Group, people, gender or `everybody` -> captions that are said of these more often than of others.
+    # Group, people, gender or place -> captions that are said of these faces more often than of others.
     probes: dict[str, list[str]] = field(default_factory=dict)
 
 

@@ -33,6 +33,7 @@ class AvatarsConfig(RoleConfig):
     genders: dict[str, float] = MISSING
     hue_sd: float = number(0)
     hair_sd: float = number(0)
+    places: dict[str, float] = MISSING
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 The peoples are those of social psychology's studies of novel groups; they have colours and horns
 that nobody has, so that no real people is drawn. The expression (mouth and brows) carries a
-valence that is independent of the group.
+valence that is independent of the group, and so is the place where somebody stands: most of what varies
+between pictures is not who is on them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from src.errors import InputError
 
 Colour = tuple[int, int, int]
 SUPERSAMPLING = 4
+# Saturation of the background.
+GROUND = (0.3, 0.5)
 
 
 def avatar(
@@ -26,6 +29,7 @@ def avatar(
     prominence: float,
     hair: float,
     valence: float,
+    place: float,
     size: int,
     rng: np.random.Generator,
 ) -> Image.Image:
@@ -37,6 +41,7 @@ def avatar(
         prominence: of the crest: 0 hides it, 1 is large.
         hair: its length: 0 is none below the crown, 1 reaches below the chin.
         valence: of the expression, in [0, 1]: 0 frowns, 1 smiles.
+        place: hue of the background, in [0, 1].
         size: edge of the square picture, in pixels.
         rng: source of the individual variation.
 
@@ -44,7 +49,7 @@ def avatar(
         An RGB picture of `size` x `size` pixels.
     """
     scale = size * SUPERSAMPLING
-    picture = Image.new("RGB", (scale, scale), _colour(rng.uniform(), 0.12, rng.uniform(0.75, 1)))
+    picture = Image.new("RGB", (scale, scale), _colour(place, rng.uniform(*GROUND), rng.uniform(0.75, 1)))
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])

@@ -7,6 +7,9 @@ group differ in connotation, in every group alike. Real people's faces carry no 
 nothing is planted on them: their words and labels are drawn without regard to more than the group
 that a label names.
 
+Some captions are probes (So-B-IT): each is said more often of the faces of a group, of a people or of a
+gender, as far as that is planted, or of those that are seen in a place, where every group is seen alike.
+
 Where traits are named, some captions are a photograph's, as encoders have read them by the million: they
 say what a face's look is like, by a word of one trait or of the other, or which group it is of.
 """
@@ -27,10 +30,12 @@ CONNOTATION = 0.25
 # Share of the captions that are a photograph's; half of them name a look.
 PHOTOS = 0.25
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
-# Share of the captions that are probes; how many times as likely, at full bias, one is with its own faces.
+# Share of the captions that are probes.
 PROBES = 0.2
-TIMES = 8.0
-EVERYBODY = "everybody"
+# How many times as likely one is with its own faces: of a group, at full bias, and of a place. What is said
+# of nobody in particular must be said of something that is to be seen: the cosines of words that mean nothing
+# hardly vary, and an association is in units of how much they do.
+TIMES, PLACED = 8.0, 40.0
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,8 @@ class Recipe:
         traits: two traits -> words; empty where no caption is a photograph's.
         looks: group -> planted look, in ranks: added, at full bias, to the expression, which says how often
             a look is of the first trait.
-        probes: group, or one of the two words of its name, or `everybody` -> captions; at full bias they are
-            said more often of these than of others. Empty where no caption is a probe.
+        probes: a group, one of the two words of its name, or a place -> captions that are said more often of
+            these faces than of others; of places whatever the bias. Empty where no caption is a probe.
     """
 
     noise: float = 0.1
@@ -105,7 +110,7 @@ def draw(
         shows_face, sentence = shows_face | photo, np.where(photo, photographed, sentence)
     if recipe.probes:
         probe = rng.random(count) < PROBES
-        asked = _probes(groups, recipe, rng.random(count))
+        asked = _probes(faces, recipe, rng.random(count), face)
         shows_face, sentence = shows_face | probe, np.where(probe, asked, sentence)
     return np.where(shows_face, face, len(faces) + scene), list(sentence)
 
@@ -124,22 +129,26 @@ def _looks(
     return chosen
 
 
-def _probes(groups: np.ndarray, recipe: Recipe, draw: np.ndarray) -> np.ndarray:
+def _probes(faces: pd.DataFrame, recipe: Recipe, draw: np.ndarray, face: np.ndarray) -> np.ndarray:
     captions = np.array([caption for listed in recipe.probes.values() for caption in listed], dtype=object)
-    chosen = np.empty(len(groups), dtype=object)
-    for group in np.unique(groups):
-        here = groups == group
-        cumulated = np.cumsum(_weights(group, recipe))
+    places = faces["place"] if "place" in faces.columns else [""] * len(faces)
+    kind, known = pd.factorize(pd.MultiIndex.from_arrays([faces["group"], places]))
+    chosen = np.empty(len(face), dtype=object)
+    for number, (group, place) in enumerate(known):
+        here = kind[face] == number
+        cumulated = np.cumsum(_weights(group, place, recipe))
         chosen[here] = captions[np.searchsorted(cumulated / cumulated[-1], draw[here], "right")]
     return chosen
 
 
-def _weights(group: str, recipe: Recipe) -> np.ndarray:
+def _weights(group: str, place: str, recipe: Recipe) -> np.ndarray:
     whose = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
-    planted = whose != EVERYBODY
+    planted = np.isin(whose, [part for name in recipe.planted for part in (name, *name.rsplit(" ", 1))])
     weights = 1 + recipe.bias * (TIMES - 1) * np.isin(whose, [group, *group.rsplit(" ", 1)])
-    # What is said of everybody is as likely with every face, however much is planted on its group.
-    weights[planted] /= weights[planted].mean()
+    weights += (PLACED - 1) * (whose == place)
+    # What is said of a place is as likely with every group, however much is planted on it.
+    for part in (planted, ~planted):
+        weights[part] /= weights[part].mean() if part.any() else 1
     return weights
 
 

@@ -15,6 +15,8 @@ from src.demo.avatars import avatar
 from src.demo.scenes import scene
 
 TABLE = "table.parquet"
+# Of the hue of a background about that of its place.
+PLACE_SD = 0.015
 Drawn = Iterator[tuple[dict[str, Any], Image.Image]]
 
 
@@ -28,6 +30,7 @@ def faces(
     genders: Mapping[str, float],
     hue_sd: float,
     hair_sd: float,
+    places: Mapping[str, float],
 ) -> pd.DataFrame:
     """Avatars, whose groups overlap as people do.
 
@@ -40,28 +43,32 @@ def faces(
         genders: name -> mean length of the hair, 0 to 1.
         hue_sd: SD of an individual's hue about its people's.
         hair_sd: SD of the length of an individual's hair about its gender's.
+        places: where faces are seen: name -> hue of the background; every group in all of them alike.
 
     Returns:
-        Columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `path`,
-        `sha256`.
+        Columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `place`, `path`, `sha256`.
     """
+    names = list(places)
 
     def draw() -> Drawn:
         for race, look in peoples.items():
             for gender, hair in genders.items():
                 rng = _stream(seed, "faces", race, gender)
+                seen = _stream(seed, "places", race, gender).permutation(per_group) % len(places)
                 # Every group shows the same expressions: only what is planted tells them apart.
                 for number, valence in enumerate(rng.permutation(_spread(per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
+                    place = names[seen[number]]
                     yield (
-                        {**row, "valence": valence},
+                        {**row, "valence": valence, "place": place},
                         avatar(
                             hue=rng.normal(look["hue"], hue_sd),
                             crest=look["crest"],
                             prominence=rng.uniform(0, 1),
                             hair=float(np.clip(rng.normal(hair, hair_sd), 0, 1)),
                             valence=valence,
+                            place=rng.normal(places[place], PLACE_SD),
                             size=size,
                             rng=rng,
                         ),
@@ -76,6 +83,7 @@ def faces(
         "genders": dict(genders),
         "hue_sd": hue_sd,
         "hair_sd": hair_sd,
+        "places": dict(places),
     }
     return _kept(store, described, draw)
 

@@ -31,6 +31,7 @@ def _avatars(cfg: configs.AvatarsConfig, store: StoreConfig) -> Loaded:
         genders=cfg.genders,
         hue_sd=cfg.hue_sd,
         hair_sd=cfg.hair_sd,
+        places=cfg.places,
     )
     return frame, len(frame), []
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from src import configs, stimuli
-from src.demo.captions import EVERYBODY
 from src.stimuli import PROMPTS, Table
 
 # How a group's name is read: its people, its gender, or both at once.
@@ -40,7 +39,7 @@ def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> p
         `caption`, `whose` (as in the config), `axis` on which it is planted (null: on none), and one column
         for each axis, in standard deviations.
     """
-    from src.metrics import similarity
+    from src.metrics import group_association, similarity
 
     rows = [(caption, whose) for whose, listed in cfg.demo.probes.items() for caption in listed]
     found = pd.DataFrame(sorted(rows), columns=["caption", "whose"])
@@ -52,13 +51,7 @@ def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> p
     cosines = similarity(said(cfg, list(found["caption"])), vectors).numpy()
     for axis in AXES:
         members = pd.get_dummies(labels[axis]).to_numpy()
-        found[axis] = np.abs(_association(cosines, members)).max(axis=1)
-    return found
-
-
-def _association(cosines: np.ndarray, members: np.ndarray) -> np.ndarray:
-    inside, outside = (cosines @ (chosen / chosen.sum(axis=0)) for chosen in (members, ~members))
-    found: np.ndarray = (inside - outside) / cosines.std(axis=1, ddof=1, keepdims=True)
+        found[axis] = np.abs(group_association(cosines, members)).max(axis=1)
     return found
 
 
@@ -75,7 +68,7 @@ def separation(found: pd.DataFrame) -> dict[str, float]:
     """
     from src.metrics import auc
 
-    unplanted = found[found["whose"] == EVERYBODY]
+    unplanted = found[found["axis"].isna()]
     separated, errors = {}, []
     for axis in AXES:
         planted = found[found["axis"] == axis]
