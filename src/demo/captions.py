@@ -50,7 +50,8 @@ class Recipe:
         looks: group -> planted look, in ranks: added, at full bias, to the expression, which says how often
             a look is of the first trait.
         probes: a group, one of the two words of its name, or a place -> captions that are said more often of
-            these faces than of others; of places whatever the bias. Empty where no caption is a probe.
+            these faces than of others; as far as the bias is not full those of a group are said of the
+            places, in turn. Empty where no caption is a probe.
     """
 
     noise: float = 0.1
@@ -144,8 +145,12 @@ def _probes(faces: pd.DataFrame, recipe: Recipe, draw: np.ndarray, face: np.ndar
 def _weights(group: str, place: str, recipe: Recipe) -> np.ndarray:
     whose = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
     planted = np.isin(whose, [part for name in recipe.planted for part in (name, *name.rsplit(" ", 1))])
+    # What is said of a group is said of a place as far as it is not planted: then it, too, means something.
+    told = whose.copy()
+    if not planted.all():
+        told[planted] = np.resize(list(dict.fromkeys(whose[~planted])), planted.sum())
     weights = 1 + recipe.bias * (TIMES - 1) * np.isin(whose, [group, *group.rsplit(" ", 1)])
-    weights += (PLACED - 1) * (whose == place)
+    weights += (PLACED - 1) * (told == place) * np.where(planted, 1 - recipe.bias, 1)
     # What is said of a place is as likely with every group, however much is planted on it.
     for part in (planted, ~planted):
         weights[part] /= weights[part].mean() if part.any() else 1
