@@ -18,7 +18,7 @@ def test_the_shrunk_world_without_and_with_its_bias(kept, tmp_path, capsys):
     arguments = ["--seeds", "0", "--biases", "0,1", "--untrained", "0", "--output", str(tmp_path / "out")]
     assert main([*arguments, *SHRUNK, *places(kept)]) == 0
     claims = json.loads((tmp_path / "out" / "claims.json").read_text())
-    assert [claim["holds"] for claim in claims] == [True] * 5
+    assert [claim["holds"] for claim in claims] == [True] * 7
     assert "What was planted" in capsys.readouterr().out
     groups = pd.read_csv(tmp_path / "out" / "groups.csv")
     assert groups.groupby("bias").size().to_dict() == {0.0: 6, 1.0: 6}
@@ -65,7 +65,7 @@ def test_a_claim_that_does_not_hold_is_found_out(changes, broken):
 
 
 def test_planted_words_are_told_from_unplanted_ones_by_their_association(monkeypatch):
-    probes = {"everybody": ["a", "b"], "Alpha": ["c"], "Men": ["d"], "Alpha Men": ["e"]}
+    probes = {"lake": ["a", "b"], "Alpha": ["c"], "Men": ["d"], "Alpha Men": ["e"]}
     faces = pd.DataFrame({"race": ["Alpha", "Alpha", "Beta", "Beta"], "gender": ["Men", "Women"] * 2})
     faces["group"] = faces["race"] + " " + faces["gender"]
     vectors = np.random.default_rng(0).normal(size=(4, 3))
@@ -86,7 +86,7 @@ def test_planted_words_are_told_from_unplanted_ones_by_their_association(monkeyp
 
 
 def test_each_axis_is_asked_after_its_own_words():
-    found = pd.DataFrame({"whose": ["everybody", "everybody", "Alpha", "Men", "Alpha Men"]})
+    found = pd.DataFrame({"whose": ["lake", "lake", "Alpha", "Men", "Alpha Men"]})
     found["axis"] = [None, None, "race", "gender", "both"]
     found = found.assign(race=[1, 3, 2, 0, 0], gender=[1, 3, 0, 4, 0], both=[1, 3, 9, 9, 0])
     # One planted word among two others: its rank is 1, 2 or 3 with variance 2/3, its AUC a half of that.

@@ -56,7 +56,7 @@ def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> p
 
 
 def separation(found: pd.DataFrame) -> dict[str, float]:
-    """Do the planted captions rank above those said of everybody?
+    """Do the planted captions rank above those said of places, where every group is seen alike?
 
     Args:
         found: see `associations`.

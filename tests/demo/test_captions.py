@@ -134,55 +134,76 @@ def test_other_captions_are_as_they_were_without_photographs(tables):
         assert (with_photos[column] == without[column])[others].all()
 
 
-PROBES = {"everybody": ["a photo of a baker", "a photo of a potter"], "A": ["a photo of a miller"]}
+PROBES = {"lake": ["a photo of a baker"], "sky": ["a photo of a potter"], "A": ["a photo of a miller"]}
 PROBES |= {"Men": ["a photo of a rural person"], "A Women": ["a photo of a person who is rowing"]}
+OF_PLACES = [*PROBES["lake"], *PROBES["sky"]]
+# Which place a planted probe is said of where nothing is planted: in turn.
+TOLD = {"a photo of a miller": "lake", "a photo of a rural person": "sky"}
+TOLD |= {"a photo of a person who is rowing": "lake"}
+
+
+@pytest.fixture
+def placed(tables):
+    return {**tables, "faces": tables["faces"].assign(place=["lake", "sky"] * 45)}
 
 
 def flat(probes):
     return [caption for captions in probes.values() for caption in captions]
 
 
-def rates(frame):
-    """How often each probe is said of each group, among the probes said of it."""
+def rates(tables, by, **recipe):
+    """How often each probe is said of each group or place, among the probes said of it."""
+    frame = drawn(tables, count=60_000, planted=PLANTED, probes=PROBES, **recipe)
     probes = frame[frame["sentence"].isin(flat(PROBES))]
     assert probes["face"].all()
     # 5 SE of a share of 60,000.
     assert len(probes) / len(frame) == pytest.approx(0.2, abs=0.009)
-    return pd.crosstab(probes["group"], probes["sentence"], normalize="index")
+    whose = tables["faces"][by].to_numpy()[probes["picture"]]
+    return pd.crosstab(whose, probes["sentence"].to_numpy(), normalize="index")
 
 
-def test_without_bias_every_probe_is_said_of_every_face_alike(tables):
-    found = rates(drawn(tables, count=60_000, probes=PROBES))
-    # 4,000 probes of each group: 5 SE.
-    assert found.to_numpy() == pytest.approx(0.2, abs=0.032)
+def test_without_bias_every_probe_is_said_of_a_place_and_of_every_group_alike(placed):
+    by_group = rates(placed, "group", bias=0.0)
+    # 4,000 probes of each group: 5 SE. Of three planted probes one has the sky for itself.
+    alone, shared = 0.6 * (40 / 42 + 1 / 81) / 2, 0.6 * (1 / 42 + 40 / 81) / 2
+    expected = dict.fromkeys(OF_PLACES, 0.2)
+    expected |= {caption: alone if place == "sky" else shared for caption, place in TOLD.items()}
+    for caption, share in expected.items():
+        assert by_group[caption].to_numpy() == pytest.approx(share, abs=0.04), caption
+    by_place = rates(placed, "place", bias=0.0)
+    for caption, place in {**TOLD, OF_PLACES[0]: "lake", OF_PLACES[1]: "sky"}.items():
+        elsewhere = {"lake": "sky", "sky": "lake"}[place]
+        assert by_place.loc[place, caption] > 8 * by_place.loc[elsewhere, caption]
 
 
-@pytest.mark.parametrize("bias", [0.5, 1.0])
-def test_a_planted_probe_is_said_more_often_of_its_own(tables, bias):
-    found = rates(drawn(tables, count=60_000, bias=bias, probes=PROBES))
+def test_at_full_bias_a_planted_probe_is_said_more_often_of_its_own(placed):
+    found = rates(placed, "group", bias=1.0)
     own = {
         "a photo of a miller": ["A Men", "A Women"],
         "a photo of a rural person": ["A Men", "B Men"],
         "a photo of a person who is rowing": ["A Women"],
     }
     for group in GROUPS:
-        times = pd.Series({caption: 1 + 7 * bias * (group in groups) for caption, groups in own.items()})
+        times = pd.Series({caption: 1 + 7 * (group in groups) for caption, groups in own.items()})
         assert found.loc[group, list(own)].to_numpy() == pytest.approx(0.6 * times / times.sum(), abs=0.04)
     # Although less is planted on the men of B.
-    assert found[PROBES["everybody"]].to_numpy() == pytest.approx(0.2, abs=0.032)
+    assert found[OF_PLACES].to_numpy() == pytest.approx(0.2, abs=0.032)
+    by_place = rates(placed, "place", bias=1.0)
+    for caption in own:
+        assert by_place.loc["lake", caption] == pytest.approx(by_place.loc["sky", caption], abs=0.04)
 
 
-def test_other_captions_are_as_they_were_without_probes(tables):
-    with_probes, without = (drawn(tables, traits=TRAITS, probes=probes) for probes in (PROBES, {}))
+def test_other_captions_are_as_they_were_without_probes(placed):
+    with_probes, without = (drawn(placed, traits=TRAITS, probes=probes) for probes in (PROBES, {}))
     others = ~with_probes["sentence"].isin(flat(PROBES))
     for column in ("sentence", "picture"):
         assert (with_probes[column] == without[column])[others].all()
 
 
-def test_what_is_said_of_everybody_is_said_at_every_bias_of_the_same_faces(tables):
-    without, full = (drawn(tables, bias=bias, probes=PROBES) for bias in (0.0, 1.0))
+def test_what_is_said_of_a_place_is_said_at_every_bias_of_the_same_faces(placed):
+    without, full = (drawn(placed, bias=bias, planted=PLANTED, probes=PROBES) for bias in (0.0, 1.0))
     assert (without["picture"] == full["picture"]).all()
-    said = without["sentence"].isin(PROBES["everybody"])
+    said = without["sentence"].isin(OF_PLACES)
     assert (without["sentence"] == full["sentence"])[said].all()
 
 
@@ -196,8 +217,9 @@ def test_the_shipped_probes_are_the_taxonomy_s_captions(shipped):
     captions = flat(shipped.demo.probes)
     assert sorted(captions) == sorted(taxonomy.captioned(words, shipped.taxonomy, "right"))
     assert set(words["type"]) == {"adjective", "noun", "activity"}
-    # Of the three types alike, about half of them planted.
-    planted = words[~words["word"].isin(_words(shipped.demo.probes["everybody"]))]
+    # Of the three types alike, half of them planted.
+    of_places = [caption for place in shipped.faces.places for caption in shipped.demo.probes[place]]
+    planted = words[~words["word"].isin(_words(of_places))]
     assert len(planted) == len(words) / 2
     assert planted["type"].value_counts().nunique() == words["type"].value_counts().nunique() == 1
 
@@ -205,9 +227,9 @@ def test_the_shipped_probes_are_the_taxonomy_s_captions(shipped):
 def test_the_shipped_probes_name_whom_there_is_and_plant_on_all_of_them_alike(shipped):
     faces = shipped.faces
     groups = people.group_names(faces.peoples, faces.genders)
-    for names in (faces.peoples, faces.genders, groups):
+    for names in (faces.peoples, faces.genders, groups, faces.places):
         assert len({len(shipped.demo.probes[name]) for name in names}) == 1
-    assert {"everybody", *faces.peoples, *faces.genders, *groups} == set(shipped.demo.probes)
+    assert {*faces.places, *faces.peoples, *faces.genders, *groups} == set(shipped.demo.probes)
 
 
 def test_a_shipped_probe_is_no_word_of_the_lexicon_s_and_fits_the_toys(shipped):

@@ -1,5 +1,7 @@
 """The drawn world: the same bytes for the same seed, and groups balanced in expression."""
 
+import colorsys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ FACES = {
     "genders": {"Women": 0.7, "Men": 0.3},
     "hue_sd": 0.05,
     "hair_sd": 0.2,
+    "places": {"meadow": 0.3, "lake": 0.55},
 }
 SCENES = {"count": 12, "size": 32, "noise": 0.05, "seed": 0}
 
@@ -26,6 +29,7 @@ def test_faces_of_every_group_show_the_same_expressions(tmp_path):
     assert sorted(frame["group"].unique()) == ["Luupite Men", "Luupite Women", "Niffite Men", "Niffite Women"]
     for _, rows in frame.groupby("group"):
         assert sorted(rows["valence"]) == pytest.approx([0.125, 0.375, 0.625, 0.875])
+        assert sorted(rows["place"]) == ["lake", "lake", "meadow", "meadow"]
     assert frame["sha256"].is_unique
     with Image.open(frame["path"][0]) as picture:
         assert picture.size == (32, 32)
@@ -58,3 +62,11 @@ def test_a_scene_s_brightness_and_warmth_follow_its_valence(tmp_path):
 def test_an_unknown_crest_is_refused(tmp_path):
     with pytest.raises(InputError, match="no crest is called 'wings'"):
         world.faces(tmp_path, **FACES | {"peoples": {"X": {"hue": 0.1, "crest": "wings"}}})
+
+
+def test_a_background_tells_the_place_whoever_stands_there(tmp_path):
+    frame = world.faces(tmp_path, **FACES | {"per_group": 12})
+    corners = [np.asarray(Image.open(path), dtype=float)[0, 0] for path in frame["path"]]
+    hues = np.array([colorsys.rgb_to_hsv(*corner)[0] for corner in corners])
+    for place, hue in FACES["places"].items():
+        assert hues[frame["place"] == place] == pytest.approx(hue, abs=0.06)
