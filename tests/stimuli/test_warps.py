@@ -40,7 +40,7 @@ class TestFlow:
 
     def test_the_two_parents_are_treated_alike(self):
         rng = np.random.default_rng(0)
-        look = {"crest": "horns", "prominence": 1, "hair": 0.5, "size": 96}
+        look = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 96}
         a, b, c = (np.asarray(avatar(hue=hue, valence=hue, rng=rng, **look)) for hue in (0.2, 0.5, 0.8))
         assert (flow.morph(a, b) == flow.morph(b, a)).all()
         assert (flow.morph(b, c) == flow.morph(c, b)).all()
@@ -173,6 +173,7 @@ class TestLandmarkFiles:
 
 def test_morphs_by_landmarks_are_made_and_depend_on_them(tmp_path):
     look = {"peoples": {"Niffite": {"hue": 0.3, "crest": "horns"}}, "genders": {"Men": 0.2}}
+    look["places"] = {"lake": 0.45}
     faces = world.faces(tmp_path, per_group=4, size=48, seed=0, hue_sd=0.1, hair_sd=0.1, **look)
     places = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
     choice = {"method": "landmark", "per_group": 3, "size": 32, "seed": 0, "workers": 1}
