@@ -11,6 +11,7 @@ METHODS = ["none", "orth_proj", "orth_proj_scm"]
 ARGUMENTS = ["-m", f"debias={','.join(METHODS)}", "exp=glob(*)", *SHRUNK, "protocol.bootstrap=200"]
 ARGUMENTS += ["protocol.placebo=99", "protocol.property_draws=0", "protocol.attribute_draws=0"]
 ARGUMENTS += ["protocol.partitions=200", "protocol.faces_per_group=40"]
+ARGUMENTS += ["protocol.vocabulary=200", "protocol.permutations=99"]
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +30,17 @@ def test_only_prompts_are_embedded_anew_for_a_method(swept, kept):
     assert swept.code == 0
     assert swept.trained == 0
     tables = [path.parent.parent.name for path in (swept.output / "vectors").glob("*/*/manifest.json")]
-    # Four lists of words (two audits share theirs), and the sentences of two methods.
+    # Four lists of words (two audits share theirs), the taxonomy's captions without and with the baseline's,
+    # and the sentences of two methods.
     assert {role: tables.count(role) for role in {*tables}} == {
         **dict.fromkeys(("faces", "scenes", "words", "labels"), 1),
-        "prompts": 6,
+        "prompts": 8,
     }
 
 
 def test_every_experiment_ran_with_every_method(swept):
     found = swept.analyses()
-    assert found.groupby("debias")["exp"].nunique().to_dict() == dict.fromkeys(METHODS, 14)
+    assert found.groupby("debias")["exp"].nunique().to_dict() == dict.fromkeys(METHODS, 17)
     audits = found[found["exp"].isin(AUDITS)]
     assert set(audits["n_a"]) == {40}
     assert audits["cles"].between(0, 1).all()
@@ -82,7 +84,7 @@ def test_a_run_bears_its_kind_s_numbers_and_what_was_removed(swept):
 def test_a_second_time_all_is_taken_over(swept, kept, tmp_path, capsys):
     again = command(tmp_path / "again", *ARGUMENTS, *apart(kept, swept.output))
     assert (again.code, again.passes) == (0, 0)
-    assert "42 of 42 jobs were finished already" in " ".join(capsys.readouterr().out.split())
+    assert "51 of 51 jobs were finished already" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_plan_names_what_is_left_to_do(kept, sweeps, tmp_path, capsys):
