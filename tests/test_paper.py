@@ -74,13 +74,16 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
     # 15 pairs of groups: one set of words in four audits, two sets and their mean in one.
     assert analyses["cles"].notna().groupby(analyses["model"]).sum().to_dict() == dict.fromkeys(PINNED, 105)
     assert analyses["accuracy"].notna().sum() == 3
+    # Morphs keep their parents' race and gender: 395 words, three races, two genders, and both.
+    words = analyses[analyses["association"].notna()].groupby("model").size().to_dict()
+    assert words == dict.fromkeys(PINNED, 395 * (3 + 2 + 6))
     assert "Ghate et al." in said
     assert "0.83 ± 0.10" in said
 
     client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
     (experiment,) = [e.experiment_id for e in client.search_experiments() if e.name == "paper"]
     jobs = [run for run in client.search_runs([experiment]) if run.data.tags["kind"] == "job"]
-    assert len(jobs) == 3 * 14
+    assert len(jobs) == 3 * 17
     for run in jobs:
         tags, read = run.data.tags, {item.dataset.name: item.dataset for item in run.inputs.dataset_inputs}
         assert tags["weights"] == "trained"
@@ -95,7 +98,8 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
         "morphs/contact_sheet.jpg"
     ]
     manifests = [json.loads(path.read_text()) for path in (tmp_path / "embeddings").glob("*/*/manifest.json")]
-    assert len(manifests) == 3 * (4 + 4)  # roles, and the prompts of five audits, two of which share theirs
+    # Roles; prompts of five audits, two of which share theirs; the taxonomy's, without and with the baseline's.
+    assert len(manifests) == 3 * (4 + 4 + 2)
     assert {m["weights"]["sha256"] for m in manifests} == {run.data.tags["weights.sha256"] for run in jobs}
     shapes = {m["model"]: m["shape"] for m in manifests if m["role"] == "faces"}
     assert shapes == {"clip_b32": [120, 24], "clip_l14": [120, 32], "blip2": [120, 32, 16]}
