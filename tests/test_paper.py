@@ -24,7 +24,7 @@ HEADLINE = ["-m", "dataset=paper", "model=clip_b32,clip_l14,blip2", "exp=glob(*)
 # The pinned hashes are those of the real weights.
 SMALL = [
     "model.sha256=''", "faces.per_group=20", "faces.size=32", "faces.workers=1", "protocol.k=30",
-    "protocol.extremes=12", "protocol.set_size=12", "trainer=cpu", "trainer.workers=0",
+    "protocol.extremes=12", "protocol.set_size=12", "protocol.vocabulary=300", "trainer=cpu", "trainer.workers=0",
 ]  # fmt: skip
 
 
