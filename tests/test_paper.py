@@ -24,7 +24,8 @@ HEADLINE = ["-m", "dataset=paper", "model=clip_b32,clip_l14,blip2", "exp=glob(*)
 # The pinned hashes are those of the real weights.
 SMALL = [
     "model.sha256=''", "faces.per_group=20", "faces.size=32", "faces.workers=1", "protocol.k=30",
-    "protocol.extremes=12", "protocol.set_size=12", "protocol.vocabulary=300", "trainer=cpu", "trainer.workers=0",
+    "protocol.extremes=12", "protocol.set_size=12", "protocol.vocabulary=300",
+    "trainer=cpu", "trainer.workers=0",
 ]  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
         "morphs/contact_sheet.jpg"
     ]
     manifests = [json.loads(path.read_text()) for path in (tmp_path / "embeddings").glob("*/*/manifest.json")]
-    # Roles; prompts of five audits, two of which share theirs; the taxonomy's, without and with the baseline's.
+    # Roles; prompts of five audits, two of which share theirs; a taxonomy's without and with a baseline's.
     assert len(manifests) == 3 * (4 + 4 + 2)
     assert {m["weights"]["sha256"] for m in manifests} == {run.data.tags["weights.sha256"] for run in jobs}
     shapes = {m["model"]: m["shape"] for m in manifests if m["role"] == "faces"}
