@@ -25,7 +25,7 @@ MEASURES = ("association", "retrieval", "strength")
 def swept(kept, sweeps, tmp_path_factory):
     """All three experiments on the suite's toy, with a report; `sweeps` has trained it."""
     place = tmp_path_factory.mktemp("sobit")
-    own = [override for override in places(kept) if override != "report=false"]
+    own = [*places(kept), f"tracking.uri=sqlite:///{place}/mlflow.db", "report=true"]
     done = command(place, "-m", "exp=glob(sobit_*)", *SHRUNK, *own, *FEW)
     assert (done.code, done.trained) == (0, 0)
     return place
