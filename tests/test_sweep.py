@@ -177,10 +177,9 @@ def test_half_precision_moves_rho_by_less_than_a_hundredth(kept, sweeps, tmp_pat
     moved = swept.analyses()["rho"] - sweeps[0].analyses()["rho"]
     assert moved.abs().max() > 0
     assert abs(moved.mean()) < 0.01
-    # Eleven bits of mantissa keep nearly each of them; with bfloat16's eight a few move further
-    # (docs/footguns.md): those whose outcomes hardly differ in so small a world.
+    # Eleven bits of mantissa keep each of them; with bfloat16's eight a few move further (docs/footguns.md).
     assert moved.abs().median() < 0.01
-    assert precision == "bf16" or moved.abs().quantile(0.9) < 0.01
+    assert precision == "bf16" or moved.abs().max() < 0.01
 
 
 def test_a_job_by_itself_has_no_parent(kept, tmp_path, capsys, client):
