@@ -19,7 +19,7 @@ from src.errors import InputError
 Colour = tuple[int, int, int]
 SUPERSAMPLING = 4
 # Saturation of the background.
-GROUND = (0.3, 0.5)
+GROUND = (0.4, 0.6)
 
 
 def avatar(
@@ -54,7 +54,7 @@ def avatar(
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])
     skin = _colour(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
-    hair_colour = _colour(rng.uniform(), rng.uniform(0.2, 0.6), rng.uniform(0.15, 0.5))
+    hair_colour = _colour(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
 
     def oval(at: np.ndarray, extent: np.ndarray, fill: Colour) -> None:
         low, high = (centre + at * radius - extent * radius), (centre + at * radius + extent * radius)
