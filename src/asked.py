@@ -14,14 +14,52 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def as_typed(arguments: Sequence[str]) -> str:
+def as_typed(module: str, arguments: Sequence[str]) -> str:
     """A command line that can be pasted into a shell; a password within an address is left out.
 
-    >>> as_typed(["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
+    >>> as_typed("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
     "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
     """
     plain = [re.sub(r"(://[^/:@\s]*:)[^/@\s]+@", r"\1…@", argument) for argument in arguments]
-    return shlex.join(["python", "-m", "src.run", *plain])
+    return shlex.join(["python", "-m", module, *plain])
+
+
+def as_sweeps(arguments: list[str]) -> list[str]:
+    """Plain overrides beside a sweep over choices, as sweeps of one value.
+
+    Hydra composes the default choices first, to find its own settings. There, a key that only the swept
+    choices have would be refused.
+
+    >>> as_sweeps(["-m", "model=clip_b32,clip_l14", "model.weights=random", "seed=1"])
+    ['-m', 'model=clip_b32,clip_l14', 'model.weights=choice(random)', 'seed=1']
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    parser = OverridesParser.create()
+    given = [text for text in arguments if "=" in text and not text.startswith("-")]
+    try:
+        parsed = dict(zip(given, parser.parse_overrides(given), strict=True))
+    except HydraException:  # Hydra itself says what is wrong
+        return arguments
+    if not any(found.is_sweep_override() and "." not in str(found.key_or_group) for found in parsed.values()):
+        return arguments
+
+    def alone(text: str) -> str:
+        found, (key, _, value) = parsed.get(text), text.partition("=")
+        if found is None or found.is_sweep_override() or found.is_delete():
+            return text
+        if "." not in key or key.lstrip("+").startswith("hydra."):
+            return text
+        wrapped = f"{key}=choice({value})"
+        try:  # choice() takes no null, and loses some quotes: then the plain override stays
+            (swept,) = parser.parse_overrides([wrapped])
+            (again,) = parser.parse_overrides([f"{key}={item}" for item in swept.sweep_string_iterator()])
+        except (HydraException, ValueError):
+            return text
+        return wrapped if again.value() == found.value() else text
+
+    return [alone(text) for text in arguments]
 
 
 def sweep_of(config: DictConfig) -> list[str]:

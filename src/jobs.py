@@ -25,25 +25,62 @@ NOT_IN_NAME = ("name", "batch_size", "path", "sha256")
 
 
 @dataclass(frozen=True)
-class Job:
-    """One model x one dataset x one experiment.
+class Named:
+    """A composed config and its names.
 
     Attributes:
         cfg: the composed config.
         resolved: the same as plain values.
-        exp, model, dataset, protocol: names for display, unique within a sweep.
-        reading: fields of the protocol in which the YAML that was chosen differs from `paper`.
+        exp, paper, model, dataset, debias, protocol: names for display, unique within a sweep.
         output: folder of the job.
     """
 
-    cfg: configs.RunConfig
+    cfg: configs.JobConfig
     resolved: Mapping[str, Any]
     exp: str
+    paper: str
     model: str
     dataset: str
+    debias: str
     protocol: str
-    reading: frozenset[str]
     output: Path
+
+    @property
+    def label(self) -> str:
+        """How the job is called where jobs are listed."""
+        parts = [self.model, self.dataset, self.exp, self.debias, self.protocol]
+        return " ".join([*parts, f"seed {self.cfg.seed}"])
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of all that was chosen, but for what decides no number."""
+        return fingerprint([_decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """First columns of analyses.csv."""
+        return {
+            "exp": self.exp,
+            "paper": self.paper,
+            "model": self.model,
+            "dataset": self.dataset,
+            "debias": self.debias,
+            "protocol": self.protocol,
+            "seed": self.cfg.seed,
+            "config": self.config_hash,
+        }
+
+
+@dataclass(frozen=True)
+class Job(Named):
+    """One model x one dataset x one experiment.
+
+    Attributes:
+        reading: fields of the protocol in which the YAML that was chosen differs from `paper`.
+    """
+
+    cfg: configs.RunConfig
+    reading: frozenset[str]
 
     @classmethod
     def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Job:
@@ -57,16 +94,8 @@ class Job:
         Raises:
             InputError: a mandatory value is missing.
         """
-        missing = sorted(OmegaConf.missing_keys(composed))
-        if missing:
-            raise InputError(f"{', '.join(missing)}: not set. Say {missing[0]}=VALUE.")
-        try:
-            cfg = OmegaConf.to_object(composed)
-            resolved = OmegaConf.to_container(composed, resolve=True)
-        except OmegaConfBaseException as error:
-            raise InputError(f"config: {error}") from None
+        cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.RunConfig)
-        assert isinstance(resolved, dict)
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or _default_name(cfg.model, choices["model"])
         model += _differences("model", choices["model"], resolved["model"], defaults=cfg.model)
@@ -89,40 +118,35 @@ class Job:
         cfg.debias.name += _differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
         return cls(
             cfg=cfg,
-            resolved={str(name): value for name, value in resolved.items()},
+            resolved=resolved,
             exp=choices["exp"],
+            paper=cfg.exp.paper,
             model=model,
             dataset="precomputed" if precomputed else choices["dataset"],
+            debias=cfg.debias.name,
             protocol=choices["protocol"]
             + _differences("protocol", choices["protocol"], resolved["protocol"]),
             reading=_reading(choices["protocol"]),
             output=Path(output),
         )
 
-    @property
-    def label(self) -> str:
-        """How the job is called where jobs are listed."""
-        parts = [self.model, self.dataset, self.exp, self.cfg.debias.name, self.protocol]
-        return " ".join([*parts, f"seed {self.cfg.seed}"])
 
-    @property
-    def config_hash(self) -> str:
-        """Hash of all that was chosen, but for what decides no number."""
-        return fingerprint([_decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
+def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
+    """A composed config as its dataclass, and as plain values.
 
-    @property
-    def columns(self) -> dict[str, object]:
-        """First columns of analyses.csv."""
-        return {
-            "exp": self.exp,
-            "paper": self.cfg.exp.paper,
-            "model": self.model,
-            "dataset": self.dataset,
-            "debias": self.cfg.debias.name,
-            "protocol": self.protocol,
-            "seed": self.cfg.seed,
-            "config": self.config_hash,
-        }
+    Raises:
+        InputError: a mandatory value is missing, or one has a wrong type.
+    """
+    missing = sorted(OmegaConf.missing_keys(composed))
+    if missing:
+        raise InputError(f"{', '.join(missing)}: not set. Say {missing[0]}=VALUE.")
+    try:
+        cfg = OmegaConf.to_object(composed)
+        resolved = OmegaConf.to_container(composed, resolve=True)
+    except OmegaConfBaseException as error:
+        raise InputError(f"config: {error}") from None
+    assert isinstance(resolved, dict)
+    return cfg, {str(name): value for name, value in resolved.items()}
 
 
 def _decisive(node: object) -> object:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hydra.experimental.callback import Callback
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
     from rich.console import Console
 
-    from src.jobs import Job
+    from src.jobs import Named
     from src.plan import Planned
 
 log = logging.getLogger(__name__)
+
+J = TypeVar("J", bound="Named")
 
 # Overrides that a job's names tell, or that decide no number.
 TOLD: tuple[str, ...] = (
@@ -68,7 +70,7 @@ class Sweep:
     planned: list[Planned] = field(default_factory=list)
     labels: set[str] = field(default_factory=set)
 
-    def told_apart(self, job: Job, overrides: list[str]) -> Job:
+    def told_apart(self, job: J, overrides: list[str]) -> J:
         """The job under a model name that no other job of the sweep bears in the same experiment.
 
         Where the YAMLs' names are taken (two folders of vectors, two sizes of a dataset), the
@@ -80,7 +82,7 @@ class Sweep:
         self.labels.add(job.label)
         return job
 
-    def part(self, job: Job) -> outcomes.Part:
+    def part(self, job: Named) -> outcomes.Part:
         """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
         from src import pipeline
         from src.tracking import Tracker

@@ -57,6 +57,7 @@ __all__ = [
     "ExpConfig",
     "FairFaceConfig",
     "FolderConfig",
+    "JobConfig",
     "LabelsConfig",
     "ModelConfig",
     "MorphsConfig",
@@ -187,13 +188,21 @@ class StoreConfig:
 
 
 @dataclass
-class RunConfig:
-    """One job: one model x one dataset x one experiment."""
+class JobConfig:
+    """What every job is told, whatever it does."""
 
     seed: int = number(0, default=0)
     resume: bool = True
     plan: bool = False
     report: bool = True
+    trainer: TrainerConfig = MISSING
+    tracking: TrackingConfig = MISSING
+
+
+@dataclass
+class RunConfig(JobConfig):
+    """One job: one model x one dataset x one experiment."""
+
     templates: list[str] = field(default_factory=list)
     dataset: DatasetConfig = MISSING
     demo: DemoConfig = MISSING
@@ -206,8 +215,6 @@ class RunConfig:
     exp: ExpConfig = MISSING
     protocol: ProtocolConfig = MISSING
     debias: DebiasConfig = MISSING
-    trainer: TrainerConfig = MISSING
-    tracking: TrackingConfig = MISSING
     store: StoreConfig = MISSING
 
 

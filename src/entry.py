@@ -1,0 +1,164 @@
+"""What every Hydra entry does: make each job, record how it ended, and close the sweep at the end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from src import asked, outcomes, sweep
+from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted
+from src.jobs import Named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from src.plan import Planned
+    from src.tracking import Run, Tracker
+
+log = logging.getLogger(__name__)
+
+J = TypeVar("J", bound=Named)
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[J, P]):
+    """What makes jobs of one entry.
+
+    Attributes:
+        named: the job of a composed config, of the YAMLs chosen of each group, and of its folder.
+        plan: what it would do and cost.
+        prepare: sees that what it needs is there and suffices, before any work is spent.
+        sheet: contact sheet of morphs that it shows; None where it shows none.
+        resume: takes over its results where it is finished; the run's id, and its analyses.csv.
+        perform: does it within a run; its analyses.csv.
+        params, tags: what is known of it before any work.
+    """
+
+    named: Callable[[DictConfig, Mapping[str, str], str], J]
+    plan: Callable[[J], Planned]
+    prepare: Callable[[J], P]
+    sheet: Callable[[P], Path | None]
+    resume: Callable[[P, Tracker], tuple[str, pd.DataFrame] | None]
+    perform: Callable[[P, Run], pd.DataFrame]
+    params: Callable[[J], Mapping[str, object]]
+    tags: Callable[[J], Mapping[str, str]]
+
+
+def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
+    """Make one job. Its failure is recorded and shown at the end, so that a sweep goes on."""
+    hydra_config = HydraConfig.get()
+    overrides = " ".join(hydra_config.overrides.task) or "the default job"
+    ended, columns, part = sweep.current.rejected, {}, None
+    try:
+        job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
+        job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
+        columns = job.columns
+        if job.cfg.plan:
+            _plan(job, kind)
+            return
+        part = sweep.current.part(job)
+        ended = part.outcomes
+        outcome = _run(job, kind, part, overrides)
+    except Exception as error:
+        outcome = _failed(error)
+    ended.append(replace(outcome, asked=overrides, columns=columns))
+    if part:
+        outcomes.note(part)
+
+
+def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
+    if isinstance(error, InputError):
+        log.error("%s", error)
+        return outcomes.Outcome(outcomes.FAILED, run, str(error))
+    log.error("this is a fault of the program, not of its input", exc_info=error)
+    return outcomes.Outcome(outcomes.FAILED, run, repr(error))
+
+
+def _plan(job: J, kind: Kind[J, Any]) -> None:
+    from src.plan import Planned
+
+    try:
+        planned = kind.plan(job)
+    except NotApplicable as error:
+        if not sweep.current.globbed:
+            raise
+        planned = Planned(job.label, f"not applicable: {error}")
+    sweep.current.planned.append(planned)
+
+
+def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> outcomes.Outcome:
+    from src import results
+
+    failure: Exception | None = None
+    try:
+        prepared = kind.prepare(job)
+        part.show_morphs(kind.sheet(prepared), None)
+        found = kind.resume(prepared, part.tracker) if job.cfg.resume else None
+        if found:
+            run, analyses = found
+            part.analyses.append(analyses)
+            part.folders[job.config_hash] = job.output / results.FOLDER
+            return outcomes.Outcome(outcomes.TAKEN_OVER, run)
+    except NotApplicable as error:
+        if sweep.current.globbed:
+            log.warning("%s: not applicable: %s", job.label, error)
+            return outcomes.Outcome(outcomes.NOT_APPLICABLE, reason=str(error))
+        failure = error
+    except Exception as error:  # raised again within the run, which records it
+        failure = error
+    tracked = part.tracker.open(job.dataset, job.label, part.parent)
+    try:
+        with part.tracker.recorded(tracked):
+            tracked.log(params=kind.params(job), tags={**kind.tags(job), "overrides": overrides})
+            if failure:
+                raise failure
+            part.show_morphs(kind.sheet(prepared), tracked)
+            part.analyses.append(kind.perform(prepared, tracked))
+            part.folders[job.config_hash] = job.output / results.FOLDER
+    except Exception as error:
+        return _failed(error, tracked.id)
+    return outcomes.Outcome(outcomes.FINISHED, tracked.id)
+
+
+def main(entry: Callable[[], object], module: str) -> int:
+    """Run a command whose jobs are made by an entry of Hydra.
+
+    Args:
+        entry: decorated with `hydra.main`.
+        module: its name on the command line.
+
+    Returns:
+        The exit status.
+    """
+    sweep.current = sweep.Sweep(command=asked.as_typed(module, sys.argv[1:]))
+    sys.argv[1:] = asked.as_sweeps(sys.argv[1:])
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        # A batch system's SIGTERM is a Ctrl-C that nobody typed.
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    status, code = "FAILED", 1
+    try:
+        entry()
+        status, code = "FINISHED", 0
+    except (KeyboardInterrupt, SystemExit) as stopping:
+        if not interrupted(stopping):
+            raise
+        status, code = "KILLED", 128 + (stopped or [signal.SIGINT])[0]
+        print(INTERRUPTED, file=sys.stderr)
+    finally:
+        failed = sweep.current.close(status)
+        signal.signal(signal.SIGTERM, before)
+    return code or int(failed)
