@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -38,7 +39,8 @@ class Kind(Generic[J, P]):
         plan: what it would do and cost.
         prepare: sees that what it needs is there and suffices, before any work is spent.
         sheet: contact sheet of morphs that it shows; None where it shows none.
-        resume: takes over its results where it is finished; the run's id, and its analyses.csv.
+        key: hash of all that decides its numbers; raises `artifacts.NotStored` where weights have to be
+            made first.
         perform: does it within a run; its analyses.csv.
         params, tags: what is known of it before any work.
     """
@@ -47,7 +49,7 @@ class Kind(Generic[J, P]):
     plan: Callable[[J], Planned]
     prepare: Callable[[J], P]
     sheet: Callable[[P], Path | None]
-    resume: Callable[[P, Tracker], tuple[str, pd.DataFrame] | None]
+    key: Callable[[P], str]
     perform: Callable[[P, Run], pd.DataFrame]
     params: Callable[[J], Mapping[str, object]]
     tags: Callable[[J], Mapping[str, str]]
@@ -102,7 +104,7 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
     try:
         prepared = kind.prepare(job)
         part.show_morphs(kind.sheet(prepared), None)
-        found = kind.resume(prepared, part.tracker) if job.cfg.resume else None
+        found = _resume(job, partial(kind.key, prepared), part.tracker) if job.cfg.resume else None
         if found:
             run, analyses = found
             part.analyses.append(analyses)
@@ -127,6 +129,29 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
     except Exception as error:
         return _failed(error, tracked.id)
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
+
+
+def _resume(job: Named, key: Callable[[], str], tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
+    """Take over the results of a finished job of the same key, where there is one: its run and analyses."""
+    from src import artifacts, results
+
+    try:
+        with artifacts.dry():
+            wanted = key()
+    except artifacts.NotStored:
+        return None
+    found = tracker.finished(job.dataset, wanted)
+    if found is None:
+        return None
+    try:
+        results.take_over(
+            job.output, lambda folder: found.fetch(results.FOLDER, folder), found.tag("results")
+        )
+    except OSError as error:
+        log.warning("%s: results of run %s cannot be read (%s): computed anew", job.label, found.id, error)
+        return None
+    log.info("%s: finished already, in run %s", job.label, found.id)
+    return found.id, results.read(job.output)
 
 
 def main(entry: Callable[[], object], module: str) -> int:

@@ -212,32 +212,6 @@ def key(prepared: Prepared) -> str:
     return artifacts.fingerprint([prepared.job.config_hash, inputs, artifacts.source_hash(*sources)])
 
 
-def resume(prepared: Prepared, tracker: tracking.Tracker) -> tuple[str, pd.DataFrame] | None:
-    """Take over the results of a finished job of the same key, where there is one.
-
-    Returns:
-        The id of its run, and its analyses.csv.
-    """
-    job = prepared.job
-    try:
-        with artifacts.dry():
-            wanted = key(prepared)
-    except artifacts.NotStored:
-        return None
-    found = tracker.finished(job.dataset, wanted)
-    if found is None:
-        return None
-    try:
-        results.take_over(
-            job.output, lambda folder: found.fetch(results.FOLDER, folder), found.tag("results")
-        )
-    except OSError as error:
-        log.warning("%s: results of run %s cannot be read (%s): computed anew", job.label, found.id, error)
-        return None
-    log.info("%s: finished already, in run %s", job.label, found.id)
-    return found.id, results.read(job.output)
-
-
 def tags(job: Job) -> dict[str, str]:
     """Tags of a run that are known before any work."""
     named = {name: str(value) for name, value in job.columns.items()}

@@ -27,7 +27,7 @@ def run(composed: DictConfig) -> None:
         plan=plan.plan,
         prepare=pipeline.prepare,
         sheet=pipeline.sheet,
-        resume=pipeline.resume,
+        key=pipeline.key,
         perform=pipeline.perform,
         params=pipeline.params,
         tags=pipeline.tags,
