@@ -2,6 +2,14 @@
 
 from src.metrics.association import EmbeddingAssociation, eat, sc_eat
 from src.metrics.bootstrap import interval, weighted_spearman
+from src.metrics.choices import (
+    choice_rates,
+    choice_tables,
+    kendall_tau_b,
+    rate_gaps,
+    resampled_tables,
+    stuart_tau_c,
+)
 from src.metrics.common_language import cles, partition_cles, resampled_cles
 from src.metrics.composition import kl, max_skew, ndkl, normalised_entropy
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns
@@ -24,6 +32,8 @@ __all__ = [
     "Correlation",
     "EmbeddingAssociation",
     "auc",
+    "choice_rates",
+    "choice_tables",
     "cles",
     "cles_mcgraw_wong",
     "cohens_d",
@@ -35,6 +45,7 @@ __all__ = [
     "iat_scores",
     "iat_totals",
     "interval",
+    "kendall_tau_b",
     "kl",
     "max_skew",
     "mean_outcome",
@@ -43,12 +54,15 @@ __all__ = [
     "partition_cles",
     "partition_gaps",
     "permuted_association",
+    "rate_gaps",
     "resampled_cles",
+    "resampled_tables",
     "sc_eat",
     "similarity",
     "spearman",
     "spearman_columns",
     "standardised",
+    "stuart_tau_c",
     "top_k",
     "upper_tail",
     "weighted_spearman",

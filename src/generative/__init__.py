@@ -1,0 +1,1 @@
+"""Generative models: subtler biases in what they choose (METHODS §5)."""
