@@ -16,6 +16,7 @@ from src.configs.exps import (
     ZeroShotConfig,
 )
 from src.configs.fields import check, number, one_of
+from src.configs.generative import LlmConfig, RecordedConfig, SubtlerConfig, TaskConfig
 from src.configs.models import (
     Blip2Config,
     EncoderConfig,
@@ -57,8 +58,10 @@ __all__ = [
     "ExpConfig",
     "FairFaceConfig",
     "FolderConfig",
+    "GenerateConfig",
     "JobConfig",
     "LabelsConfig",
+    "LlmConfig",
     "ModelConfig",
     "MorphsConfig",
     "NrcVadConfig",
@@ -69,10 +72,13 @@ __all__ = [
     "PretrainedConfig",
     "PropagationConfig",
     "ProtocolConfig",
+    "RecordedConfig",
     "RoleConfig",
     "RunConfig",
     "SobitConfig",
     "StoreConfig",
+    "SubtlerConfig",
+    "TaskConfig",
     "TaxonomyConfig",
     "ToyConfig",
     "TrackingConfig",
@@ -218,6 +224,14 @@ class RunConfig(JobConfig):
     store: StoreConfig = MISSING
 
 
+@dataclass
+class GenerateConfig(JobConfig):
+    """One job: one generative model x one task."""
+
+    llm: LlmConfig = MISSING
+    task: TaskConfig = MISSING
+
+
 # The schemas stand in a group of their own: in the groups that they describe they would be
 # found by a glob.
 SCHEMAS: dict[str, type] = {
@@ -248,11 +262,17 @@ SCHEMAS: dict[str, type] = {
     "debias": DebiasConfig,
     "trainer": TrainerConfig,
     "tracking": TrackingConfig,
+    "recorded": RecordedConfig,
+    "subtler": SubtlerConfig,
 }
 
 
-def compose(overrides: list[str]) -> tuple[DictConfig, dict[str, str]]:
+def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[str, str]]:
     """What `python -m src.run` would be given for these overrides.
+
+    Args:
+        overrides: as they are typed.
+        entry: another one: `generate`.
 
     Returns:
         The config, and which YAML was chosen of each group.
@@ -266,7 +286,7 @@ def compose(overrides: list[str]) -> tuple[DictConfig, dict[str, str]]:
     register()
     try:
         with hydra.initialize_config_dir(str(CHECKOUT / "conf"), version_base="1.3"):
-            composed = hydra.compose("run", overrides, return_hydra_config=True)
+            composed = hydra.compose(entry, overrides, return_hydra_config=True)
     except HydraException as error:
         raise InputError(str(error)) from None
     choices = {str(group): str(choice) for group, choice in composed.hydra.runtime.choices.items()}
@@ -283,5 +303,6 @@ def register() -> None:
     OmegaConf.register_new_resolver("checkout", lambda: str(CHECKOUT), replace=True)
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
+    store.store(name="generate_schema", node=GenerateConfig)
     for name, node in SCHEMAS.items():
         store.store(group="schema", name=name, node=node)
