@@ -98,7 +98,7 @@ class Job(Named):
         assert isinstance(cfg, configs.RunConfig)
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or _default_name(cfg.model, choices["model"])
-        model += _differences("model", choices["model"], resolved["model"], defaults=cfg.model)
+        model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
         if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
             model += "+random"  # whatever the YAML says: it is in the name
         configs.check(cfg)
@@ -109,13 +109,13 @@ class Job(Named):
             )
         if isinstance(cfg.model, configs.ToyConfig):
             # What is planted is learnt: a toy of another bias is another model.
-            model += _differences("dataset", choices["dataset"], resolved["demo"], "demo")
+            model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
         if isinstance(cfg.exp, configs.SobitConfig):
             _name_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
             del resolved["taxonomy"]  # it decides nothing there
-        cfg.debias.name += _differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
+        cfg.debias.name += differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
         return cls(
             cfg=cfg,
             resolved=resolved,
@@ -125,7 +125,7 @@ class Job(Named):
             dataset="precomputed" if precomputed else choices["dataset"],
             debias=cfg.debias.name,
             protocol=choices["protocol"]
-            + _differences("protocol", choices["protocol"], resolved["protocol"]),
+            + differences("protocol", choices["protocol"], resolved["protocol"]),
             reading=_reading(choices["protocol"]),
             output=Path(output),
         )
@@ -166,7 +166,7 @@ def _default_name(model: configs.ModelConfig, choice: str) -> str:
     return choice
 
 
-def _differences(
+def differences(
     group: str,
     choice: str,
     node: Mapping[str, Any],
