@@ -16,7 +16,7 @@ from functools import lru_cache
 AROUND = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"
 DASHES = re.compile(r"\s*[-‐‑‒–—―−]+\s*")
 # "Option 2: ", "选项二：", and the bare "2. ", of one digit lest an age or a year be taken for it.
-NUMBER = re.compile(r"(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
+NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
 
 
 def match(response: object, options: Sequence[str]) -> int | None:
@@ -60,4 +60,4 @@ def _bare(text: str) -> str:
 @lru_cache(2**16)
 def _unnumbered(text: str) -> str:
     # In brackets or emphasis too: "**Option 2:** rigid".
-    return _bare(NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 "), count=1))
+    return _bare(NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 ")))

@@ -79,6 +79,8 @@ def test_a_template_that_the_file_names_is_taken(tmp_path):
         ({"bias_type": ""}, "no bias_type in row 2 "),
         ({"context": "He is blank."}, "context without BLANK in row 2 "),
         ({"unrelated": "RIGID "}, "options that repeat in row 2 "),
+        ({"unrelated": " Adaptable"}, "options that repeat in row 2 "),
+        ({"stereotype": "adaptable"}, "options that repeat in row 2 "),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, cells, said):
