@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -86,7 +87,9 @@ def prepare(job: Task) -> Prepared:
     path = Path(job.cfg.llm.path)
     found = items.read(path)
     if "response" not in found:
-        raise InputError(f"{path}: no column `response`. Name a file that holds the answers beside the items.")
+        raise InputError(
+            f"{path}: no column `response`. Name a file that holds the answers beside the items."
+        )
     log.info("%s: %d items, %d answers", path.name, len(found), found["response"].notna().sum())
     return Prepared(job, found, artifacts.file_hash(path))
 
@@ -119,10 +122,8 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     start = time.perf_counter()
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
     answered = {coding: scoring.coded(prepared.items, coding) for coding in codings}
-    rows = pd.concat(
-        [scoring.score(prepared.items, coding, bootstrap=task.bootstrap, seed=job.cfg.seed) for coding in codings],
-        ignore_index=True,
-    )
+    score = partial(scoring.score, prepared.items, bootstrap=task.bootstrap, seed=job.cfg.seed)
+    rows = pd.concat(map(score, codings), ignore_index=True)
     seconds = time.perf_counter() - start
     unmatched = float((~answered["published"]["matched"]).mean())
     results.write(job.output, results.named(job.columns, rows), {"answers": _answers(answered)})
@@ -151,7 +152,8 @@ def _metrics(rows: pd.DataFrame) -> dict[str, float]:
 
 def tags(job: Task) -> dict[str, str]:
     """Tags of a run that are known before any work."""
-    return {**{name: str(value) for name, value in job.columns.items()}, **tracking.provenance(), "kind": "job"}
+    named = {name: str(value) for name, value in job.columns.items()}
+    return {**named, **logged.provenance(), "kind": "job"}
 
 
 def params(job: Task) -> dict[str, object]:

@@ -124,8 +124,7 @@ class Job(Named):
             model=model,
             dataset="precomputed" if precomputed else choices["dataset"],
             debias=cfg.debias.name,
-            protocol=choices["protocol"]
-            + differences("protocol", choices["protocol"], resolved["protocol"]),
+            protocol=choices["protocol"] + differences("protocol", choices["protocol"], resolved["protocol"]),
             reading=_reading(choices["protocol"]),
             output=Path(output),
         )

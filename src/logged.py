@@ -34,6 +34,11 @@ AUDITED = ("cles_gap", "delta_gap", "iat", "null_mean")
 ZERO_SHOT = ("accuracy", "chance")
 
 
+def provenance() -> dict[str, str]:
+    """Tags of the code that runs, libraries included."""
+    return {**tracking.commit(configs.CHECKOUT), **tracking.versions()}
+
+
 def tables(shown: Mapping[str, Table]) -> dict[str, str]:
     """Tags: hash and use of each table of stimuli."""
     found = {}

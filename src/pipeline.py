@@ -215,12 +215,7 @@ def key(prepared: Prepared) -> str:
 def tags(job: Job) -> dict[str, str]:
     """Tags of a run that are known before any work."""
     named = {name: str(value) for name, value in job.columns.items()}
-    return {**named, **provenance(), "kind": "job"}
-
-
-def provenance() -> dict[str, str]:
-    """Tags of the code that runs, libraries included."""
-    return {**tracking.commit(configs.CHECKOUT), **tracking.versions()}
+    return {**named, **logged.provenance(), "kind": "job"}
 
 
 def params(job: Job) -> dict[str, object]:

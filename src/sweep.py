@@ -84,7 +84,7 @@ class Sweep:
 
     def part(self, job: Named) -> outcomes.Part:
         """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
-        from src import pipeline
+        from src import logged
         from src.tracking import Tracker
 
         if job.dataset not in self.parts:
@@ -100,7 +100,7 @@ class Sweep:
             part = outcomes.Part(tracker, parent, wanted, job.cfg.report)
             if parent:
                 tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command}
-                parent.log(tags={**pipeline.provenance(), **tags})
+                parent.log(tags={**logged.provenance(), **tags})
                 outcomes.begin(part)
             self.parts[job.dataset] = part
         return self.parts[job.dataset]

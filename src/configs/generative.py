@@ -38,8 +38,9 @@ class SubtlerConfig(TaskConfig):
     """Which of three options completes a sentence (METHODS §5).
 
     Attributes:
-        stereotype: what that column of the items holds: the option that a stereotype calls for (`by_polarity`), or
-            always the positive one (`positive`): then figures are given as published, and corrected.
+        stereotype: what that column of the items holds: the option that a stereotype calls for
+            (`by_polarity`), or always the positive one (`positive`): then figures are given as published,
+            and corrected.
         bootstrap: draws of templates, for intervals.
     """
 
