@@ -1,0 +1,79 @@
+"""Causal language models of transformers: how they are loaded, and how a question becomes tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# Where a model has no chat template an answer begins after this.
+PLAIN = "{}\n"
+
+
+@dataclass(frozen=True)
+class Causal:
+    """A causal language model and its tokenizer.
+
+    Attributes:
+        model: on its device, in its precision.
+        tokenizer: whose chat template, where it has one, wraps each question.
+        batch_size: texts per forward pass.
+    """
+
+    model: Any
+    tokenizer: Any
+    batch_size: int
+
+    def question(self, text: str) -> list[int]:
+        """Tokens of a question, up to where the answer begins."""
+        if self.tokenizer.chat_template:
+            said = [{"role": "user", "content": text}]
+            found = self.tokenizer.apply_chat_template(
+                said, add_generation_prompt=True, tokenize=True, return_dict=False
+            )
+        else:
+            found = self.tokenizer(PLAIN.format(text))["input_ids"]
+        return [int(token) for token in found]
+
+    def ending(self, text: str) -> list[int]:
+        """Tokens of an answer that follows a question."""
+        return [int(token) for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    @property
+    def padding(self) -> int:
+        """A token that fills up shorter texts; it decides no number."""
+        found = self.tokenizer.pad_token_id
+        return int(found if found is not None else self.tokenizer.eos_token_id or 0)
+
+    @torch.inference_mode()
+    def answers(self, questions: Sequence[Sequence[int]], *, most: int) -> list[str]:
+        """Free answers, greedily, in the order of the questions.
+
+        Args:
+            questions: see `question`.
+            most: new tokens of an answer.
+        """
+        order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
+        found = [""] * len(questions)
+        device = next(self.model.parameters()).device
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            width = len(questions[batch[0]])
+            tokens = torch.full((len(batch), width), self.padding)
+            mask = torch.zeros_like(tokens)
+            for row, index in enumerate(batch):
+                own = torch.tensor(questions[index])
+                tokens[row, width - len(own) :], mask[row, width - len(own) :] = own, 1
+            said = self.model.generate(
+                input_ids=tokens.to(device),
+                attention_mask=mask.to(device),
+                max_new_tokens=most,
+                do_sample=False,
+                pad_token_id=self.padding,
+            )
+            texts = self.tokenizer.batch_decode(said[:, width:], skip_special_tokens=True)
+            for index, text in zip(batch, texts, strict=True):
+                found[index] = text
+        return found
