@@ -16,7 +16,14 @@ from src.configs.exps import (
     ZeroShotConfig,
 )
 from src.configs.fields import check, number, one_of
-from src.configs.generative import LlmConfig, RecordedConfig, SubtlerConfig, TaskConfig
+from src.configs.generative import (
+    CausalConfig,
+    LlmConfig,
+    RecordedConfig,
+    SubtlerConfig,
+    TaskConfig,
+    TinyConfig,
+)
 from src.configs.models import (
     Blip2Config,
     EncoderConfig,
@@ -50,6 +57,7 @@ __all__ = [
     "AuditConfig",
     "AvatarsConfig",
     "Blip2Config",
+    "CausalConfig",
     "CfdConfig",
     "DatasetConfig",
     "DebiasConfig",
@@ -80,6 +88,7 @@ __all__ = [
     "SubtlerConfig",
     "TaskConfig",
     "TaxonomyConfig",
+    "TinyConfig",
     "ToyConfig",
     "TrackingConfig",
     "TrainerConfig",
@@ -263,6 +272,7 @@ SCHEMAS: dict[str, type] = {
     "trainer": TrainerConfig,
     "tracking": TrackingConfig,
     "recorded": RecordedConfig,
+    "tiny": TinyConfig,
     "subtler": SubtlerConfig,
 }
 

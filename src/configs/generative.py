@@ -27,6 +27,30 @@ class RecordedConfig(LlmConfig):
 
 
 @dataclass
+class CausalConfig(LlmConfig):
+    """What every causal language model has.
+
+    Attributes:
+        batch_size: texts per forward pass.
+        most: tokens of a free answer.
+    """
+
+    precision: str = one_of("fp32", "bf16", default="fp32")
+    batch_size: int = number(1, default=64)
+    most: int = number(1, default=32)
+
+
+@dataclass
+class TinyConfig(CausalConfig):
+    """A Qwen2 of a few layers that reads bytes, untrained: shows that all runs, and knows nothing."""
+
+    width: int = number(2)
+    layers: int = number(1)
+    heads: int = number(1)
+    seed: int = number(0, default=0)
+
+
+@dataclass
 class TaskConfig:
     """What every task has."""
 
