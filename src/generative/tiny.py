@@ -33,7 +33,8 @@ def model(config: TinyConfig) -> Any:
                 pad_token_id=tokenizer().pad_token_id,
             )
         )
-    return made.eval()
+    made.requires_grad_(False)
+    return made
 
 
 def tokenizer() -> Any:
@@ -45,4 +46,5 @@ def tokenizer() -> Any:
     made = Tokenizer(models.BPE(vocab={letter: place for place, letter in enumerate(alphabet)}, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, pad_token=PAD)
+    kind: Any = PreTrainedTokenizerFast
+    return kind(tokenizer_object=made, eos_token=END, pad_token=PAD)
