@@ -1,1 +1,1 @@
-"""Generative models: subtler biases in what they choose (METHODS §5)."""
+"""Prompts, parsing and likelihoods of generative models, and the items that they are asked."""
