@@ -14,7 +14,8 @@ from omegaconf import DictConfig
 
 from src import artifacts, configs, logged, results, tracking
 from src.errors import InputError
-from src.generative import items, scoring
+from src.generative import answers, compose, domains, items, prompts, scoring, tiny
+from src.generative.causal import Causal
 from src.jobs import Named, differences, resolve
 from src.plan import Planned
 
@@ -47,19 +48,25 @@ class Task(Named):
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
-        assert isinstance(cfg.llm, configs.RecordedConfig)
-        name = cfg.llm.name or Path(cfg.llm.path).stem
         return cls(
             cfg=cfg,
             resolved=resolved,
             exp=choices["task"],
             paper=cfg.task.paper,
-            model=name + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
+            model=_model(cfg, choices["llm"])
+            + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=choices["task"],
             debias="none",
-            protocol="recorded" + differences("task", choices["task"], resolved["task"]),
+            protocol=("recorded" if isinstance(cfg.llm, configs.RecordedConfig) else cfg.answer)
+            + differences("task", choices["task"], resolved["task"]),
             output=Path(output),
         )
+
+
+def _model(cfg: configs.GenerateConfig, choice: str) -> str:
+    if isinstance(cfg.llm, configs.RecordedConfig):
+        return cfg.llm.name or Path(cfg.llm.path).stem
+    return cfg.llm.name or choice
 
 
 @dataclass(frozen=True)
@@ -69,29 +76,47 @@ class Prepared:
     Attributes:
         job: which.
         items: see `items.read`.
-        hash: SHA-256 of the file that they are of.
+        inputs: SHA-256 of each file that they are of, or are composed of, by its name.
     """
 
     job: Task
     items: pd.DataFrame
-    hash: str
+    inputs: Mapping[str, str]
 
 
 def prepare(job: Task) -> Prepared:
-    """Read the items.
+    """Read or compose the items.
 
     Raises:
-        InputError: they cannot be read, or hold no answers.
+        InputError: they cannot be read or composed, or hold no answers where recorded ones are asked for.
     """
-    assert isinstance(job.cfg.llm, configs.RecordedConfig)
-    path = Path(job.cfg.llm.path)
-    found = items.read(path)
-    if "response" not in found:
-        raise InputError(
-            f"{path}: no column `response`. Name a file that holds the answers beside the items."
-        )
-    log.info("%s: %d items, %d answers", path.name, len(found), found["response"].notna().sum())
-    return Prepared(job, found, artifacts.file_hash(path))
+    task, llm = job.cfg.task, job.cfg.llm
+    assert isinstance(task, configs.SubtlerConfig)
+    prompts.checked(task.question)
+    if isinstance(llm, configs.RecordedConfig):
+        found, inputs = _file(Path(llm.path))
+        if "response" not in found:
+            raise InputError(
+                f"{llm.path}: no column response. Name a file that holds answers beside the items."
+            )
+    elif task.path is not None:
+        found, inputs = _file(Path(task.path))
+    else:
+        found, inputs = _composed(task, job.cfg.seed)
+    log.info("%s: %d items", ", ".join(inputs), len(found))
+    return Prepared(job, found, inputs)
+
+
+def _file(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    return items.read(path), {path.name: artifacts.file_hash(path)}
+
+
+def _composed(task: configs.SubtlerConfig, seed: int) -> tuple[pd.DataFrame, dict[str, str]]:
+    folder = configs.CHECKOUT / "conf" / "domain" / task.language
+    paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in task.domains]
+    parts = [compose.compose(domains.read(path), count=task.count, seed=seed) for path in paths]
+    table = pd.concat(parts, ignore_index=True)
+    return items.of(table, folder), {path.name: artifacts.file_hash(path) for path in paths}
 
 
 def plan(job: Task) -> Planned:
@@ -106,7 +131,7 @@ def plan(job: Task) -> Planned:
 def key(prepared: Prepared) -> str:
     """Hash of all that decides a job's numbers: its config, its items and the code (DESIGN.md, "Resume")."""
     sources = sorted(path for room in DECISIVE for path in (SOURCES / room).rglob("*.py"))
-    return artifacts.fingerprint([prepared.job.config_hash, prepared.hash, artifacts.source_hash(*sources)])
+    return artifacts.fingerprint([prepared.job.config_hash, prepared.inputs, artifacts.source_hash(*sources)])
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
@@ -117,21 +142,37 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     """
     job, task = prepared.job, prepared.job.cfg.task
     assert isinstance(task, configs.SubtlerConfig)
-    run.log(tags={"input.items": prepared.hash})
-    run.inputs({f"{job.dataset} items": prepared.hash})
+    run.log(tags={f"input.{name}": digest for name, digest in prepared.inputs.items()})
+    run.inputs(prepared.inputs)
     start = time.perf_counter()
+    answered, figures = _answered(prepared)
+    asked = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
-    answered = {coding: scoring.coded(prepared.items, coding) for coding in codings}
-    score = partial(scoring.score, prepared.items, bootstrap=task.bootstrap, seed=job.cfg.seed)
+    coded = {coding: scoring.coded(answered, coding) for coding in codings}
+    score = partial(scoring.score, answered, bootstrap=task.bootstrap, seed=job.cfg.seed)
     rows = pd.concat(map(score, codings), ignore_index=True)
-    seconds = time.perf_counter() - start
-    unmatched = float((~answered["published"]["matched"]).mean())
-    results.write(job.output, results.named(job.columns, rows), {"answers": _answers(answered)})
+    seconds = time.perf_counter() - start - asked
+    unmatched = float((~coded["published"]["matched"]).mean())
+    results.write(job.output, results.named(job.columns, rows), {"answers": _answers(coded)})
     told = {"key": key(prepared), "results": results.digest(job.output)}
-    whole = {"items": len(prepared.items), "share_unmatched": unmatched, "analysis_seconds": seconds}
+    whole = {"items": len(prepared.items), "share_unmatched": unmatched, "answer_seconds": asked}
+    whole |= {"analysis_seconds": seconds, **figures}
     run.log(tags=told, metrics={**_metrics(rows), **whole})
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)
+
+
+def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
+    cfg = prepared.job.cfg
+    assert isinstance(cfg.task, configs.SubtlerConfig)
+    if isinstance(cfg.llm, configs.RecordedConfig):
+        return prepared.items, {}
+    assert isinstance(cfg.llm, configs.TinyConfig)
+    model = Causal(tiny.model(cfg.llm), tiny.tokenizer(), cfg.llm.batch_size)
+    if cfg.answer == "generate":
+        return answers.free(model, prepared.items, cfg.task.question, seed=cfg.seed, most=cfg.llm.most)
+    per_token = cfg.answer == "likelihood_per_token"
+    return answers.likeliest(model, prepared.items, cfg.task.question, per_token=per_token, shown=log.debug)
 
 
 def _answers(answered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -235,8 +235,14 @@ class RunConfig(JobConfig):
 
 @dataclass
 class GenerateConfig(JobConfig):
-    """One job: one generative model x one task."""
+    """One job: one generative model x one task.
 
+    Attributes:
+        answer: by the likelihood of each option (or of a token of it), or free; recorded answers are what
+            they are.
+    """
+
+    answer: str = one_of("likelihood", "likelihood_per_token", "generate")
     llm: LlmConfig = MISSING
     task: TaskConfig = MISSING
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -70,7 +71,7 @@ def likeliest(
     means, effects = likelihood.averaged(found), likelihood.position_effect(found)
     chosen = likelihood.choices(means)
     texts_of = items[OPTIONS].to_numpy()
-    response = np.where(chosen < 0, None, texts_of[np.arange(len(items)), chosen])
+    response: Any = np.where(chosen < 0, None, texts_of[np.arange(len(items)), chosen])
     known = {f"p_{name}": means[:, place] for place, name in enumerate(OPTIONS)}
     answered = items.assign(**known, position_effect=effects, response=response)
     return answered, {"position_effect": float(effects.mean())}

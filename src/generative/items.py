@@ -48,7 +48,19 @@ def read(path: Path) -> pd.DataFrame:
         InputError: the file is missing, empty or not UTF-8, lacks a column, or has a row with another number
             of cells, an unknown word, an empty cell, a context without BLANK, or options that repeat.
     """
-    table = _table(path)
+    return of(_table(path), path)
+
+
+def of(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Items of a table in the published columns, see `read`.
+
+    Args:
+        table: texts without outer blanks.
+        path: what errors name.
+
+    Raises:
+        InputError: see `read`.
+    """
     for column in [*COLUMNS, *(name for name in OPTIONAL[:1] if name in table)]:
         _refuse(path, table[column] == "", f"no {column}", "Fill it in.")
     blank = table["context"].str.contains(BLANK, regex=False)
