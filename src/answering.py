@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import torch
 from omegaconf import DictConfig
 
 from src import artifacts, configs, logged, results, tracking
 from src.errors import InputError
-from src.generative import answers, compose, domains, items, prompts, scoring, tiny
+from src.generative import answers, compose, domains, items, prompts, published, scoring, server, tiny
 from src.generative.causal import Causal
-from src.jobs import Named, differences, resolve
+from src.generative.kept import Kept
+from src.jobs import Named, decisive, differences, resolve
 from src.plan import Planned
 
 log = logging.getLogger(__name__)
@@ -77,11 +79,17 @@ class Prepared:
         job: which.
         items: see `items.read`.
         inputs: SHA-256 of each file that they are of, or are composed of, by its name.
+        question: what is asked of each.
+        weights: of the model that answers: revision, hash; empty where the answers are there.
+        model: reads it; None where a server has it, or the answers are there.
     """
 
     job: Task
     items: pd.DataFrame
     inputs: Mapping[str, str]
+    question: str
+    weights: Mapping[str, str]
+    model: Callable[[], Causal] | None
 
 
 def prepare(job: Task) -> Prepared:
@@ -104,7 +112,31 @@ def prepare(job: Task) -> Prepared:
     else:
         found, inputs = _composed(task, job.cfg.seed)
     log.info("%s: %d items", ", ".join(inputs), len(found))
-    return Prepared(job, found, inputs)
+    weights, model = _opened(job.cfg)
+    return Prepared(job, found, inputs, task.question, weights, model)
+
+
+def _opened(cfg: configs.GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal] | None]:
+    """What is known of the weights of a model, and what reads it.
+
+    Raises:
+        InputError: they are neither there nor to be had, or are not those that were asked for; or a server
+            is asked for likelihoods.
+    """
+    llm = cfg.llm
+    if isinstance(llm, configs.TinyConfig):
+        return {"revision": "random"}, partial(tiny.load, llm)
+    if isinstance(llm, configs.HfConfig):
+        found = published.find(llm)
+        device = torch.device("cuda" if _wants_gpu(cfg.trainer.accelerator) else "cpu")
+        return {**found.said(), **found.files()}, partial(published.load, found, device)
+    if isinstance(llm, configs.ServerConfig) and cfg.answer != "generate":
+        raise InputError(f"answer={cfg.answer}: a server gives free answers only. Say answer=generate.")
+    return {}, None
+
+
+def _wants_gpu(accelerator: str) -> bool:
+    return accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
 
 
 def _file(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -131,7 +163,9 @@ def plan(job: Task) -> Planned:
 def key(prepared: Prepared) -> str:
     """Hash of all that decides a job's numbers: its config, its items and the code (DESIGN.md, "Resume")."""
     sources = sorted(path for room in DECISIVE for path in (SOURCES / room).rglob("*.py"))
-    return artifacts.fingerprint([prepared.job.config_hash, prepared.inputs, artifacts.source_hash(*sources)])
+    return artifacts.fingerprint(
+        [prepared.job.config_hash, prepared.inputs, prepared.weights, artifacts.source_hash(*sources)]
+    )
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
@@ -143,6 +177,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     job, task = prepared.job, prepared.job.cfg.task
     assert isinstance(task, configs.SubtlerConfig)
     run.log(tags={f"input.{name}": digest for name, digest in prepared.inputs.items()})
+    run.log(tags={f"weights.{name}": said for name, said in prepared.weights.items()})
     run.inputs(prepared.inputs)
     start = time.perf_counter()
     answered, figures = _answered(prepared)
@@ -163,16 +198,23 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
 
 
 def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
-    cfg = prepared.job.cfg
-    assert isinstance(cfg.task, configs.SubtlerConfig)
-    if isinstance(cfg.llm, configs.RecordedConfig):
+    job, llm = prepared.job, prepared.job.cfg.llm
+    if isinstance(llm, configs.RecordedConfig):
         return prepared.items, {}
-    assert isinstance(cfg.llm, configs.TinyConfig)
-    model = Causal(tiny.model(cfg.llm), tiny.tokenizer(), cfg.llm.batch_size)
-    if cfg.answer == "generate":
-        return answers.free(model, prepared.items, cfg.task.question, seed=cfg.seed, most=cfg.llm.most)
-    per_token = cfg.answer == "likelihood_per_token"
-    return answers.likeliest(model, prepared.items, cfg.task.question, per_token=per_token, shown=log.debug)
+    free = job.cfg.answer == "generate"
+    own = [decisive(job.resolved["llm"]), prepared.weights, "free" if free else "likelihood"]
+    asked = (prepared.items, prepared.question)
+    with Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl") as kept:
+        if isinstance(llm, configs.ServerConfig):
+            return answers.free(partial(server.answers, llm), *asked, seed=job.cfg.seed, kept=kept)
+        assert isinstance(llm, configs.CausalConfig)
+        assert prepared.model is not None
+        model = prepared.model()
+        if free:
+            ask = partial(model.answers, most=llm.most)
+            return answers.free(ask, *asked, seed=job.cfg.seed, kept=kept)
+        per_token = job.cfg.answer == "likelihood_per_token"
+        return answers.likeliest(model, *asked, per_token=per_token, kept=kept)
 
 
 def _answers(answered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -19,9 +19,10 @@ from src.errors import InputError
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers"),
+    *("key", "concurrency", "retries", "timeout"),
 )
 # What decides no number, or nothing that a name should tell.
-NOT_IN_NAME = ("name", "batch_size", "path", "sha256")
+NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "url", "key", "concurrency", "retries", "timeout")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Hash of all that was chosen, but for what decides no number."""
-        return fingerprint([_decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
+        return fingerprint([decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -148,10 +149,11 @@ def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
     return cfg, {str(name): value for name, value in resolved.items()}
 
 
-def _decisive(node: object) -> object:
+def decisive(node: object) -> object:
+    """What of a resolved config decides numbers."""
     if not isinstance(node, Mapping):
         return node
-    return {name: _decisive(value) for name, value in node.items() if name not in INDIFFERENT}
+    return {name: decisive(value) for name, value in node.items() if name not in INDIFFERENT}
 
 
 def _default_name(model: configs.ModelConfig, choice: str) -> str:

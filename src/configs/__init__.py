@@ -18,8 +18,10 @@ from src.configs.exps import (
 from src.configs.fields import check, number, one_of
 from src.configs.generative import (
     CausalConfig,
+    HfConfig,
     LlmConfig,
     RecordedConfig,
+    ServerConfig,
     SubtlerConfig,
     TaskConfig,
     TinyConfig,
@@ -67,6 +69,7 @@ __all__ = [
     "FairFaceConfig",
     "FolderConfig",
     "GenerateConfig",
+    "HfConfig",
     "JobConfig",
     "LabelsConfig",
     "LlmConfig",
@@ -83,6 +86,7 @@ __all__ = [
     "RecordedConfig",
     "RoleConfig",
     "RunConfig",
+    "ServerConfig",
     "SobitConfig",
     "StoreConfig",
     "SubtlerConfig",
@@ -234,6 +238,13 @@ class RunConfig(JobConfig):
 
 
 @dataclass
+class AnswersConfig:
+    """Where answers are kept as they come."""
+
+    answers: str = MISSING
+
+
+@dataclass
 class GenerateConfig(JobConfig):
     """One job: one generative model x one task.
 
@@ -245,6 +256,7 @@ class GenerateConfig(JobConfig):
     answer: str = one_of("likelihood", "likelihood_per_token", "generate")
     llm: LlmConfig = MISSING
     task: TaskConfig = MISSING
+    store: AnswersConfig = MISSING
 
 
 # The schemas stand in a group of their own: in the groups that they describe they would be
@@ -278,6 +290,8 @@ SCHEMAS: dict[str, type] = {
     "trainer": TrainerConfig,
     "tracking": TrackingConfig,
     "recorded": RecordedConfig,
+    "hf": HfConfig,
+    "openai_compatible": ServerConfig,
     "tiny": TinyConfig,
     "subtler": SubtlerConfig,
 }

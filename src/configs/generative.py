@@ -41,6 +41,21 @@ class CausalConfig(LlmConfig):
 
 
 @dataclass
+class HfConfig(CausalConfig):
+    """A causal language model of transformers.
+
+    Attributes:
+        id: owner/name on the hub, or a folder.
+        revision: of the hub's repository: commit, branch or tag; empty: main.
+        sha256: of the weights, as a run's tags say it; others are refused; empty: any.
+    """
+
+    id: str = MISSING
+    revision: str = ""
+    sha256: str = ""
+
+
+@dataclass
 class TinyConfig(CausalConfig):
     """A Qwen2 of a few layers that reads bytes, untrained: shows that all runs, and knows nothing."""
 
@@ -48,6 +63,29 @@ class TinyConfig(CausalConfig):
     layers: int = number(1)
     heads: int = number(1)
     seed: int = number(0, default=0)
+
+
+@dataclass
+class ServerConfig(LlmConfig):
+    """A model behind a server that speaks as OpenAI's does: vLLM, llama.cpp, Ollama and others.
+
+    Attributes:
+        url: up to `/v1`, or wherever `/chat/completions` follows.
+        id: what the server calls the model.
+        key: name of the environment's variable that holds the key; empty: none is sent.
+        concurrency: questions in flight.
+        retries: of a question that failed, after 1, 2, 4, … seconds, or when the server says.
+        timeout: of an answer, in seconds.
+        most: tokens of an answer.
+    """
+
+    url: str = MISSING
+    id: str = MISSING
+    key: str = "OPENAI_API_KEY"
+    concurrency: int = number(1, 256, default=8)
+    retries: int = number(0, default=5)
+    timeout: float = number(0.01, default=120.0)
+    most: int = number(1, default=32)
 
 
 @dataclass

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 from src import artifacts, configs
-from src.encoders import hub, published
+from src.encoders import checkpoints, hub, published
 from src.encoders.precision import Float32, unit
 from src.encoders.protocol import Encoder
 from src.errors import InputError
 
-WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
 CONFIGS = (
     ("config.json",),
     ("processor_config.json", "preprocessor_config.json"),
@@ -159,31 +151,10 @@ def place_of(config: configs.PretrainedConfig) -> hub.Place:
     return hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
 
 
-def checkpoint(place: hub.Place) -> list[Path]:
-    """The file of the weights, or the index and the files that it names.
-
-    Raises:
-        InputError: they are neither there nor to be had.
-        NotStored: within `artifacts.dry`, where they would have to be fetched.
-    """
-    (path,) = hub.files(place, [WEIGHTS]).values()
-    if path.suffix != ".json":
-        return [path]
-    import json
-
-    try:
-        named = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
-        if not named or any(Path(name).name != name for name in named):
-            raise ValueError("it names no file, or one elsewhere")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not an index of weights ({error!r}). {place.remedy}") from None
-    return [path, *hub.files(place, [(name,) for name in named]).values()]
-
-
 def _weights(config: configs.Blip2Config, place: hub.Place) -> Mapping[str, str]:
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    paths = checkpoint(place)
+    paths = checkpoints.files(place)
     return published.accepted(config, hub.revision(paths[0]), hub.sha256(paths))
 
 
@@ -193,8 +164,8 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     random = config.weights == "random"
-    paths = [] if random else checkpoint(place)
-    with published.strict(config.id), _folder([*described.values(), *paths]) as folder:
+    paths = [] if random else checkpoints.files(place)
+    with published.strict(config.id), checkpoints.linked([*described.values(), *paths]) as folder:
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
             model: Any = published.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
@@ -219,12 +190,3 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
         processor = make(folder, backend="pil", **local)
         tokenizer = AutoTokenizer.from_pretrained(folder, **local)
     return Blip2(model, processor, tokenizer, str(config.name), config.pooling, config.precision).eval()
-
-
-@contextmanager
-def _folder(paths: Sequence[Path]) -> Iterator[Path]:
-    """A folder of these files alone: what else lies beside them is not in the key, and is not read."""
-    with tempfile.TemporaryDirectory() as place:
-        for path in paths:
-            (Path(place) / path.name).symlink_to(path.absolute())
-        yield Path(place)

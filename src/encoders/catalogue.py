@@ -62,7 +62,7 @@ def profile_of(name: str) -> dict[str, str]:
 
 def is_cached(config: configs.PretrainedConfig) -> bool:
     """Whether all files of a model are at hand."""
-    from src.encoders import blip2
+    from src.encoders import blip2, checkpoints
 
     with artifacts.dry():
         try:
@@ -72,7 +72,7 @@ def is_cached(config: configs.PretrainedConfig) -> bool:
                 hub.files(found.weights, [found.names])
                 published.encoder(config, "")
             elif isinstance(config, configs.Blip2Config):
-                blip2.checkpoint(blip2.place_of(config))
+                checkpoints.files(blip2.place_of(config))
                 blip2.encoder(config, "")
         except (artifacts.NotStored, InputError):
             return False

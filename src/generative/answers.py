@@ -1,30 +1,38 @@
-"""A model's answers to items: free ones, or the likeliest option."""
+"""A model's answers to items: free ones, or the likeliest option. None is asked for twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from src.artifacts import fingerprint
 from src.generative import likelihood, prompts
 from src.generative.causal import Causal
 from src.generative.items import OPTIONS
+from src.generative.kept import Kept
 from src.generative.likelihood import ORDERS, Likelihoods
+
+# Items whose options are weighed before they are written down.
+AT_ONCE = 64
+
+# Answers to texts, by their places, as they come.
+Asked = Callable[[Sequence[str]], Iterable[Mapping[int, str]]]
 
 
 def free(
-    model: Causal, items: pd.DataFrame, question: str, *, seed: int, most: int
+    ask: Asked, items: pd.DataFrame, question: str, *, seed: int, kept: Kept
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Items with `response`, what a model says when it is asked once, options in an order by lot.
 
     Args:
-        model: which.
+        ask: a model.
         items: see `items.read`.
         question: see `prompts.checked`.
         seed: of the orders.
-        most: tokens of an answer.
+        kept: answers that are there already; new ones go there as they come.
 
     Returns:
         The items with `order` (of the options, as they were shown) and `response`; no figures beside them.
@@ -33,16 +41,20 @@ def free(
         prompts.order_of(item, context, seed)
         for item, context in zip(items["item"], items["context"], strict=True)
     ]
-    asked = [
-        model.question(prompts.asked(question, context, options, order))
+    texts = [
+        prompts.asked(question, context, options, order)
         for (context, *options), order in zip(items[["context", *OPTIONS]].to_numpy(), orders, strict=True)
     ]
+    keys = [fingerprint(text) for text in texts]
+    left = [place for place, key in enumerate(keys) if key not in kept.known]
+    for found in ask([texts[place] for place in left]):
+        kept.keep({keys[left[place]]: answer for place, answer in found.items()})
     shown = [", ".join(OPTIONS[index] for index in order) for order in orders]
-    return items.assign(order=shown, response=model.answers(asked, most=most)), {}
+    return items.assign(order=shown, response=[kept.known[key] for key in keys]), {}
 
 
 def likeliest(
-    model: Causal, items: pd.DataFrame, question: str, *, per_token: bool, shown: Callable[[int], object]
+    model: Causal, items: pd.DataFrame, question: str, *, per_token: bool, kept: Kept
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Items with `response`, the option that a model finds likeliest over the six orders of the options.
 
@@ -51,27 +63,43 @@ def likeliest(
         items: see `items.read`.
         question: see `prompts.checked`.
         per_token: by the mean log-probability of a token rather than their sum.
-        shown: told how many options have been weighed.
+        kept: log-probabilities that are there already; new ones go there as they come.
 
     Returns:
         The items with `p_stereotype`, `p_anti_stereotype`, `p_unrelated` (averaged over the orders),
         `position_effect` and `response` (null where two are equally likely); and its mean.
     """
+    rows = items[["context", *OPTIONS]].to_numpy()
+    keys = [fingerprint([question, *row]) for row in rows]
+    left = [place for place, key in enumerate(keys) if key not in kept.known]
+    for part in _parts(left, AT_ONCE):
+        weighed = _weighed(model, [rows[place] for place in part], question)
+        kept.keep({keys[place]: found for place, found in zip(part, weighed, strict=True)})
+    known = np.array([kept.known[key] for key in keys])
+    probabilities = Likelihoods(known[:, 0], known[:, 1].astype(int)).probabilities(per_token=per_token)
+    means, effects = likelihood.averaged(probabilities), likelihood.position_effect(probabilities)
+    chosen = likelihood.choices(means)
+    response: Any = np.where(chosen < 0, None, rows[np.arange(len(rows)), 1 + chosen])
+    named = {f"p_{name}": means[:, place] for place, name in enumerate(OPTIONS)}
+    answered = items.assign(**named, position_effect=effects, response=response)
+    return answered, {"position_effect": float(effects.mean())}
+
+
+def _parts(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(places), size):
+        yield places[start : start + size]
+
+
+def _weighed(model: Causal, rows: Sequence[Sequence[str]], question: str) -> list[Any]:
+    """Of each item the log-probabilities of its options in each order, and the numbers of their tokens."""
     texts = []
-    for context, *options in items[["context", *OPTIONS]].to_numpy():
+    for context, *options in rows:
         endings = [model.ending(option) for option in options]
         for order in ORDERS:
             beginning = model.question(prompts.asked(question, context, options, order))
             texts += [(beginning, ending) for ending in endings]
-    log_p, tokens = likelihood.asked(
-        model.model, texts, batch_size=model.batch_size, padding=model.padding, shown=shown
-    )
-    shape = (len(items), len(ORDERS), len(OPTIONS))
-    found = Likelihoods(log_p.reshape(shape), tokens.reshape(shape)).probabilities(per_token=per_token)
-    means, effects = likelihood.averaged(found), likelihood.position_effect(found)
-    chosen = likelihood.choices(means)
-    texts_of = items[OPTIONS].to_numpy()
-    response: Any = np.where(chosen < 0, None, texts_of[np.arange(len(items)), chosen])
-    known = {f"p_{name}": means[:, place] for place, name in enumerate(OPTIONS)}
-    answered = items.assign(**known, position_effect=effects, response=response)
-    return answered, {"position_effect": float(effects.mean())}
+    log_p, tokens = likelihood.asked(model.model, texts, batch_size=model.batch_size, padding=model.padding)
+    shape = (len(rows), len(ORDERS), len(OPTIONS))
+    both = np.stack([log_p.reshape(shape), tokens.reshape(shape)], axis=1)
+    found: list[Any] = both.tolist()
+    return found

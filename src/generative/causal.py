@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,16 +48,25 @@ class Causal:
         return int(found if found is not None else self.tokenizer.eos_token_id or 0)
 
     @torch.inference_mode()
-    def answers(self, questions: Sequence[Sequence[int]], *, most: int) -> list[str]:
-        """Free answers, greedily, in the order of the questions.
+    def answers(self, texts: Sequence[str], *, most: int) -> Iterator[dict[int, str]]:
+        """Free answers, greedily: of each batch, by the places of its questions.
 
         Args:
-            questions: see `question`.
+            texts: questions.
             most: new tokens of an answer.
         """
+        from transformers import GenerationConfig
+
+        questions = [self.question(text) for text in texts]
         order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
-        found = [""] * len(questions)
         device = next(self.model.parameters()).device
+        # Without what a repository's own defaults add, such as a penalty for repetition.
+        greedy = GenerationConfig(
+            max_new_tokens=most,
+            do_sample=False,
+            pad_token_id=self.padding,
+            eos_token_id=self.model.generation_config.eos_token_id,
+        )
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]
             width = len(questions[batch[0]])
@@ -69,11 +78,7 @@ class Causal:
             said = self.model.generate(
                 input_ids=tokens.to(device),
                 attention_mask=mask.to(device),
-                max_new_tokens=most,
-                do_sample=False,
-                pad_token_id=self.padding,
+                generation_config=greedy,
             )
-            texts = self.tokenizer.batch_decode(said[:, width:], skip_special_tokens=True)
-            for index, text in zip(batch, texts, strict=True):
-                found[index] = text
-        return found
+            found = self.tokenizer.batch_decode(said[:, width:], skip_special_tokens=True)
+            yield dict(zip(batch, found, strict=True))

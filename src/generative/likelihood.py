@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,6 @@ def asked(
     *,
     batch_size: int,
     padding: int,
-    shown: Callable[[int], object],
 ) -> tuple[Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
     """Log-probability of each ending after its beginning.
 
@@ -78,7 +77,6 @@ def asked(
         texts: tokens of the beginning, and of the ending; neither is empty.
         batch_size: texts per forward pass; texts of like length go together.
         padding: a token that fills up the shorter ones; it decides no number.
-        shown: told how many texts are done, after each batch.
 
     Returns:
         Sum of the log-probabilities of each ending's tokens in nats, and how many these are.
@@ -88,7 +86,6 @@ def asked(
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
         log_p[batch] = _batch(model, [texts[i] for i in batch], padding).cpu().numpy()
-        shown(start + len(batch))
     return log_p, np.array([len(ending) for _, ending in texts], dtype=int)
 
 

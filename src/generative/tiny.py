@@ -7,8 +7,14 @@ from typing import Any
 import torch
 
 from src.configs import TinyConfig
+from src.generative.causal import Causal
 
 END, PAD = "<|endoftext|>", "<|padding|>"
+
+
+def load(config: TinyConfig) -> Causal:
+    """The model and its tokenizer."""
+    return Causal(model(config), tokenizer(), config.batch_size)
 
 
 def model(config: TinyConfig) -> Any:

@@ -1,0 +1,47 @@
+"""Files of a checkpoint of transformers."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from src.encoders import hub
+from src.errors import InputError
+
+WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+
+
+def files(place: hub.Place) -> list[Path]:
+    """The file of the weights, or the index and the files that it names.
+
+    Raises:
+        InputError: they are neither there nor to be had.
+        NotStored: within `artifacts.dry`, where they would have to be fetched.
+    """
+    (path,) = hub.files(place, [WEIGHTS]).values()
+    if path.suffix != ".json":
+        return [path]
+    try:
+        named = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
+        if not named or any(Path(name).name != name for name in named):
+            raise ValueError("it names no file, or one elsewhere")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not an index of weights ({error!r}). {place.remedy}") from None
+    return [path, *hub.files(place, [(name,) for name in named]).values()]
+
+
+@contextmanager
+def linked(paths: Sequence[Path]) -> Iterator[Path]:
+    """A folder of these files alone: what else lies beside them is not in the key, and is not read."""
+    with tempfile.TemporaryDirectory() as place:
+        for path in paths:
+            (Path(place) / path.name).symlink_to(path.absolute())
+        yield Path(place)
