@@ -61,7 +61,8 @@ class Causal:
         order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
         device = next(self.model.parameters()).device
         # Without what a repository's own defaults add, such as a penalty for repetition.
-        greedy = GenerationConfig(
+        make: Any = GenerationConfig
+        greedy = make(
             max_new_tokens=most,
             do_sample=False,
             pad_token_id=self.padding,

@@ -77,7 +77,7 @@ def _session(config: ServerConfig) -> requests.Session:
 
 def _answer(session: requests.Session, config: ServerConfig, text: str) -> str:
     url = f"{config.url.rstrip('/')}/chat/completions"
-    question = {
+    question: Any = {
         "model": config.id,
         "messages": [{"role": "user", "content": text}],
         "temperature": 0,
