@@ -85,6 +85,7 @@ def load(found: Published, device: torch.device) -> Causal:
     Raises:
         InputError: its files are cut, or belong to another kind of model.
     """
+    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     config = found.config
@@ -95,9 +96,12 @@ def load(found: Published, device: torch.device) -> Causal:
         published.strict(config.id),
         checkpoints.linked([*found.described.values(), *found.weights]) as folder,
     ):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=DTYPES[config.precision], weights_only=True, output_loading_info=True, **local
-        )
+        try:
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=DTYPES[config.precision], weights_only=True, output_loading_info=True, **local
+            )
+        except StrictDataclassError as error:  # a config.json that contradicts itself
+            raise ValueError(" ".join(str(error).split())) from None
         model, said = loaded
         lacking = sorted(map(str, [*said["missing_keys"], *said["mismatched_keys"]]))
         if lacking:
