@@ -1,0 +1,118 @@
+"""python -m src.generate, as typed."""
+
+import sys
+from unittest import mock
+
+import mlflow
+import pandas as pd
+import pytest
+
+from src import generate
+from tests.generative.chat import said, served
+
+HEADER = "bias_type,target_gender,context,anti_stereotype,stereotype,unrelated,item_category,type_category"
+
+
+def command(output, *arguments):
+    place = "hydra.sweep.dir" if "-m" in arguments else "hydra.run.dir"
+    own = [f"tracking.uri=sqlite:///{output}/mlflow.db", f"store.answers={output}/kept", "trainer=cpu"]
+    with mock.patch.object(sys, "argv", ["generate", *arguments, *own, f"{place}={output}/out"]):
+        return generate.main()
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    rows = [
+        f"ageism,{gender},{age} is BLANK,{anti},{kind},tall,{sign},type1,{answer}"
+        for gender in ("male", "female", "not_spacified")
+        for age, kind, anti, sign in (
+            ("Young Kim", "quick", "slow", "positive"),
+            ("Old Kim", "slow", "quick", "negative"),
+        )
+        for answer in ("quick", "SLOW.", "tall", "no idea")
+    ]
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join([f"{HEADER},response", *rows]) + "\n")
+    return path
+
+
+def test_recorded_answers_are_scored_tracked_and_taken_over(tmp_path, recorded, capsys):
+    asked = ["llm=recorded", f"llm.path={recorded}", "task.bootstrap=50"]
+    assert command(tmp_path, *asked) == 0
+    found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    assert found.columns[:9].tolist() == [
+        *("exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config", "coding"),
+    ]
+    assert set(found["model"]) == {"answers"}
+    assert set(found["protocol"]) == {"recorded+bootstrap=50"}
+    assert found["gender"].tolist().count("all") == 2
+    (whole,) = found[(found["domain"] == "all") & (found["gender"] == "all")].to_dict("records")
+    assert (whole["n"], whole["n_unmatched"]) == (24, 6)
+    assert whole["tau_c"] == pytest.approx(0)
+    answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
+    assert answers["matched"].sum() == 18
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (run,) = client.search_runs([client.get_experiment_by_name("subtler_en").experiment_id])
+    assert run.data.metrics["share_unmatched"] == 0.25
+    assert run.data.metrics["tau_c.SAI.published"] == pytest.approx(0)
+    assert command(tmp_path, *asked) == 0
+    assert len(client.search_runs([run.info.experiment_id])) == 1
+
+
+@pytest.mark.parametrize("answer", ["likelihood", "likelihood_per_token", "generate"])
+def test_the_shipped_items_are_answered_by_a_model_made_on_the_spot(tmp_path, answer):
+    few = ["task.count=12", "task.bootstrap=20", "llm.most=4"]
+    assert command(tmp_path, f"answer={answer}", *few) == 0
+    found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    assert set(found["domain"]) == {
+        "ageism",
+        "beauty",
+        "beauty_profession",
+        "institution",
+        "nationality",
+        "all",
+    }
+    answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
+    assert len(answers) == 60
+    if answer != "generate":
+        options = answers[["stereotype", "anti_stereotype", "unrelated"]]
+        chosen = options.to_numpy()[
+            range(60), answers[[f"p_{name}" for name in options]].to_numpy().argmax(axis=1)
+        ]
+        assert answers["response"].tolist() == chosen.tolist()
+
+
+def test_a_server_is_asked_once_for_each_item(tmp_path):
+    def behave(number, asked):
+        lines = asked["messages"][0]["content"].splitlines()
+        return said(lines[-1].removeprefix("Option 3: ")) if number < 8 or number > 8 else (401, "no")
+
+    few = ["llm=openai_compatible", "llm.id=m", "answer=generate", "task.domains=[ageism]", "task.count=12"]
+    with served(behave) as (chat, url):
+        asked = [*few, f"llm.url={url}", "llm.concurrency=1", "task.bootstrap=20"]
+        assert command(tmp_path, *asked) == 1
+        assert command(tmp_path, *asked) == 0
+    assert len(chat.asked) == 13
+    answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
+    assert answers["matched"].all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["llm=recorded", "llm.path=nowhere.csv"], "nowhere.csv"),
+        (["llm=recorded"], "llm.path: not set"),
+        (["task.path=nowhere.csv"], "nowhere.csv"),
+        (["task.domains=[agism]"], "agism.yaml"),
+        (["task.question=Well"], "task.question"),
+        (["task.count=5"], "task.count=5: must be at least 12"),
+        (["answer=guess"], "answer=guess: must be one of likelihood"),
+        (["llm=openai_compatible", "llm.url=http://127.0.0.1:9", "llm.id=m"], "Say answer=generate"),
+        (["llm=hf", "llm.id=no such folder"], "neither a folder that exists nor owner/name"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tmp_path, arguments, message, capsys):
+    assert command(tmp_path, *arguments) == 1
+    said = capsys.readouterr()
+    assert message in said.out + said.err
+    assert "Traceback" not in said.out + said.err
