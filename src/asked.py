@@ -93,4 +93,6 @@ def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
         choices: which YAML is chosen of each group where they do not say.
     """
     chosen = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
+    if "llm" in chosen:  # of a generative model
+        return str(chosen.get("task"))
     return "precomputed" if chosen.get("model") == "precomputed" else str(chosen.get("dataset"))

@@ -168,6 +168,7 @@ def show(dataset: str, part: Part, console: Console) -> None:
     from src.report import audited, gather, tables
     from src.report.findings import readings
     from src.report.sobit import short
+    from src.report.subtler import short as subtler
 
     if any("rho" in found for found in part.analyses):
         analyses = gather.together(part.analyses)
@@ -177,6 +178,9 @@ def show(dataset: str, part: Part, console: Console) -> None:
     others = audited.short(gather.of_kind(part.analyses, "cles"), gather.of_kind(part.analyses, "accuracy"))
     if len(others):
         console.print(tables.plain(others, f"{dataset}: {audited.TITLE}"))
+    chosen = subtler.short(gather.of_kind(part.analyses, "tau_c"))
+    if len(chosen):
+        console.print(tables.plain(chosen, f"{dataset}: {subtler.TITLE}"))
     words = short.short(gather.of_kind(part.analyses, "caption"))
     if len(words):
         console.print(tables.plain(words, f"{dataset}: {short.TITLE}"))

@@ -19,6 +19,7 @@ TEXTS = (
     *("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason"),
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
+    *("coding", "domain", "direction", "gender"),
 )
 COUNTS = ("n_all", "placebo_n", "n_rest")
 

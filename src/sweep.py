@@ -29,6 +29,8 @@ J = TypeVar("J", bound="Named")
 # Overrides that a job's names tell, or that decide no number.
 TOLD: tuple[str, ...] = (
     "exp=",
+    "task=",
+    "llm=",
     "model=",
     "dataset=",
     "debias",
@@ -38,7 +40,7 @@ TOLD: tuple[str, ...] = (
     "model.name=",
     "hydra.",
 )
-TOLD += ("store.", "tracking", "trainer", "resume=", "plan=", "report=")
+TOLD += ("answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report=")
 
 
 @dataclass

@@ -28,6 +28,8 @@ WORTH = (
 PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
 # Whole numbers, also beside rows that have none.
 COUNTED = ("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest")
+# A column that only the analyses of one kind have, besides `rho` of propagation.
+OTHERS = ("cles", "accuracy", "caption", "tau_c")
 # Jobs that have results, and one whose results are gone.
 FINISHED, TAKEN_OVER, MISSING = "finished", "taken_over", "missing"
 
@@ -50,7 +52,7 @@ def together(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def everything(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The analyses of all kinds of experiments as one table, each once; what a kind has not is empty."""
-    kinds = [together(analyses), *(of_kind(analyses, column) for column in ("cles", "accuracy", "caption"))]
+    kinds = [together(analyses), *(of_kind(analyses, column) for column in OTHERS)]
     shown = [found for found in kinds if len(found)]
     counted = {name: "Int64" for name in COUNTED if any(name in found for found in shown)}
     return pd.concat(shown, ignore_index=True).astype(counted)
@@ -61,8 +63,8 @@ def of_kind(analyses: Sequence[pd.DataFrame], column: str) -> pd.DataFrame:
 
     Args:
         analyses: analyses.csv of each job.
-        column: that only this kind has: `rho` (propagation), `cles` (audits), `accuracy` (zero-shot) or
-            `caption` (So-B-IT).
+        column: that only this kind has: `rho` (propagation), `cles` (audits), `accuracy` (zero-shot),
+            `caption` (So-B-IT) or `tau_c` (generative models).
     """
     found = [frame for frame in analyses if column in frame]
     if not found:

@@ -1,0 +1,1 @@
+"""What generative models choose, as tables and figures (METHODS §5)."""
