@@ -52,7 +52,7 @@ demo: setup ## three models x eight experiments on the built-in world, tracked
 	@echo "make ui shows the runs, while they are made and afterwards. The report's path is said at the end."
 	$(BIN)/python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 
-demo-truth: setup ## what is planted against what is measured: 12 toys, 20 to 30 minutes
+demo-truth: setup ## what is planted against what is measured: 12 toys
 	$(BIN)/python -m src.truth model=toy_m $(ARGS)
 
 test: setup ## all tests
