@@ -1,6 +1,10 @@
 """python -m src.generate, as typed."""
 
+import signal
+import subprocess
 import sys
+import threading
+import time
 from unittest import mock
 
 import mlflow
@@ -8,6 +12,7 @@ import pandas as pd
 import pytest
 
 from src import generate
+from src.configs import CHECKOUT
 from tests.generative.chat import said, served
 
 HEADER = "bias_type,target_gender,context,anti_stereotype,stereotype,unrelated,item_category,type_category"
@@ -116,3 +121,31 @@ def test_what_cannot_be_done_is_said(tmp_path, arguments, message, capsys):
     said = capsys.readouterr()
     assert message in said.out + said.err
     assert "Traceback" not in said.out + said.err
+
+
+def test_ctrl_c_keeps_what_was_answered_and_does_not_wait_for_a_slow_server(tmp_path):
+    slow = threading.Event()
+
+    def behave(number, asked):
+        if number > 5:
+            slow.wait(120)
+        return said("nonsense")
+
+    few = ["llm=openai_compatible", "llm.id=m", "answer=generate", "task.domains=[ageism]", "task.count=12"]
+    few += ["trainer=cpu", f"tracking.uri=sqlite:///{tmp_path}/mlflow.db", f"store.answers={tmp_path}/kept"]
+    with served(behave) as (chat, url):
+        typed = [*few, f"llm.url={url}", "llm.concurrency=1", f"hydra.run.dir={tmp_path}/out"]
+        job = subprocess.Popen(
+            [sys.executable, "-m", "src.generate", *typed],
+            cwd=CHECKOUT,
+            # A shell's background jobs ignore it, and so would their children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        until = time.monotonic() + 120
+        while len(chat.asked) < 6 and time.monotonic() < until:
+            time.sleep(0.1)
+        job.send_signal(signal.SIGINT)
+        assert job.wait(60) == 130
+        slow.set()
+    (log,) = (tmp_path / "kept").iterdir()
+    assert len(log.read_text().splitlines()) == 5

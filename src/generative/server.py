@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import Any
 
 import requests
@@ -32,28 +34,57 @@ def answers(config: ServerConfig, texts: Sequence[str]) -> Iterator[Mapping[int,
             something else. What came before was yielded; what was in flight is lost.
     """
     session = _session(config)
-    waiting = iter(enumerate(texts))
-    pool = ThreadPoolExecutor(config.concurrency)
+    waiting: SimpleQueue[tuple[int, str]] = SimpleQueue()
+    landed: SimpleQueue[tuple[int, str | Exception]] = SimpleQueue()
+    for asked in enumerate(texts):
+        waiting.put(asked)
+
+    def work() -> None:
+        with contextlib.suppress(Empty):
+            while not stopped.is_set():
+                place, text = waiting.get_nowait()
+                outcome = _outcome(session, config, text)
+                if isinstance(outcome, Exception):
+                    stopped.set()
+                landed.put((place, outcome))
+
+    stopped = Event()
+    # Daemons: a Ctrl-C need not wait for an answer that a slow server still owes.
+    for _ in range(min(config.concurrency, len(texts))):
+        Thread(target=work, daemon=True).start()
     try:
-        flying: dict[Future[str], int] = {}
-        while True:
-            for place, text in waiting:
-                flying[pool.submit(_answer, session, config, text)] = place
-                if len(flying) >= config.concurrency:
-                    break
-            if not flying:
-                return
-            done, _ = wait(flying, return_when=FIRST_COMPLETED)
-            yield from _landed(done, flying)
+        for _ in texts:
+            place, answer = _next(landed)
+            if isinstance(answer, Exception):
+                yield from _answered(landed)
+                raise answer
+            yield {place: answer}
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        stopped.set()
         session.close()
 
 
-def _landed(done: set[Future[str]], flying: dict[Future[str], int]) -> Iterator[Mapping[int, str]]:
-    # First what was answered, then what failed: an answer is never lost for another's failure.
-    for future in sorted(done, key=lambda future: future.exception() is not None):
-        yield {flying.pop(future): future.result()}
+def _next(landed: SimpleQueue[tuple[int, str | Exception]]) -> tuple[int, str | Exception]:
+    while True:
+        # Who waits without end is not woken by a Ctrl-C that another thread was given.
+        with contextlib.suppress(Empty):
+            return landed.get(timeout=0.2)
+
+
+def _outcome(session: requests.Session, config: ServerConfig, text: str) -> str | Exception:
+    try:
+        return _answer(session, config, text)
+    except Exception as error:  # raised again by who waits for it
+        return error
+
+
+def _answered(landed: SimpleQueue[tuple[int, str | Exception]]) -> Iterator[Mapping[int, str]]:
+    # No answer that is here already is lost for another's failure.
+    with contextlib.suppress(Empty):
+        while True:
+            place, answer = landed.get_nowait()
+            if isinstance(answer, str):
+                yield {place: answer}
 
 
 def _session(config: ServerConfig) -> requests.Session:
