@@ -15,7 +15,18 @@ from omegaconf import DictConfig
 
 from src import artifacts, configs, logged, results, tracking
 from src.errors import InputError
-from src.generative import answers, compose, domains, items, prompts, published, scoring, server, tiny
+from src.generative import (
+    answers,
+    compose,
+    domains,
+    items,
+    planted,
+    prompts,
+    published,
+    scoring,
+    server,
+    tiny,
+)
 from src.generative.causal import Causal
 from src.generative.kept import Kept
 from src.jobs import Named, decisive, differences, resolve
@@ -188,11 +199,17 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     rows = pd.concat(map(score, codings), ignore_index=True)
     seconds = time.perf_counter() - start - asked
     unmatched = float((~coded["published"]["matched"]).mean())
-    results.write(job.output, results.named(job.columns, rows), {"answers": _answers(coded)})
+    whole = results.named({"model": job.model, "task": job.exp}, rows)
+    results.write(
+        job.output,
+        results.named(job.columns, rows),
+        {"answers": _answers(coded)},
+        sheets={"subtler": whole},
+    )
     told = {"key": key(prepared), "results": results.digest(job.output)}
-    whole = {"items": len(prepared.items), "share_unmatched": unmatched, "answer_seconds": asked}
-    whole |= {"analysis_seconds": seconds, **figures}
-    run.log(tags=told, metrics={**_metrics(rows), **whole})
+    figures = {"items": len(prepared.items), "share_unmatched": unmatched, "answer_seconds": asked, **figures}
+    figures |= {"analysis_seconds": seconds}
+    run.log(tags=told, metrics={**_metrics(rows), **figures})
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)
 
@@ -201,6 +218,8 @@ def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
     job, llm = prepared.job, prepared.job.cfg.llm
     if isinstance(llm, configs.RecordedConfig):
         return prepared.items, {}
+    if isinstance(llm, configs.PlantedConfig):
+        return planted.answers(prepared.items, lean=llm.lean, seed=job.cfg.seed), {}
     free = job.cfg.answer == "generate"
     own = [decisive(job.resolved["llm"]), prepared.weights, "free" if free else "likelihood"]
     asked = (prepared.items, prepared.question)

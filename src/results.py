@@ -29,19 +29,27 @@ def named(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame
     return pd.concat([pd.DataFrame([columns] * len(analyses)), analyses], axis=1)
 
 
-def write(output: Path, analyses: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> None:
+def write(
+    output: Path,
+    analyses: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    sheets: Mapping[str, pd.DataFrame] | None = None,
+) -> None:
     """Write the files of a job.
 
     Args:
         output: folder of the job.
         analyses: one row per analysis.
         tables: name -> content of each parquet beside it.
+        sheets: name -> content of each csv beside it.
     """
     with _draft(output) as draft:
         (draft / FOLDER).mkdir()
         analyses.to_csv(draft / FOLDER / ANALYSES, index=False)
         for name, table in tables.items():
             table.to_parquet(draft / FOLDER / f"{name}.parquet", index=False)
+        for name, sheet in (sheets or {}).items():
+            sheet.to_csv(draft / FOLDER / f"{name}.csv", index=False)
 
 
 def take_over(output: Path, fetch: Callable[[Path], object], digested: str) -> None:

@@ -20,6 +20,7 @@ from src.configs.generative import (
     CausalConfig,
     HfConfig,
     LlmConfig,
+    PlantedConfig,
     RecordedConfig,
     ServerConfig,
     SubtlerConfig,
@@ -79,6 +80,7 @@ __all__ = [
     "OasisConfig",
     "OpenClipConfig",
     "PeopleConfig",
+    "PlantedConfig",
     "PrecomputedConfig",
     "PretrainedConfig",
     "PropagationConfig",
@@ -292,6 +294,7 @@ SCHEMAS: dict[str, type] = {
     "recorded": RecordedConfig,
     "hf": HfConfig,
     "openai_compatible": ServerConfig,
+    "planted": PlantedConfig,
     "tiny": TinyConfig,
     "subtler": SubtlerConfig,
 }

@@ -27,6 +27,17 @@ class RecordedConfig(LlmConfig):
 
 
 @dataclass
+class PlantedConfig(LlmConfig):
+    """No model: answers whose leaning is known (`src.generative.planted`).
+
+    Attributes:
+        lean: probability of the stereotype, where else one of three options is drawn by lot.
+    """
+
+    lean: float = number(0, 1)
+
+
+@dataclass
 class CausalConfig(LlmConfig):
     """What every causal language model has.
 
