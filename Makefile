@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth test test-ui test-remote test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -54,6 +54,14 @@ demo: setup ## three models x eight experiments on the built-in world, tracked
 
 demo-truth: setup ## what is planted against what is measured: 12 toys
 	$(BIN)/python -m src.truth model=toy_m $(ARGS)
+
+# Recorded answers, where they were fetched (make data ARGS="fetch subtler") or lie beside this checkout.
+recorded = $(firstword $(wildcard data/raw/subtler/$(1) ../shared/data/subtler/responses/$(1)))
+demo-generate: setup ## shipped items put to a language model made on the spot; recorded answers where they are here
+	$(BIN)/python -m src.generate -m llm=tiny,planted task=subtler_en,subtler_zh $(ARGS)
+	$(if $(call recorded,llama2_en.csv),$(BIN)/python -m src.generate -m llm=recorded llm.path=$(call recorded,llama2_en.csv))
+	$(if $(call recorded,qwen2.5_zh.csv),$(BIN)/python -m src.generate -m llm=recorded \
+	  llm.path=$(call recorded,qwen2.5_zh.csv) task=subtler_zh task.stereotype=positive)
 
 test: setup ## all tests
 	$(BIN)/python -m pytest

@@ -13,6 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from src.stimuli import download as downloading
+from src.artifacts import file_hash
 from src.stimuli import published
 from src.stimuli.__main__ import main
 from src.stimuli.published import Dataset, File, Need, Unpack, datasets, standing
@@ -114,6 +115,10 @@ def test_published_layouts_are_counted_as_their_loaders_read_them(tmp_path):
 def test_real_lexicon_and_ratings_are_complete():
     assert standing(datasets()["nrc_vad"], SHARED).state == "present"
     assert 900 in standing(datasets()["oasis"], SHARED).counts.values()
+    assert standing(datasets()["subtler"], SHARED).state == "present"
+    for file in datasets()["subtler"].files:
+        (path,) = (SHARED / "subtler").rglob(file.name)
+        assert (path.stat().st_size, file_hash(path)) == (file.bytes, file.sha256)
 
 
 def test_every_dataset_of_a_config_is_described():
