@@ -178,4 +178,3 @@ def _metrics(rows: pd.DataFrame) -> dict[str, float]:
         for name in LOGGED
     }
     return {name: value for name, value in found.items() if value == value}
-

@@ -8,6 +8,7 @@ python -m src.generate task=poem llm=smolvlm_256m
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import hydra
 from omegaconf import DictConfig, OmegaConf
@@ -22,14 +23,14 @@ def generate(composed: DictConfig) -> None:
     """One job."""
     from src import answering, poems, tasks
 
-    poem = OmegaConf.get_type(composed, "task") is configs.PoemConfig
+    work: Any = poems if OmegaConf.get_type(composed, "task") is configs.PoemConfig else answering
     kind = entry.Kind(
         named=tasks.Task.of,
-        plan=poems.plan if poem else answering.plan,
-        prepare=poems.prepare if poem else answering.prepare,
+        plan=work.plan,
+        prepare=work.prepare,
         sheet=lambda _: None,
-        key=poems.key if poem else answering.key,
-        perform=poems.perform if poem else answering.perform,
+        key=work.key,
+        perform=work.perform,
         params=tasks.params,
         tags=tasks.tags,
     )

@@ -133,5 +133,5 @@ def _pools(model: Multimodal, pools: poems.Pools) -> pd.DataFrame:
 
 def _metrics(rows: pd.DataFrame) -> dict[str, float]:
     """Mean gap over pairs of groups, of each pool that has one."""
-    means = rows.groupby(["pool", "shared"])["cles_gap"].mean().dropna()
-    return {f"cles_gap.{pool}.{shared}": float(mean) for (pool, shared), mean in means.items()}
+    means = rows.groupby("cles_gap." + rows["pool"] + "." + rows["shared"])["cles_gap"].mean().dropna()
+    return {str(name): float(mean) for name, mean in means.items()}

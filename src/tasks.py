@@ -52,7 +52,7 @@ class Task(Named):
             dataset=choices["task"],
             debias="none",
             protocol=_protocol(cfg, choices["dataset"])
-            + differences("task", choices["task"], resolved["task"]),
+            + differences("task", choices["task"], resolved["task"], "task" if shows else None),
             output=Path(output),
         )
 

@@ -91,7 +91,9 @@ def compare(
     found = pd.DataFrame(rows).reindex(columns=[name for name in COLUMNS if name != "most"])
     p = found["p"].astype(float).dropna()
     q = pd.Series(false_discovery_control(p), p.index) if len(p) else p
-    return found.assign(q=q.reindex(found.index)).sort_values(["pool", "shared"], ascending=False, kind="stable")
+    return found.assign(q=q.reindex(found.index)).sort_values(
+        ["pool", "shared"], ascending=False, kind="stable"
+    )
 
 
 def _compared(

@@ -1,4 +1,4 @@
-"""Multimodal models of transformers: what they write about a picture, or about none, and how likely tokens were."""
+"""Multimodal models of transformers: what they write, about a picture or about none."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Heard:
     pools: Mapping[str, Sequence[int]]
     steps: list[Float[Tensor, "texts pools"]] = field(default_factory=list)
 
-    def __call__(self, input_ids: Tensor, scores: Float[Tensor, "texts v"]) -> Float[Tensor, "texts v"]:
+    def __call__(self, _: Tensor, scores: Float[Tensor, "texts v"]) -> Float[Tensor, "texts v"]:
         spread = scores.double().log_softmax(dim=-1)
         means = [spread[:, list(ids)].mean(dim=-1) for ids in self.pools.values()]
         self.steps.append(torch.stack(means, dim=1) if means else spread[:, :0])

@@ -75,7 +75,9 @@ def pools(written: pd.DataFrame, special: set[int]) -> Pools:
     return {(pool, shared): sorted(ids[pool] - without[shared]) for pool in POLES for shared in SHARED}
 
 
-def on_faces(model: Multimodal, task: PoemConfig, faces: pd.DataFrame, own: Pools, kept: Kept) -> pd.DataFrame:
+def on_faces(
+    model: Multimodal, task: PoemConfig, faces: pd.DataFrame, own: Pools, kept: Kept
+) -> pd.DataFrame:
     """A poem about each face, and the score of each pool there.
 
     Args:

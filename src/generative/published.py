@@ -139,7 +139,7 @@ def _read(found: Published, kind: Any, reader: Any, precision: str, device: torc
         if lacking:
             raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
         made = reader.from_pretrained(folder, **local)
-    # What a repository's defaults add beside the end (a penalty for repetition) would fill what is left unsaid.
+    # `generate` fills what it is not told from a repository's defaults, such as a penalty for repetition.
     make: Any = GenerationConfig
     model.generation_config = make(eos_token_id=model.generation_config.eos_token_id)
     model.requires_grad_(False)

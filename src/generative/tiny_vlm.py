@@ -48,7 +48,7 @@ def model(config: TinyVlmConfig, tokenizer: Any) -> Any:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        built = Idefics3ForConditionalGeneration(described)
+        built: Any = Idefics3ForConditionalGeneration(described)
     built.requires_grad_(False)
     return built.eval()
 
