@@ -54,8 +54,8 @@ def together(model, prompts, shown, **how):
 
 
 def test_the_chat_template_wraps_a_prompt(model, tmp_path):
-    assert model.question(PROMPT) == "<|user|>A poem on <image>, now.\n<|assistant|>"
-    assert model.question("Only words") == "<|user|>Only words\n<|assistant|>"
+    assert model.question(PROMPT) == "<|user|>A poem on <image>, now.<|assistant|>"
+    assert model.question("Only words") == "<|user|>Only words<|assistant|>"
     plain = opened(seeing.saved(tmp_path / "plain", chat=False))
     assert plain.question(PROMPT) == "Instruction: A poem on <image>, now.\n"
 
