@@ -51,7 +51,7 @@ class Task(Named):
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=choices["task"],
             debias="none",
-            protocol=_protocol(cfg, choices["dataset"])
+            protocol=_protocol(cfg, choices.get("dataset", ""))
             + differences("task", choices["task"], resolved["task"], "task" if shows else None),
             output=Path(output),
         )

@@ -13,7 +13,7 @@ FEW = ("task=poem", "task.faces=3", "task.most=6", "task.permutations=50", "task
 
 
 def poem(output, *arguments):
-    return command(output, *FEW, "faces.per_group=4", f"store.stimuli={output}/stimuli", *arguments)
+    return command(output, *arguments, *FEW, "faces.per_group=4", f"store.stimuli={output}/stimuli")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,9 @@ def test_a_sweep_of_models_ends_in_one_table(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "tiny_vlm+seed=1" in "".join(out.split())
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
-    (parent,) = client.search_runs([client.get_experiment_by_name("poem").experiment_id], "tags.kind = 'sweep'")
+    (parent,) = client.search_runs(
+        [client.get_experiment_by_name("poem").experiment_id], "tags.kind = 'sweep'"
+    )
     assert parent.data.metrics["analyses"] == 120
 
 
@@ -78,7 +80,7 @@ def test_a_sweep_of_models_ends_in_one_table(tmp_path, capsys):
         (["llm=tiny"], "needs a model that sees"),
         (["llm=vlm_hf", "llm.id=no such folder"], "neither a folder that exists nor owner/name"),
         (["llm=vlm_hf"], "llm.id: not set"),
-        (["llm=tiny_vlm", "faces=null"], "no faces. Name a dataset"),
+        (["llm=tiny_vlm", "~dataset"], "no faces. Name a dataset"),
         (["llm=tiny_vlm", "task.faces=1"], "task.faces=1: must be at least 2"),
         (["llm=tiny_vlm", "task.image_prompt=Well"], "<image> must stand in it once"),
         (["llm=tiny_vlm", "task=subtler_en"], "asks models of texts alone"),

@@ -8,7 +8,9 @@ import pandas as pd
 
 from src.report.findings import READING
 
-TITLE = "Poems about faces: mean |CLES − ½| over pairs of groups, and the widest pair, 95% interval over faces"
+TITLE = (
+    "Poems about faces: mean |CLES − ½| over pairs of groups, and the widest pair, 95% interval over faces"
+)
 
 
 def short(poems: pd.DataFrame) -> pd.DataFrame:
@@ -36,7 +38,7 @@ def _told(pairs: pd.DataFrame) -> str:
     known = pairs[pairs["cles_gap"].notna()]
     if known.empty:
         return "empty pool"
-    row = known.loc[known["cles_gap"].idxmax()]
+    row = max(known.to_dict("records"), key=lambda one: float(one["cles_gap"]))
     interval = f" [{row['cles_low']:.2f}, {row['cles_high']:.2f}]" if pd.notna(row["cles_low"]) else ""
     q = f", q {row['q']:.3f}" if pd.notna(row["q"]) else ""
     return (

@@ -18,7 +18,9 @@ SIZES = {("positive", "removed"): 4, ("positive", "kept"): 6, ("negative", "remo
 def scores():
     rng = np.random.default_rng(0)
     groups = np.repeat(["x", "y", "z"], [9, 7, 8])
-    found = pd.DataFrame({"id": [f"{n:02}" for n in range(24)], "group": groups, "tokens": rng.integers(3, 9, 24)})
+    found = pd.DataFrame(
+        {"id": [f"{n:02}" for n in range(24)], "group": groups, "tokens": rng.integers(3, 9, 24)}
+    )
     shift = {"x": 0.0, "y": 1.5, "z": 0.2}
     found["positive_removed"] = [round(rng.normal(shift[group]), 1) for group in groups]  # with ties
     found["positive_kept"] = rng.normal(size=24)
@@ -53,7 +55,9 @@ def test_cles_and_its_worth_are_those_of_pairs(scores):
             drawn.append(naive(rng.choice(a[column], len(a)), rng.choice(b[column], len(b))))
         assert row["p"] == pytest.approx(np.mean(np.array(null) >= row["cles_gap"] - 1e-12), abs=0.07)
         assert row["p"] * 401 == pytest.approx(round(row["p"] * 401))
-        assert [row["cles_low"], row["cles_high"]] == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.05)
+        assert [row["cles_low"], row["cles_high"]] == pytest.approx(
+            np.percentile(drawn, [2.5, 97.5]), abs=0.05
+        )
     known = found[found["p"].notna()]
     assert known["q"].to_numpy() == pytest.approx(stats.false_discovery_control(known["p"]))
 

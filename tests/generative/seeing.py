@@ -46,7 +46,11 @@ def llava(config):
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     pictures = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
     return model, LlavaProcessor(
-        pictures, tokenizer, patch_size=8, vision_feature_select_strategy="default", num_additional_image_tokens=1
+        pictures,
+        tokenizer,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
     )
 
 
@@ -68,6 +72,8 @@ def pictures(folder: Path, count: int) -> list[Path]:
     folder.mkdir(exist_ok=True)
     paths = [folder / f"{number}.png" for number in range(count)]
     for number, path in enumerate(paths):
-        pixels = np.random.default_rng(number).integers(0, 256, (32 + 8 * (number % 3), 40, 3), dtype=np.uint8)
+        pixels = np.random.default_rng(number).integers(
+            0, 256, (32 + 8 * (number % 3), 40, 3), dtype=np.uint8
+        )
         Image.fromarray(pixels).save(path)
     return paths

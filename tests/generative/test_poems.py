@@ -75,7 +75,10 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     pd.testing.assert_frame_equal(whole.head(2), first)
     pd.testing.assert_frame_equal(twice.head(5), whole)
     names = {f"{pool}_{shared}": ids for (pool, shared), ids in own.items()}
-    (part,) = written(model, ["On <image>."], [seeing.Path(faces["path"][3])], most=6, pools=names)
+    ((part,),) = (
+        found.values()
+        for found in written(model, ["On <image>."], [seeing.Path(faces["path"][3])], most=6, pools=names)
+    )
     assert whole.loc[3, "tokens"] == len(part.tokens)
     assert whole.loc[3, "text"] == part.text
     assert {name: whole.loc[3, name] for name in names} == pytest.approx(part.log_p, abs=1e-4)
@@ -86,7 +89,7 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
 
 
 def test_an_empty_pool_has_no_score(model, faces, tmp_path):
-    own = dict.fromkeys([(pool, shared) for pool in poems.POLES for shared in poems.SHARED], [70])
+    own = {(pool, shared): [70] for pool in poems.POLES for shared in poems.SHARED}
     with Kept(tmp_path / "log.jsonl") as kept:
         found = poems.on_faces(model, task(), faces, {**own, ("negative", "removed"): []}, kept)
     assert found["negative_removed"].isna().all()
