@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
-import torch
-from omegaconf import DictConfig
 
-from src import artifacts, configs, logged, results, tracking
-from src.errors import InputError
+from src import artifacts, configs, results, tasks, tracking
+from src.errors import InputError, NotApplicable
 from src.generative import (
     answers,
     compose,
@@ -28,58 +26,14 @@ from src.generative import (
     tiny,
 )
 from src.generative.causal import Causal
-from src.generative.kept import Kept
-from src.jobs import Named, decisive, differences, resolve
 from src.plan import Planned
+from src.tasks import Task, device
 
 log = logging.getLogger(__name__)
 
-SOURCES = Path(__file__).parent
 # Rooms whose code decides what is made of answers.
 DECISIVE = ("metrics", "generative")
 LOGGED = ("tau_c", "tau_b", "del_PL", "del_NL", "del_NuL")
-
-
-@dataclass(frozen=True)
-class Task(Named):
-    """One generative model x one task."""
-
-    cfg: configs.GenerateConfig
-
-    @classmethod
-    def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Task:
-        """Name a composed config.
-
-        Args:
-            composed: the config.
-            choices: which YAML was chosen of each group.
-            output: folder of the job.
-
-        Raises:
-            InputError: a mandatory value is missing, or one is out of bounds.
-        """
-        cfg, resolved = resolve(composed)
-        assert isinstance(cfg, configs.GenerateConfig)
-        configs.check(cfg)
-        return cls(
-            cfg=cfg,
-            resolved=resolved,
-            exp=choices["task"],
-            paper=cfg.task.paper,
-            model=_model(cfg, choices["llm"])
-            + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
-            dataset=choices["task"],
-            debias="none",
-            protocol=("recorded" if isinstance(cfg.llm, configs.RecordedConfig) else cfg.answer)
-            + differences("task", choices["task"], resolved["task"]),
-            output=Path(output),
-        )
-
-
-def _model(cfg: configs.GenerateConfig, choice: str) -> str:
-    if isinstance(cfg.llm, configs.RecordedConfig):
-        return cfg.llm.name or Path(cfg.llm.path).stem
-    return cfg.llm.name or choice
 
 
 @dataclass(frozen=True)
@@ -111,6 +65,8 @@ def prepare(job: Task) -> Prepared:
     """
     task, llm = job.cfg.task, job.cfg.llm
     assert isinstance(task, configs.SubtlerConfig)
+    if isinstance(llm, configs.MultimodalConfig):
+        raise NotApplicable(f"task={job.exp}: asks models of texts alone. Say task=poem, or another llm.")
     prompts.checked(task.question)
     if isinstance(llm, configs.RecordedConfig):
         found, inputs = _file(Path(llm.path))
@@ -139,15 +95,10 @@ def _opened(cfg: configs.GenerateConfig) -> tuple[dict[str, str], Callable[[], C
         return {"revision": "random"}, partial(tiny.load, llm)
     if isinstance(llm, configs.HfConfig):
         found = published.find(llm)
-        device = torch.device("cuda" if _wants_gpu(cfg.trainer.accelerator) else "cpu")
-        return {**found.said(), **found.files()}, partial(published.load, found, device)
+        return {**found.said(), **found.files()}, partial(published.load, found, device(cfg))
     if isinstance(llm, configs.ServerConfig) and cfg.answer != "generate":
         raise InputError(f"answer={cfg.answer}: a server gives free answers only. Say answer=generate.")
     return {}, None
-
-
-def _wants_gpu(accelerator: str) -> bool:
-    return accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
 
 
 def _file(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -172,11 +123,8 @@ def plan(job: Task) -> Planned:
 
 
 def key(prepared: Prepared) -> str:
-    """Hash of all that decides a job's numbers: its config, its items and the code (DESIGN.md, "Resume")."""
-    sources = sorted(path for room in DECISIVE for path in (SOURCES / room).rglob("*.py"))
-    return artifacts.fingerprint(
-        [prepared.job.config_hash, prepared.inputs, prepared.weights, artifacts.source_hash(*sources)]
-    )
+    """Hash of all that decides a job's numbers."""
+    return tasks.key(prepared.job, prepared.inputs, prepared.weights, DECISIVE)
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
@@ -221,9 +169,8 @@ def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
     if isinstance(llm, configs.PlantedConfig):
         return planted.answers(prepared.items, lean=llm.lean, seed=job.cfg.seed), {}
     free = job.cfg.answer == "generate"
-    own = [decisive(job.resolved["llm"]), prepared.weights, "free" if free else "likelihood"]
     asked = (prepared.items, prepared.question)
-    with Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl") as kept:
+    with tasks.kept(job, prepared.weights, "free" if free else "likelihood") as kept:
         if isinstance(llm, configs.ServerConfig):
             return answers.free(partial(server.answers, llm), *asked, seed=job.cfg.seed, kept=kept)
         assert isinstance(llm, configs.CausalConfig)
@@ -250,14 +197,3 @@ def _metrics(rows: pd.DataFrame) -> dict[str, float]:
         for name in LOGGED
     }
     return {name: value for name, value in found.items() if value == value}
-
-
-def tags(job: Task) -> dict[str, str]:
-    """Tags of a run that are known before any work."""
-    named = {name: str(value) for name, value in job.columns.items()}
-    return {**named, **logged.provenance(), "kind": "job"}
-
-
-def params(job: Task) -> dict[str, object]:
-    """Every choice, by its name on the command line."""
-    return logged.flat(job.resolved)

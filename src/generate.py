@@ -2,14 +2,16 @@
 
 python -m src.generate llm=recorded llm.path=answers.csv
 python -m src.generate task=subtler_zh llm.path=answers_zh.csv
+python -m src.generate task=poem llm=smolvlm_256m
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from src import configs, entry
 
@@ -19,17 +21,18 @@ configs.register()
 @hydra.main(version_base="1.3", config_path=str(configs.CHECKOUT / "conf"), config_name="generate")
 def generate(composed: DictConfig) -> None:
     """One job."""
-    from src import answering
+    from src import answering, poems, tasks
 
+    work: Any = poems if OmegaConf.get_type(composed, "task") is configs.PoemConfig else answering
     kind = entry.Kind(
-        named=answering.Task.of,
-        plan=answering.plan,
-        prepare=answering.prepare,
+        named=tasks.Task.of,
+        plan=work.plan,
+        prepare=work.prepare,
         sheet=lambda _: None,
-        key=answering.key,
-        perform=answering.perform,
-        params=answering.params,
-        tags=answering.tags,
+        key=work.key,
+        perform=work.perform,
+        params=tasks.params,
+        tags=tasks.tags,
     )
     entry.perform(composed, kind)
 

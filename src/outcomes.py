@@ -165,7 +165,7 @@ def report(part: Part, parent: Run, folder: Path) -> Path:
 
 def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
-    from src.report import audited, gather, tables
+    from src.report import audited, gather, poem, tables
     from src.report.findings import readings
     from src.report.sobit import short
     from src.report.subtler import short as subtler
@@ -175,12 +175,15 @@ def show(dataset: str, part: Part, console: Console) -> None:
         console.print(tables.terminal(analyses, f"{dataset}: propagation"))
         if len(readings(analyses)) > 1:
             console.print(tables.plain(*tables.spread(analyses, dataset)))
-    others = audited.short(gather.of_kind(part.analyses, "cles"), gather.of_kind(part.analyses, "accuracy"))
+    others = audited.short(gather.of_kind(part.analyses, "p_null"), gather.of_kind(part.analyses, "accuracy"))
     if len(others):
         console.print(tables.plain(others, f"{dataset}: {audited.TITLE}"))
     chosen = subtler.short(gather.of_kind(part.analyses, "tau_c"))
     if len(chosen):
         console.print(tables.plain(chosen, f"{dataset}: {subtler.TITLE}"))
+    poems = poem.short(gather.of_kind(part.analyses, "pool"))
+    if len(poems):
+        console.print(tables.plain(poems, f"{dataset}: {poem.TITLE}"))
     words = short.short(gather.of_kind(part.analyses, "caption"))
     if len(words):
         console.print(tables.plain(words, f"{dataset}: {short.TITLE}"))

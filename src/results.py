@@ -20,6 +20,7 @@ TEXTS = (
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),
+    *("pool", "shared"),
 )
 COUNTS = ("n_all", "placebo_n", "n_rest")
 

@@ -20,12 +20,17 @@ from src.configs.generative import (
     CausalConfig,
     HfConfig,
     LlmConfig,
+    MultimodalConfig,
     PlantedConfig,
+    PoemConfig,
     RecordedConfig,
     ServerConfig,
     SubtlerConfig,
     TaskConfig,
     TinyConfig,
+    TinyVlmConfig,
+    VlmHfConfig,
+    WeightsConfig,
 )
 from src.configs.models import (
     Blip2Config,
@@ -76,11 +81,14 @@ __all__ = [
     "LlmConfig",
     "ModelConfig",
     "MorphsConfig",
+    "MultimodalConfig",
     "NrcVadConfig",
     "OasisConfig",
     "OpenClipConfig",
     "PeopleConfig",
+    "PicturesConfig",
     "PlantedConfig",
+    "PoemConfig",
     "PrecomputedConfig",
     "PretrainedConfig",
     "PropagationConfig",
@@ -95,12 +103,15 @@ __all__ = [
     "TaskConfig",
     "TaxonomyConfig",
     "TinyConfig",
+    "TinyVlmConfig",
     "ToyConfig",
     "TrackingConfig",
     "TrainerConfig",
     "UtkFaceConfig",
     "VaderConfig",
+    "VlmHfConfig",
     "WarrinerConfig",
+    "WeightsConfig",
     "ZeroShotConfig",
     "check",
     "compose",
@@ -199,13 +210,19 @@ class TrackingConfig:
 
 
 @dataclass
-class StoreConfig:
+class PicturesConfig:
+    """Where drawn and morphed pictures lie."""
+
+    stimuli: str = MISSING
+    morphs: str = MISSING
+
+
+@dataclass
+class StoreConfig(PicturesConfig):
     """Where content-addressed entries lie."""
 
     dir: str = MISSING
     checkpoints: str = MISSING
-    stimuli: str = MISSING
-    morphs: str = MISSING
 
 
 @dataclass
@@ -240,8 +257,8 @@ class RunConfig(JobConfig):
 
 
 @dataclass
-class AnswersConfig:
-    """Where answers are kept as they come."""
+class AnswersConfig(PicturesConfig):
+    """Where answers are kept as they come, beside pictures."""
 
     answers: str = MISSING
 
@@ -253,12 +270,21 @@ class GenerateConfig(JobConfig):
     Attributes:
         answer: by the likelihood of each option (or of a token of it), or free; recorded answers are what
             they are.
+        dataset, demo, faces, scenes, words, labels, taxonomy: as `RunConfig` has them, of a task that shows
+            pictures; of these `faces` alone decides numbers.
     """
 
     answer: str = one_of("likelihood", "likelihood_per_token", "generate")
     llm: LlmConfig = MISSING
     task: TaskConfig = MISSING
     store: AnswersConfig = MISSING
+    dataset: DatasetConfig | None = None
+    demo: DemoConfig | None = None
+    faces: RoleConfig | None = None
+    scenes: RoleConfig | None = None
+    words: RoleConfig | None = None
+    labels: RoleConfig | None = None
+    taxonomy: TaxonomyConfig | None = None
 
 
 # The schemas stand in a group of their own: in the groups that they describe they would be
@@ -296,7 +322,10 @@ SCHEMAS: dict[str, type] = {
     "openai_compatible": ServerConfig,
     "planted": PlantedConfig,
     "tiny": TinyConfig,
+    "vlm_hf": VlmHfConfig,
+    "tiny_vlm": TinyVlmConfig,
     "subtler": SubtlerConfig,
+    "poem": PoemConfig,
 }
 
 

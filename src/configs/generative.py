@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
@@ -52,8 +52,8 @@ class CausalConfig(LlmConfig):
 
 
 @dataclass
-class HfConfig(CausalConfig):
-    """A causal language model of transformers.
+class WeightsConfig(LlmConfig):
+    """What every model that others trained has.
 
     Attributes:
         id: owner/name on the hub, or a folder.
@@ -64,6 +64,38 @@ class HfConfig(CausalConfig):
     id: str = MISSING
     revision: str = ""
     sha256: str = ""
+
+
+@dataclass
+class HfConfig(WeightsConfig, CausalConfig):
+    """A causal language model of transformers."""
+
+
+@dataclass
+class MultimodalConfig(LlmConfig):
+    """What every model has that reads pictures and texts.
+
+    Attributes:
+        batch_size: pictures per forward pass.
+    """
+
+    precision: str = one_of("fp32", "bf16", default="fp32")
+    batch_size: int = number(1, default=8)
+
+
+@dataclass
+class VlmHfConfig(WeightsConfig, MultimodalConfig):
+    """A multimodal model of transformers: Idefics, SmolVLM, LLaVA and whatever its Auto classes read."""
+
+
+@dataclass
+class TinyVlmConfig(MultimodalConfig):
+    """An Idefics3 of a few layers, untrained: shows that all runs, and knows nothing."""
+
+    width: int = number(4)
+    layers: int = number(1)
+    heads: int = number(1)
+    seed: int = number(0, default=0)
 
 
 @dataclass
@@ -128,4 +160,27 @@ class SubtlerConfig(TaskConfig):
     count: int = number(12)
     stereotype: str = one_of("by_polarity", "positive")
     question: str = MISSING
+    bootstrap: int = number(0)
+
+
+@dataclass
+class PoemConfig(TaskConfig):
+    """What a multimodal model writes about faces (METHODS §3, "Multimodal LLM").
+
+    Attributes:
+        image_prompt: with `<image>` in the picture's place.
+        text_prompt: with `{word}` in a word's place; what a model writes on them are the pools of tokens.
+        words: `positive` and `negative` ones.
+        most: new tokens of a poem.
+        faces: of each group at most, drawn by seed; null: all.
+        permutations: random partitions of two groups' faces, for the null.
+        bootstrap: draws of faces, for intervals.
+    """
+
+    image_prompt: str = MISSING
+    text_prompt: str = MISSING
+    words: dict[str, list[str]] = field(default_factory=dict)
+    most: int = number(1)
+    faces: int | None = number(2)
+    permutations: int = number(0)
     bootstrap: int = number(0)

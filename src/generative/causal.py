@@ -55,19 +55,10 @@ class Causal:
             texts: questions.
             most: new tokens of an answer.
         """
-        from transformers import GenerationConfig
-
         questions = [self.question(text) for text in texts]
         order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
         device = next(self.model.parameters()).device
-        # Without what a repository's own defaults add, such as a penalty for repetition.
-        make: Any = GenerationConfig
-        greedy = make(
-            max_new_tokens=most,
-            do_sample=False,
-            pad_token_id=self.padding,
-            eos_token_id=self.model.generation_config.eos_token_id,
-        )
+        how = greedy(self.model, most=most, padding=self.padding)
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]
             width = len(questions[batch[0]])
@@ -79,7 +70,26 @@ class Causal:
             said = self.model.generate(
                 input_ids=tokens.to(device),
                 attention_mask=mask.to(device),
-                generation_config=greedy,
+                generation_config=how,
             )
             found = self.tokenizer.batch_decode(said[:, width:], skip_special_tokens=True)
             yield dict(zip(batch, found, strict=True))
+
+
+def greedy(model: Any, *, most: int, padding: int) -> Any:
+    """How a model writes: always the likeliest token.
+
+    Args:
+        model: of transformers; its own defaults say where it ends, and nothing else.
+        most: new tokens.
+        padding: a token that fills up shorter texts.
+    """
+    from transformers import GenerationConfig
+
+    make: Any = GenerationConfig
+    return make(
+        max_new_tokens=most,
+        do_sample=False,
+        pad_token_id=padding,
+        eos_token_id=model.generation_config.eos_token_id,
+    )

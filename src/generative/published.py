@@ -1,4 +1,4 @@
-"""Causal language models that others trained: from the hub, from its cache, or from a folder."""
+"""Generative models that others trained: from the hub, from its cache, or from a folder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from typing import Any
 
 import torch
 
-from src.configs import HfConfig
+from src.configs import CausalConfig, MultimodalConfig, WeightsConfig
 from src.encoders import checkpoints, hub, published
 from src.errors import InputError
 from src.generative.causal import Causal
+from src.generative.multimodal import Multimodal
 
 CONFIGS = (("config.json",), ("tokenizer.json", "tokenizer.model", "vocab.json"))
 TOO = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
     *("chat_template.jinja", "generation_config.json"),
 )
+# Of a multimodal model, beside those; older repositories have the chat template in a JSON.
+PROCESSOR = (("processor_config.json", "preprocessor_config.json"),)
+PROCESSOR_TOO = ("preprocessor_config.json", "chat_template.json")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -33,7 +37,7 @@ class Published:
         weights: their files.
     """
 
-    config: HfConfig
+    config: WeightsConfig
     described: Mapping[str, Path]
     weights: tuple[Path, ...]
 
@@ -56,7 +60,7 @@ class Published:
         return {name: hub.sha256([path]) for name, path in self.described.items()}
 
 
-def find(config: HfConfig) -> Published:
+def find(config: WeightsConfig) -> Published:
     """A model's files, fetched where they are not cached.
 
     Raises:
@@ -68,45 +72,75 @@ def find(config: HfConfig) -> Published:
     folder = Path(config.id).is_dir()
     if folder and config.revision:
         raise InputError(f"{config.id} is a folder: it has no revision. Leave out llm.revision (say '').")
+    sees = isinstance(config, MultimodalConfig)
     remedy = (
-        "Put the files of a causal language model of transformers there."
+        f"Put the files of a {'multimodal' if sees else 'causal language'} model of transformers there."
         if folder
         else "Run the same command where there is a network (a gated model needs HF_TOKEN), or name a folder "
         "that holds its files."
     )
     place = hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
-    described = hub.files(place, CONFIGS, TOO)
+    described = hub.files(
+        place, (*CONFIGS, *(PROCESSOR if sees else ())), (*TOO, *(PROCESSOR_TOO if sees else ()))
+    )
     return Published(config, described, tuple(checkpoints.files(place)))
 
 
 def load(found: Published, device: torch.device) -> Causal:
-    """Read a model.
+    """Read a causal language model.
 
     Raises:
         InputError: its files are cut, or belong to another kind of model.
     """
-    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    config = found.config
+    assert isinstance(found.config, CausalConfig)
+    model, tokenizer = _read(found, AutoModelForCausalLM, AutoTokenizer, found.config.precision, device)
+    return Causal(model, tokenizer, found.config.batch_size)
+
+
+def load_multimodal(found: Published, device: torch.device) -> Multimodal:
+    """Read a multimodal model.
+
+    Raises:
+        InputError: its files are cut, or belong to another kind of model.
+    """
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    assert isinstance(found.config, MultimodalConfig)
+    model, processor = _read(
+        found, AutoModelForImageTextToText, AutoProcessor, found.config.precision, device
+    )
+    with published.strict(found.config.id):
+        if not hasattr(processor, "image_processor"):
+            raise ValueError("its processor reads no pictures")
+    return Multimodal(model, processor, found.config.batch_size)
+
+
+def _read(found: Published, kind: Any, reader: Any, precision: str, device: torch.device) -> tuple[Any, Any]:
+    """A model and what makes tokens for it, by Auto classes of transformers."""
+    from huggingface_hub.errors import StrictDataclassError
+    from transformers import GenerationConfig
+
     logging.getLogger("transformers").setLevel(logging.ERROR)
     # Code that a repository brings along is never run.
     local = {"local_files_only": True, "trust_remote_code": False}
     with (
-        published.strict(config.id),
+        published.strict(found.config.id),
         checkpoints.linked([*found.described.values(), *found.weights]) as folder,
     ):
         try:
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=DTYPES[config.precision], weights_only=True, output_loading_info=True, **local
+            model, said = kind.from_pretrained(
+                folder, dtype=DTYPES[precision], weights_only=True, output_loading_info=True, **local
             )
         except StrictDataclassError as error:  # a config.json that contradicts itself
             raise ValueError(" ".join(str(error).split())) from None
-        model, said = loaded
         lacking = sorted(map(str, [*said["missing_keys"], *said["mismatched_keys"]]))
         if lacking:
             raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
-        make: Any = AutoTokenizer.from_pretrained
-        tokenizer = make(folder, **local)
+        made = reader.from_pretrained(folder, **local)
+    # `generate` fills what it is not told from a repository's defaults, such as a penalty for repetition.
+    make: Any = GenerationConfig
+    model.generation_config = make(eos_token_id=model.generation_config.eos_token_id)
     model.requires_grad_(False)
-    return Causal(model.to(device).eval(), tokenizer, config.batch_size)
+    return model.to(device).eval(), made

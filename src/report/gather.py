@@ -27,9 +27,9 @@ WORTH = (
 )
 PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
 # Whole numbers, also beside rows that have none.
-COUNTED = ("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest")
+COUNTED = ("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest", "pool_size", "most")
 # A column that only the analyses of one kind have, besides `rho` of propagation.
-OTHERS = ("cles", "accuracy", "caption", "tau_c")
+OTHERS = ("p_null", "accuracy", "caption", "tau_c", "pool")
 # Jobs that have results, and one whose results are gone.
 FINISHED, TAKEN_OVER, MISSING = "finished", "taken_over", "missing"
 
@@ -63,8 +63,8 @@ def of_kind(analyses: Sequence[pd.DataFrame], column: str) -> pd.DataFrame:
 
     Args:
         analyses: analyses.csv of each job.
-        column: that only this kind has: `rho` (propagation), `cles` (audits), `accuracy` (zero-shot),
-            `caption` (So-B-IT) or `tau_c` (generative models).
+        column: that only this kind has: `rho` (propagation), `p_null` (audits), `accuracy` (zero-shot),
+            `caption` (So-B-IT), `tau_c` (subtler biases) or `pool` (poems).
     """
     found = [frame for frame in analyses if column in frame]
     if not found:
@@ -99,7 +99,7 @@ def findings(
         status=sweep.status,
         started=sweep.started,
         analyses=together(found),
-        audits=of_kind(found, "cles"),
+        audits=of_kind(found, "p_null"),
         zero_shot=of_kind(found, "accuracy"),
         sobit=of_kind(found, "caption"),
         folders=dict(folders),

@@ -89,7 +89,7 @@ def findings(tracker: Tracker, found: list[Past], folder: Path) -> Findings:
         jobs.append({**about, "status": gather.FINISHED})
     if not frames:
         raise InputError(f"sweep=all: the results of all {len(found)} audits are gone from the store.")
-    together = gather.of_kind(frames, "cles")
+    together = gather.of_kind(frames, "p_null")
     names = [str(name) for name in dict.fromkeys(together["model"])]
     return Findings(
         dataset=found[0].dataset,

@@ -19,6 +19,7 @@ __all__ = [
     "Table",
     "checked",
     "drawn",
+    "faces",
     "load",
     "parents",
 ]
@@ -41,6 +42,17 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     if key not in _tables:
         _tables[key] = _precomputed(model, role) if model else _read(cfg, role, chosen)
     return _tables[key]
+
+
+def faces(chosen: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
+    """Faces of a config, read or drawn.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    loader, source = loaders.LOADERS[type(chosen)]
+    frame, expected, notes = loader(chosen, store)
+    return checked("faces", frame, source, expected=expected, notes=notes)
 
 
 def parents(cfg: configs.RunConfig) -> Table | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from src import configs
-from src.configs import StoreConfig
+from src.configs import PicturesConfig
 from src.errors import InputError
 from src.stimuli.table import Table, checked
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Loaded = tuple["pd.DataFrame", int, list[str]]
 
 
-def _avatars(cfg: configs.AvatarsConfig, store: StoreConfig) -> Loaded:
+def _avatars(cfg: configs.AvatarsConfig, store: PicturesConfig) -> Loaded:
     from src.demo import world
 
     frame = world.faces(
@@ -36,7 +36,7 @@ def _avatars(cfg: configs.AvatarsConfig, store: StoreConfig) -> Loaded:
     return frame, len(frame), []
 
 
-def _morphs(cfg: configs.MorphsConfig, store: StoreConfig) -> Loaded:
+def _morphs(cfg: configs.MorphsConfig, store: PicturesConfig) -> Loaded:
     from src.stimuli import morphs
 
     faces = parents(cfg.parents, store)
@@ -56,7 +56,7 @@ def _morphs(cfg: configs.MorphsConfig, store: StoreConfig) -> Loaded:
     return frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
 
 
-def parents(chosen: configs.RoleConfig, store: StoreConfig) -> Table:
+def parents(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
     """The faces that morphs are made of.
 
     Raises:
@@ -78,14 +78,14 @@ def parents(chosen: configs.RoleConfig, store: StoreConfig) -> Table:
     return checked("faces", frame, source, expected=expected, notes=[nested(note) for note in notes])
 
 
-def _abstract(cfg: configs.AbstractConfig, store: StoreConfig) -> Loaded:
+def _abstract(cfg: configs.AbstractConfig, store: PicturesConfig) -> Loaded:
     from src.demo import world
 
     frame = world.scenes(Path(store.stimuli), count=cfg.count, size=cfg.size, noise=cfg.noise, seed=cfg.seed)
     return frame, len(frame), []
 
 
-def _fairface(cfg: configs.FairFaceConfig, _: StoreConfig) -> Loaded:
+def _fairface(cfg: configs.FairFaceConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import fairface
 
     return fairface.load(
@@ -99,7 +99,7 @@ def _fairface(cfg: configs.FairFaceConfig, _: StoreConfig) -> Loaded:
     )
 
 
-def _cfd(cfg: configs.CfdConfig, _: StoreConfig) -> Loaded:
+def _cfd(cfg: configs.CfdConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import cfd
 
     return cfd.load(
@@ -114,7 +114,7 @@ def _cfd(cfg: configs.CfdConfig, _: StoreConfig) -> Loaded:
     )
 
 
-def _utkface(cfg: configs.UtkFaceConfig, _: StoreConfig) -> Loaded:
+def _utkface(cfg: configs.UtkFaceConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import utkface
 
     return utkface.load(
@@ -127,7 +127,7 @@ def _utkface(cfg: configs.UtkFaceConfig, _: StoreConfig) -> Loaded:
     )
 
 
-def _folder(cfg: configs.FolderConfig, _: StoreConfig) -> Loaded:
+def _folder(cfg: configs.FolderConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import folder
 
     return folder.load(
@@ -135,31 +135,31 @@ def _folder(cfg: configs.FolderConfig, _: StoreConfig) -> Loaded:
     )
 
 
-def _oasis(cfg: configs.OasisConfig, _: StoreConfig) -> Loaded:
+def _oasis(cfg: configs.OasisConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import oasis
 
     return oasis.load(Path(cfg.root), cfg.csv, cfg.pictures)
 
 
-def _vader(cfg: configs.VaderConfig, _: StoreConfig) -> Loaded:
+def _vader(cfg: configs.VaderConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import lexicons
 
     return lexicons.vader(cfg.count, cfg.seed)
 
 
-def _nrc_vad(cfg: configs.NrcVadConfig, _: StoreConfig) -> Loaded:
+def _nrc_vad(cfg: configs.NrcVadConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import lexicons
 
     return lexicons.nrc_vad(Path(cfg.path), cfg.lowest)
 
 
-def _warriner(cfg: configs.WarrinerConfig, _: StoreConfig) -> Loaded:
+def _warriner(cfg: configs.WarrinerConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import lexicons
 
     return lexicons.warriner(Path(cfg.path))
 
 
-def _phrases(cfg: configs.LabelsConfig, _: StoreConfig) -> Loaded:
+def _phrases(cfg: configs.LabelsConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import texts
 
     frame = texts.phrases(cfg.race_words, cfg.gender_words)
@@ -167,7 +167,7 @@ def _phrases(cfg: configs.LabelsConfig, _: StoreConfig) -> Loaded:
 
 
 # A new dataset: a YAML in conf/{role}/, a dataclass in src/configs/roles.py, a loader here.
-LOADERS: dict[type[configs.RoleConfig], tuple[Callable[[Any, StoreConfig], Loaded], str]] = {
+LOADERS: dict[type[configs.RoleConfig], tuple[Callable[[Any, PicturesConfig], Loaded], str]] = {
     configs.AvatarsConfig: (_avatars, "faces=avatars"),
     configs.FairFaceConfig: (_fairface, "faces=fairface"),
     configs.CfdConfig: (_cfd, "faces=cfd"),

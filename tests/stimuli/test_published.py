@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from omegaconf import OmegaConf
 
-from src.stimuli import download as downloading
 from src.artifacts import file_hash
+from src.stimuli import download as downloading
 from src.stimuli import published
 from src.stimuli.__main__ import main
 from src.stimuli.published import Dataset, File, Need, Unpack, datasets, standing

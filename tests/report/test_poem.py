@@ -1,0 +1,47 @@
+"""Poems on the terminal, and beside other kinds of analyses."""
+
+import numpy as np
+import pandas as pd
+
+from src.report import gather, poem
+
+NAMES = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
+
+
+def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):
+    pairs = [("Niffite Men", "Luupite Men"), ("Niffite Men", "Laapian Men")]
+    found = pd.DataFrame(pairs, columns=["group_a", "group_b"]).assign(
+        **NAMES, model=model, protocol="greedy+dataset=demo", config=model, pool="positive", shared="removed"
+    )
+    found = found.assign(n_a=6, n_b=7, pool_size=size, tokens_a=20.0, tokens_b=31.4, most=64)
+    numbers = {"cles": 0.5 + np.array(gaps), "cles_gap": np.abs(gaps), "p": 0.01, "q": 0.02}
+    numbers |= {"cles_low": 0.1, "cles_high": 0.44}
+    if not size:
+        numbers = dict.fromkeys(numbers, np.nan)
+    elif not drawn:
+        numbers |= dict.fromkeys(("p", "q", "cles_low", "cles_high"), np.nan)
+    return found.assign(**numbers)
+
+
+def test_models_stand_side_by_side():
+    (row,) = poem.short(pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])).to_dict("records")
+    assert row[""] == "positive, shared tokens removed"
+    assert row["protocol"] == "greedy+dataset=demo"
+    widest = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
+    assert row["a"] == f"{widest} [0.10, 0.44], q 0.020, 6 and 7 faces, 20 and 31 tokens"
+    assert row["b"] == "empty pool"
+    assert row["c"] == f"{widest}, 6 and 7 faces, 20 and 31 tokens"
+
+
+def test_no_poems_no_table():
+    assert poem.short(gather.of_kind([], "pool")).empty
+
+
+def test_poems_are_no_audits():
+    audit = pd.DataFrame([{**NAMES, "exp": "cles_warmth", "dataset": "demo", "cles": 0.6, "p_null": 0.1}])
+    found = [rows("a"), audit]
+    assert gather.of_kind(found, "p_null")["exp"].tolist() == ["cles_warmth"]
+    assert gather.of_kind(found, "pool")["exp"].tolist() == ["poem", "poem"]
+    every = gather.everything(found)
+    assert len(every) == 3
+    assert every["pool_size"].dtype == "Int64"
