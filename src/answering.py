@@ -13,7 +13,8 @@ import pandas as pd
 import torch
 from omegaconf import DictConfig
 
-from src import artifacts, asked, configs, logged, results, tracking
+from src import artifacts, configs, logged, results, tracking
+from src.asked import family
 from src.errors import InputError
 from src.generative import answers, compose, domains, items, prompts, published, scoring, server, tiny
 from src.generative.causal import Causal
@@ -57,7 +58,7 @@ class Task(Named):
             paper=cfg.task.paper,
             model=_model(cfg, choices["llm"])
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
-            dataset=asked.family(choices["task"]),
+            dataset=family(choices["task"]),
             debias="none",
             protocol=("recorded" if isinstance(cfg.llm, configs.RecordedConfig) else cfg.answer)
             + differences("task", choices["task"], resolved["task"]),

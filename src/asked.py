@@ -88,7 +88,7 @@ def jobs_of(config: DictConfig) -> list[list[str]] | None:
 def family(task: str) -> str:
     """What a task of generative models belongs to: its name up to the first underscore.
 
-    An experiment of the store, and a report, holds all of a family: the languages of a task stand side by side.
+    An experiment of the store, and a report, holds all of a family, so that languages stand side by side.
 
     >>> family("subtler_zh"), family("poem")
     ('subtler', 'poem')

@@ -41,11 +41,11 @@ def score(answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int) -> 
 
     Returns:
         One row per stratum that has items: `coding`, `domain`, `direction`, `gender`; `n` answers,
-        `n_unmatched` of them, `n_templates` of sentences behind them; PPL to NNuL in per cent and del_PL, del_NL, del_NuL in percentage points,
+        `n_unmatched` of them; PPL to NNuL in per cent and del_PL, del_NL, del_NuL in percentage points,
         over matched answers; `tau_c` with its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
-        `tau_c_matched` without them; `_low` and `_high`, the 95% percentile interval of tau_c and the
-        three del over templates, NaN where there are fewer than 2 of them. NaN wherever a figure is
-        undefined.
+        `tau_c_matched` without them; `n_templates`, of sentences; `_low` and `_high`, the 95% percentile
+        interval of tau_c and the three del over these, NaN where there are fewer than 2. NaN wherever a
+        figure is undefined.
 
     Raises:
         InputError: the coding is not known.

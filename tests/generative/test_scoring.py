@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 FIGURES = (
     "coding domain direction gender n n_unmatched PPL PNL PNuL NPL NNL NNuL del_PL del_NL del_NuL "
-    "tau_c p tau_b tau_c_matched tau_c_low tau_c_high del_PL_low del_PL_high del_NL_low del_NL_high "
+    "tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high del_PL_low del_PL_high del_NL_low del_NL_high "
     "del_NuL_low del_NuL_high"
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from src.report.canvas import number_said
+from src.report.cells import number
 from src.report.drawing import Drawing
 from src.report.subtler.figure import HOLLOW, figures, limit
 from src.report.subtler.rows import ALL, ENDS, GAPS, GENDERS
@@ -17,8 +17,8 @@ RATES = (
     "item's side play no part has all three near 0. Its line is the 95% interval over sentence templates. "
 )
 TAUS = (
-    "Each point is Stuart's τ-c between the side of the item and that of the answer, 0: none. Its line is the "
-    "95% interval over sentence templates; at the right its value, the number n of answers and, in brackets, "
+    "Each point is Stuart's τ-c between the side of the item and that of the answer, 0: none. Its line is "
+    "the 95% interval over sentence templates; at the right its value, the number n of answers and, in brackets, "
     "how many of them match no option. "
 )
 
@@ -40,7 +40,8 @@ def drawings(own: pd.DataFrame, name: str, title: str, direction: str) -> dict[s
     of = f"{direction}, {title}" if title else direction
     return {
         "gaps": figures(
-            _gaps(rows[rows["gender"] == ALL]), bars=True, axis="difference, percentage points", limit=percent,
+            _gaps(rows[rows["gender"] == ALL]), bars=True, axis="difference, percentage points",
+            limit=percent,
             name=f"subtler-gaps-{name}-{direction}", title=f"Rates: {of}", caption=RATES + HOLLOW,
         ),
         "taus": figures(
@@ -72,21 +73,21 @@ def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _taus(rows: pd.DataFrame) -> pd.DataFrame:
     texts = [
-        f"{number_said(row['tau_c'])}  {row['n']:,.0f} ({row['n_unmatched']:.0f})"
+        f"{number(row['tau_c'])}  {row['n']:,.0f} ({row['n_unmatched']:.0f})"
         for row in rows.to_dict("records")
     ]
     named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "group"}
     found = rows[[*named, "series"]].rename(columns=named).assign(text=texts, beside="τ-c, n (unmatched)")
-    return _ordered(found, GENDERS)
+    ordered = _ordered(found, GENDERS)
+    return ordered.assign(group=ordered["group"].str.replace("_", " "))
 
 
 def _ordered(rows: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
     """Blocks as they come, `all` at the end; groups as they are given."""
     blocks = [name for name in dict.fromkeys(rows["block"]) if name != ALL]
-    order = {name: number for number, name in enumerate([*blocks, ALL, *groups])}
-    order[ALL] = len(blocks)
-    at = rows["group"].map(lambda name: list(groups).index(name) if name in groups else len(groups))
-    found = rows.assign(first=rows["block"].map(order), then=at)
+    places = {name: place for place, name in enumerate([*blocks, ALL])}
+    within = {name: place for place, name in enumerate(groups)}
+    found = rows.assign(first=rows["block"].map(places), then=rows["group"].map(within).fillna(len(within)))
     return found.sort_values(["first", "then"], kind="stable", ignore_index=True)
 
 
@@ -96,4 +97,5 @@ def _counted(sizes: pd.Series) -> str:
 
 
 def _signed(value: float) -> str:
-    return number_said(value, 1) if pd.isna(value) else f"{value:+.1f}".replace("-", "−")
+    text = number(value, 1)
+    return f"+{text}" if value > 0 and float(text) else text

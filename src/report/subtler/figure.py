@@ -1,8 +1,8 @@
-"""Figures of what generative models chose: values with intervals around zero, in blocks, a colour per series."""
+"""Figures of what generative models chose: values with intervals around zero, a colour per series."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from src.report.canvas import ROW, WIDTH, canvas
+from src.report.dots import look
 from src.report.drawing import Drawing, plain, style
 
 # Inches: room for names and for numbers, the name of a block, the gap between groups.
@@ -21,7 +22,7 @@ SERIES = 6
 NONE = "no interval"
 HOLLOW = (
     f"A hollow point: its 95% interval holds 0, or there is none, which is written (“{NONE}”: fewer than two "
-    "sentence templates)."
+    "sentence templates, or none were drawn)."
 )
 
 
@@ -108,7 +109,7 @@ def _figure(
 
 def _key(rows: pd.DataFrame, numbers: Mapping[str, int]) -> list[Line2D]:
     key = [
-        Line2D([], [], linestyle="", markersize=6, label=plain(one), **_look(number, True))
+        Line2D([], [], linestyle="", markersize=6, label=plain(one), **look(number, True))
         for one, number in numbers.items()
     ]
     if _open(rows).any():
@@ -117,17 +118,6 @@ def _key(rows: pd.DataFrame, numbers: Mapping[str, int]) -> list[Line2D]:
                    markeredgecolor="#444444", label="interval holds 0")
         )  # fmt: skip
     return key
-
-
-def _look(number: int, filled: bool) -> dict[str, Any]:
-    look = style(number)
-    edge = "#333333" if filled else look["color"]
-    return {
-        "marker": look["marker"],
-        "markerfacecolor": look["color"] if filled else "white",
-        "markeredgecolor": edge,
-        "markeredgewidth": 0.5 if filled else 1.3,
-    }
 
 
 def _open(rows: pd.DataFrame) -> pd.Series:
@@ -140,14 +130,14 @@ def _head(axes: Axes, y: float, text: str, beside: str) -> None:
     line: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6, "transform": across, "clip_on": False}
     axes.plot([left, right], [y - HEAD + 0.05] * 2, **line)
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    look: dict[str, Any] = {"va": "center", "transform": across, "bbox": behind}
-    axes.text(left, y - 0.08, plain(text, 28), fontsize=8.5, fontweight="bold", **look)
-    axes.text(right, y - 0.08, plain(beside, 44), fontsize=7.5, ha="right", **look)
+    about: dict[str, Any] = {"va": "center", "transform": across, "bbox": behind}
+    axes.text(left, y - 0.08, plain(text, 28), fontsize=8.5, fontweight="bold", **about)
+    axes.text(right, y - 0.08, plain(beside, 44), fontsize=7.5, ha="right", **about)
 
 
 def _beside(axes: Axes, x: float, y: float, text: str, side: str, size: float) -> None:
     across = axes.get_yaxis_transform()
-    axes.text(x, y, plain(text.replace("_", " "), 24), fontsize=size, ha=side, va="center", transform=across)
+    axes.text(x, y, plain(text, 24), fontsize=size, ha=side, va="center", transform=across)
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, bars: bool, end: float) -> None:
@@ -161,11 +151,15 @@ def _draw(axes: Axes, rows: pd.DataFrame, bars: bool, end: float) -> None:
         if bars:
             axes.barh(own["y"], own["value"], height=0.66 * ROW, color=colour, alpha=0.35, zorder=1)
         axes.hlines(own["y"], own["low"], own["high"], color=colour, linewidth=1.6, zorder=3)
-        axes.plot(own["value"], own["y"], linestyle="", markersize=5, zorder=4, **_look(number, not hollow))
+        axes.plot(own["value"], own["y"], linestyle="", markersize=5, zorder=4, **look(number, not hollow))
     for row in rows.to_dict("records"):
         _beside(axes, 1.04, row["y"], row["text"], "left", 7.5)
         if pd.isna(row["low"]):
             # On the other side of zero it meets neither bar nor point.
             side = -1 if row["value"] > 0 else 1
-            about: dict[str, Any] = {"ha": "right" if side < 0 else "left", "va": "center", "color": "#555555"}
+            about: dict[str, Any] = {
+                "ha": "right" if side < 0 else "left",
+                "va": "center",
+                "color": "#555555",
+            }
             axes.text(side * 0.06 * end, row["y"], NONE, fontsize=7, style="italic", **about)

@@ -74,7 +74,7 @@ def compared(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     Only domains that all tasks have are compared; `all` of them only where these are the same. A model that
     did several tasks is compared with itself; where none did, all models are.
     """
-    tasks = [told_domains for _, own in rows.groupby("exp", sort=False) for told_domains in [domains(own)]]
+    tasks = [domains(own) for _, own in rows.groupby("exp", sort=False)]
     common = [name for name in (tasks[0] if tasks else []) if all(name in one for one in tasks)]
     if len(tasks) < 2 or not common:
         return []

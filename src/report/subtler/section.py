@@ -46,7 +46,7 @@ def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
         "left": rows["model"].nunique() - len(models),
         "itself": [title for title, _ in compared if title],
         "compared": [
-            _pictures(own, f"compared-{number}", title, folder)
+            _pictures(own, f"compared-{number}", title or "side by side", folder)
             for number, (title, own) in enumerate(compared[:DETAILED], 1)
         ],
         "compared_left": max(0, len(compared) - DETAILED),

@@ -10,7 +10,9 @@ import pandas as pd
 from src.report.findings import READING
 
 ALL = "all"
-TITLE = "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over sentence templates, n (unmatched)"
+TITLE = (
+    "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over sentence templates, n (unmatched)"
+)
 
 
 def short(subtler: pd.DataFrame) -> pd.DataFrame:
@@ -37,5 +39,7 @@ def short(subtler: pd.DataFrame) -> pd.DataFrame:
 
 
 def _told(row: Mapping[Hashable, Any]) -> str:
-    interval = f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]" if pd.notna(row["tau_c_low"]) else "no interval"
+    interval = (
+        f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]" if pd.notna(row["tau_c_low"]) else "no interval"
+    )
     return f"{row['tau_c']:.3f} {interval}, {row['n']} ({row['n_unmatched']})"

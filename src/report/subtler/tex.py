@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import pandas as pd
 
 from src.report.latex import escaped
@@ -18,7 +21,7 @@ def table(rows: pd.DataFrame) -> str:
     models = [str(model) for model in dict.fromkeys(whole["model"])]
     heads = ["Task", "Coding", "Domain", "", *map(escaped, models)]
     lines = [
-        "% Stuart's tau-c with its 95% interval over sentence templates, and in brackets the number of answers.",
+        "% Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.",
         "% Needs \\usepackage{booktabs}.",
         rf"\begin{{tabular}}{{llll{'c' * len(models)}}}",
         r"\toprule",
@@ -27,14 +30,14 @@ def table(rows: pd.DataFrame) -> str:
     ]
     for keys, own in whole.groupby(["exp", "coding", "domain", "direction"], sort=False):
         task, coding, domain, direction = map(str, keys)
-        cells = own.set_index("model")
-        told = [_cell(cells.loc[model]) if model in cells.index else "" for model in models]
+        cells = {str(row["model"]): _cell(row) for row in own.to_dict("records")}
+        told = [cells.get(model, "") for model in models]
         names = [escaped(one) for one in (task, CODINGS.get(coding, coding), domain, direction)]
         lines.append(" & ".join([*names, *told]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _cell(row: pd.Series) -> str:
+def _cell(row: Mapping[Hashable, Any]) -> str:
     if pd.isna(row["tau_c"]):
         return "--"
     low, high = row["tau_c_low"], row["tau_c_high"]
