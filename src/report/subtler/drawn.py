@@ -18,8 +18,8 @@ RATES = (
 )
 TAUS = (
     "Each point is Stuart's τ-c between the side of the item and that of the answer, 0: none. Its line is "
-    "the 95% interval over sentence templates; at the right its value, the number n of answers and, in brackets, "
-    "how many of them match no option. "
+    "the 95% interval over sentence templates; at the right its value, the number n of answers and, in "
+    "brackets, how many of them match no option. "
 )
 
 
