@@ -23,21 +23,24 @@ TAUS = (
 )
 
 
-def drawings(own: pd.DataFrame, name: str, title: str, direction: str) -> dict[str, list[Drawing]]:
+def drawings(
+    own: pd.DataFrame, beside: pd.DataFrame, direction: str, *, name: str, title: str
+) -> dict[str, list[Drawing]]:
     """`gaps` and `taus` of one direction; empty where it was not asked.
 
     Args:
-        own: `rows.completed` with `series`; all that should share an axis, both directions.
+        own: `rows.completed` with `series`.
+        beside: the same of all that should share the axes: both directions, both codings.
+        direction: SAI or ASA.
         name: of the files.
         title: of what is drawn.
-        direction: SAI or ASA.
     """
     rows = own[own["direction"] == direction]
     if rows.empty:
         return {"gaps": [], "taus": []}
-    percent = limit(own.loc[own["gender"] == ALL, [*GAPS, *ENDS[:-2]]], 100)
-    one = limit(own[["tau_c", *ENDS[-2:]]], 1)
-    of = f"{direction}, {title}" if title else direction
+    percent = limit(beside.loc[beside["gender"] == ALL, [*GAPS, *ENDS[:-2]]], 100)
+    one = limit(beside[["tau_c", *ENDS[-2:]]], 1)
+    of = f"{direction}, {title}"
     return {
         "gaps": figures(
             _gaps(rows[rows["gender"] == ALL]), bars=True, axis="difference, percentage points",

@@ -27,13 +27,14 @@ def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
         "subtler", found, "subtler biases: every task, coding, domain, direction and gender, all readings"
     )
     rows = subtler.completed(subtler.shown(found))
-    folder.text("subtler.tex", tex.table(rows), "subtler biases: τ-c as LaTeX (booktabs)")
-    whole = rows[rows["gender"] == subtler.ALL]
+    told = pd.concat([own for _, own in subtler.sets(rows)])
+    folder.text("subtler.tex", tex.table(told), "subtler biases: τ-c as LaTeX (booktabs)")
+    whole = told[told["gender"] == subtler.ALL]
     models = [*dict.fromkeys(rows["model"])][:DETAILED]
     compared = subtler.compared(rows)
     return {
         "others": subtler.others(found),
-        "answers": records(answers(whole)),
+        "answers": records(answers(rows[rows["gender"] == subtler.ALL])),
         "sets": _sets(rows, models, folder),
         "directions": subtler.DIRECTIONS,
         "gaps": subtler.GAPS,
@@ -41,12 +42,12 @@ def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
         "coded": sorted({*rows["coding"]}) != ["published"],
         "doubtful": int(((whole["p"] <= SMALL) & _holds_zero(whole)).sum()),
         "with_interval": int(whole["tau_c_low"].notna().sum()),
-        "without": int(rows["tau_c_low"].isna().sum()),
-        "strata": len(rows),
+        "without": int(told["tau_c_low"].isna().sum()),
+        "strata": len(told),
         "left": rows["model"].nunique() - len(models),
         "itself": [title for title, _ in compared if title],
         "compared": [
-            _pictures(own, f"compared-{number}", title or "side by side", folder)
+            _pictures(own, own, f"compared-{number}", title or "side by side", folder)
             for number, (title, own) in enumerate(compared[:DETAILED], 1)
         ],
         "compared_left": max(0, len(compared) - DETAILED),
@@ -70,21 +71,24 @@ def _holds_zero(rows: pd.DataFrame) -> pd.Series:
 
 
 def _sets(rows: pd.DataFrame, models: list[str], folder: Folder) -> list[dict[str, Any]]:
-    parts = dict(subtler.sets(rows.assign(series=rows["model"].astype(str))))
+    named = rows.assign(series=rows["model"].astype(str))
+    parts = dict(subtler.sets(named))
     names = slugs(parts)
     return [
         {
             "name": title,
-            **_pictures(own, names[title], title, folder),
+            **_pictures(own, named[named["exp"] == own["exp"].iloc[0]], names[title], title, folder),
             "rows": records(own[(own["gender"] == subtler.ALL) & own["model"].isin(models)]),
         }
         for title, own in parts.items()
     ]
 
 
-def _pictures(own: pd.DataFrame, name: str, title: str, folder: Folder) -> dict[str, Any]:
+def _pictures(
+    own: pd.DataFrame, beside: pd.DataFrame, name: str, title: str, folder: Folder
+) -> dict[str, Any]:
     found: dict[str, Any] = {"gaps": [], "taus": []}
     for direction in subtler.DIRECTIONS:
-        for kind, drawings in drawn.drawings(own, name, title, direction).items():
+        for kind, drawings in drawn.drawings(own, beside, direction, name=name, title=title).items():
             found[kind] += folder.pictures(drawings)
     return found

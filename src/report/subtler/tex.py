@@ -8,22 +8,22 @@ from typing import Any
 import pandas as pd
 
 from src.report.latex import escaped
-from src.report.subtler.rows import ALL, CODINGS
+from src.report.subtler.rows import ALL, called
 
 
 def table(rows: pd.DataFrame) -> str:
     """Tasks, domains and directions down, models across; needs the package `booktabs`.
 
     Args:
-        rows: `rows.shown`, of which those of all genders count.
+        rows: as they are shown, of which those of all genders count.
     """
     whole = rows[rows["gender"] == ALL]
     models = [str(model) for model in dict.fromkeys(whole["model"])]
-    heads = ["Task", "Coding", "Domain", "", *map(escaped, models)]
+    heads = ["Task", "Domain", "", *map(escaped, models)]
     lines = [
         "% Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.",
         "% Needs \\usepackage{booktabs}.",
-        rf"\begin{{tabular}}{{llll{'c' * len(models)}}}",
+        rf"\begin{{tabular}}{{lll{'c' * len(models)}}}",
         r"\toprule",
         " & ".join(heads) + r" \\",
         r"\midrule",
@@ -32,7 +32,7 @@ def table(rows: pd.DataFrame) -> str:
         task, coding, domain, direction = map(str, keys)
         cells = {str(row["model"]): _cell(row) for row in own.to_dict("records")}
         told = [cells.get(model, "") for model in models]
-        names = [escaped(one) for one in (task, CODINGS.get(coding, coding), domain, direction)]
+        names = [escaped(one) for one in (called(whole, task, coding), domain, direction)]
         lines.append(" & ".join([*names, *told]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
