@@ -103,7 +103,7 @@ def test_every_picture_says_its_numbers_and_their_intervals(findings, written, r
     one = f"llama del_NL {whole['del_NL']:+.1f} [{whole['del_NL_low']:.1f}, {whole['del_NL_high']:.1f}]"
     assert one.replace("-", "−") in found["subtler-gaps-subtler_en-ASA"]
     ends = f"[{women['tau_c_low']:.2f}, {women['tau_c_high']:.2f}]"
-    one = f"llama female {women['tau_c']:.2f}\u2002{women['n']} ({women['n_unmatched']}) {ends}"
+    one = f"llama female {women['tau_c']:.2f}, {women['n']} ({women['n_unmatched']}) {ends}"
     assert one.replace("-", "−") in found["subtler-tau-subtler_en-ASA"]
     shown = [attributes["alt"] for tag, attributes in read.tags if tag == "img"]
     assert sorted(shown) == sorted(found.values())

@@ -76,7 +76,7 @@ def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _taus(rows: pd.DataFrame) -> pd.DataFrame:
     texts = [
-        f"{number(row['tau_c'])}\u2002{row['n']:,.0f} ({row['n_unmatched']:.0f})"
+        f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})"
         for row in rows.to_dict("records")
     ]
     named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "group"}
