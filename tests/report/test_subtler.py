@@ -163,6 +163,7 @@ def test_rows_that_p_calls_small_and_the_interval_does_not_are_counted(tmp_path)
     frame = choices.scored("m", "subtler_en").assign(p=0.9, tau_c_low=0.1, tau_c_high=0.2)
     at = frame.index[frame["gender"] == "all"][:2]
     frame.loc[at, ["p", "tau_c_low"]] = [1e-8, -0.2]
+    frame.loc[frame.index[frame["gender"] == "all"][2], "p"] = 1e-8
     text = Read(page.write(choices.swept(frame), tmp_path).read_text(encoding="utf-8")).text
     whole = (frame["gender"] == "all").sum()
     assert (
@@ -205,9 +206,9 @@ def test_answers_that_match_no_option_are_counted(tmp_path):
 
 def test_directions_and_both_codings_of_a_task_share_the_axis(findings):
     every = rows.completed(findings.subtler).assign(series=findings.subtler["model"])
-    task = every[every["exp"] == "subtler_zh"]
+    task = every[every["exp"] == "subtler_zh"].copy()
     # One of them alone would need less room.
-    task.loc[task["coding"] == "published", [*rows.GAPS, "tau_c"]] *= 1.5
+    task.loc[task["coding"] == "published", [*rows.GAPS, "tau_c", *rows.ENDS]] *= 0.3
     for kind in ("gaps", "taus"):
         limits = {
             drawn.drawings(own, task, direction, name="x", title="x")[kind][0].figure.axes[0].get_xlim()
