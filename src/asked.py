@@ -85,6 +85,17 @@ def jobs_of(config: DictConfig) -> list[list[str]] | None:
     return [list(overrides) for overrides in batch]
 
 
+def family(task: str) -> str:
+    """What a task of generative models belongs to: its name up to the first underscore.
+
+    An experiment of the store, and a report, holds all of a family, so that languages stand side by side.
+
+    >>> family("subtler_zh"), family("poem")
+    ('subtler', 'poem')
+    """
+    return task.partition("_")[0]
+
+
 def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
     """Name of the dataset of a job that is not composed yet, as `Job.of` will give it.
 
@@ -94,5 +105,5 @@ def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
     """
     chosen = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
     if "llm" in chosen:  # of a generative model
-        return str(chosen.get("task"))
+        return family(str(chosen.get("task")))
     return "precomputed" if chosen.get("model") == "precomputed" else str(chosen.get("dataset"))

@@ -10,6 +10,7 @@ import torch
 from omegaconf import DictConfig
 
 from src import artifacts, configs, logged
+from src.asked import family
 from src.generative.kept import Kept
 from src.jobs import Named, decisive, differences, resolve
 
@@ -49,7 +50,7 @@ class Task(Named):
             paper=cfg.task.paper,
             model=_model(cfg, choices["llm"])
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
-            dataset=choices["task"],
+            dataset=family(choices["task"]),
             debias="none",
             protocol=_protocol(cfg, choices.get("dataset", ""))
             + differences("task", choices["task"], resolved["task"], "task" if shows else None),

@@ -57,7 +57,7 @@ def test_recorded_answers_are_scored_tracked_and_taken_over(tmp_path, recorded, 
     answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
     assert answers["matched"].sum() == 18
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
-    (run,) = client.search_runs([client.get_experiment_by_name("subtler_en").experiment_id])
+    (run,) = client.search_runs([client.get_experiment_by_name("subtler").experiment_id])
     assert run.data.metrics["share_unmatched"] == 0.25
     assert run.data.metrics["tau_c.SAI.published"] == pytest.approx(0)
     assert command(tmp_path, *asked) == 0

@@ -43,9 +43,9 @@ def score(answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int) -> 
         One row per stratum that has items: `coding`, `domain`, `direction`, `gender`; `n` answers,
         `n_unmatched` of them; PPL to NNuL in per cent and del_PL, del_NL, del_NuL in percentage points,
         over matched answers; `tau_c` with its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
-        `tau_c_matched` without them; `_low` and `_high`, the 95% percentile interval of tau_c and the
-        three del over templates, NaN where there are fewer than 2 of them. NaN wherever a figure is
-        undefined.
+        `tau_c_matched` without them; `n_templates`, of sentences; `_low` and `_high`, the 95% percentile
+        interval of tau_c and the three del over these, NaN where there are fewer than 2. NaN wherever a
+        figure is undefined.
 
     Raises:
         InputError: the coding is not known.
@@ -130,7 +130,7 @@ def _intervals(members: pd.DataFrame, draws: int, seed: int) -> dict[str, float]
         rng = np.random.default_rng([seed, int(fingerprint(names.tolist()), 16)])
         weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws)
         samples = resampled_tables(choice_tables(*_arrays(members), cluster), weights)
-    ends = {}
+    ends: dict[str, float] = {"n_templates": len(names)}
     for name, drawn in zip(["tau_c", *GAPS], [stuart_tau_c(samples), *rate_gaps(samples).T], strict=True):
         ends[f"{name}_low"], ends[f"{name}_high"] = interval(drawn)
     return ends

@@ -2,6 +2,7 @@
 
 python -m src.report sweep=latest
 python -m src.report sweep=RUN_ID dataset=NAME tracking.uri=URI output=DIR
+python -m src.report sweep=RUN_ID,RUN_ID
 python -m src.report sweep=all dataset=NAME
 """
 
@@ -24,12 +25,13 @@ DEFAULTS = {
     "output": "",
 }
 HELP = f"""{__doc__}
-sweep         id of a sweep's parent run, or its beginning; latest (default): the newest; all: models
-              ranked by implicit bias, over every finished audit of the store
+sweep         id of a sweep's parent run, or its beginning, or several with commas between, all in one
+              report; latest (default): the newest; all: models ranked by implicit bias, over every
+              finished audit of the store
 dataset       with sweep=latest: the newest of this dataset; with sweep=all: which, where there are several
 tracking.uri  the tracking store (default: mlruns/mlflow.db in the checkout)
-output        folder of the report (default: outputs/report/ID, or all-DATASET, in the checkout); an older
-              report there is replaced, anything else is not"""
+output        folder of the report (default: outputs/report/ID, the beginnings of several, or all-DATASET,
+              in the checkout); an older report there is replaced, anything else is not"""
 LISTED = 10
 
 
@@ -44,19 +46,15 @@ def main(arguments: list[str]) -> int:
         tracker = Tracker(said["tracking.uri"], make=False)
         if said["sweep"] == ALL:
             return rank(tracker, said["dataset"], said["output"])
-        sweep = choose(tracker, said["sweep"], said["dataset"])
-        output = Path(said["output"]) if said["output"] else CHECKOUT / "outputs" / "report" / sweep.id
-        from src.report import gather, publish
+        chosen = [choose(tracker, one, said["dataset"]) for one in said["sweep"].split(",")]
+        of = list({sweep.id: sweep for sweep in chosen}.values())
+        from src.report import publish, several
 
+        name = of[0].id if len(of) == 1 else "-".join(sweep.id[: several.SHORT] for sweep in of)
+        output = Path(said["output"]) if said["output"] else CHECKOUT / "outputs" / "report" / name
         publish.check(output)
         with tempfile.TemporaryDirectory() as place:
-            found = gather.stored(tracker, sweep, Path(place))
-            if found is None:
-                raise InputError(
-                    f"sweep {sweep.id} ({sweep.dataset}, {sweep.started}, {sweep.status}): no job of it has "
-                    "results, there is nothing to report. MLflow's page of it says why: make ui"
-                )
-            index = publish.publish(found, output)
+            index = publish.publish(several.gathered(tracker, of, Path(place)), output)
         print(f"Report: {index}")
         return 0
 

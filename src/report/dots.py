@@ -87,7 +87,7 @@ def _one(rows: pd.DataFrame, numbers: dict[str, int], by: tuple[str, str], name:
 
 def _key(numbers: dict[str, int], rows: pd.DataFrame) -> list[Line2D | Patch]:
     key: list[Line2D | Patch] = [
-        Line2D([], [], linestyle="", markersize=6, label=plain(one), **_look(number, True))
+        Line2D([], [], linestyle="", markersize=6, label=plain(one), **look(number, True))
         for one, number in numbers.items()
     ]
     if rows["placebo_q95"].notna().any():
@@ -105,12 +105,13 @@ def above(rows: pd.DataFrame) -> pd.Series:
     return ~(rows["rho"] <= rows["placebo_q95"])
 
 
-def _look(number: int, filled: bool) -> dict[str, Any]:
-    look = style(number)
-    edge = "#333333" if filled else look["color"]
+def look(number: int, filled: bool) -> dict[str, Any]:
+    """How the points of a series look, filled or hollow."""
+    shape = style(number)
+    edge = "#333333" if filled else shape["color"]
     return {
-        "marker": look["marker"],
-        "markerfacecolor": look["color"] if filled else "white",
+        "marker": shape["marker"],
+        "markerfacecolor": shape["color"] if filled else "white",
         "markeredgecolor": edge,
         "markeredgewidth": 0.5 if filled else 1.3,
     }
@@ -131,5 +132,5 @@ def _points(axes: Axes, placed: pd.DataFrame) -> None:
         number, filled = keys
         colour = style(number)["color"]
         axes.hlines(rows["y"], rows["ci_low"], rows["ci_high"], color=colour, linewidth=1.6, zorder=3)
-        look = _look(number, filled)
-        axes.plot(rows["rho"], rows["y"], linestyle="", markersize=5.5, zorder=4, **look)
+        shape = look(number, filled)
+        axes.plot(rows["rho"], rows["y"], linestyle="", markersize=5.5, zorder=4, **shape)

@@ -44,6 +44,7 @@ class Findings:
         audits: analyses.csv of all audits of implicit bias.
         zero_shot: analyses.csv of all experiments that say how useful an encoder is.
         sobit: analyses.csv of all experiments of So-B-IT, every reading.
+        subtler: analyses.csv of all that generative models chose, every task and reading.
     """
 
     dataset: str
@@ -59,6 +60,7 @@ class Findings:
     audits: pd.DataFrame = field(default_factory=pd.DataFrame)
     zero_shot: pd.DataFrame = field(default_factory=pd.DataFrame)
     sobit: pd.DataFrame = field(default_factory=pd.DataFrame)
+    subtler: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def read(self, config: str, name: str) -> pd.DataFrame:
         """A table of a job: `targets`, `attributes`, `draws` or `retrieved`.

@@ -27,7 +27,10 @@ WORTH = (
 )
 PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
 # Whole numbers, also beside rows that have none.
-COUNTED = ("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest", "pool_size", "most")
+COUNTED = (
+    *("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest"),
+    *("n_unmatched", "n_templates", "pool_size", "most"),
+)
 # A column that only the analyses of one kind have, besides `rho` of propagation.
 OTHERS = ("p_null", "accuracy", "caption", "tau_c", "pool")
 # Jobs that have results, and one whose results are gone.
@@ -102,6 +105,7 @@ def findings(
         audits=of_kind(found, "p_null"),
         zero_shot=of_kind(found, "accuracy"),
         sobit=of_kind(found, "caption"),
+        subtler=of_kind(found, "tau_c"),
         folders=dict(folders),
         jobs=jobs,
         missing=missing(asked or [], jobs["overrides"]),

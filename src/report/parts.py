@@ -27,6 +27,7 @@ from src.report.drawing import Drawing
 from src.report.findings import Findings
 from src.report.folder import Folder
 from src.report.sobit import section as sobit
+from src.report.subtler import section as subtler
 
 # Models whose scatter plots and contributors the page shows of each experiment.
 DETAILED = 8
@@ -73,7 +74,9 @@ class Parts:
             found["models"] = self.models()
         found["implicit"] = audits.context(findings, self.folder) if len(findings.audits) else None
         found["sobit"] = sobit.context(findings, self.folder) if len(findings.sobit) else None
-        found["measured"] = any(map(len, (findings.audits, findings.zero_shot, findings.sobit)))
+        found["subtler"] = subtler.context(findings.subtler, self.folder) if len(findings.subtler) else None
+        others = (findings.audits, findings.zero_shot, findings.sobit, findings.subtler)
+        found["measured"] = any(map(len, others))
         found["debiasing"] = section(findings, self.folder)
         return found | {"tables": self.folder.tables, "any": bool(len(self.shown))}
 

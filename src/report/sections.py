@@ -12,6 +12,7 @@ from src.report.cells import COLUMNS, LONGEST, records
 from src.report.findings import Findings, of_reading, readings
 from src.report.paper_figures import PAIRS
 from src.report.published import beside
+from src.report.subtler import rows as subtler
 from src.report.tables import OVERALL, summary
 
 Row = Mapping[str, Any]
@@ -39,6 +40,7 @@ def head(findings: Findings) -> dict[str, Any]:
     """The numbers that the page starts with, of the shown reading."""
     shown = findings.shown
     every = [shown, *(_first(rows) for rows in (findings.audits, findings.zero_shot, findings.sobit))]
+    every.append(subtler.shown(findings.subtler))
     found: dict[str, Any] = {
         "analyses": sum(map(len, every)),
         "models": len({name for rows in every if len(rows) for name in rows["model"]}),

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 FIGURES = (
     "coding domain direction gender n n_unmatched PPL PNL PNuL NPL NNL NNuL del_PL del_NL del_NuL "
-    "tau_c p tau_b tau_c_matched tau_c_low tau_c_high del_PL_low del_PL_high del_NL_low del_NL_high "
-    "del_NuL_low del_NuL_high"
+    "tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high del_PL_low del_PL_high "
+    "del_NL_low del_NL_high del_NuL_low del_NuL_high"
 )
 
 
@@ -115,7 +115,7 @@ def test_small_odd_answers_score_as_they_are_meant(tmp_path):
         *(["all", "ASA", "male"], ["all", "ASA", "all"]),
     ]
     found = figures(published, direction="ASA")
-    assert found[["n", "n_unmatched"]].tolist() == [8, 2]
+    assert found[["n", "n_unmatched", "n_templates"]].tolist() == [8, 2, 1]
     assert found[["PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL"]].tolist() == [50, 25, 25, 50, 50, 0]
     assert found[["del_PL", "del_NL", "del_NuL"]].tolist() == [0, -25, 25]
     x, y = [1] * 4 + [-1] * 4, [1, -1, 0, 1, -1, 0, 0, 1]

@@ -181,3 +181,16 @@ def test_what_is_no_report_is_never_replaced(store, page, tmp_path, capsys, fore
     assert ("mine.txt" in said) == (foreign == "a file added")
     assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_several_sweeps_of_one_dataset_have_one_report(store, page, tmp_path, capsys):
+    newest, other, photos = store[1][-1], store[1][0], store[1][1]
+    assert report(store, f"sweep={newest[:12]},{newest}", f"output={tmp_path}/out") == 0
+    assert page.seen[-1].sweep == newest
+    capsys.readouterr()
+    assert report(store, f"sweep={newest},{photos}", f"output={tmp_path}/two") == 1
+    assert "of demo and photos. A report is of one dataset" in capsys.readouterr().err
+    assert report(store, f"sweep={newest},{other}", f"output={tmp_path}/two") == 1
+    assert f"sweep {other}" in capsys.readouterr().err
+    assert report(store, f"sweep={newest},nonsense", f"output={tmp_path}/two") == 1
+    assert "sweep=nonsense: no sweep has this id" in capsys.readouterr().err

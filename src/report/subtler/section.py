@@ -1,0 +1,94 @@
+"""The report's section on what generative models chose: its files, and what its template is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from src.report.cells import records, slugs
+from src.report.folder import Folder
+from src.report.subtler import drawn, tex
+from src.report.subtler import rows as subtler
+
+# Models whose tables the page shows; models of which tasks stand side by side.
+DETAILED = 8
+SMALL = 0.05
+
+
+def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
+    """What the template `subtler.html` is given; figures and tables are written.
+
+    Args:
+        found: rows of analyses.csv of generative models, every task and reading.
+        folder: of the report.
+    """
+    folder.table(
+        "subtler", found, "subtler biases: every task, coding, domain, direction and gender, all readings"
+    )
+    rows = subtler.completed(subtler.shown(found))
+    told = pd.concat([own for _, own in subtler.sets(rows)])
+    folder.text("subtler.tex", tex.table(told), "subtler biases: τ-c as LaTeX (booktabs)")
+    whole = told[told["gender"] == subtler.ALL]
+    models = [*dict.fromkeys(rows["model"])][:DETAILED]
+    compared = subtler.compared(rows)
+    return {
+        "others": subtler.others(found),
+        "answers": records(answers(rows[rows["gender"] == subtler.ALL])),
+        "sets": _sets(rows, models, folder),
+        "directions": subtler.DIRECTIONS,
+        "gaps": subtler.GAPS,
+        "rates": subtler.RATES,
+        "coded": sorted({*rows["coding"]}) != ["published"],
+        "doubtful": int(((whole["p"] <= SMALL) & _holds_zero(whole)).sum()),
+        "with_interval": int(whole["tau_c_low"].notna().sum()),
+        "without": int(told["tau_c_low"].isna().sum()),
+        "strata": len(told),
+        "left": rows["model"].nunique() - len(models),
+        "itself": [title for title, _ in compared if title],
+        "compared": [
+            _pictures(own, own, f"compared-{number}", title or "side by side", folder)
+            for number, (title, own) in enumerate(compared[:DETAILED], 1)
+        ],
+        "compared_left": max(0, len(compared) - DETAILED),
+    }
+
+
+def answers(whole: pd.DataFrame) -> pd.DataFrame:
+    """Of each task and model how many answers there are, how many match no option, and by which reading.
+
+    Args:
+        whole: rows of all genders.
+    """
+    one = whole[whole["domain"] == subtler.ALL].drop_duplicates(["exp", "model", "direction"])
+    by = ["exp", "model", "protocol", "seed", "debias"]
+    told = one.groupby(by, sort=False, as_index=False)[["n", "n_unmatched"]].sum()
+    return told.assign(share=told["n_unmatched"] / told["n"])
+
+
+def _holds_zero(rows: pd.DataFrame) -> pd.Series:
+    return (rows["tau_c_low"] <= 0) & (rows["tau_c_high"] >= 0)
+
+
+def _sets(rows: pd.DataFrame, models: list[str], folder: Folder) -> list[dict[str, Any]]:
+    named = rows.assign(series=rows["model"].astype(str))
+    parts = dict(subtler.sets(named))
+    names = slugs(parts)
+    return [
+        {
+            "name": title,
+            **_pictures(own, named[named["exp"] == own["exp"].iloc[0]], names[title], title, folder),
+            "rows": records(own[(own["gender"] == subtler.ALL) & own["model"].isin(models)]),
+        }
+        for title, own in parts.items()
+    ]
+
+
+def _pictures(
+    own: pd.DataFrame, beside: pd.DataFrame, name: str, title: str, folder: Folder
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"gaps": [], "taus": []}
+    for direction in subtler.DIRECTIONS:
+        for kind, drawings in drawn.drawings(own, beside, direction, name=name, title=title).items():
+            found[kind] += folder.pictures(drawings)
+    return found
