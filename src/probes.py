@@ -38,6 +38,8 @@ class Probe:
     pixels: float
 
 
+# A word in a template.
+SENTENCE = "This is the word {}."
 _known: dict[str, Probe] = {}
 
 
@@ -57,10 +59,10 @@ def _measured(blank: Any) -> Probe:
     picture = Image.effect_noise((256, 256), 64).convert("RGB")
     pixels = blank.transform(picture)
     batch = pixels.expand(probed, *pixels.shape).contiguous()
-    tokens = blank.tokenize(["This is the word for it"] * probed)
+    tokens = _sentences(blank, probed)
     with torch.inference_mode():
         image = _seconds(lambda: blank.encode_images(batch)) / probed
-        sentence = _seconds(lambda: blank.encode_texts(tokens)) / probed
+        sentence = _seconds(lambda: blank.encode_texts(tokens)) / len(tokens)
         width = blank.encode_texts(tokens[:1]).shape[-1]
     return Probe(
         image=image + _seconds(lambda: blank.transform(picture)),
@@ -70,6 +72,16 @@ def _measured(blank: Any) -> Probe:
         weights=4.0 * parameters,
         pixels=4.0 * pixels.numel(),
     )
+
+
+def _sentences(blank: Any, probed: int) -> torch.Tensor:
+    """Tokens of sentences of one template: as many as `probed` sentences that fill the context."""
+    longest = blank.tokenize([SENTENCE.format(9)])
+    used = int(blank.lengths(longest).max())
+    found: torch.Tensor = blank.tokenize(
+        [SENTENCE.format(number % 10) for number in range(probed * longest.shape[1] // used)]
+    )
+    return found[:, :used]
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -43,10 +44,10 @@ def predict(
     if image:
         data = _Pictures(table.frame["path"].tolist(), network)
     else:
-        data = _Sentences(network.tokenize(table.frame["sentence"].tolist()))
+        data = _Sentences(network, table.frame["sentence"].tolist(), batch_size)
     # Sentences are tokenised already: processes of their own would only cost their start.
     workers = trainer.workers if image and len(data) > 10 * batch_size else 0
-    loader = DataLoader(data, batch_size=batch_size, shuffle=False, num_workers=workers)
+    loader = DataLoader(data, batch_size=batch_size if image else None, shuffle=False, num_workers=workers)
     writer = _Writer(path, len(table.frame))
     looked_with = engine(trainer, callbacks=[writer, RichProgressBar(leave=False)])
     start = time.perf_counter()
@@ -68,26 +69,49 @@ class _Pictures(Dataset[tuple[int, Tensor]]):
             raise InputError(f"{self.paths[index]}: cannot be read any more ({error}).") from None
 
 
-class _Sentences(Dataset[tuple[int, Tensor]]):
-    def __init__(self, tokens: Tensor) -> None:
-        self.tokens = tokens
+class _Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
+    """Batches of sentences, each sentence once: of one length, and as far as may be of one beginning.
+
+    A batch has as many tokens as `batch_size` sentences that fill the context.
+    """
+
+    def __init__(self, network: Network, sentences: Sequence[str], batch_size: int) -> None:
+        tokens = network.tokenize(sentences)
+        # In lexical order, which puts those of a template beside each other.
+        self.tokens, same = torch.unique(tokens, dim=0, return_inverse=True)
+        self.rows = same.argsort(stable=True).split(same.bincount().tolist())
+        self.lengths = network.lengths(self.tokens)
+        self.batches = [
+            part
+            for length in self.lengths.unique().tolist()
+            for part in (self.lengths == length)
+            .nonzero()
+            .flatten()
+            .split(max(1, batch_size * tokens.shape[1] // length))
+        ]
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return len(self.batches)
 
-    def __getitem__(self, index: int) -> tuple[int, Tensor]:
-        return index, self.tokens[index]
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of the table, which sentence of the batch each of them has, and the batch's tokens."""
+        chosen = self.batches[index]
+        rows = [self.rows[one] for one in chosen.tolist()]
+        which = torch.arange(len(rows)).repeat_interleave(torch.tensor([len(own) for own in rows]))
+        return torch.cat(rows), which, self.tokens[chosen, : int(self.lengths[chosen[0]])]
 
 
 class _Module(lightning.LightningModule):
     def __init__(self, network: Any, image: bool) -> None:
         super().__init__()
-        self.network = network
-        self.encode = network.encode_images if image else network.encode_texts
+        self.network, self.image = network, image
 
-    def predict_step(self, batch: tuple[Tensor, Tensor], _: int) -> tuple[Tensor, Tensor]:
-        index, shown = batch
-        return index, self.encode(shown)
+    def predict_step(self, batch: tuple[Tensor, ...], _: int) -> tuple[Tensor, Tensor]:
+        if self.image:
+            index, shown = batch
+            return index, self.network.encode_images(shown)
+        rows, which, tokens = batch
+        return rows, self.network.encode_texts(tokens)[which]
 
 
 class _Writer(BasePredictionWriter):

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
+from src.encoders.packed import Packed
 from src.encoders.precision import keep_projections, unit
 from src.errors import InputError
 
@@ -33,6 +34,7 @@ class OpenClip(torch.nn.Module):
         self._precision = precision
         if precision != "fp32":
             keep_projections(model)
+        self._packed = Packed.of(model)
         self._transform = transform
         self._tokenizer = tokenizer
         self._name = name
@@ -76,6 +78,12 @@ class OpenClip(torch.nn.Module):
         """Unit vectors of images, float32."""
         return unit(self.model.encode_image, pixels, self._precision)
 
+    def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
+        """How many tokens of each sentence decide its vector: in a tower that is not causal, all."""
+        if self._packed is None:
+            return torch.full((len(tokens),), tokens.shape[1])
+        return self._packed.ends(tokens) + 1
+
     def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
         """Unit vectors of texts, float32."""
-        return unit(self.model.encode_text, tokens, self._precision)
+        return unit(self._packed or self.model.encode_text, tokens, self._precision)

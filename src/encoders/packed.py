@@ -116,4 +116,6 @@ def _last(block: Any, x: Tensor, read: Tensor, seen: Tensor, before: Said) -> Te
     queries, keys, values = _said(block, x)
     rows = torch.arange(len(x), device=x.device)
     own = queries[rows, :, read].unsqueeze(2)
-    return _block(block, x[rows, read].unsqueeze(1), (own, keys, values), seen[:, None, None], before).squeeze(1)
+    return _block(
+        block, x[rows, read].unsqueeze(1), (own, keys, values), seen[:, None, None], before
+    ).squeeze(1)

@@ -25,6 +25,10 @@ class Network(Protocol):
         """Token ids [N, context]."""
         ...
 
+    def lengths(self, tokens: Tensor) -> Tensor:
+        """How many tokens of each sentence decide its vector, [N]: those behind them may be cut off."""
+        ...
+
     def encode_images(self, pixels: Tensor) -> Tensor:
         """[N, D], or [N, Q, D] where an image has Q vectors."""
         ...

@@ -30,7 +30,12 @@ class Letters(torch.nn.Module):
         return torch.from_numpy(np.asarray(picture.resize((2, 2)), dtype=np.float32)).permute(2, 0, 1)
 
     def tokenize(self, sentences):
-        return torch.tensor([[sentence.count(letter) for letter in "abcdefghij"] for sentence in sentences])
+        return torch.tensor(
+            [[sentence.count(letter) for letter in "abcdefghij0123456789"] for sentence in sentences]
+        )
+
+    def lengths(self, tokens):
+        return torch.full((len(tokens),), tokens.shape[1])
 
     def encode_images(self, pixels):
         type(self).passes += 1
