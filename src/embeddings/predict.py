@@ -81,14 +81,11 @@ class _Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
         self.tokens, same = torch.unique(tokens, dim=0, return_inverse=True)
         self.rows = same.argsort(stable=True).split(same.bincount().tolist())
         self.lengths = network.lengths(self.tokens)
-        self.batches = [
-            part
-            for length in self.lengths.unique().tolist()
-            for part in (self.lengths == length)
-            .nonzero()
-            .flatten()
-            .split(max(1, batch_size * tokens.shape[1] // length))
-        ]
+        room = batch_size * tokens.shape[1]
+        self.batches = []
+        for length in sorted({*self.lengths.tolist()}):
+            own, most = (self.lengths == length).nonzero().flatten(), max(1, room // length)
+            self.batches += [own[start : start + most] for start in range(0, len(own), most)]
 
     def __len__(self) -> int:
         return len(self.batches)

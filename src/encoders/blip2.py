@@ -88,7 +88,8 @@ class Blip2(nn.Module):
 
     def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
         """How many tokens of each sentence decide its vector: padding is not attended to."""
-        return (tokens != self._tokenizer.pad_token_id).sum(dim=1)
+        found: Tensor = (tokens != self._tokenizer.pad_token_id).sum(dim=1)
+        return found
 
     def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n *queries width"]:
         """Unit vectors of images, float32: [N, Q, D], or [N, D] where they are pooled."""

@@ -74,7 +74,7 @@ class Packed:
             rest = _block(block, rest, _said(block, rest), seen[shared:], said)
             first = _block(block, first, said, seen[:shared, :shared])
         read = ends - shared
-        found = tower.ln_final(_last(last, rest, read, seen[ends], _said(last, first)))
+        found: Tensor = tower.ln_final(_last(last, rest, read, seen[ends], _said(last, first)))
         projection = tower.text_projection
         if projection is not None:
             found = projection(found) if isinstance(projection, nn.Linear) else found @ projection
@@ -93,7 +93,9 @@ def _shared(tokens: Tensor, most: int) -> int:
 
 def _said(block: Any, x: Tensor) -> Said:
     found = functional.linear(block.ln_1(x), block.attn.in_proj_weight, block.attn.in_proj_bias)
-    queries, keys, values = found.unflatten(-1, (3, block.attn.num_heads, -1)).permute(2, 0, 3, 1, 4)
+    heads = block.attn.num_heads
+    parts = found.view(*x.shape[:2], 3, heads, x.shape[-1] // heads)
+    queries, keys, values = parts.permute(2, 0, 3, 1, 4)
     return queries, keys, values
 
 

@@ -119,12 +119,12 @@ def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
 def test_the_manifest_says_where_the_numbers_come_from(tmp_path):
     found = embed(tmp_path)
     manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())
-    assert manifest["shape"] == [23, 10]
+    assert manifest["shape"] == [23, 20]
     assert manifest["table"] == words().hash
     assert manifest["encoder"] == {"name": "letters"}
     assert manifest["files"]["embedding.safetensors"]["sha256"] == found.hash
     assert {"torch", "lightning", "pillow"} <= set(manifest["versions"])
-    assert load_file(entry(tmp_path) / "embedding.safetensors")["embedding"].shape == (23, 10)
+    assert load_file(entry(tmp_path) / "embedding.safetensors")["embedding"].shape == (23, 20)
 
 
 def truncate(path: Path) -> None:
@@ -139,8 +139,8 @@ def flip(path: Path) -> None:
 
 def reshape(path: Path) -> None:
     content = path.read_bytes()
-    assert b"[23, 10]" in content
-    path.write_bytes(content.replace(b"[23, 10]", b"[10, 23]"))
+    assert b"[23, 20]" in content
+    path.write_bytes(content.replace(b"[23, 20]", b"[20, 23]"))
 
 
 def garbage(path: Path) -> None:
