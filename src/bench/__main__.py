@@ -4,6 +4,7 @@ python -m src.bench
 python -m src.bench --quick
 python -m src.bench --worth
 python -m src.bench --sobit
+python -m src.bench --texts
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ import pandas as pd
 from src.bench.arithmetic import ARITHMETIC
 from src.bench.sizes import QUICK, Size
 from src.bench.sobit import AUDITS, faces_and_prompts
+from src.bench.texts import TEXTS
 from src.bench.worth import EXPERIMENTS, STEPS, stand_ins
 from src.configs import CHECKOUT
 from src.errors import answered
 
 LIBRARIES = ("torch", "lightning", "open_clip_torch", "mlflow", "hydra-core", "numpy", "scipy", "pandas")
+MEASURED = {**ARITHMETIC, **TEXTS}
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
 
 
@@ -75,6 +78,13 @@ def paper(size: Size) -> Iterator[Row]:
     for name, what in ARITHMETIC.items():
         given = ["--only", name, "--size", json.dumps(asdict(size))]
         yield _command(f"paper: {what[0]}", ["src.bench", *given])
+
+
+def texts(size: Size) -> Iterator[Row]:
+    """Sentences in six templates: the predict loop, and open_clip's own way of the same weights."""
+    for name, (what, _) in TEXTS.items():
+        given = ["--only", name, "--size", json.dumps(asdict(size))]
+        yield _command(f"{what}: {size.sentences} sentences", ["src.bench", *given])
 
 
 def worth(size: Size, place: Path) -> Iterator[Row]:
@@ -151,11 +161,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=CHECKOUT / "outputs" / "bench")
     parser.add_argument("--worth", action="store_true", help="only what placebo and intervals cost")
     parser.add_argument("--sobit", action="store_true", help="only the So-B-IT audits at FairFace's size")
-    parser.add_argument("--only", choices=ARITHMETIC, help=argparse.SUPPRESS)
+    parser.add_argument("--texts", action="store_true", help="only sentences beside open_clip's encode_text")
+    parser.add_argument("--only", choices=MEASURED, help=argparse.SUPPRESS)
     parser.add_argument("--size", type=json.loads, default={}, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.only:
-        print(ARITHMETIC[asked.only][1](Size(**asked.size)))
+        print(MEASURED[asked.only][1](Size(**asked.size)))
         return 0
     return answered(lambda: _main(asked))
 
@@ -171,7 +182,8 @@ def _main(asked: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as place:
         parts = {"stages": stages(size, Path(place)), "paper": paper(size)}
         parts |= {"worth": worth(size, Path(place)), "sobit": sobit(size, Path(place))}
-        chosen = [name for name in ("worth", "sobit") if getattr(asked, name)] or list(parts)
+        parts |= {"texts": texts(size)}
+        chosen = [name for name in ("worth", "sobit", "texts") if getattr(asked, name)] or list(parts)
         for part in (parts[name] for name in chosen):
             for row in part:
                 print(f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}", flush=True)

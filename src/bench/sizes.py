@@ -23,6 +23,7 @@ class Size:
     width: int = 512
     sobit_faces: int = 86_744
     sobit_words: int = 400
+    sentences: int = 1200
 
 
 QUICK = Size(
@@ -37,4 +38,5 @@ QUICK = Size(
     paper_scenes=200,
     sobit_faces=1000,
     sobit_words=20,
+    sentences=24,
 )

@@ -74,7 +74,8 @@ def test_weights_in_the_cache_give_open_clip_s_own_vectors(
     pixels = torch.stack([prepared(picture(seed)) for seed in range(3)])
     with torch.inference_mode():
         assert torch.equal(images, normalize(theirs.encode_image(pixels), dim=-1))
-        assert torch.equal(texts, normalize(theirs.encode_text(tokens), dim=-1))
+        # Another order of the same sums.
+        assert torch.allclose(texts, normalize(theirs.encode_text(tokens), dim=-1), rtol=0, atol=1e-6)
 
 
 def test_a_repository_and_a_folder_of_the_same_files_give_the_same_vectors(cache, tmp_path):
