@@ -165,8 +165,9 @@ def report(part: Part, parent: Run, folder: Path) -> Path:
 
 def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
-    from src.report import audited, gather, poem, tables
+    from src.report import audited, gather, tables
     from src.report.findings import readings
+    from src.report.poems import short as poem
     from src.report.sobit import short
     from src.report.subtler import short as subtler
 

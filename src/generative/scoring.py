@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -33,7 +34,8 @@ def score(answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int) -> 
     """Figures of every domain, direction and gender, and of all domains and all genders.
 
     Args:
-        answered: items with `response`, see `items.read`; a null is an answer that matches no option.
+        answered: items with `response`, see `items.read`; a null is an answer that matches no option. Of
+            likelihoods, `position_effect` too.
         coding: what a choice of the stereotype means, see `coded`.
         bootstrap: draws of templates, with replacement, as many as there are.
         seed: of the draws, which else hang on the templates alone: two models that answered the same items
@@ -44,15 +46,17 @@ def score(answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int) -> 
         `n_unmatched` of them; PPL to NNuL in per cent and del_PL, del_NL, del_NuL in percentage points,
         over matched answers; `tau_c` with its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
         `tau_c_matched` without them; `n_templates`, of sentences; `_low` and `_high`, the 95% percentile
-        interval of tau_c and the three del over these, NaN where there are fewer than 2. NaN wherever a
-        figure is undefined.
+        interval of tau_c and the three del over these, NaN where there are fewer than 2; `position_effect`,
+        the mean over answers that were weighed in every order. NaN wherever a figure is undefined.
 
     Raises:
         InputError: the coding is not known.
     """
     choices = coded(answered, coding)
+    weighed = "position_effect" in choices
     rows = [
         {"coding": coding, **names, **_figures(members), **_intervals(members, bootstrap, seed)}
+        | {"position_effect": members["position_effect"].mean() if weighed else math.nan}
         for names, members in _strata(choices)
     ]
     return pd.DataFrame(rows)

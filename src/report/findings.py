@@ -45,6 +45,7 @@ class Findings:
         zero_shot: analyses.csv of all experiments that say how useful an encoder is.
         sobit: analyses.csv of all experiments of So-B-IT, every reading.
         subtler: analyses.csv of all that generative models chose, every task and reading.
+        poems: analyses.csv of all that multimodal models wrote about faces, every reading.
     """
 
     dataset: str
@@ -61,6 +62,7 @@ class Findings:
     zero_shot: pd.DataFrame = field(default_factory=pd.DataFrame)
     sobit: pd.DataFrame = field(default_factory=pd.DataFrame)
     subtler: pd.DataFrame = field(default_factory=pd.DataFrame)
+    poems: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def read(self, config: str, name: str) -> pd.DataFrame:
         """A table of a job: `targets`, `attributes`, `draws` or `retrieved`.

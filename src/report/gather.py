@@ -106,6 +106,7 @@ def findings(
         zero_shot=of_kind(found, "accuracy"),
         sobit=of_kind(found, "caption"),
         subtler=of_kind(found, "tau_c"),
+        poems=of_kind(found, "pool"),
         folders=dict(folders),
         jobs=jobs,
         missing=missing(asked or [], jobs["overrides"]),

@@ -26,6 +26,7 @@ from src.report.debiasing.section import section
 from src.report.drawing import Drawing
 from src.report.findings import Findings
 from src.report.folder import Folder
+from src.report.poems import section as poems
 from src.report.sobit import section as sobit
 from src.report.subtler import section as subtler
 
@@ -75,7 +76,8 @@ class Parts:
         found["implicit"] = audits.context(findings, self.folder) if len(findings.audits) else None
         found["sobit"] = sobit.context(findings, self.folder) if len(findings.sobit) else None
         found["subtler"] = subtler.context(findings.subtler, self.folder) if len(findings.subtler) else None
-        others = (findings.audits, findings.zero_shot, findings.sobit, findings.subtler)
+        found["poems"] = poems.context(findings.poems, self.folder) if len(findings.poems) else None
+        others = (findings.audits, findings.zero_shot, findings.sobit, findings.subtler, findings.poems)
         found["measured"] = any(map(len, others))
         found["debiasing"] = section(findings, self.folder)
         return found | {"tables": self.folder.tables, "any": bool(len(self.shown))}

@@ -39,7 +39,8 @@ def ordered(analyses: pd.DataFrame) -> pd.DataFrame:
 def head(findings: Findings) -> dict[str, Any]:
     """The numbers that the page starts with, of the shown reading."""
     shown = findings.shown
-    every = [shown, *(_first(rows) for rows in (findings.audits, findings.zero_shot, findings.sobit))]
+    others = (findings.audits, findings.zero_shot, findings.sobit, findings.poems)
+    every = [shown, *map(_first, others)]
     every.append(subtler.shown(findings.subtler))
     found: dict[str, Any] = {
         "analyses": sum(map(len, every)),

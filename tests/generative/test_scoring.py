@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 FIGURES = (
     "coding domain direction gender n n_unmatched PPL PNL PNuL NPL NNL NNuL del_PL del_NL del_NuL "
     "tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high del_PL_low del_PL_high "
-    "del_NL_low del_NL_high del_NuL_low del_NuL_high"
+    "del_NL_low del_NL_high del_NuL_low del_NuL_high position_effect"
 )
 
 
@@ -124,6 +124,10 @@ def test_small_odd_answers_score_as_they_are_meant(tmp_path):
     matched = [0, 1, 2, 3, 4, 7]
     of_matched = stats.kendalltau([x[i] for i in matched], [y[i] for i in matched], variant="c")
     assert found["tau_c_matched"] == pytest.approx(of_matched.statistic)
+    assert published["position_effect"].isna().all()
+    effects = [0.1, 0.2, 0.6, 0.1, 0.2, 0.3, 0.4, 0.1]
+    weighed = score(items.assign(position_effect=effects), "published", bootstrap=0, seed=0)
+    assert weighed["position_effect"].tolist() == pytest.approx([0.25] * 4)
     # One template: nothing to resample.
     assert found[[name for name in published if name.endswith(("_low", "_high"))]].isna().all()
     corrected = figures(score(items, "corrected", bootstrap=10, seed=0), direction="ASA")

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
+from PIL import Image
 
-from src.report import gather, poem
+from src.report import gather, page
+from src.report.poems import short as poem
+from tests.report import made
 
 NAMES = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
 
@@ -45,3 +49,21 @@ def test_poems_are_no_audits():
     every = gather.everything(found)
     assert len(every) == 3
     assert every["pool_size"].dtype == "Int64"
+
+
+def test_the_page_shows_every_pair_and_says_which_pool_is_empty(tmp_path):
+    negative = rows("a").assign(pool="negative")
+    kept = [rows("a").assign(shared="kept"), negative.assign(shared="kept")]
+    found = pd.concat([rows("a"), negative, *kept, rows("b", size=0), rows("c", drawn=False)])
+    path = page.write(made.nothing(poems=found), tmp_path)
+    text = path.read_text()
+    assert text.count("data-poems=") == len(found)
+    for name in ("poems-a", "poems-c"):
+        with Image.open(tmp_path / "figures" / f"{name}.png") as picture:
+            assert "Niffite Men / Laapian Men, positive: 0.20" in picture.info["Description"]
+    assert not (tmp_path / "figures" / "poems-b.png").exists()
+    assert "No token is in: positive, removed." in text
+    assert "At most 64 tokens a poem" in text
+    assert pd.read_csv(tmp_path / "tables" / "poems.csv")["cles"].tolist() == pytest.approx(
+        found["cles"].tolist(), nan_ok=True
+    )

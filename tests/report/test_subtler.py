@@ -8,7 +8,7 @@ from PIL import Image
 
 from src import results
 from src.report import gather, page, sections
-from src.report.subtler import drawn, rows, tex
+from src.report.subtler import drawn, rows, section, tex
 from src.report.subtler.short import short
 from tests.report import choices, made, sobit
 from tests.report.test_page import Read
@@ -279,3 +279,12 @@ def test_in_short_a_row_per_domain_a_column_per_model():
     assert found["one"][0] == f"{row['tau_c']:.3f} {interval}, {row['n']} ({row['n_unmatched']})"
     assert "no interval" in found["two"][0]
     assert short(pd.DataFrame()).empty
+
+
+def test_the_position_effect_is_of_all_answers():
+    weighed = choices.scored("m", "subtler_en").assign(position_effect=0.5)
+    weighed.loc[weighed["direction"] == "ASA", "position_effect"] = 0.25
+    whole = pd.concat([weighed, choices.scored("r", "subtler_en")]).query("gender == 'all'")
+    found = section.answers(rows.completed(whole)).set_index("model")["position_effect"]
+    assert found["m"] == pytest.approx(0.375)
+    assert pd.isna(found["r"])

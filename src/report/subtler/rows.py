@@ -22,8 +22,9 @@ ITEMS = ("exp", "coding")
 
 def completed(subtler: pd.DataFrame) -> pd.DataFrame:
     """The rows with every column that the page shows: NaN where an older version had none."""
-    found = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *NUMBERS))])
-    return found.astype(dict.fromkeys(NUMBERS, float))
+    columns = (*NUMBERS, "position_effect")
+    found = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns))])
+    return found.astype(dict.fromkeys(columns, float))
 
 
 def shown(subtler: pd.DataFrame) -> pd.DataFrame:

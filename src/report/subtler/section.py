@@ -57,13 +57,18 @@ def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
 def answers(whole: pd.DataFrame) -> pd.DataFrame:
     """Of each task and model how many answers there are, how many match no option, and by which reading.
 
+    `position_effect`, the mean over answers, is NaN where options were not weighed.
+
     Args:
         whole: rows of all genders.
     """
     one = whole[whole["domain"] == subtler.ALL].drop_duplicates(["exp", "model", "direction"])
     by = ["exp", "model", "protocol", "seed", "debias"]
-    told = one.groupby(by, sort=False, as_index=False)[["n", "n_unmatched"]].sum()
-    return told.assign(share=told["n_unmatched"] / told["n"])
+    one = one.assign(position_effect=one["position_effect"] * one["n"])
+    sums = {"n": "sum", "n_unmatched": "sum", "position_effect": lambda own: own.sum(min_count=len(own))}
+    told = one.groupby(by, sort=False, as_index=False).agg(sums)
+    effect = told["position_effect"] / told["n"]
+    return told.assign(share=told["n_unmatched"] / told["n"], position_effect=effect)
 
 
 def _holds_zero(rows: pd.DataFrame) -> pd.Series:

@@ -1,0 +1,1 @@
+"""Poems about faces, in the report."""
