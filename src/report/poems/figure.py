@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.lines import Line2D
 
@@ -27,7 +29,7 @@ def pairs(rows: pd.DataFrame, *, name: str, title: str) -> Drawing:
         for number, pool in enumerate(POOLS)
         if pool in set(rows["pool"])
     ]
-    hollow = {"markerfacecolor": "white", "markeredgecolor": "#444444"}
+    hollow: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "#444444"}
     key.append(Line2D([], [], linestyle="", marker="o", markersize=6, label="interval holds ½", **hollow))
     told = list(rows.groupby(["group_a", "group_b"], sort=False))
     figure, axes = canvas(len(told) * (HEAD + ROW * len(POOLS)) + 0.1, title, key)
