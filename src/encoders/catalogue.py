@@ -95,9 +95,12 @@ def profile(name: str, architecture: dict[str, Any]) -> dict[str, str]:
     import open_clip
     import torch
 
-    logging.getLogger().setLevel(logging.ERROR)
-    with torch.device("meta"):
-        model = open_clip.create_model(name, load_weights=False, pretrained_text=False, device="meta")
+    logging.disable(logging.WARNING)  # that it has no weights
+    try:
+        with torch.device("meta"):
+            model = open_clip.create_model(name, load_weights=False, pretrained_text=False, device="meta")
+    finally:
+        logging.disable(logging.NOTSET)
     model.eval().requires_grad_(False)
     size = model.visual.image_size
     height, width = (size, size) if isinstance(size, int) else size

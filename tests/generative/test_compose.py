@@ -2,6 +2,7 @@
 
 import copy
 import io
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +155,7 @@ class TestCompose:
         assert sorted(sizes) == [6, 6, 12, 12]
 
     def test_rounded_down_and_said(self, caplog):
+        caplog.set_level(logging.WARNING)
         assert len(compose(SMALL, count=35, seed=0)) == 24
         assert "weather: 24 items, the most below 35 that are balanced" in caplog.text
         caplog.clear()

@@ -1,5 +1,6 @@
 """Files of items: what is read, what is refused and how, and which sentences share a template."""
 
+import logging
 import time
 
 import pandas as pd
@@ -159,6 +160,7 @@ def test_other_words_are_another_template():
 
 
 def test_directions_share_no_template_and_a_lone_one_is_told_of(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
     rows = [row(), row(context="The woman is BLANK years old, she is rigid.", type_category="type2")]
     rows[1] |= {"anti_stereotype": "64", "stereotype": "28", "unrelated": "45"}
     assert read(written(tmp_path / "both.csv", rows))["template"].nunique() == 2

@@ -1,5 +1,6 @@
 """Answers survive what kills a run."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ def test_what_is_kept_is_known_again(tmp_path):
 
 
 def test_a_line_that_was_cut_off_is_asked_for_again(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
     path = tmp_path / "log.jsonl"
     with Kept(path) as kept:
         kept.keep({"a": 1, "b": 2})
