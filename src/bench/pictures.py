@@ -80,8 +80,8 @@ def _bare(network: Any, table: Table, batch_size: int, accelerator: str) -> Call
 
     on_gpu = accelerator != "cpu" and torch.cuda.is_available()
     device = torch.device("cuda" if on_gpu else "cpu")
-    ready = [network.transform(pictures.read(path)) for path in table.frame["path"]]
-    batches = [batch.to(device) for batch in torch.stack(ready).split(batch_size)]
+    ready: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
+    batches = [batch.to(device) for batch in ready.split(batch_size)]
 
     def run() -> float:
         network.to(device)

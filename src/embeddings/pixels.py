@@ -62,6 +62,11 @@ def resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 
     return found
 
 
+def stored(table: Table, split: Halves, store: Path) -> bool:
+    """Whether a table's pictures lie resized in the store, intact."""
+    return not artifacts.damaged(store / artifacts.fingerprint(decisive(table, split)))
+
+
 def decisive(table: Table, split: Halves) -> dict[str, Any]:
     """All that decides the bytes: the pictures in their order, and how they are resized."""
     shown = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
