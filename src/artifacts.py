@@ -102,7 +102,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     except OSError as error:
         raise InputError(
             f"{root}: cannot be written ({error.strerror}). Set store.dir, store.checkpoints, "
-            "store.stimuli or store.morphs to a folder that can."
+            "store.pictures, store.stimuli or store.morphs to a folder that can."
         ) from None
     try:
         described = dict(build(draft))

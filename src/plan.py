@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from src import artifacts, configs, embeddings, encoders, experiments, pipeline, probes, stimuli, tracking
+from src.embeddings.pixels import stored as resized_before
 from src.experiments.looks import BLOCK
 from src.experiments.sample import SAMPLED
 from src.jobs import Job
@@ -154,15 +155,7 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
         width = probe.width
         yield _weights(job, tables, counts, probe)
         for role in experiments.roles(cfg.exp):
-            each = probe.image if role in IMAGE_ROLES else probe.sentence
-            batch = 3 * cfg.model.batch_size * probe.pixels if role in IMAGE_ROLES else 0
-            yield Piece(
-                f"embed {job.dataset} {role} with {job.model}",
-                role in tables and _stored(cfg, role, tables),
-                counts[role] * each,
-                counts[role] * width * 4,
-                base + batch,
-            )
+            yield from _embedding(job, role, tables, counts[role], probe)
     if isinstance(cfg.exp, configs.SobitConfig):
         yield from _sobit(job, cfg.exp, tables, counts["faces"], width, base)
         return
@@ -171,6 +164,23 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
         yield Piece(f"analyse {job.label}", False, JOB_SECONDS, JOB_BYTES, base)
         return
     yield _analysis(job, cfg.exp, counts, width, base)
+
+
+def _embedding(
+    job: Job, role: str, tables: dict[str, Table], count: int, probe: probes.Probe
+) -> Iterator[Piece]:
+    image, base = role in IMAGE_ROLES, probes.base_memory()
+    stored = role in tables and _stored(job.cfg, role, tables)
+    each = probe.image if image else probe.sentence
+    if image and probe.halves and not stored:
+        there = role in tables and resized_before(tables[role], probe.halves, Path(job.cfg.store.pictures))
+        # A short hash: pictures of one size may be cut in several ways.
+        what = f"resize {job.dataset} {role}, geometry {artifacts.fingerprint(probe.halves.geometry)[:6]}"
+        yield Piece(what, there, count * (each - probe.image_alone), count * probe.pixels / 4, base)
+        each = probe.image_alone
+    what = f"embed {job.dataset} {role} with {job.model}"
+    batch = 3 * job.cfg.model.batch_size * probe.pixels if image else 0
+    yield Piece(what, stored, count * each, count * probe.width * 4, base + batch)
 
 
 def _sobit(

@@ -11,6 +11,7 @@ import psutil
 import torch
 
 from src import configs, encoders
+from src.encoders.halves import Halves
 from src.metrics import mean_outcome, similarity, top_k
 
 PROBED = 64
@@ -28,6 +29,7 @@ class Probe:
         sentence: seconds to embed one.
         width: of the vectors.
         weights, pixels: bytes of the network and of one preprocessed picture.
+        halves: of its preprocessing; None where it is of an unknown kind.
     """
 
     image: float
@@ -36,6 +38,7 @@ class Probe:
     width: int
     weights: float
     pixels: float
+    halves: Halves | None
 
 
 # A word in a template.
@@ -71,6 +74,7 @@ def _measured(blank: Any) -> Probe:
         width=int(width),
         weights=4.0 * parameters,
         pixels=4.0 * pixels.numel(),
+        halves=blank.halves(),
     )
 
 

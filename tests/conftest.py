@@ -52,6 +52,7 @@ def places(folder: Path) -> list[str]:
     return [
         f"store.dir={folder}/embeddings",
         f"store.checkpoints={folder}/checkpoints",
+        f"store.pictures={folder}/pictures",
         f"store.stimuli={folder}/stimuli",
         f"store.morphs={folder}/morphs",
         f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db",

@@ -1,10 +1,14 @@
 """The benchmark's commands are those of the entries; what they take is measured by `make bench`."""
 
+from open_clip.transform import image_transform
+
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import sobit, worth
+from src.bench import pictures, sobit, worth
 from src.bench.sizes import QUICK, Size
+from src.encoders.openclip import OpenClip
 from src.jobs import Job
+from tests.encoders import published as made
 
 
 def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
@@ -34,3 +38,17 @@ def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
     for arguments in commands:
         given = [one for one in arguments[1:] if not one.startswith(("hydra.", "tracking."))]
         pipeline.prepare(Job.of(*configs.compose(given), ""))
+
+
+def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch, tmp_path):
+    model = made.build("ViT-B-32-quickgelu", tmp_path)
+    network = OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
+    monkeypatch.setattr(pictures, "_network", lambda *_: network)
+    rows = pictures.pictures("small", 7, 40, 3, "cpu", "fp32")
+    assert [row["what"].split(": ")[1][:8] for row in rows] == [
+        "bare for",
+        *["predict "] * 2,
+        *["the loop"] * 2,
+    ]
+    assert rows[0]["share"] == 1
+    assert all(0 < row["share"] < 1 for row in rows[3:])

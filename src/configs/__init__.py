@@ -223,6 +223,7 @@ class StoreConfig(PicturesConfig):
 
     dir: str = MISSING
     checkpoints: str = MISSING
+    pictures: str = MISSING
 
 
 @dataclass

@@ -36,6 +36,7 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
         cfg.model.batch_size,
         cfg.trainer,
         Path(cfg.store.dir),
+        Path(cfg.store.pictures),
         name=str(cfg.model.name),
     )
 

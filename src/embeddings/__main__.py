@@ -1,7 +1,8 @@
-"""Entry: what lies in the store of embeddings, and what of it can go.
+"""Entry: what lies in the store of embeddings, or in that of resized pictures, and what of it can go.
 
 python -m src.embeddings ls
 python -m src.embeddings prune --unused-for 90 --dry-run
+python -m src.embeddings prune data/pictures --unused-for 90    # resized pictures
 """
 
 from __future__ import annotations

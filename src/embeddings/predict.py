@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning
+import numpy as np
 import torch
+from lightning.pytorch.accelerators import CUDAAccelerator
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from src import configs
+from src.embeddings import pixels
 from src.embeddings.writer import VectorFile
 from src.encoders import Network
 from src.encoders.engine import engine
-from src.errors import InputError
-from src.stimuli import IMAGE_ROLES, Table, pictures
+from src.encoders.halves import Halves, normalised
+from src.stimuli import IMAGE_ROLES, Table
+
+log = logging.getLogger(__name__)
 
 
 def predict(
-    network: Network, table: Table, batch_size: int, trainer: configs.TrainerConfig, path: Path
+    network: Network,
+    table: Table,
+    batch_size: int,
+    trainer: configs.TrainerConfig,
+    path: Path,
+    store: Path,
 ) -> tuple[list[int], float]:
     """Embed every stimulus of a table into a safetensors file.
 
@@ -32,27 +43,63 @@ def predict(
         batch_size: stimuli per forward pass.
         trainer: where Lightning computes.
         path: of the file to write.
+        store: folder of resized pictures, of all models.
 
     Returns:
-        The shape of the vectors, and the seconds that the loop took.
+        The shape of the vectors, and the seconds that they took, with the resizing of pictures where the
+        store lacked them.
 
     Raises:
         InputError: a picture cannot be read any more, or a sentence does not fit.
     """
+    start = time.perf_counter()
     image = table.role in IMAGE_ROLES
     data: Dataset[Any]
+    split = None
     if image:
-        data = _Pictures(table.frame["path"].tolist(), network)
+        split, data = _shown(network, table, batch_size, store)
     else:
         data = _Sentences(network, table.frame["sentence"].tolist(), batch_size)
-    # Sentences are tokenised already: processes of their own would only cost their start.
-    workers = trainer.workers if image and len(data) > 10 * batch_size else 0
-    loader = DataLoader(data, batch_size=batch_size if image else None, shuffle=False, num_workers=workers)
+    # What is tokenised or resized already needs no processes: they would only cost their start.
+    workers = trainer.workers if isinstance(data, _Pictures) and len(data) > 10 * batch_size else 0
     writer = _Writer(path, len(table.frame))
     looked_with = engine(trainer, callbacks=[writer, RichProgressBar(leave=False)])
-    start = time.perf_counter()
-    looked_with.predict(_Module(network, image), loader, return_predictions=False)
+    loader = DataLoader(
+        data,
+        batch_size=batch_size if isinstance(data, _Pictures) else None,
+        shuffle=False,
+        num_workers=workers,
+        # Lightning does not wait for copies from pinned memory.
+        pin_memory=isinstance(looked_with.accelerator, CUDAAccelerator),
+    )
+    looked_with.predict(_Module(network, image, split), loader, return_predictions=False)
     return writer.close(), time.perf_counter() - start
+
+
+def _shown(
+    network: Network, table: Table, batch_size: int, store: Path
+) -> tuple[Halves | None, _Resized | _Pictures]:
+    split = network.halves()
+    if split is None:
+        log.info("%s: of preprocessing of an unknown kind nothing is kept for other models", table.role)
+    elif (rows := pixels.resized(table, split, store)) is not None:
+        return split, _Resized(rows, batch_size)
+    return None, _Pictures(table.frame["path"].tolist(), network)
+
+
+class _Resized(Dataset[tuple[Tensor, Tensor]]):
+    """Batches of bytes of pictures."""
+
+    def __init__(self, rows: np.ndarray, batch_size: int) -> None:
+        self.rows, self.starts = rows, range(0, len(rows), batch_size)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        first = self.starts[index]
+        batch = self.rows[first : first + self.starts.step]
+        return torch.arange(first, first + len(batch)), torch.from_numpy(np.array(batch))
 
 
 class _Pictures(Dataset[tuple[int, Tensor]]):
@@ -63,10 +110,7 @@ class _Pictures(Dataset[tuple[int, Tensor]]):
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[int, Tensor]:
-        try:
-            return index, self.transform(pictures.read(self.paths[index]))
-        except OSError as error:
-            raise InputError(f"{self.paths[index]}: cannot be read any more ({error}).") from None
+        return index, self.transform(pixels.read(self.paths[index]))
 
 
 class _Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
@@ -99,16 +143,21 @@ class _Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
 
 
 class _Module(lightning.LightningModule):
-    def __init__(self, network: Any, image: bool) -> None:
+    def __init__(self, network: Any, image: bool, split: Halves | None) -> None:
         super().__init__()
         self.network, self.image = network, image
+        self.values: Tensor | None
+        # A buffer: it follows the network to its device.
+        self.register_buffer("values", split.values if split else None)
 
     def predict_step(self, batch: tuple[Tensor, ...], _: int) -> tuple[Tensor, Tensor]:
-        if self.image:
-            index, shown = batch
-            return index, self.network.encode_images(shown)
-        rows, which, tokens = batch
-        return rows, self.network.encode_texts(tokens)[which]
+        if not self.image:
+            rows, which, tokens = batch
+            return rows, self.network.encode_texts(tokens)[which]
+        index, shown = batch
+        if self.values is not None:
+            shown = normalised(shown, self.values)
+        return index, self.network.encode_images(shown)
 
 
 class _Writer(BasePredictionWriter):

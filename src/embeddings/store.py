@@ -50,6 +50,7 @@ def embed(
     batch_size: int,
     trainer: configs.TrainerConfig,
     store: Path,
+    pictures: Path,
     name: str = "",
 ) -> Embeddings:
     """Vectors of a table's stimuli, computed only where the store does not hold them intact.
@@ -60,6 +61,7 @@ def embed(
         batch_size: stimuli per forward pass; part of the key, for it moves the last bits.
         trainer: where Lightning computes.
         store: folder of the entries.
+        pictures: folder of resized pictures, of all models.
         name: of the model, for those who look into the store.
 
     Raises:
@@ -75,7 +77,7 @@ def embed(
     def build(folder: Path) -> Mapping[str, Any]:
         from src.embeddings.predict import predict
 
-        shape, taken = predict(encoder.load(), table, batch_size, trainer, folder / FILE)
+        shape, taken = predict(encoder.load(), table, batch_size, trainer, folder / FILE, pictures)
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())

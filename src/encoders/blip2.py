@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from src import artifacts, configs
 from src.encoders import checkpoints, hub, published
+from src.encoders.halves import Halves, of_transformers
 from src.encoders.precision import Float32, unit
 from src.encoders.protocol import Encoder
 from src.errors import InputError
@@ -25,7 +26,9 @@ CONFIGS = (
     ("tokenizer.json", "vocab.txt"),
 )
 TOO = ("preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-SOURCES = tuple(Path(__file__).parent / name for name in ("blip2.py", "precision.py", "published.py"))
+SOURCES = tuple(
+    Path(__file__).parent / name for name in ("blip2.py", "halves.py", "precision.py", "published.py")
+)
 DECISIVE = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
 # Sentences are padded to a multiple of so many tokens.
 PADDED = 16
@@ -66,6 +69,10 @@ class Blip2(nn.Module):
         """Pixels as the model takes them."""
         pixels: Tensor = self._processor(picture, return_tensors="pt")["pixel_values"][0]
         return pixels
+
+    def halves(self) -> Halves | None:
+        """`transform` in two halves."""
+        return of_transformers(self._processor)
 
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
         """Token ids, padded to the longest sentence.

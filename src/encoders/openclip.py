@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
+from src.encoders.halves import Halves, of_torchvision
 from src.encoders.packed import Packed
 from src.encoders.precision import keep_projections, unit
 from src.errors import InputError
@@ -43,6 +44,10 @@ class OpenClip(torch.nn.Module):
         """Pixels as the model takes them."""
         pixels: Tensor = self._transform(picture)
         return pixels
+
+    def halves(self) -> Halves | None:
+        """`transform` in two halves."""
+        return of_torchvision(self._transform)
 
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
         """Token ids.

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import Tensor
 
+    from src.encoders.halves import Halves
+
 
 class Network(Protocol):
     """An encoder in memory: a torch module with its own preprocessing.
@@ -19,6 +21,10 @@ class Network(Protocol):
 
     def transform(self, picture: Image.Image) -> Tensor:
         """Pixels [3, H, W] of an RGB picture."""
+        ...
+
+    def halves(self) -> Halves | None:
+        """`transform` in two halves; None where its library's steps are of an unknown kind."""
         ...
 
     def tokenize(self, sentences: Sequence[str]) -> Tensor:

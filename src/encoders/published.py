@@ -28,7 +28,9 @@ TOKENIZER_TOO = ("tokenizer_config.json", "special_tokens_map.json", "added_toke
 HUB = "hf-hub:"
 # What open_clip's own configs ask of a tokeniser of transformers; it would pass on anything.
 TOKENIZER_KEYS = {"clean", "strip_sep_token"}
-SOURCES = tuple(Path(__file__).parent / name for name in ("openclip.py", "precision.py", "published.py"))
+SOURCES = tuple(
+    Path(__file__).parent / name for name in ("halves.py", "openclip.py", "precision.py", "published.py")
+)
 DECISIVE = (
     "torch",
     "torchvision",

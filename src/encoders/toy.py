@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 SOURCES = (
     *(Path(demo.__file__).parent / name for name in ("captions.py", "toys.py")),
-    *(Path(__file__).parent / name for name in ("openclip.py", "precision.py", "toy.py")),
+    *(Path(__file__).parent / name for name in ("halves.py", "openclip.py", "precision.py", "toy.py")),
 )
 # What says how a toy is used, not how it is trained.
 NOT_TRAINED = ("name", "batch_size", "precision")

@@ -29,6 +29,9 @@ class Letters(torch.nn.Module):
     def transform(self, picture):
         return torch.from_numpy(np.asarray(picture.resize((2, 2)), dtype=np.float32)).permute(2, 0, 1)
 
+    def halves(self):
+        return None
+
     def tokenize(self, sentences):
         return torch.tensor(
             [[sentence.count(letter) for letter in "abcdefghij0123456789"] for sentence in sentences]
@@ -68,7 +71,9 @@ def words(count: int = 23):
 
 def embed(folder: Path, table=None, batch_size: int = 5, **identity):
     store._kept.clear()
-    return store.embed(encoder(**identity), table or words(), batch_size, TRAINER, folder)
+    return store.embed(
+        encoder(**identity), table or words(), batch_size, TRAINER, folder, folder / "pictures"
+    )
 
 
 def entry(folder: Path) -> Path:
@@ -93,6 +98,8 @@ def test_images_may_have_several_vectors(tmp_path):
     found = embed(tmp_path / "store", checked("scenes", frame, "test"), batch_size=3)
     assert found.vectors.shape == (7, 3, 4)
     assert torch.allclose(found.vectors.norm(dim=-1), torch.ones(7, 3))
+    # Of preprocessing of an unknown kind nothing is kept.
+    assert not (tmp_path / "store" / "pictures").exists()
 
 
 def test_nothing_is_embedded_twice(tmp_path):
