@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf
 
 if TYPE_CHECKING:
-    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.core.config_loader import ConfigLoader
     from hydra.plugins.config_source import ConfigResult, ConfigSource
     from omegaconf import DictConfig
 
 
-def once(loader: ConfigLoaderImpl) -> None:
+def once(loader: ConfigLoader) -> None:
     """Have Hydra's loader of a command compose each job once, from YAMLs that it reads once.
 
     Hydra's sweeper composes every job to see that it can be, its launcher does so again to run it, and
@@ -22,6 +23,7 @@ def once(loader: ConfigLoaderImpl) -> None:
     Args:
         loader: of one command; it changes.
     """
+    assert isinstance(loader, ConfigLoaderImpl)
     for source in loader.repository.get_sources():
         _read_once(source)
     compose = loader.load_sweep_config

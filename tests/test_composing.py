@@ -41,9 +41,7 @@ def test_a_job_is_what_hydra_itself_makes_of_it(loader):
 def test_a_job_is_composed_once_and_a_yaml_read_once(loader):
     (files,) = {type(source) for source in loader.repository.get_sources() if source.scheme() == "file"}
     with (
-        mock.patch.object(
-            loader, "load_configuration", side_effect=loader.load_configuration
-        ) as composed,
+        mock.patch.object(loader, "load_configuration", side_effect=loader.load_configuration) as composed,
         mock.patch.object(files, "load_config", autospec=True, side_effect=files.load_config) as read,
     ):
         composing.once(loader)

@@ -85,7 +85,7 @@ def zero_shot() -> dict[str, float]:
 def _counted(toy: configs.ToyConfig) -> tuple[float, float]:
     """Parameters (millions) and GFLOPs of an image (2 per multiply-add) of a toy.
 
-    Counted from its shape: to build it is to import all that trains it, which takes longer than an experiment.
+    Counted from its shape: to build it imports what trains it, which takes longer than an experiment.
     """
     width, patch = toy.width, 3 * toy.patch_size**2
     seen = (toy.image_size // toy.patch_size) ** 2
