@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 ABSENT = "absent"
+# A file that changed so shortly ago may change again and bear the same time; nanoseconds.
+SETTLED = 2_000_000_000
 
 
 def fingerprint(content: object) -> str:
@@ -89,7 +92,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
         NotStored: within `dry`, where it would be built.
     """
     entry = root / key
-    damage = damaged(entry) if entry.exists() else ABSENT
+    damage = _damaged_since(entry) if entry.exists() else ABSENT
     if not damage:
         return entry
     if _dry.get():
@@ -140,6 +143,26 @@ def damaged(entry: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
     return ""
+
+
+# Entry -> size and time of each of its files when these were last found to be what was written.
+_sound: dict[Path, dict[str, tuple[int, int, int]]] = {}
+
+
+def _damaged_since(entry: Path) -> str:
+    """The same; files that are as they were when this process last read them are not read again."""
+    now, seen = time.time_ns(), _seen(entry)
+    if _sound.get(entry) == seen:
+        return ""
+    wrong = damaged(entry)
+    if not wrong and all(now - changed > SETTLED for _, changed, _ in seen.values()):
+        _sound[entry] = seen
+    return wrong
+
+
+def _seen(entry: Path) -> dict[str, tuple[int, int, int]]:
+    found = ((path, path.stat()) for path in sorted(entry.rglob("*")) if path.is_file())
+    return {str(path): (said.st_size, said.st_mtime_ns, said.st_ino) for path, said in found}
 
 
 def _seal(draft: Path, described: dict[str, Any]) -> None:

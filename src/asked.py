@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Groups whose choice costs the most to load.
+MODELS = ("model=", "llm=")
+
 
 def as_typed(module: str, arguments: Sequence[str]) -> str:
     """A command line that can be pasted into a shell; a password within an address is left out.
@@ -60,6 +63,24 @@ def as_sweeps(arguments: list[str]) -> list[str]:
         return wrapped if again.value() == found.value() else text
 
     return [alone(text) for text in arguments]
+
+
+def models_first(arguments: Sequence[str]) -> list[str]:
+    """A sweep's models before what else it is over, so that all jobs of one follow each other.
+
+    Its weights and vectors are then read once, however the sweep was typed.
+
+    >>> models_first(["-m", "exp=glob(*_to_*)", "seed=0,1", "model=toy_s,toy_m"])
+    ['-m', 'model=toy_s,toy_m', 'exp=glob(*_to_*)', 'seed=0,1']
+    """
+    found = [*arguments]
+    if not {"-m", "--multirun"} & {*found}:
+        return found
+    places = [place for place, text in enumerate(found) if "=" in text and not text.startswith("-")]
+    ordered = sorted((found[place] for place in places), key=lambda text: not text.startswith(MODELS))
+    for place, text in zip(places, ordered, strict=True):
+        found[place] = text
+    return found
 
 
 def sweep_of(config: DictConfig) -> list[str]:

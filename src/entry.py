@@ -165,7 +165,7 @@ def main(entry: Callable[[], object], module: str) -> int:
         The exit status.
     """
     sweep.current = sweep.Sweep(command=asked.as_typed(module, sys.argv[1:]))
-    sys.argv[1:] = asked.as_sweeps(sys.argv[1:])
+    sys.argv[1:] = asked.as_sweeps(asked.models_first(sys.argv[1:]))
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -203,8 +204,9 @@ def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict
     resolved |= {"name": taxonomy.name, "content": [file_hash(path) for path in files if path.is_file()]}
 
 
+@cache
 def _yaml(path: Path) -> dict[str, Any]:
-    """What a YAML says, upon what those that it builds on say."""
+    """What a YAML says, upon what those that it builds on say; read once per process."""
     read = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(read, dict)
     below = [name for name in read.get("defaults", []) if isinstance(name, str) and name[0] not in "/_"]

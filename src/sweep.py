@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
 
-from src import asked, outcomes
+from src import asked, composing, outcomes
 from src.errors import InputError
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ class SweepCallback(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """See Hydra's `Callback`."""
+        composing.once(GlobalHydra.instance().config_loader())
         current.multirun = True
         named = ("exp=", "protocol=")
         current.globbed = any(item.startswith(named) and "glob(" in item for item in asked.sweep_of(config))

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from src import artifacts, configs
-from src.encoders import Encoder
+from src.encoders import Encoder, Network
 from src.stimuli import Table
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def embed(
     def build(folder: Path) -> Mapping[str, Any]:
         from src.embeddings.predict import predict
 
-        shape, taken = predict(encoder.load(), table, batch_size, trainer, folder / FILE, pictures)
+        shape, taken = predict(_network(encoder), table, batch_size, trainer, folder / FILE, pictures)
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())
@@ -100,6 +100,20 @@ def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
         "role": table.role,
         "batch_size": batch_size,
     }
+
+
+# The network that was loaded last, by what decides its numbers.
+_loaded: dict[str, Network] = {}
+
+
+def _network(encoder: Encoder) -> Network:
+    """An encoder in memory: the roles of a dataset are shown to it one after another, and it is read once."""
+    which = artifacts.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
+    if which not in _loaded:
+        # Two at once may be more than there is room for.
+        _loaded.clear()
+        _loaded[which] = encoder.load()
+    return _loaded[which]
 
 
 def _hash(entry: Path) -> str:

@@ -143,13 +143,6 @@ def _row(name: str, model: Any, image: float, text: float, width: int) -> dict[s
     )
 
 
-def gflops_image(model: Any, size: int) -> float:
-    """GFLOPs (2 per multiply-add) of one square image of `size` pixels a side, by a model of open_clip."""
-    import torch
-
-    return _flops(model.encode_image, torch.zeros(1, 3, size, size))[0]
-
-
 def _flops(encode: Any, shown: Any) -> tuple[float, Any]:
     import torch
     from torch.utils.flop_counter import FlopCounterMode

@@ -14,6 +14,7 @@ LIBRARIES = (
 )
 
 
+@cache
 def versions() -> dict[str, str]:
     """Tags `version.LIBRARY` of the libraries that compute."""
     return {f"version.{name}": version(name) for name in LIBRARIES}

@@ -53,9 +53,11 @@ class Letters(torch.nn.Module):
 @pytest.fixture(autouse=True)
 def fresh():
     Letters.passes = 0
-    store._kept.clear()
+    for memory in (store._kept, store._loaded):
+        memory.clear()
     yield
-    store._kept.clear()
+    for memory in (store._kept, store._loaded):
+        memory.clear()
 
 
 def encoder(**identity) -> Encoder:
@@ -110,6 +112,23 @@ def test_nothing_is_embedded_twice(tmp_path):
     assert torch.equal(first.vectors, again.vectors)
     assert first.seconds > 0
     assert again.seconds == 0
+
+
+def test_weights_are_read_once_for_all_roles_and_one_model_is_held_at_a_time(tmp_path):
+    read = []
+
+    def looks(weights):
+        def load():
+            read.append(weights)
+            return Letters()
+
+        return Encoder({"name": "letters"}, lambda: {"sha256": weights}, load)
+
+    for weights in "aab":
+        for table in (words(), words(7)):
+            store.embed(looks(weights), table, 5, TRAINER, tmp_path)
+    assert read == ["a", "b"]
+    assert len(store._loaded) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,6 +206,34 @@ def test_vectors_that_are_not_finite_are_refused(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
         embed(tmp_path)
     assert list((tmp_path / "words").iterdir()) == []
+
+
+def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypatch):
+    embed(tmp_path)
+    path, hashed = entry(tmp_path) / "embedding.safetensors", []
+    monkeypatch.setattr(
+        artifacts, "file_hash", lambda path, real=artifacts.file_hash: hashed.append(path) or real(path)
+    )
+
+    def fetched():
+        hashed.clear()
+        artifacts.fetch(path.parent.parent, path.parent.name, lambda _: {})
+        return len(hashed)
+
+    # Written a moment ago, it could be written again within the same tick.
+    assert (fetched(), fetched()) == (1, 1)
+    for aged in path.parent.iterdir():
+        os.utime(aged, (1e9, 1e9))
+    assert (fetched(), fetched(), fetched()) == (1, 0, 0)
+    flip(path)
+    with pytest.raises(artifacts.NotStored), artifacts.dry():
+        fetched()
+    flip(path)
+    os.utime(path, (1e9, 1e9))
+    assert fetched() == 0
+    path.rename(tmp_path / "elsewhere")
+    with pytest.raises(artifacts.NotStored), artifacts.dry():
+        fetched()
 
 
 def _race(folder: str, barrier) -> None:
