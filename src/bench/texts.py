@@ -40,7 +40,7 @@ def loop(model: str, size: Size) -> float:
     table = Table("words", pd.DataFrame({"id": said, "sentence": said}), len(said))
     trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
     with tempfile.TemporaryDirectory() as place:
-        return predict(network, table, BATCH, trainer, Path(place) / "vectors.safetensors")[1]
+        return predict(network, table, BATCH, trainer, Path(place) / "vectors.safetensors", Path(place))[1]
 
 
 def plain(model: str, size: Size) -> float:

@@ -126,7 +126,7 @@ def test_weights_are_read_once_for_all_roles_and_one_model_is_held_at_a_time(tmp
 
     for weights in "aab":
         for table in (words(), words(7)):
-            store.embed(looks(weights), table, 5, TRAINER, tmp_path)
+            store.embed(looks(weights), table, 5, TRAINER, tmp_path, tmp_path / "pictures")
     assert read == ["a", "b"]
     assert len(store._loaded) == 1
 
