@@ -26,7 +26,7 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.retrieval import mean_outcome, top_k
-from src.metrics.similarity import similarity
+from src.metrics.similarity import cosines, similarity, unit
 
 __all__ = [
     "Correlation",
@@ -37,6 +37,7 @@ __all__ = [
     "cles",
     "cles_mcgraw_wong",
     "cohens_d",
+    "cosines",
     "delta_gap",
     "eat",
     "gaps",
@@ -64,6 +65,7 @@ __all__ = [
     "standardised",
     "stuart_tau_c",
     "top_k",
+    "unit",
     "upper_tail",
     "weighted_spearman",
     "z_score",
