@@ -77,8 +77,9 @@ class Scores:
     def see(self, look: Look) -> None:
         """Score the targets of a look in its pool."""
         pool = self._pools[look.number]
+        near = {id(one): _of(look.near, one) for one in (*pool.a, *pool.b)}
         sets = zip(pool.a, pool.b, strict=True)
-        effects = [sc_eat(look.near[:, a], look.near[:, b], self._ddof) for a, b in sets]
+        effects = [sc_eat(near[id(a)], near[id(b)], self._ddof) for a, b in sets]
         self._intrinsic[look.block] += torch.stack(effects, dim=1)
         self._extrinsic[look.block] += mean_outcome(look.nearest, self._outcomes[look.number])
 
@@ -93,3 +94,8 @@ class Scores:
         """[N, S]: mean outcome of the k most similar items."""
         found: np.ndarray = (self._extrinsic / len(self._pools)).numpy()
         return found
+
+
+def _of(near: Tensor, chosen: np.ndarray) -> Tensor:
+    # In the order of memory, and by numpy: many times as fast as torch in any order.
+    return torch.from_numpy(np.take(near.numpy(), np.sort(chosen), axis=1))

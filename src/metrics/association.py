@@ -53,12 +53,15 @@ def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
     a, b = torch.as_tensor(to_a).double(), torch.as_tensor(to_b).double()
     if a.shape[-1] == 0 or b.shape[-1] == 0:
         raise ValueError("A and B need at least one item each")
-    both = torch.cat([a, b], dim=-1)
-    if both.shape[-1] <= ddof:
-        raise ValueError(f"{both.shape[-1]} similarities leave no deviation with ddof={ddof}")
+    count = a.shape[-1] + b.shape[-1]
+    if count <= ddof:
+        raise ValueError(f"{count} similarities leave no deviation with ddof={ddof}")
+    # The concatenation need not be made. Its deviation takes two passes: torch's own `std` is slow.
+    mean = ((a.sum(dim=-1) + b.sum(dim=-1)) / count).unsqueeze(-1)
+    squares = (a - mean).square_().sum(dim=-1) + (b - mean).square_().sum(dim=-1)
     # Rounding can leave a deviation of 1e-17 where there is none: compare the extremes instead.
-    flat = both.amax(dim=-1) == both.amin(dim=-1)
-    deviation = both.std(dim=-1, correction=ddof).masked_fill(flat, math.nan)
+    highest, lowest = torch.maximum(a.amax(-1), b.amax(-1)), torch.minimum(a.amin(-1), b.amin(-1))
+    deviation = (squares / (count - ddof)).sqrt().masked_fill(highest == lowest, math.nan)
     return (a.mean(dim=-1) - b.mean(dim=-1)) / deviation
 
 

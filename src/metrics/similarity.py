@@ -38,7 +38,8 @@ def similarity(
 
 def unit(vectors: Float[Tensor, "*n width"]) -> Float[Tensor, "*n width"]:
     """Vectors of unit length in float64; stored ones are of unit length to float32 only."""
-    return torch.nn.functional.normalize(vectors.double(), dim=-1)
+    copy = vectors.to(torch.float64, copy=True)
+    return torch.nn.functional.normalize(copy, dim=-1, out=copy)
 
 
 def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
