@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from src.experiments.attributes import Pool
-from src.metrics import cosines, mean_outcome, sc_eat, top_k, unit
+from src.metrics import cosines, mean_outcome, sc_eats, top_k, unit
 
 # Similarities held at once: 32 MB. Fewer targets at a time multiply slower, more gain nothing.
 BLOCK = 2**22
@@ -77,10 +77,9 @@ class Scores:
     def see(self, look: Look) -> None:
         """Score the targets of a look in its pool."""
         pool = self._pools[look.number]
-        near = {id(one): _of(look.near, one) for one in (*pool.a, *pool.b)}
-        sets = zip(pool.a, pool.b, strict=True)
-        effects = [sc_eat(near[id(a)], near[id(b)], self._ddof) for a, b in sets]
-        self._intrinsic[look.block] += torch.stack(effects, dim=1)
+        for b, contents in _shared(pool.b):
+            effects = sc_eats(look.near, [pool.a[content] for content in contents], b, self._ddof)
+            self._intrinsic[look.block, contents] += effects
         self._extrinsic[look.block] += mean_outcome(look.nearest, self._outcomes[look.number])
 
     @property
@@ -96,6 +95,7 @@ class Scores:
         return found
 
 
-def _of(near: Tensor, chosen: np.ndarray) -> Tensor:
-    # In the order of memory, and by numpy: many times as fast as torch in any order.
-    return torch.from_numpy(np.take(near.numpy(), np.sort(chosen), axis=1))
+def _shared(sets: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """Each B, and the contents whose it is: groups share one."""
+    for b in {id(one): one for one in sets}.values():
+        yield b, [content for content, own in enumerate(sets) if own is b]

@@ -1,6 +1,6 @@
 """Pure functions on tensors: association, retrieval, correlation. They know no model and no file."""
 
-from src.metrics.association import EmbeddingAssociation, eat, sc_eat
+from src.metrics.association import EmbeddingAssociation, eat, sc_eat, sc_eats
 from src.metrics.bootstrap import interval, weighted_spearman
 from src.metrics.choices import (
     choice_rates,
@@ -59,6 +59,7 @@ __all__ = [
     "resampled_cles",
     "resampled_tables",
     "sc_eat",
+    "sc_eats",
     "similarity",
     "spearman",
     "spearman_columns",
