@@ -63,11 +63,16 @@ def analysis(size: Size, exp: str, vectors: int = 1) -> list[dict[str, Any]]:
         "both scores, from vectors to results": scores,
         "bare product and torch.topk, float64": lambda: _bare(x, y, pools, size.k, torch.float64),
         "bare product and torch.topk, float32": lambda: _bare(x, y, pools, size.k, torch.float32),
-        "numpy, one target at a time: float64 cosines, argsort": lambda: _loop(x, y, pools, size.k, lean=False),
+        "numpy, one target at a time: float64 cosines, argsort": lambda: _loop(
+            x, y, pools, size.k, lean=False
+        ),
         "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, lean=True),
     }
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = [{"what": f"{exp}: {what}", "seconds": peer(), "above_mb": _above(before)} for what, peer in peers.items()]
+    found = [
+        {"what": f"{exp}: {what}", "seconds": peer(), "above_mb": _above(before)}
+        for what, peer in peers.items()
+    ]
     for _ in range(REPEATS - 1):
         for row, peer in zip(found, peers.values(), strict=True):
             row["seconds"] = min(row["seconds"], peer())

@@ -8,8 +8,8 @@ from torch import Tensor
 
 # Far above float64's rounding, far below any difference between float32 vectors.
 DECIMALS = 12
-# Products held at once where an item of the corpus has several vectors: 32 MB.
-TILE = 2**22
+# Products held at once where an item of the corpus has several vectors: 25 MB.
+TILE = 3 * 2**20
 
 
 def similarity(
