@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -32,57 +34,60 @@ def analysis(size: Size, exp: str, vectors: int = 1) -> list[dict[str, Any]]:
         vectors: of an image.
 
     Returns:
-        Rows: `what`; `seconds`; `above_mb`, the peak of memory above the vectors (10^6 bytes, of the experiment).
+        Rows: `what`; `seconds`; `above_mb`, the experiment's peak of memory above the vectors, 10^6 bytes.
     """
-    import resource
-
-    import torch
-
-    from src import configs
-    from src.experiments import propagation
-    from src.jobs import Job
-    from src.stimuli import checked
-
-    asked = ["model=precomputed", "model.path=.", f"exp={exp}", f"protocol.k={size.k}"]
-    asked += [f"protocol.{name}" for name in STEPS["scores"]]
-    protocol = Job.of(*configs.compose(asked), "").cfg.protocol
-    roles = exp.split("_to_")
-    targets, corpus = (checked(role, tables(size)[role], "stand-ins") for role in roles)
-    x, y = (
-        _random(len(table.frame), vectors if table.role in ("faces", "scenes") else 1, size.width)
-        for table in (targets, corpus)
-    )
-    pools = TEMPLATES if roles[1] == "words" else 1
-
-    def scores() -> float:
-        start = time.perf_counter()
-        propagation.run(targets, corpus, x, y, protocol, 0)
-        return time.perf_counter() - start
-
-    peers = {
-        "both scores, from vectors to results": scores,
-        "bare product and torch.topk, float64": lambda: _bare(x, y, pools, size.k, torch.float64),
-        "bare product and torch.topk, float32": lambda: _bare(x, y, pools, size.k, torch.float32),
-        "numpy, one target at a time: float64 cosines, argsort": lambda: _loop(
-            x, y, pools, size.k, lean=False
-        ),
-        "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, lean=True),
+    run, x, y = _experiment(size, exp, vectors)
+    pools = TEMPLATES if exp.endswith("_words") else 1
+    peers: dict[str, Callable[[], float]] = {
+        "both scores, from vectors to results": lambda: _timed(run),
+        "bare product and torch.topk, float64": lambda: _bare(x, y, pools, size.k, "float64"),
+        "bare product and torch.topk, float32": lambda: _bare(x, y, pools, size.k, "float32"),
+        "numpy, a target at a time: float64 cosines, argsort": lambda: _loop(x, y, pools, size.k, "float64"),
+        "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, "float32"),
     }
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = [
-        {"what": f"{exp}: {what}", "seconds": peer(), "above_mb": _above(before)}
-        for what, peer in peers.items()
-    ]
+    before = _peak()
+    found: list[dict[str, Any]] = []
+    for what, peer in peers.items():
+        found.append({"what": f"{exp}: {what}", "seconds": peer()})
+        # A peak only grows: later ones are not known.
+        found[-1]["above_mb"] = None if len(found) > 1 else _peak() - before
     for _ in range(REPEATS - 1):
         for row, peer in zip(found, peers.values(), strict=True):
             row["seconds"] = min(row["seconds"], peer())
     return found
 
 
-def _above(before: int) -> float:
+def _experiment(size: Size, exp: str, vectors: int) -> tuple[Callable[[], object], Tensor, Tensor]:
+    """The experiment, and the vectors of its targets and of its corpus."""
+    from src import configs
+    from src.experiments import propagation
+    from src.jobs import Job
+    from src.stimuli import IMAGE_ROLES, checked
+
+    asked = ["model=precomputed", "model.path=.", f"exp={exp}", f"protocol.k={size.k}"]
+    asked += [f"protocol.{name}" for name in STEPS["scores"]]
+    protocol = Job.of(*configs.compose(asked), "").cfg.protocol
+    frames = tables(size)
+    targets, corpus = (checked(role, frames[role], "stand-ins") for role in exp.split("_to_"))
+    x, y = (
+        _random(len(table.frame), vectors if table.role in IMAGE_ROLES else 1, size.width)
+        for table in (targets, corpus)
+    )
+    return lambda: propagation.run(targets, corpus, x, y, protocol, 0), x, y
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _peak() -> float:
     import resource
 
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6
+    # Linux counts in kilobytes, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 def _random(count: int, vectors: int, width: int) -> Tensor:
@@ -93,10 +98,10 @@ def _random(count: int, vectors: int, width: int) -> Tensor:
     return torch.nn.functional.normalize(torch.randn(*shape, generator=generator), dim=-1)
 
 
-def _bare(x: Tensor, y: Tensor, pools: int, k: int, dtype: Any) -> float:
+def _bare(x: Tensor, y: Tensor, pools: int, k: int, name: str) -> float:
     import torch
 
-    seconds = 0.0
+    seconds, dtype = 0.0, getattr(torch, name)
     rows = x.flatten(0, -2).to(dtype)
     for pool in y.chunk(pools):
         columns = pool.flatten(0, -2).to(dtype)
@@ -113,16 +118,16 @@ def _bare(x: Tensor, y: Tensor, pools: int, k: int, dtype: Any) -> float:
     return seconds + time.perf_counter() - start
 
 
-def _loop(x: Tensor, y: Tensor, pools: int, k: int, lean: bool) -> float:
+def _loop(x: Tensor, y: Tensor, pools: int, k: int, dtype: str) -> float:
     import numpy as np
 
     chosen = np.linspace(0, len(x) - 1, LOOPED).astype(int)
-    parts = [part.numpy().astype(np.float32 if lean else float) for part in y.chunk(pools)]
+    parts = [part.numpy().astype(dtype) for part in y.chunk(pools)]
     start = time.perf_counter()
     for target in x[chosen].numpy().astype(parts[0].dtype):
         for part in parts:
             near = part @ target.T
-            if not lean:
+            if dtype == "float64":
                 near /= np.linalg.norm(part, axis=-1).reshape(*part.shape[:-1], *[1] * (target.ndim - 1))
                 near /= np.linalg.norm(target, axis=-1)
             near = near.reshape(len(part), -1).max(axis=1)

@@ -37,6 +37,7 @@ def stand_ins(size: Size, folder: Path) -> None:
 
 
 def tables(size: Size) -> dict[str, pd.DataFrame]:
+    """Role -> stand-ins, at the paper's size."""
     import numpy as np
     import pandas as pd
 
