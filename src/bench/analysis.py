@@ -102,9 +102,9 @@ def _bare(x: Tensor, y: Tensor, pools: int, k: int, name: str) -> float:
     import torch
 
     seconds, dtype = 0.0, getattr(torch, name)
-    rows = x.flatten(0, -2).to(dtype)
+    rows: Any = x.flatten(0, -2).to(dtype)
     for pool in y.chunk(pools):
-        columns = pool.flatten(0, -2).to(dtype)
+        columns: Any = pool.flatten(0, -2).to(dtype)
         start = time.perf_counter()
         for block in rows.split(BLOCK):
             for tile in columns.split(COLUMNS):
@@ -113,8 +113,8 @@ def _bare(x: Tensor, y: Tensor, pools: int, k: int, name: str) -> float:
     near = torch.rand(min(BLOCK, len(x)), len(y) // pools, dtype=dtype)
     start = time.perf_counter()
     for _ in range(pools):
-        for block in torch.arange(len(x)).split(BLOCK):
-            near[: len(block)].topk(k, dim=1)
+        for first in range(0, len(x), BLOCK):
+            near[: len(x) - first].topk(k, dim=1)
     return seconds + time.perf_counter() - start
 
 
