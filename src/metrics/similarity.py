@@ -66,13 +66,13 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
 
 def _largest(x: Tensor, y: Tensor) -> Tensor:
     if x.ndim == 3:
-        return (x.flatten(0, 1) @ y.T).unflatten(0, x.shape[:2]).amax(dim=1)
+        return (x.flatten(0, 1) @ y.T).reshape(*x.shape[:2], len(y)).amax(dim=1)
     if y.ndim == 2:
         return x @ y.T
     found = x.new_empty(len(x), len(y))
     items = max(1, TILE // max(1, len(x) * y.shape[1]))
     for start in range(0, len(y), items):
         tile = y[start : start + items]
-        products = (x @ tile.flatten(0, 1).T).unflatten(1, tile.shape[:2])
-        found[:, start : start + items] = products.amax(dim=2)
+        products = x @ tile.flatten(0, 1).T
+        found[:, start : start + items] = products.reshape(len(x), *tile.shape[:2]).amax(dim=2)
     return found
