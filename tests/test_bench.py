@@ -2,7 +2,7 @@
 
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import sobit, worth
+from src.bench import analysis, sobit, worth
 from src.bench.sizes import QUICK, Size
 from src.jobs import Job
 
@@ -34,3 +34,10 @@ def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
     for arguments in commands:
         given = [one for one in arguments[1:] if not one.startswith(("hydra.", "tracking."))]
         pipeline.prepare(Job.of(*configs.compose(given), ""))
+
+
+def test_an_experiment_is_measured_beside_its_peers():
+    rows = analysis.analysis(QUICK, "scenes_to_labels", vectors=2)
+    assert [row["what"].split(":")[0] for row in rows] == ["scenes_to_labels"] * 5
+    assert all(row["seconds"] > 0 for row in rows)
+    assert rows[0]["above_mb"] is not None
