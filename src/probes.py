@@ -12,7 +12,7 @@ import torch
 
 from src import configs, encoders
 from src.encoders.halves import Halves
-from src.metrics import mean_outcome, similarity, top_k
+from src.metrics import cosines, mean_outcome, top_k, unit
 
 PROBED = 64
 # Of a network as large as those that others trained.
@@ -92,10 +92,10 @@ def _sentences(blank: Any, probed: int) -> torch.Tensor:
 def similarity_seconds(items: int, width: int) -> float:
     """Seconds per similarity of an analysis: product, top-k and outcome."""
     generator = torch.Generator().manual_seed(0)
-    targets, corpus = (torch.randn(n, width, generator=generator) for n in (PROBED, items))
+    targets, corpus = (unit(torch.randn(n, width, generator=generator)) for n in (PROBED, items))
     outcomes = torch.rand(items, 1, generator=generator)
     k = max(1, min(500, items // 3))
-    return _seconds(lambda: mean_outcome(top_k(similarity(targets, corpus), k), outcomes)) / (PROBED * items)
+    return _seconds(lambda: mean_outcome(top_k(cosines(targets, corpus), k), outcomes)) / (PROBED * items)
 
 
 @cache

@@ -4,7 +4,7 @@ from open_clip.transform import image_transform
 
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import pictures, sobit, worth
+from src.bench import analysis, pictures, sobit, worth
 from src.bench.sizes import QUICK, Size
 from src.encoders.openclip import OpenClip
 from src.jobs import Job
@@ -52,3 +52,10 @@ def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch,
     ]
     assert rows[0]["share"] == 1
     assert all(0 < row["share"] < 1 for row in rows[3:])
+
+
+def test_an_experiment_is_measured_beside_its_peers():
+    rows = analysis.analysis(QUICK, "scenes_to_labels", vectors=2)
+    assert [row["what"].split(":")[0] for row in rows] == ["scenes_to_labels"] * 5
+    assert all(row["seconds"] > 0 for row in rows)
+    assert rows[0]["above_mb"] is not None

@@ -29,14 +29,15 @@ def stand_ins(size: Size, folder: Path) -> None:
 
     rng = np.random.default_rng(0)
     folder.mkdir(parents=True)
-    for role, frame in _tables(size).items():
+    for role, frame in tables(size).items():
         vectors = rng.normal(size=(len(frame), size.width))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         frame.to_parquet(folder / f"{role}.parquet")
         save_file({"embedding": vectors.astype(np.float32)}, folder / f"{role}.safetensors")
 
 
-def _tables(size: Size) -> dict[str, pd.DataFrame]:
+def tables(size: Size) -> dict[str, pd.DataFrame]:
+    """Role -> stand-ins, at the paper's size."""
     import numpy as np
     import pandas as pd
 

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from src.experiments.attributes import Pool
-from src.metrics import mean_outcome, sc_eat, similarity, top_k
+from src.metrics import cosines, mean_outcome, sc_eats, top_k, unit
 
-# Similarities held at once: 16 MB; measured faster than 64 or 256.
-BLOCK = 2**21
+# Similarities held at once: 25 MB. Fewer targets at a time multiply slower; what is larger than 32 MB
+# glibc asks the kernel for each time anew.
+BLOCK = 3 * 2**20
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,18 @@ def looks(targets: Tensor, corpus: Tensor, pools: Sequence[Pool]) -> Iterator[Lo
         pools: parts of the corpus.
     """
     for number, pool in enumerate(pools):
-        items = corpus[pool.rows]
+        # Once per pool: done for each block it would take longer than the product.
+        items = unit(corpus[pool.rows])
         kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-        for block in _blocks(targets, items):
-            near = similarity(targets[block], items)
+        for block in _blocks(targets, len(items)):
+            near = cosines(unit(targets[block]), items)
             nearest = top_k(near if kept is None else near[:, kept], pool.k)
             last = block.stop >= len(targets)
             yield Look(number, block, near, nearest if kept is None else kept[nearest], last)
 
 
-def _blocks(targets: Tensor, items: Tensor) -> Iterator[slice]:
-    vectors = (targets.shape[1] if targets.ndim == 3 else 1) * math.prod(items.shape[:-1])
-    size = max(1, BLOCK // vectors)
+def _blocks(targets: Tensor, items: int) -> Iterator[slice]:
+    size = max(1, BLOCK // (items * math.prod(targets.shape[1:-1])))
     return (slice(start, start + size) for start in range(0, len(targets), size))
 
 
@@ -77,9 +78,9 @@ class Scores:
     def see(self, look: Look) -> None:
         """Score the targets of a look in its pool."""
         pool = self._pools[look.number]
-        sets = zip(pool.a, pool.b, strict=True)
-        effects = [sc_eat(look.near[:, a], look.near[:, b], self._ddof) for a, b in sets]
-        self._intrinsic[look.block] += torch.stack(effects, dim=1)
+        for b, contents in _shared(pool.b):
+            effects = sc_eats(look.near, [pool.a[content] for content in contents], b, self._ddof)
+            self._intrinsic[look.block, contents] += effects
         self._extrinsic[look.block] += mean_outcome(look.nearest, self._outcomes[look.number])
 
     @property
@@ -93,3 +94,9 @@ class Scores:
         """[N, S]: mean outcome of the k most similar items."""
         found: np.ndarray = (self._extrinsic / len(self._pools)).numpy()
         return found
+
+
+def _shared(sets: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """Each B, and the contents whose it is: groups share one."""
+    for b in {id(one): one for one in sets}.values():
+        yield b, [content for content, own in enumerate(sets) if own is b]

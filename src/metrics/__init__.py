@@ -1,6 +1,6 @@
 """Pure functions on tensors: association, retrieval, correlation. They know no model and no file."""
 
-from src.metrics.association import EmbeddingAssociation, eat, sc_eat
+from src.metrics.association import EmbeddingAssociation, eat, sc_eat, sc_eats
 from src.metrics.bootstrap import interval, weighted_spearman
 from src.metrics.choices import (
     choice_rates,
@@ -26,7 +26,7 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.retrieval import mean_outcome, top_k
-from src.metrics.similarity import similarity
+from src.metrics.similarity import cosines, similarity, unit
 
 __all__ = [
     "Correlation",
@@ -37,6 +37,7 @@ __all__ = [
     "cles",
     "cles_mcgraw_wong",
     "cohens_d",
+    "cosines",
     "delta_gap",
     "eat",
     "gaps",
@@ -58,12 +59,14 @@ __all__ = [
     "resampled_cles",
     "resampled_tables",
     "sc_eat",
+    "sc_eats",
     "similarity",
     "spearman",
     "spearman_columns",
     "standardised",
     "stuart_tau_c",
     "top_k",
+    "unit",
     "upper_tail",
     "weighted_spearman",
     "z_score",

@@ -8,6 +8,8 @@ from torch import Tensor
 
 # Far above float64's rounding, far below any difference between float32 vectors.
 DECIMALS = 12
+# Products held at once where an item of the corpus has several vectors: 25 MB.
+TILE = 3 * 2**20
 
 
 def similarity(
@@ -31,20 +33,46 @@ def similarity(
     >>> similarity(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 4.0], [-2.0, 0.0]]))
     tensor([[ 0.6000, -1.0000]], dtype=torch.float64)
     """
-    if targets.ndim == 3 and corpus.ndim == 3:
+    return cosines(unit(targets), unit(corpus))
+
+
+def unit(vectors: Float[Tensor, "*n width"]) -> Float[Tensor, "*n width"]:
+    """Vectors of unit length in float64; stored ones are of unit length to float32 only."""
+    copy = vectors.to(torch.float64, copy=True)
+    return torch.nn.functional.normalize(copy, dim=-1, out=copy)
+
+
+def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
+    """`similarity` of vectors that `unit` has seen: who meets them block by block calls it once.
+
+    Args:
+        x, y: float64, of unit length; [N, D] or [N, Q, D], [M, D] or [M, Q, D].
+
+    Returns:
+        Similarities [N, M], rounded to 12 decimals.
+
+    Raises:
+        ValueError: both sides have several vectors, or the widths differ.
+    """
+    if x.ndim == 3 and y.ndim == 3:
         raise ValueError("one side must be texts: both have several vectors per item")
-    if targets.shape[-1] != corpus.shape[-1]:
-        raise ValueError(f"vectors of width {targets.shape[-1]} meet vectors of {corpus.shape[-1]}")
-    x, y = _unit(targets), _unit(corpus)
-    products = x.reshape(-1, x.shape[-1]) @ y.reshape(-1, y.shape[-1]).T
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"vectors of width {x.shape[-1]} meet vectors of {y.shape[-1]}")
     # A matrix product rounds equal columns differently; equal vectors must be equally similar, or
-    # ties would be broken by chance and a deviation of nothing be taken for one.
-    cosines = products.round_(decimals=DECIMALS).reshape(*x.shape[:-1], *y.shape[:-1])
-    if targets.ndim == 3:
-        return cosines.amax(dim=1)
-    return cosines.amax(dim=2) if corpus.ndim == 3 else cosines
+    # ties would be broken by chance and a deviation of nothing be taken for one. Rounding keeps
+    # the order, so it may follow the choice of the largest.
+    return _largest(x, y).round_(decimals=DECIMALS)
 
 
-def _unit(vectors: Tensor) -> Tensor:
-    # Stored vectors are of unit length to float32 only.
-    return torch.nn.functional.normalize(vectors.double(), dim=-1)
+def _largest(x: Tensor, y: Tensor) -> Tensor:
+    if x.ndim == 3:
+        return (x.flatten(0, 1) @ y.T).reshape(*x.shape[:2], len(y)).amax(dim=1)
+    if y.ndim == 2:
+        return x @ y.T
+    found = x.new_empty(len(x), len(y))
+    items = max(1, TILE // max(1, len(x) * y.shape[1]))
+    for start in range(0, len(y), items):
+        tile = y[start : start + items]
+        products = x @ tile.flatten(0, 1).T
+        found[:, start : start + items] = products.reshape(len(x), *tile.shape[:2]).amax(dim=2)
+    return found

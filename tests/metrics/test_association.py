@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
-from src.metrics import eat, sc_eat, similarity
+from src.metrics import eat, sc_eat, sc_eats, similarity
 from tests.paths import SHARED
 
 seeds = st.integers(0, 2**32 - 1)
@@ -83,6 +83,40 @@ def test_sc_eat_of_float32_is_computed_in_float64():
     assert sc_eat(a.float(), b.float()).tolist() == pytest.approx(
         naive_sc_eat(a.float(), b.float(), 1), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@given(seed=seeds, contents=st.integers(1, 3))
+def test_sc_eats_is_sc_eat_of_each_set(seed, contents, ddof):
+    rng = np.random.default_rng(seed)
+    near = torch.from_numpy(rng.uniform(-1, 1, (4, 12)))
+    # Sets may overlap, and lie in any order.
+    *a, b = (rng.permutation(12)[: rng.integers(2, 9)] for _ in range(contents + 1))
+    expected = torch.stack([sc_eat(near[:, one], near[:, b], ddof) for one in a], dim=1)
+    assert sc_eats(near, a, b, ddof).numpy() == pytest.approx(expected.numpy(), rel=1e-10, abs=1e-12)
+
+
+def test_sc_eats_of_equal_similarities_is_undefined_and_of_hardly_different_ones_exact():
+    near = torch.full((2, 60), 0.7, dtype=torch.float64)
+    near[:, 59], near[1, 0] = 0.1, 0.7 + 1e-12
+    found = sc_eats(near, [np.arange(30), np.arange(1, 30)], np.arange(30, 59))
+    assert found.isnan().tolist() == [[True, True], [False, True]]
+    # One of 59 differs: the size of the difference leaves the effect.
+    assert found[1, 0].item() == pytest.approx(naive_sc_eat(*ones(30, 29), 1)[0], rel=1e-12)
+
+
+def ones(a: int, b: int) -> tuple[torch.Tensor, torch.Tensor]:
+    to_a = torch.zeros(1, a)
+    to_a[0, 0] = 1
+    return to_a, torch.zeros(1, b)
+
+
+def test_sc_eats_refuses_what_has_no_deviation():
+    near = torch.zeros(1, 3, dtype=torch.float64)
+    with pytest.raises(ValueError, match="A and B need at least one item each"):
+        sc_eats(near, [np.array([0]), np.array([], dtype=int)], np.array([1]))
+    with pytest.raises(ValueError, match="2 similarities leave no deviation with ddof=2"):
+        sc_eats(near, [np.array([0])], np.array([1]), ddof=2)
 
 
 def vectors(seed: int, *sizes: int, width: int = 5) -> list[torch.Tensor]:

@@ -1,5 +1,7 @@
 """Top-k against a stable sort, outcomes against loops."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from src.metrics import mean_outcome, similarity, top_k
+from src.metrics import cosines, mean_outcome, similarity, top_k
 
 # Few distinct values, so that ties are the rule.
 tied = arrays(
@@ -34,6 +36,13 @@ def test_top_k_of_many_is_a_stable_sort(dtype):
     values = (values * 5000).round() / 5000
     expected = np.argsort(-values.numpy(), axis=1, kind="stable")[:, :500]
     assert (top_k(values, 500).numpy() == expected).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3, 80])
+def test_top_k_does_not_depend_on_the_number_of_cores(threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    values = torch.rand(50, 200, generator=torch.Generator().manual_seed(2)).mul(20).round()
+    assert top_k(values, 17).tolist() == [brute_force(row, 17) for row in values.tolist()]
 
 
 @pytest.mark.parametrize("block", [1, 3, 7, 50])
@@ -85,6 +94,21 @@ def test_of_several_vectors_the_most_similar_counts():
     expected = np.array([[max(float(q @ text) for q in image) for text in texts] for image in images])
     assert similarity(images, texts).numpy() == pytest.approx(expected)
     assert similarity(texts, images).numpy() == pytest.approx(expected.T)
+
+
+@pytest.mark.parametrize("tile", [1, 20, 2**20])
+def test_similarity_does_not_depend_on_the_tile(tile, monkeypatch):
+    monkeypatch.setattr(sys.modules["src.metrics.similarity"], "TILE", tile)
+    rng = np.random.default_rng(0)
+    texts, images = unit(rng, 4, 6), unit(rng, 7, 3, 6)
+    single = torch.stack([cosines(texts, images[:, q]) for q in range(3)])
+    assert torch.equal(cosines(texts, images), single.amax(dim=0))
+
+
+def test_similarity_leaves_the_vectors_as_they_are():
+    vectors = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
+    similarity(vectors, vectors)
+    assert vectors.tolist() == [[3.0, 4.0]]
 
 
 def test_similarity_refuses_what_does_not_fit():

@@ -1,0 +1,155 @@
+"""Each experiment from vectors in memory, beside the bare arithmetic of the same shapes and a plain loop.
+
+python -m src.bench.analysis faces_to_words labels_to_faces
+python -m src.bench.analysis faces_to_words --vectors 32 --size '{"paper_faces": 120, "width": 256}'
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from src.bench.sizes import BLOCK, TEMPLATES, Size
+from src.bench.worth import EXPERIMENTS, STEPS, tables
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+REPEATS = 3
+# Columns of a bare product at a time, and targets of the plain loop, whose time is scaled up to all.
+COLUMNS, LOOPED = 20_000, 12
+
+
+def analysis(size: Size, exp: str, vectors: int = 1) -> list[dict[str, Any]]:
+    """One experiment without what its rho is worth, and its peers: in turns, the least of several times.
+
+    Args:
+        size: of the experiment.
+        exp: its name.
+        vectors: of an image.
+
+    Returns:
+        Rows: `what`; `seconds`; `above_mb`, the experiment's peak of memory above the vectors, 10^6 bytes.
+    """
+    import psutil
+
+    run, x, y = _experiment(size, exp, vectors)
+    pools = TEMPLATES if exp.endswith("_words") else 1
+    peers: dict[str, Callable[[], float]] = {
+        "both scores, from vectors to results": lambda: _timed(run),
+        "bare product and torch.topk, float64": lambda: _bare(x, y, pools, size.k, "float64"),
+        "bare product and torch.topk, float32": lambda: _bare(x, y, pools, size.k, "float32"),
+        "numpy, a target at a time: float64 cosines, argsort": lambda: _loop(x, y, pools, size.k, "float64"),
+        "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, "float32"),
+    }
+    # Not its peak: vectors take more to draw than to hold.
+    before = psutil.Process().memory_info().rss / 1e6
+    found: list[dict[str, Any]] = []
+    for what, peer in peers.items():
+        found.append({"what": f"{exp}: {what}", "seconds": peer()})
+        # A peak only grows: later ones are not known.
+        found[-1]["above_mb"] = None if len(found) > 1 else _peak() - before
+    for _ in range(REPEATS - 1):
+        for row, peer in zip(found, peers.values(), strict=True):
+            row["seconds"] = min(row["seconds"], peer())
+    return found
+
+
+def _experiment(size: Size, exp: str, vectors: int) -> tuple[Callable[[], object], Tensor, Tensor]:
+    """The experiment, and the vectors of its targets and of its corpus."""
+    from src import configs
+    from src.experiments import propagation
+    from src.jobs import Job
+    from src.stimuli import IMAGE_ROLES, checked
+
+    asked = ["model=precomputed", "model.path=.", f"exp={exp}", f"protocol.k={size.k}"]
+    asked += [f"protocol.{name}" for name in STEPS["scores"]]
+    protocol = Job.of(*configs.compose(asked), "").cfg.protocol
+    frames = tables(size)
+    targets, corpus = (checked(role, frames[role], "stand-ins") for role in exp.split("_to_"))
+    x, y = (
+        _random(len(table.frame), vectors if table.role in IMAGE_ROLES else 1, size.width)
+        for table in (targets, corpus)
+    )
+    return lambda: propagation.run(targets, corpus, x, y, protocol, 0), x, y
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _peak() -> float:
+    import resource
+
+    # Linux counts in kilobytes, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def _random(count: int, vectors: int, width: int) -> Tensor:
+    import torch
+
+    generator = torch.Generator().manual_seed(count)
+    shape = (count, width) if vectors == 1 else (count, vectors, width)
+    return torch.nn.functional.normalize(torch.randn(*shape, generator=generator), dim=-1)
+
+
+def _bare(x: Tensor, y: Tensor, pools: int, k: int, name: str) -> float:
+    import torch
+
+    seconds, dtype = 0.0, getattr(torch, name)
+    rows: Any = x.flatten(0, -2).to(dtype)
+    for pool in y.chunk(pools):
+        columns: Any = pool.flatten(0, -2).to(dtype)
+        start = time.perf_counter()
+        for block in rows.split(BLOCK):
+            for tile in columns.split(COLUMNS):
+                block @ tile.T
+        seconds += time.perf_counter() - start
+    near = torch.rand(min(BLOCK, len(x)), len(y) // pools, dtype=dtype)
+    start = time.perf_counter()
+    for _ in range(pools):
+        for first in range(0, len(x), BLOCK):
+            near[: len(x) - first].topk(k, dim=1)
+    return seconds + time.perf_counter() - start
+
+
+def _loop(x: Tensor, y: Tensor, pools: int, k: int, dtype: str) -> float:
+    import numpy as np
+
+    chosen = np.linspace(0, len(x) - 1, LOOPED).astype(int)
+    parts = [part.numpy().astype(dtype) for part in y.chunk(pools)]
+    start = time.perf_counter()
+    for target in x[chosen].numpy().astype(parts[0].dtype):
+        for part in parts:
+            near = part @ target.T
+            if dtype == "float64":
+                near /= np.linalg.norm(part, axis=-1).reshape(*part.shape[:-1], *[1] * (target.ndim - 1))
+                near /= np.linalg.norm(target, axis=-1)
+            near = near.reshape(len(part), -1).max(axis=1)
+            np.argsort(-near)[:k]
+    return (time.perf_counter() - start) * len(x) / LOOPED
+
+
+def main() -> None:
+    """Print what is found, as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m src.bench.analysis")
+    parser.add_argument("exps", nargs="*", choices=EXPERIMENTS, default=EXPERIMENTS)
+    parser.add_argument("--vectors", type=int, default=1)
+    parser.add_argument("--size", type=json.loads, default={})
+    asked = parser.parse_args()
+    size = Size(**asdict(Size()) | asked.size)
+    for exp in asked.exps:
+        for row in analysis(size, exp, asked.vectors):
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
