@@ -1,22 +1,36 @@
 """The benchmark's commands are those of the entries; what they take is measured by `make bench`."""
 
+import json
+import re
+from dataclasses import asdict
+
+import open_clip
+import pytest
 from open_clip.transform import image_transform
 
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import analysis, pictures, sobit, worth
+from src.bench import analysis, commands, pictures, sobit, texts, worth
+from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.encoders.openclip import OpenClip
 from src.jobs import Job
 from tests.encoders import published as made
 
 
+def noted(monkeypatch, said=""):
+    """What would be run."""
+    typed = []
+    monkeypatch.setattr(commands, "_timed", lambda _, arguments: typed.append(arguments) or (2.0, 30.0, said))
+    return typed
+
+
 def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
-    commands = []
-    monkeypatch.setattr(bench, "_command", lambda what, arguments: commands.append(arguments))
-    list(bench.stages(Size(), tmp_path))
-    stages = [arguments[1:] for arguments in commands if arguments[0] == "src.stage"]
-    assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 4]
+    typed = noted(monkeypatch)
+    list(commands.stages(Size(), tmp_path))
+    list(commands.sweeps(Size(), tmp_path))
+    stages = [arguments[1:] for arguments in typed if arguments[0] == "src.stage"]
+    assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 16]
     for arguments in stages:
         asked = stage._parse(arguments)
         Job.of(*configs.compose(asked.overrides), "")
@@ -31,11 +45,10 @@ def test_every_experiment_can_be_measured_on_stand_ins(tmp_path):
 
 
 def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
-    commands = []
-    monkeypatch.setattr(bench, "_command", lambda what, arguments: commands.append(arguments))
-    list(bench.sobit(QUICK, tmp_path))
-    assert len(commands) == sum(map(len, sobit.AUDITS.values()))
-    for arguments in commands:
+    typed = noted(monkeypatch)
+    list(commands.sobit(QUICK, tmp_path))
+    assert len(typed) == sum(map(len, sobit.AUDITS.values()))
+    for arguments in typed:
         given = [one for one in arguments[1:] if not one.startswith(("hydra.", "tracking."))]
         pipeline.prepare(Job.of(*configs.compose(given), ""))
 
@@ -45,17 +58,49 @@ def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch,
     network = OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
     monkeypatch.setattr(pictures, "_network", lambda *_: network)
     rows = pictures.pictures("small", 7, 40, 3, "cpu", "fp32")
-    assert [row["what"].split(": ")[1][:8] for row in rows] == [
-        "bare for",
-        *["predict "] * 2,
-        *["the loop"] * 2,
-    ]
-    assert rows[0]["share"] == 1
-    assert all(0 < row["share"] < 1 for row in rows[3:])
+    assert [row.asked for row in rows] == [0.97, 0.9, None, None]
+    assert {row.peer for row in rows} == {"bare forward pass"}
+    assert all(0 < row.times < 1 for row in rows[2:])
+
+
+def test_texts_are_measured_beside_open_clip_and_agree(monkeypatch, tmp_path):
+    model = made.build("ViT-B-32-quickgelu", tmp_path)
+    tokenizer = open_clip.get_tokenizer("ViT-B-32", context_length=model.context_length)
+    monkeypatch.setattr(texts, "_network", lambda _: OpenClip(model, None, tokenizer, "small").eval())
+    (row,) = texts.texts("small", 40)
+    assert (row.what, row.asked) == ("small: predict loop, 40 sentences", 20)
+    apart = re.fullmatch("cosines at most (.*) apart", row.note)
+    assert float(apart.group(1)) < 1e-5
 
 
 def test_an_experiment_is_measured_beside_its_peers():
     rows = analysis.analysis(QUICK, "scenes_to_labels", vectors=2)
-    assert [row["what"].split(":")[0] for row in rows] == ["scenes_to_labels"] * 5
-    assert all(row["seconds"] > 0 for row in rows)
-    assert rows[0]["above_mb"] is not None
+    assert {row.what.split(":")[0] for row in rows} == {"scenes_to_labels"}
+    assert [row.asked for row in rows] == [1 / 1.6, None, 30, None]
+    assert all(row.seconds > 0 < row.peer_seconds for row in rows)
+
+
+def test_all_is_shown_and_written_with_the_machine(monkeypatch, tmp_path, capsys):
+    row = Compared("ours", 0.5, "theirs", 2.0, 3)
+    typed = noted(monkeypatch, json.dumps(asdict(row)) + "\nnot a row")
+    assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "quick.json").read_text())
+    assert len(found["compared"]) == len(typed) == 12
+    assert found["compared"][0] == {**asdict(row), "times": 4.0}
+    assert found["machine"]["python"] in capsys.readouterr().out
+
+
+def test_growth_is_measured_at_three_sizes_of_each(monkeypatch):
+    typed = noted(monkeypatch, json.dumps(["what", 1.5, 20.0]))
+    rows = list(commands.growth(QUICK))
+    assert (rows[0].what, rows[0].seconds, rows[0].peak_mb) == ("growth: what", 1.5, 20.0)
+    sizes = [json.loads(arguments[-1]) for arguments in typed]
+    assert [size["paper_faces"] for size in sizes[:3]] == [150, 300, 600]
+    assert [size["width"] for size in sizes[6:9]] == [128, 256, 512]
+    assert len(sizes) == 12
+
+
+def test_a_part_that_is_not_there_is_said(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        bench.main(["wroth"])
+    assert "no such part: wroth" in capsys.readouterr().err

@@ -14,50 +14,61 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from src.bench.compared import Compared, in_turns, told
 from src.bench.sizes import BLOCK, TEMPLATES, Size
 from src.bench.worth import EXPERIMENTS, STEPS, tables
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-REPEATS = 3
+# Of each peer: 1.6 times its seconds, or a thirtieth of them.
+ASKED = (1 / 1.6, None, 30, None)
 # Columns of a bare product at a time, and targets of the plain loop, whose time is scaled up to all.
 COLUMNS, LOOPED = 20_000, 12
 
 
-def analysis(size: Size, exp: str, vectors: int = 1) -> list[dict[str, Any]]:
-    """One experiment without what its rho is worth, and its peers: in turns, the least of several times.
+def analysis(size: Size, exp: str, vectors: int = 1) -> list[Compared]:
+    """One experiment without what its rho is worth, and its peers.
 
     Args:
         size: of the experiment.
         exp: its name.
         vectors: of an image.
-
-    Returns:
-        Rows: `what`; `seconds`; `above_mb`, the experiment's peak of memory above the vectors, 10^6 bytes.
     """
     import psutil
 
     run, x, y = _experiment(size, exp, vectors)
     pools = TEMPLATES if exp.endswith("_words") else 1
     peers: dict[str, Callable[[], float]] = {
-        "both scores, from vectors to results": lambda: _timed(run),
         "bare product and torch.topk, float64": lambda: _bare(x, y, pools, size.k, "float64"),
         "bare product and torch.topk, float32": lambda: _bare(x, y, pools, size.k, "float32"),
         "numpy, a target at a time: float64 cosines, argsort": lambda: _loop(x, y, pools, size.k, "float64"),
         "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, "float32"),
     }
-    # Not its peak: vectors take more to draw than to hold.
+    # Not the peak so far: vectors take more to draw than to hold.
     before = psutil.Process().memory_info().rss / 1e6
-    found: list[dict[str, Any]] = []
-    for what, peer in peers.items():
-        found.append({"what": f"{exp}: {what}", "seconds": peer()})
-        # A peak only grows: later ones are not known.
-        found[-1]["above_mb"] = None if len(found) > 1 else _peak() - before
-    for _ in range(REPEATS - 1):
-        for row, peer in zip(found, peers.values(), strict=True):
-            row["seconds"] = min(row["seconds"], peer())
-    return found
+    run()
+    note = f"{_peak() - before:.0f} MB above the vectors"
+    own, *theirs = in_turns({"own": lambda: _timed(run), **peers}).values()
+    return [
+        Compared(_what(size, exp, vectors, x, y), own, peer, seconds, asked, note)
+        for peer, seconds, asked in zip(peers, theirs, ASKED, strict=True)
+    ]
+
+
+def alone(size: Size, exp: str, vectors: int = 1) -> tuple[str, float, float]:
+    """One experiment by itself: what it was, its seconds, its peak of memory above the vectors (MB)."""
+    import psutil
+
+    run, x, y = _experiment(size, exp, vectors)
+    before = psutil.Process().memory_info().rss / 1e6
+    seconds = _timed(run)
+    return _what(size, exp, vectors, x, y), seconds, _peak() - before
+
+
+def _what(size: Size, exp: str, vectors: int, x: Tensor, y: Tensor) -> str:
+    several = f", {vectors} vectors an image" * (vectors > 1)
+    return f"{exp}: {len(x)} x {len(y)}, width {size.width}, k {size.k}{several}"
 
 
 def _experiment(size: Size, exp: str, vectors: int) -> tuple[Callable[[], object], Tensor, Tensor]:
@@ -144,11 +155,14 @@ def main() -> None:
     parser.add_argument("exps", nargs="*", choices=EXPERIMENTS, default=EXPERIMENTS)
     parser.add_argument("--vectors", type=int, default=1)
     parser.add_argument("--size", type=json.loads, default={})
+    parser.add_argument("--alone", action="store_true", help="without its peers")
     asked = parser.parse_args()
     size = Size(**asdict(Size()) | asked.size)
     for exp in asked.exps:
-        for row in analysis(size, exp, asked.vectors):
-            print(json.dumps(row), flush=True)
+        if asked.alone:
+            print(json.dumps(alone(size, exp, asked.vectors)))
+            continue
+        told(analysis(size, exp, asked.vectors))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ python -m src.bench.pictures --architecture ViT-L-14 --count 64 --side 448
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import count as numbers
@@ -15,17 +14,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from src.bench.compared import Compared, in_turns, told
+
 if TYPE_CHECKING:
     from src.encoders import Network
     from src.stimuli import Table
 
-REPEATS = 3
+# Of the bare forward pass: with pictures resized before, and while resizing.
+ASKED = (0.97, 0.9)
 
 
 def pictures(
     architecture: str, count: int, side: int, batch_size: int, accelerator: str, precision: str
-) -> list[dict[str, Any]]:
-    """The loop and its parts: in turns, the least of several times.
+) -> list[Compared]:
+    """The loop, and what it adds by itself, which a busy machine blurs less.
 
     Args:
         architecture: of open_clip; its weights are random.
@@ -34,10 +36,6 @@ def pictures(
         batch_size: pictures per forward pass.
         accelerator: Lightning's.
         precision: of the towers.
-
-    Returns:
-        Rows: `what`; `seconds`; `share` of the bare forward pass in its own time and what the loop adds. The
-        last two rows time what it adds by itself, which a busy machine blurs less.
     """
     import torch
 
@@ -48,14 +46,15 @@ def pictures(
         runs = dict(_runs(network, table, batch_size, accelerator, Path(place)))
         for run in runs.values():  # once unmeasured: libraries are loaded, memory is had
             run()
-        times = [[run() for run in runs.values()] for _ in range(REPEATS)]
-    bare, *least = (min(own) for own in zip(*times, strict=True))
-    # A loop without a forward pass is one with it, less it.
-    whole = [bare, *least[:2], *(bare + added for added in least[2:])]
-    return [
-        {"what": f"{architecture}: {what}", "seconds": seconds, "share": bare / all_of_it}
-        for what, seconds, all_of_it in zip(runs, [bare, *least], whole, strict=True)
-    ]
+        (_, bare), *others = in_turns(runs).items()
+    rows = []
+    for number, (what, seconds) in enumerate(others):
+        # A loop without a forward pass is one with it, less it.
+        added = number >= len(ASKED)
+        whole = bare + seconds if added else seconds
+        asked = None if added else ASKED[number]
+        rows.append(Compared(f"{architecture}: {what}", whole, "bare forward pass", bare, asked))
+    return rows
 
 
 def _runs(
@@ -74,8 +73,8 @@ def _runs(
     yield "bare forward pass", _bare(network, table, batch_size, accelerator)
     yield "predict loop, pictures resized before", lambda: loop(place / "kept")
     yield "predict loop, resizing them", lambda: loop(place / next(fresh))
-    yield "the loop without a forward pass, pictures resized before", lambda: loop(place / "kept", idle)
-    yield "the loop without a forward pass, resizing them", lambda: loop(place / next(fresh), idle)
+    yield "what the loop adds, pictures resized before", lambda: loop(place / "kept", idle)
+    yield "what the loop adds, resizing them", lambda: loop(place / next(fresh), idle)
 
 
 def _bare(network: Any, table: Table, batch_size: int, accelerator: str) -> Callable[[], float]:
@@ -141,8 +140,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--accelerator", default="cpu")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
-    for row in pictures(**vars(parser.parse_args())):
-        print(json.dumps(row), flush=True)
+    told(pictures(**vars(parser.parse_args())))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ class Size:
     sobit_faces: int = 86_744
     sobit_words: int = 400
     sentences: int = 1200
+    pictures: int = 256
 
 
 QUICK = Size(
@@ -39,4 +40,5 @@ QUICK = Size(
     sobit_faces=1000,
     sobit_words=20,
     sentences=24,
+    pictures=8,
 )

@@ -1,59 +1,82 @@
-"""Sentences in six templates: the predict loop beside open_clip's own `encode_text`, with random weights."""
+"""Sentences in six templates: the predict loop beside open_clip's own `encode_text`, of the same weights.
+
+python -m src.bench.texts clip_b32 --sentences 1200
+"""
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from src.bench.sizes import Size
+from src.bench.compared import Compared, in_turns, told
 
-MODELS = {"clip_b32": "ViT-B-32", "clip_l14": "ViT-L-14"}
 BATCH = 64
+# Sentences that open_clip is shown: its seconds are scaled up to all.
+SHOWN = 192
+ASKED = 20
 
 
-def sentences(count: int) -> list[str]:
-    """So many sentences: words of the built-in lexicon in the six templates."""
+def texts(model: str, sentences: int) -> list[Compared]:
+    """One model with random weights, CPU, float32.
+
+    Args:
+        model: a YAML of conf/model.
+        sentences: how many, evenly from all of the built-in lexicon's.
+    """
+    import pandas as pd
+    import torch
+    from safetensors.torch import load_file
+
+    from src import configs
+    from src.embeddings.predict import predict
+    from src.stimuli import Table
+
+    network, said = _network(model), _sentences(sentences)
+    tokens = network.tokenize(said)
+    some = torch.linspace(0, len(said) - 1, min(SHOWN, len(said))).long()
+    table = Table("words", pd.DataFrame({"id": said, "sentence": said}), len(said))
+    trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
+    theirs: list[torch.Tensor] = []
+
+    def plain() -> float:
+        start = time.perf_counter()
+        with torch.inference_mode():
+            theirs[:] = [network.model.encode_text(one, normalize=True) for one in tokens[some].split(BATCH)]
+        return (time.perf_counter() - start) * len(said) / len(some)
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "vectors.safetensors"
+        runs = {
+            "loop": lambda: predict(network, table, BATCH, trainer, path, Path(place))[1],
+            "plain": plain,
+        }
+        seconds = in_turns(runs)
+        ours = load_file(path)["embedding"][some].double()
+    wanted = torch.cat(theirs).double()
+    apart = float((ours @ ours.T - wanted @ wanted.T).abs().max())
+    return [
+        Compared(
+            f"{model}: predict loop, {len(said)} sentences",
+            seconds["loop"],
+            "open_clip's encode_text",
+            seconds["plain"],
+            ASKED,
+            f"cosines at most {apart:.0e} apart",
+        )
+    ]
+
+
+def _sentences(count: int) -> list[str]:
     from src import configs
     from src.jobs import Job
     from src.stimuli import load
 
     cfg = Job.of(*configs.compose(["model=toy_s", "words.count=null"]), "").cfg
     found = load(cfg, "words").frame["sentence"].tolist()
-    # As many of each template, whatever the order of the table.
-    step = max(1, len(found) // count)
-    return found[::step][:count]
-
-
-def loop(model: str, size: Size) -> float:
-    """Seconds of the predict loop."""
-    import pandas as pd
-
-    from src import configs
-    from src.embeddings.predict import predict
-    from src.stimuli import Table
-
-    network, said = _network(model), sentences(size.sentences)
-    table = Table("words", pd.DataFrame({"id": said, "sentence": said}), len(said))
-    trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
-    with tempfile.TemporaryDirectory() as place:
-        return predict(network, table, BATCH, trainer, Path(place) / "vectors.safetensors", Path(place))[1]
-
-
-def plain(model: str, size: Size) -> float:
-    """Seconds of open_clip's own."""
-    import torch
-
-    network, said = _network(model), sentences(size.sentences)
-    tokens = network.tokenize(said)
-    start = time.perf_counter()
-    with torch.inference_mode():
-        for batch in tokens.split(BATCH):
-            network.model.encode_text(batch, normalize=True)
-    return time.perf_counter() - start
+    return [str(found[len(found) * number // count]) for number in range(count)]
 
 
 def _network(model: str) -> Any:
@@ -63,8 +86,15 @@ def _network(model: str) -> Any:
     return encoders.blank(Job.of(*configs.compose([f"model={model}"]), "").cfg)
 
 
-TEXTS: dict[str, tuple[str, Callable[[Size], float]]] = {
-    f"{model}_{kind}": (f"texts: {name}, {said}", partial(function, model))
-    for model, name in MODELS.items()
-    for kind, said, function in (("loop", "predict loop", loop), ("plain", "open_clip's encode_text", plain))
-}
+def main() -> None:
+    """Print what is found, as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m src.bench.texts")
+    parser.add_argument("models", nargs="*", default=["clip_b32", "clip_l14"])
+    parser.add_argument("--sentences", type=int, default=1200)
+    asked = parser.parse_args()
+    for model in asked.models:
+        told(texts(model, asked.sentences))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Commands of the entries, timed as processes of their own: start to exit, and their largest memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from src.bench.compared import Compared
+from src.bench.sizes import Size
+from src.bench.sobit import AUDITS, faces_and_prompts
+from src.bench.worth import EXPERIMENTS, STEPS, stand_ins
+from src.configs import CHECKOUT
+
+WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
+TOYS = ("toy_s", "toy_m", "toy_l")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Attributes:
+        what: was measured.
+        seconds: of a command, start to exit.
+        peak_mb: largest resident memory of one process, 10^6 bytes.
+        asked: seconds that it should take at most; None: nobody asked.
+    """
+
+    what: str
+    seconds: float
+    peak_mb: float
+    asked: float | None = None
+
+
+def stages(size: Size, place: Path) -> Iterator[Row]:
+    """Each stage of a run of toy_m, as a command of its own."""
+    chosen = [*_world(size, place), "model=toy_m"]
+    yield _row("start: src.run --help", ["src.run", "--help"])
+    yield _row("ingest: draw faces and scenes", ["src.stage", "ingest", *chosen])
+    morphs = ["faces=morphs", "faces@faces.parents=avatars", f"faces.parents.per_group={size.faces}"]
+    morphs += [f"faces.per_group={size.morphs}", "faces.workers=1"]
+    what = f"morph: {size.morphs} of each group, optical flow, one core"
+    yield _row(what, ["src.stage", "morph", *chosen, *morphs])
+    yield _row(f"weights: toy_m, {size.steps} steps", ["src.stage", "weights", *chosen])
+    for role in ("faces", "scenes", "words", "labels"):
+        yield _row(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])
+    tracked = [f"tracking.uri=sqlite:///{place}/mlruns/mlflow.db", f"protocol.k={size.k}"]
+    sweep = ["src.run", "-m", "exp=glob(*_to_*)", "report=false", *chosen, *tracked]
+    yield _row("propagate: 8 experiments, first", [*sweep, f"hydra.sweep.dir={place}/first"])
+    yield _row("propagate: the same, taken over", [*sweep, f"hydra.sweep.dir={place}/second"])
+
+
+def sweeps(size: Size, place: Path) -> Iterator[Row]:
+    """Three toys x eight experiments on stored vectors: without and with all that a sweep brings."""
+    chosen = [*_world(size, place), f"protocol.k={size.k}"]
+    for toy in TOYS:
+        for role in ("faces", "scenes", "words", "labels"):
+            _timed("vectors", ["src.stage", "embed", "--role", role, *chosen, f"model={toy}"])
+    sweep = ["src.run", "-m", f"model={','.join(TOYS)}", "exp=glob(*_to_*)", *chosen]
+    off = [f"protocol.{name}" for name in STEPS["scores"]]
+    for what, given, asked in (
+        ("report, placebo and intervals off", ["report=false", *off], 25),
+        ("all on", [], 90),
+    ):
+        own = [f"tracking.uri=sqlite:///{place}/{asked}/mlflow.db", f"hydra.sweep.dir={place}/{asked}/out"]
+        seconds, peak = _timed(what, [*sweep, *given, *own])[:2]
+        yield Row(f"sweep: 24 jobs on stored vectors, {what}", seconds, peak, asked)
+
+
+def growth(size: Size) -> Iterator[Row]:
+    """One experiment from vectors in memory, as targets, corpus, width and k grow."""
+    for name in ("paper_faces", "paper_words", "width", "k"):
+        for share in (4, 2, 1):
+            own = {**asdict(size), name: getattr(size, name) // share}
+            what, seconds, peak = json.loads(
+                _timed(name, ["src.bench.analysis", "faces_to_words", "--alone", "--size", json.dumps(own)])[
+                    2
+                ]
+            )
+            yield Row(f"growth: {what}", seconds, peak)
+
+
+def worth(size: Size, place: Path) -> Iterator[Row]:
+    """Each experiment at the paper's size, from stored vectors: without and with what its rho is worth."""
+    stand_ins(size, place / "lab")
+    for exp in EXPERIMENTS:
+        asked = ["src.run", "model=precomputed", f"model.path={place}/lab", f"exp={exp}", "resume=false"]
+        asked += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{place}/worth/mlflow.db"]
+        for what, off in STEPS.items():
+            chosen = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={place}/worth/{exp}"]
+            yield _row(f"{exp}: {what}", [*asked, *chosen])
+
+
+def sobit(size: Size, place: Path) -> Iterator[Row]:
+    """Each So-B-IT audit at FairFace's size, from stored vectors: with nulls and intervals."""
+    lab = place / "fairface"
+    faces_and_prompts(size, lab)
+    asked = ["src.run", "model=precomputed", f"model.path={lab}", f"taxonomy.path={lab}/list.json"]
+    asked += ["resume=false", f"tracking.uri=sqlite:///{place}/sobit/mlflow.db"]
+    for exp, chosen in AUDITS.items():
+        for vocabulary in chosen:
+            against = f", {vocabulary} frequent words" if vocabulary else ""
+            given = [f"exp={exp}", f"protocol.vocabulary={vocabulary}", f"hydra.run.dir={place}/sobit/{exp}"]
+            yield _row(f"{exp}: {size.sobit_words} words{against}", [*asked, *given])
+
+
+def peers(size: Size) -> Iterator[Compared]:
+    """Texts, pictures and each experiment, each beside those that do the same."""
+    count = str(size.pictures)
+    asked = [
+        ["src.bench.texts", model, "--sentences", str(size.sentences)] for model in ("clip_b32", "clip_l14")
+    ]
+    asked.append(["src.bench.pictures", "--count", count])
+    given = ["--size", json.dumps(asdict(size))]
+    asked += [["src.bench.analysis", exp, *given] for exp in EXPERIMENTS]
+    asked.append(["src.bench.analysis", "scenes_to_words", "--vectors", "32", *given])
+    for arguments in asked:
+        for line in _timed(" ".join(arguments[:2]), arguments)[2].splitlines():
+            if line.startswith("{"):
+                yield Compared(**json.loads(line))
+
+
+def _world(size: Size, place: Path) -> list[str]:
+    chosen = [item.format(**asdict(size)) for item in WORLD]
+    chosen += [f"model.steps={size.steps}", f"store.dir={place}/embeddings"]
+    chosen += [f"store.checkpoints={place}/checkpoints", f"store.stimuli={place}/stimuli"]
+    return [*chosen, f"store.morphs={place}/morphs", f"store.pictures={place}/pictures"]
+
+
+def _row(what: str, arguments: list[str]) -> Row:
+    seconds, peak, _ = _timed(what, arguments)
+    return Row(what, seconds, peak)
+
+
+def _timed(what: str, arguments: list[str]) -> tuple[float, float, str]:
+    """Seconds of a command, its largest memory in 10^6 bytes, and what it printed."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as wrong:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments], cwd=CHECKOUT, stdout=said, stderr=wrong
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        for file in (said, wrong):
+            file.seek(0)
+        shown = said.read()
+        if process.returncode:
+            raise SystemExit(f"{what} failed:\n{shown}\n{wrong.read()}")
+    # Linux counts in kilobytes, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return seconds, used.ru_maxrss * unit / 1e6, shown

@@ -1,0 +1,47 @@
+"""What is measured beside a peer: in turns, the least of several times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One measurement and its peer's, of one process.
+
+    Attributes:
+        what: was measured.
+        seconds: it took.
+        peer: that did the same work, or the part of it that nobody can save.
+        peer_seconds: that took.
+        asked: how many times as fast as the peer it should be at least; None: nobody asked.
+        note: what else is known, such as how far results lie apart.
+    """
+
+    what: str
+    seconds: float
+    peer: str
+    peer_seconds: float
+    asked: float | None = None
+    note: str = ""
+
+    @property
+    def times(self) -> float:
+        """How many times as fast as the peer."""
+        return self.peer_seconds / self.seconds
+
+
+def in_turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, float]:
+    """The least of several times of each, taken in turns: what slows a machine for a while slows all."""
+    times = [[run() for run in runs.values()] for _ in range(repeats)]
+    return {name: min(own) for name, own in zip(runs, zip(*times, strict=True), strict=True)}
+
+
+def told(rows: list[Compared]) -> None:
+    """Print rows, a line of JSON each, for who started this process."""
+    for row in rows:
+        print(json.dumps(asdict(row)), flush=True)
