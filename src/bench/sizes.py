@@ -23,7 +23,7 @@ class Size:
     width: int = 512
     sobit_faces: int = 86_744
     sobit_words: int = 400
-    sentences: int = 1200
+    sentences: int = 9600
     pictures: int = 256
 
 

@@ -1,6 +1,6 @@
 """Sentences in six templates: the predict loop beside open_clip's own `encode_text`, of the same weights.
 
-python -m src.bench.texts clip_b32 --sentences 1200
+python -m src.bench.texts clip_b32 --sentences 9600
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def main() -> None:
     """Print what is found, as JSON."""
     parser = argparse.ArgumentParser(prog="python -m src.bench.texts")
     parser.add_argument("models", nargs="*", default=["clip_b32", "clip_l14"])
-    parser.add_argument("--sentences", type=int, default=1200)
+    parser.add_argument("--sentences", type=int, default=9600)
     asked = parser.parse_args()
     for model in asked.models:
         told(texts(model, asked.sentences))

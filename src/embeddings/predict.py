@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from src.encoders.halves import Halves, normalised
 from src.stimuli import IMAGE_ROLES, Table
 
 log = logging.getLogger(__name__)
+
+# Sentences of one beginning that are worth a forward pass of their own.
+FEW = 64
 
 
 def predict(
@@ -129,7 +133,8 @@ class _Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
         self.batches = []
         for length in sorted({*self.lengths.tolist()}):
             own, most = (self.lengths == length).nonzero().flatten(), max(1, room // length)
-            self.batches += [own[start : start + most] for start in range(0, len(own), most)]
+            for part in _alike(own, self.tokens[own, : length - 1]):
+                self.batches += [part[start : start + most] for start in range(0, len(part), most)]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -140,6 +145,15 @@ class _Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
         rows = [self.rows[one] for one in chosen.tolist()]
         which = torch.arange(len(rows)).repeat_interleave(torch.tensor([len(own) for own in rows]))
         return torch.cat(rows), which, self.tokens[chosen, : int(self.lengths[chosen[0]])]
+
+
+def _alike(rows: Tensor, tokens: Tensor) -> list[Tensor]:
+    """Rows in lexical order, cut where they begin otherwise, as deep as leaves `FEW` a part on average."""
+    # Whether a row begins otherwise than the one before it, within so many tokens.
+    cuts = (tokens[1:] != tokens[:-1]).int().cummax(dim=1).values.bool()
+    deep = int((cuts.sum(dim=0) < max(1, len(rows) // FEW)).sum())
+    ends = (cuts[:, deep - 1].nonzero().flatten() + 1).tolist() if deep else []
+    return [rows[first:last] for first, last in pairwise([0, *ends, len(rows)])]
 
 
 class _Module(lightning.LightningModule):
