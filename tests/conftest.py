@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import open_clip
 import pandas as pd
@@ -18,6 +19,10 @@ from src.jobs import Job
 from tests.encoders.published import SMALL
 from tests.paths import CHECKOUT
 from tests.sweeps import Swept, command
+
+# A machine that is busy is no fault of a test.
+hypothesis.settings.register_profile("suite")
+hypothesis.settings.load_profile("suite")
 
 # The built-in world, shrunk: seconds to draw, seconds to learn.
 SHRUNK = [

@@ -198,7 +198,7 @@ BETWEEN = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(BETWEEN)), max_size=9), max_size=12)
 )
@@ -211,7 +211,7 @@ def test_counts_are_those_of_regular_expressions(drawn):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(), max_size=8))
 def test_any_text_is_counted_without_a_fault(captions):
     found = counts(*captions)

@@ -90,7 +90,7 @@ def test_prompts_that_differ_by_more_are_two_directions(seed, gap):
     torch.testing.assert_close(found @ found, found, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SEEDS, st.sampled_from([0.5, 10.0, 1000.0]))
 def test_the_calibrated_projection_minimises_its_loss(seed, strength):
     given_prompts = made(removed=2, pairs=3)

@@ -251,7 +251,7 @@ def capacity(domain):
 
 
 class TestProperties:
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(domains(), st.integers(12, 700), st.integers(0, 2**32))
     def test_whatever_is_composed_is_fit(self, domain, count, seed):
         most = capacity(domain)
@@ -263,7 +263,7 @@ class TestProperties:
         fit(items, count // 12 * 12)
         pd.testing.assert_frame_equal(items, compose(domain, count=count, seed=seed))
 
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(domains(), st.integers(0, 99))
     def test_a_word_of_the_right_list_stands_in_each_cell(self, domain, seed):
         items = compose(domain, count=12, seed=seed)
@@ -278,7 +278,7 @@ class TestProperties:
             assert f"{told}{sides[1]}" not in row.context
             assert f" {PRONOUNS[row.target_gender]} " in row.context
 
-    @settings(deadline=None, max_examples=40)
+    @settings(max_examples=40)
     @given(domains(), st.data())
     def test_a_word_twice_is_refused_wherever(self, domain, data):
         lists = domain[data.draw(st.sampled_from(["stimuli", "attributes"]))]

@@ -82,7 +82,7 @@ def test_what_differs_by_rounding_alone_is_no_choice():
     assert choices(means).tolist() == [-1, 1, 2]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.floats(-30, 0), min_size=18, max_size=18), st.floats(-20, 20))
 def test_the_same_in_every_order_is_no_position_effect(scores, shift):
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))

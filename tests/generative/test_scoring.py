@@ -158,7 +158,7 @@ def answered(draw):
     return frame.assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(items=answered(), coding=st.sampled_from(["published", "corrected"]))
 def test_opposite_answers_turn_signs_and_intervals(items, coding):
     opposite = items.assign(response=items["response"].replace({"good": "bad", "bad": "good"}))
@@ -170,7 +170,7 @@ def test_opposite_answers_turn_signs_and_intervals(items, coding):
     assert turned["p"].to_numpy() == pytest.approx(found["p"].to_numpy(), nan_ok=True)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(items=answered(), seed=st.integers(0, 99))
 def test_the_order_of_rows_makes_no_difference(items, seed):
     mixed = items.sample(frac=1, random_state=seed)
@@ -178,7 +178,7 @@ def test_the_order_of_rows_makes_no_difference(items, seed):
     pd.testing.assert_frame_equal(one, other)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(items=answered())
 def test_always_unrelated_has_no_association(items):
     found = score(items.assign(response="Neither."), "published", bootstrap=20, seed=0)
@@ -189,7 +189,7 @@ def test_always_unrelated_has_no_association(items):
     assert found.loc[~both, "tau_c"].isna().all()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(items=answered())
 def test_always_the_positive_option_is_bias_only_where_it_counts_as_the_stereotype(items):
     always = items.assign(response="good")

@@ -137,7 +137,7 @@ class TestWords:
         max_size=4,
     ).filter(lambda all_: len({" ".join(name.split()).casefold() for name in all_}) == len(all_))
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(listed)
     def test_any_list_comes_back_word_by_word(self, tmp_path_factory, listed):
         expected = [
@@ -300,7 +300,7 @@ class TestCaptions:
         for article in ("right", "literal"):
             assert caption("eating", "activity", article) == "a photo of a person who is eating"
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(st.text(min_size=1), st.sampled_from(sorted(CAPTIONS)), st.sampled_from(["right", "literal"]))
     def test_the_word_stands_as_it_is(self, word, kind, article):
         made = caption(word, kind, article)
