@@ -1,7 +1,7 @@
 """Entry: one job = one generative model x one task.
 
 python -m src.generate llm=recorded llm.path=answers.csv
-python -m src.generate task=subtler_zh llm.path=answers_zh.csv
+python -m src.generate task=subtler_zh task.stereotype=positive llm=recorded llm.path=answers_zh.csv
 python -m src.generate task=poem llm=smolvlm_256m
 """
 

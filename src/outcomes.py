@@ -7,6 +7,7 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,8 +168,8 @@ def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
     from src.report import audited, gather, tables
     from src.report.findings import readings
-    from src.report.poems import short as poem
-    from src.report.sobit import short
+    from src.report.poems import short as poems
+    from src.report.sobit import short as sobit
     from src.report.subtler import short as subtler
 
     if any("rho" in found for found in part.analyses):
@@ -176,18 +177,15 @@ def show(dataset: str, part: Part, console: Console) -> None:
         console.print(tables.terminal(analyses, f"{dataset}: propagation"))
         if len(readings(analyses)) > 1:
             console.print(tables.plain(*tables.spread(analyses, dataset)))
-    others = audited.short(gather.of_kind(part.analyses, "p_null"), gather.of_kind(part.analyses, "accuracy"))
-    if len(others):
-        console.print(tables.plain(others, f"{dataset}: {audited.TITLE}"))
-    chosen = subtler.short(gather.of_kind(part.analyses, "tau_c"))
-    if len(chosen):
-        console.print(tables.plain(chosen, f"{dataset}: {subtler.TITLE}"))
-    poems = poem.short(gather.of_kind(part.analyses, "pool"))
-    if len(poems):
-        console.print(tables.plain(poems, f"{dataset}: {poem.TITLE}"))
-    words = short.short(gather.of_kind(part.analyses, "caption"))
-    if len(words):
-        console.print(tables.plain(words, f"{dataset}: {short.TITLE}"))
+    of_kind = partial(gather.of_kind, part.analyses)
+    for title, table in (
+        (audited.TITLE, audited.short(of_kind("p_null"), of_kind("accuracy"))),
+        (subtler.TITLE, subtler.short(of_kind("tau_c"))),
+        (poems.TITLE, poems.short(of_kind("pool"))),
+        (sobit.TITLE, sobit.short(of_kind("caption"))),
+    ):
+        if len(table):
+            console.print(tables.plain(table, f"{dataset}: {title}"))
     taken = part.count(TAKEN_OVER)
     if taken:
         console.print(

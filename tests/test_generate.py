@@ -54,6 +54,11 @@ def test_recorded_answers_are_scored_tracked_and_taken_over(tmp_path, recorded, 
     (whole,) = found[(found["domain"] == "all") & (found["gender"] == "all")].to_dict("records")
     assert (whole["n"], whole["n_unmatched"]) == (24, 6)
     assert whole["tau_c"] == pytest.approx(0)
+    told = pd.read_csv(tmp_path / "out" / "results" / "subtler.csv")
+    assert told.columns[:6].tolist() == ["model", "task", "coding", "domain", "direction", "gender"]
+    pd.testing.assert_frame_equal(told.iloc[:, 2:], found[told.columns[2:]])
+    assert {*told["model"]} == {"answers"}
+    assert {*told["task"]} == {"subtler_en"}
     answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
     assert answers["matched"].sum() == 18
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
