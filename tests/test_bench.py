@@ -56,11 +56,18 @@ def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
 def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch, tmp_path):
     model = made.build("ViT-B-32-quickgelu", tmp_path)
     network = OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
-    monkeypatch.setattr(pictures, "_network", lambda *_: network)
-    rows = pictures.pictures("small", 7, 40, 3, "cpu", "fp32")
+    monkeypatch.setattr(pictures, "_network", lambda _: network)
+    rows = pictures.pictures("clip_b32", 7, 40, "cpu", "fp32")
     assert [row.asked for row in rows] == [0.97, 0.9, None, None]
     assert {row.peer for row in rows} == {"bare forward pass"}
     assert all(0 < row.times < 1 for row in rows[2:])
+
+
+def test_a_rate_is_told_as_a_share_of_what_the_device_can(monkeypatch):
+    monkeypatch.setattr(pictures, "_peak", lambda _: ("a device", 20.0))
+    cfg = pictures._config("clip_l14", "fp32")
+    # 162.03 GFLOP an image.
+    assert pictures._rate(100, cfg, "cpu") == "bare: 100 images/s, 16.2 TFLOP/s, 81% of a device"
 
 
 def test_texts_are_measured_beside_open_clip_and_agree(monkeypatch, tmp_path):
@@ -85,7 +92,7 @@ def test_all_is_shown_and_written_with_the_machine(monkeypatch, tmp_path, capsys
     typed = noted(monkeypatch, json.dumps(asdict(row)) + "\nnot a row")
     assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "quick.json").read_text())
-    assert len(found["compared"]) == len(typed) == 12
+    assert len(found["compared"]) == len(typed) == 13
     assert found["compared"][0] == {**asdict(row), "times": 4.0}
     assert found["machine"]["python"] in capsys.readouterr().out
 

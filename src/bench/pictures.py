@@ -1,7 +1,8 @@
 """The predict loop over pictures, beside the bare forward pass over tensors that are in memory already.
 
 python -m src.bench.pictures
-python -m src.bench.pictures --architecture ViT-L-14 --count 64 --side 448
+python -m src.bench.pictures clip_l14 --count 64 --side 448
+python -m src.bench.pictures clip_b32 clip_l14 blip2 --count 4096 --accelerator gpu --precision bf16 --compile
 """
 
 from __future__ import annotations
@@ -22,39 +23,77 @@ if TYPE_CHECKING:
 
 # Of the bare forward pass: with pictures resized before, and while resizing.
 ASKED = (0.97, 0.9)
+LOOPS = ("predict loop, pictures resized before", "predict loop, resizing them")
+# Dense bf16 TFLOP/s that NVIDIA's data sheets give, by what a device's name holds; the first that fits.
+PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
 
 
 def pictures(
-    architecture: str, count: int, side: int, batch_size: int, accelerator: str, precision: str
+    model: str, count: int, side: int, accelerator: str, precision: str, compiled: bool = False
 ) -> list[Compared]:
     """The loop, and what it adds by itself, which a busy machine blurs less.
 
     Args:
-        architecture: of open_clip; its weights are random.
+        model: a YAML of conf/model; its weights are random.
         count: of pictures; they are drawn.
         side: of a picture, pixels.
-        batch_size: pictures per forward pass.
         accelerator: Lightning's.
         precision: of the towers.
+        compiled: the forward pass as torch.compile makes it, too; compiling is not counted.
     """
     import torch
 
     torch.manual_seed(0)
-    network = _network(architecture, precision)
+    cfg = _config(model, precision)
+    network = _network(cfg)
     with TemporaryDirectory() as place:
         table = _table(Path(place), count, side)
-        runs = dict(_runs(network, table, batch_size, accelerator, Path(place)))
+        runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, Path(place)))
+        if compiled:
+            own = _bare(
+                network, table, cfg.model.batch_size, accelerator, torch.compile(network.encode_images)
+            )
+            runs["bare forward pass, compiled"] = own
         for run in runs.values():  # once unmeasured: libraries are loaded, memory is had
             run()
         (_, bare), *others = in_turns(runs).items()
+    rate = _rate(count / bare, cfg, accelerator)
     rows = []
-    for number, (what, seconds) in enumerate(others):
+    for what, seconds in others:
         # A loop without a forward pass is one with it, less it.
-        added = number >= len(ASKED)
-        whole = bare + seconds if added else seconds
-        asked = None if added else ASKED[number]
-        rows.append(Compared(f"{architecture}: {what}", whole, "bare forward pass", bare, asked))
+        whole = bare + seconds if what.startswith("what the loop adds") else seconds
+        asked = dict(zip(LOOPS, ASKED, strict=True)).get(what)
+        rows.append(Compared(f"{model}: {what}", whole, "bare forward pass", bare, asked, rate))
     return rows
+
+
+def _rate(images: float, cfg: Any, accelerator: str) -> str:
+    """Images a second of the bare forward pass, and how much of what the device can that is."""
+    from src.encoders.facts import facts
+
+    teraflops = images * facts(cfg.model)["gflops_image"] / 1e3
+    name, peak = _peak(accelerator)
+    share = f", {teraflops / peak:.0%} of {name}" if peak else ""
+    return f"bare: {images:.3g} images/s, {teraflops:.3g} TFLOP/s{share}"
+
+
+def _peak(accelerator: str) -> tuple[str, float]:
+    """A device's TFLOP/s: of a GPU its maker's, of a CPU those of a product of matrices; 0: unknown."""
+    import torch
+
+    if _device(accelerator).type == "cuda":
+        name = torch.cuda.get_device_name()
+        found = next((peak for part, peak in PEAKS.items() if part in name), 0)
+        return f"the {found} (dense bf16) of {name}", found
+    x = torch.randn(2048, 2048)
+    seconds = in_turns({"product": lambda: _seconds(lambda: x @ x)})["product"]
+    return "a float32 matrix product", 2 * 2048**3 / seconds / 1e12
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def _runs(
@@ -71,31 +110,40 @@ def _runs(
 
     idle = _idle(network)
     yield "bare forward pass", _bare(network, table, batch_size, accelerator)
-    yield "predict loop, pictures resized before", lambda: loop(place / "kept")
-    yield "predict loop, resizing them", lambda: loop(place / next(fresh))
+    yield LOOPS[0], lambda: loop(place / "kept")
+    yield LOOPS[1], lambda: loop(place / next(fresh))
     yield "what the loop adds, pictures resized before", lambda: loop(place / "kept", idle)
     yield "what the loop adds, resizing them", lambda: loop(place / next(fresh), idle)
 
 
-def _bare(network: Any, table: Table, batch_size: int, accelerator: str) -> Callable[[], float]:
+def _bare(
+    network: Any, table: Table, batch_size: int, accelerator: str, encode: Callable[[Any], Any] | None = None
+) -> Callable[[], float]:
     import torch
 
     from src.stimuli import pictures
 
-    on_gpu = accelerator != "cpu" and torch.cuda.is_available()
-    device = torch.device("cuda" if on_gpu else "cpu")
+    device = _device(accelerator)
     ready: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
     batches = [batch.to(device) for batch in ready.split(batch_size)]
+    forward = encode or network.encode_images
+
+    def shown() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                forward(batch).cpu()
 
     def run() -> float:
         network.to(device)
-        start = time.perf_counter()
-        with torch.inference_mode():
-            for batch in batches:
-                network.encode_images(batch).cpu()
-        return time.perf_counter() - start
+        return _seconds(shown)
 
     return run
+
+
+def _device(accelerator: str) -> Any:
+    import torch
+
+    return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def _idle(network: Any) -> Any:
@@ -112,15 +160,19 @@ def _idle(network: Any) -> Any:
     return Idle()
 
 
-def _network(architecture: str, precision: str) -> Network:
-    import open_clip
-    from open_clip.transform import PreprocessCfg, image_transform_v2
+def _config(model: str, precision: str) -> Any:
+    from src import configs
+    from src.jobs import Job
 
-    from src.encoders.openclip import OpenClip
+    asked = [f"model={model}", "model.weights=random", f"model.precision={precision}"]
+    return Job.of(*configs.compose(asked), "").cfg
 
-    model: Any = open_clip.create_model(architecture)
-    transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
-    return OpenClip(model.eval(), transform, None, architecture, precision).eval()
+
+def _network(cfg: Any) -> Network:
+    from src import encoders
+
+    blank: Network = encoders.blank(cfg)
+    return blank
 
 
 def _table(place: Path, count: int, side: int) -> Table:
@@ -134,13 +186,17 @@ def _table(place: Path, count: int, side: int) -> Table:
 def main() -> None:
     """Print what is found, as JSON."""
     parser = argparse.ArgumentParser(prog="python -m src.bench.pictures")
-    parser.add_argument("--architecture", default="ViT-B-32")
+    parser.add_argument("models", nargs="*", default=["clip_b32"])
     parser.add_argument("--count", type=int, default=256)
     parser.add_argument("--side", type=int, default=224)
-    parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--accelerator", default="cpu")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
-    told(pictures(**vars(parser.parse_args())))
+    parser.add_argument(
+        "--compile", action="store_true", help="the forward pass as torch.compile makes it, too"
+    )
+    asked = parser.parse_args()
+    for model in asked.models:
+        told(pictures(model, asked.count, asked.side, asked.accelerator, asked.precision, asked.compile))
 
 
 if __name__ == "__main__":

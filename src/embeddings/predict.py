@@ -175,20 +175,31 @@ class _Module(lightning.LightningModule):
 
 
 class _Writer(BasePredictionWriter):
-    """Scatters each batch by the index that it carries: loaders may reorder, ranks interleave."""
+    """Scatters each batch by the index that it carries: loaders may reorder, ranks interleave.
+
+    One batch behind: a GPU computes the next while the last is written.
+    """
 
     def __init__(self, path: Path, rows: int) -> None:
         super().__init__(write_interval="batch")
         self.path, self.rows = path, rows
         self.file: VectorFile | None = None
+        self.waiting: tuple[Tensor, Tensor] | None = None
 
     def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *___: Any) -> None:
-        index, vectors = prediction
+        self._write()
+        self.waiting = prediction
+
+    def _write(self) -> None:
+        if self.waiting is None:
+            return
+        index, vectors = self.waiting
         if self.file is None:
             self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]))
         self.file.write(index.cpu().numpy(), vectors.float().cpu().numpy())
 
     def close(self) -> list[int]:
+        self._write()
         if self.file is None:
             raise RuntimeError(f"{self.path}: the predict loop wrote nothing")
         return self.file.close()
