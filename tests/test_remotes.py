@@ -174,7 +174,9 @@ def test_a_clean_clone_pulls_all_and_has_nothing_to_do(origin, remote, tmp_path)
     assert "Running stage" not in said
     assert "up to date" in said
     assert clone.run("git", "status", "--porcelain") == ""
-    assert clone.hashes("data") == origin.clone.hashes("data")
+    # Resized pictures only save time where one more model is embedded: no output of the pipeline.
+    kept = {name: said for name, said in origin.clone.hashes("data").items() if "data/pictures/" not in name}
+    assert clone.hashes("data") == kept
 
 
 def test_every_rho_is_the_same_to_the_last_bit(origin, tmp_path):
