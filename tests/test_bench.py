@@ -30,7 +30,7 @@ def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
     list(commands.stages(Size(), tmp_path))
     list(commands.sweeps(Size(), tmp_path))
     stages = [arguments[1:] for arguments in typed if arguments[0] == "src.stage"]
-    assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 16]
+    assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 4]
     for arguments in stages:
         asked = stage._parse(arguments)
         Job.of(*configs.compose(asked.overrides), "")
