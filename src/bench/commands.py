@@ -73,8 +73,8 @@ def sweeps(size: Size, place: Path) -> Iterator[Row]:
 
 
 def _sweep(size: Size, place: Path, name: str, given: list[str]) -> tuple[float, float]:
-    """Seconds and largest memory of a sweep that finds no job finished."""
-    own = [f"tracking.uri=sqlite:///{place}/{name}.db", f"hydra.sweep.dir={place}/{name}"]
+    """Seconds and largest memory of a sweep that takes over no job."""
+    own = [f"tracking.uri=sqlite:///{place}/mlflow.db", f"hydra.sweep.dir={place}/{name}", "resume=false"]
     asked = ["src.run", "-m", *_world(size, place), f"protocol.k={size.k}", *given, *own]
     return _timed(f"sweep {name}", asked)[:2]
 
