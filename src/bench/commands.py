@@ -123,7 +123,7 @@ def peers(size: Size) -> Iterator[Compared]:
         ["src.bench.texts", model, "--sentences", str(size.sentences)] for model in ("clip_b32", "clip_l14")
     ]
     asked.append(["src.bench.pictures", "clip_b32", "--count", count])
-    asked.append(["src.bench.pictures", "clip_l14", "--count", str(size.pictures // 8)])
+    asked.append(["src.bench.pictures", "clip_l14", "--count", str(size.pictures // 16)])
     given = ["--size", json.dumps(asdict(size))]
     asked += [["src.bench.analysis", exp, *given] for exp in EXPERIMENTS]
     asked.append(["src.bench.analysis", "scenes_to_words", "--vectors", "32", *given])
