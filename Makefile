@@ -76,7 +76,7 @@ test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a lo
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
 test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued again, timed out (make system)
-	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_launching.py
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

@@ -10,7 +10,6 @@ import logging
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,12 +23,11 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from src import machine, parcels, slurm, sweep
+from src.configs.launchers import PACKAGE, JoblibConf, ParcelConf, SlurmConf
 from src.errors import InputError
 
 log = logging.getLogger(__name__)
 
-# Hydra takes plugins of this package alone.
-PACKAGE = "hydra_plugins.carryover"
 # What of Hydra's own settings says how a sweep is made, and nothing of its jobs.
 OF_THE_SWEEP = (
     *("hydra/launcher", "hydra.launcher", "hydra/sweeper", "hydra.sweeper"),
@@ -112,7 +110,6 @@ class _Sending(_Own):
 
     def _send(self, sent: list[parcels.Sent]) -> None:
         groups = parcels.grouped(sent)
-        # Lightning and others may change the working directory of those who do not say it in full.
         folder = parcels.fresh(Path(self.config.hydra.sweep.dir).absolute())
         paths = parcels.post(folder, groups, sweep.current)
         given = [self._arguments(path, group[0]) for path, group in zip(paths, groups, strict=True)]
@@ -197,51 +194,6 @@ class Slurm(_Sending):
     def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: parcels.Awaited) -> None:
         """See `_Sending`."""
         slurm.send(entry, given, groups, to, self.requeues, self.parameters)
-
-
-@dataclass
-class ParcelConf:
-    """What a process that makes a parcel is told."""
-
-    _target_: str = f"{PACKAGE}.Parcel"
-    path: str = "???"
-
-
-@dataclass
-class JoblibConf:
-    """`n_jobs`: processes at once; -1: one per core."""
-
-    _target_: str = f"{PACKAGE}.Joblib"
-    n_jobs: int = -1
-
-
-@dataclass
-class SlurmConf:
-    """What a parcel asks SLURM for, in submitit's words; null: whatever the cluster does by itself.
-
-    Attributes:
-        timeout_min: minutes that a parcel may take.
-        max_num_timeout: how many times a parcel whose time is up is put into the queue again.
-        signal_delay_s: seconds before the end at which it is told to stop.
-        array_parallelism: parcels at once.
-        setup: lines of shell before the parcel starts.
-        additional_parameters: any other option of sbatch, by its name.
-    """
-
-    _target_: str = f"{PACKAGE}.Slurm"
-    partition: str | None = None
-    timeout_min: int = 240
-    mem_gb: float | None = None
-    cpus_per_task: int = 4
-    gpus_per_node: int | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    max_num_timeout: int = 3
-    signal_delay_s: int = 90
-    array_parallelism: int = 256
-    setup: list[str] | None = None
-    additional_parameters: dict[str, Any] = field(default_factory=dict)
 
 
 def register() -> None:

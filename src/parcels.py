@@ -197,7 +197,10 @@ class Awaited:
         for dataset, part in self._whole.parts.items():
             names = {one.job.label for one in lost if one.job.dataset == dataset}
             if names and part.parent:
-                runs |= part.tracker.end(part.parent, names, reason)
+                try:
+                    runs |= part.tracker.end(part.parent, names, reason)
+                except Exception as error:  # the store may be out of reach for a while
+                    log.warning("runs that nobody makes any more cannot be marked now: %r", error)
         return runs
 
     def close(self) -> None:

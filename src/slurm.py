@@ -92,9 +92,9 @@ def _heed() -> None:
         before = signal.getsignal(signal.SIGTERM)
         try:
             requeue(told, frame)
-        except UncompletedJobError as error:
+        except (UncompletedJobError, subprocess.SubprocessError, OSError) as error:
             signal.signal(signal.SIGTERM, before)
-            log.warning("%s It works on until it is ended.", error)
+            log.warning("%s It works on until SLURM ends it.", error)
 
     signal.signal(number, heed)
 
@@ -124,7 +124,7 @@ def send(
         executor.update_parameters(**_worded(executor, parameters))
         with _outside():
             array = executor.map_array(Task(), [entry] * len(given), [[*one] for one in given])
-    except Exception as error:  # whatever sbatch refuses
+    except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
         said = " ".join(str(error).split())
         to.lose([number for group in groups for number in group], f"sbatch refused it: {said}")
         return
@@ -147,7 +147,9 @@ def send(
 
 def _worded(executor: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     named = {"job_name": "carryover", **executor._convert_parameters(dict(parameters))}
-    return {**named, "stderr_to_stdout": True, "wckey": None}
+    # Sites differ in whether a task may come back unless it says so.
+    more = {"requeue": True, **named.get("additional_parameters", {})}
+    return {**named, "stderr_to_stdout": True, "wckey": None, "additional_parameters": more}
 
 
 @contextmanager

@@ -2,41 +2,16 @@
 
 import os
 import signal
-import stat
-import subprocess
-import sys
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import pandas as pd
-import psutil
 import pytest
-from mlflow import MlflowClient
 
 from src import parcels
-from tests.conftest import SHRUNK, places, precomputed
-from tests.paths import CHECKOUT
-from tests.sweeps import command
+from tests.conftest import SHRUNK, places
+from tests.launched import SMALL, Labs, Started, kept, results, store
 
-SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 JOBLIB = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-
-
-def store(folder, dataset="precomputed"):
-    """Its parents, then its jobs, oldest first."""
-    client = MlflowClient(f"sqlite:///{folder}/mlruns/mlflow.db")
-    (experiment,) = [e.experiment_id for e in client.search_experiments() if e.name == dataset]
-    every = client.search_runs([experiment], order_by=["attributes.start_time ASC"])
-    return [[run for run in every if run.data.tags.get("kind") == kind] for kind in ("sweep", "job")]
-
-
-def kept(folder, parent, name, dataset="precomputed"):
-    return folder / "mlruns/artifacts" / dataset / parent.info.run_id / "artifacts/summary" / name
-
-
-def results(output):
-    return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.glob("*/results/*"))}
 
 
 @dataclass
@@ -73,31 +48,21 @@ def test_a_later_sweep_into_the_same_folder_finds_no_old_answers(tmp_path):
 
 
 @pytest.fixture
-def labs(tmp_path):
-    """Two folders of vectors of one name."""
-    return [precomputed(tmp_path / name / "lab", seed) for seed, name in enumerate("ab")]
+def swept(tmp_path):
+    return Labs(tmp_path)
 
 
-@pytest.fixture
-def swept(tmp_path, labs):
-    def run(name, *overrides):
-        arguments = ["model=precomputed", f"model.path={labs[0]},{labs[1]}", "exp=glob(*_to_*)", *SMALL]
-        return command(tmp_path / name, "-m", *arguments, *places(tmp_path / name), *overrides)
-
-    return run
-
-
-def test_two_processes_leave_the_bytes_that_one_leaves(swept, labs, tmp_path):
-    (labs[1] / "labels.parquet").unlink()
+def test_two_processes_leave_the_bytes_that_one_leaves(swept, tmp_path):
+    (swept.folders[1] / "labels.parquet").unlink()
     alone, shared = swept("alone"), swept("shared", *JOBLIB)
     assert (alone.code, shared.code) == (0, 0)
     assert results(shared.output) == results(alone.output)
-    assert len(results(alone.output)) == 5 * (8 + 4)
+    assert len(results(alone.output)) == 5 * 3
     tables = []
     for name in ("alone", "shared"):
         (parent,), jobs = store(tmp_path / name)
         assert parent.info.status == "FINISHED"
-        assert [run.info.status for run in jobs] == ["FINISHED"] * 12
+        assert [run.info.status for run in jobs] == ["FINISHED"] * 3
         assert {run.data.tags["mlflow.parentRunId"] for run in jobs} == {parent.info.run_id}
         files = ("analyses.csv", "summary.csv", "asked.json")
         tables.append([kept(tmp_path / name, parent, file).read_bytes() for file in files])
@@ -106,71 +71,30 @@ def test_two_processes_leave_the_bytes_that_one_leaves(swept, labs, tmp_path):
     again = swept("shared", *JOBLIB)
     assert again.code == 0
     parents, jobs = store(tmp_path / "shared")
-    assert len(jobs) == 12
+    assert len(jobs) == 3
     table = pd.read_csv(kept(tmp_path / "shared", parents[1], "jobs.csv"))
-    assert table["status"].value_counts().to_dict() == {"taken_over": 12, "not_applicable": 4}
+    assert table["status"].value_counts().to_dict() == {"taken_over": 3, "not_applicable": 1}
 
 
 def test_a_plan_sends_nothing_and_needs_no_cluster(swept, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert swept("o", "plan=true", "hydra/launcher=slurm").code == 0
-    assert "16 jobs" in " ".join(capsys.readouterr().out.split())
+    assert "scenes_to_words" in capsys.readouterr().out
     assert not (tmp_path / "o" / parcels.FOLDER).exists()
     assert not (tmp_path / "o" / "mlruns").exists()
 
 
-def test_a_machine_without_slurm_is_told_what_to_do(cli, tmp_path, labs, monkeypatch):
+def test_a_machine_without_slurm_is_told_what_to_do(cli, tmp_path, swept, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     done = cli(
-        "-m", "model=precomputed", f"model.path={labs[0]}", "exp=faces_to_words", *SMALL, *places(tmp_path),
-        f"hydra.sweep.dir={tmp_path}/o", "hydra/launcher=slurm",
+        "-m", "model=precomputed", f"model.path={swept.folders[0]}", "exp=faces_to_words", *SMALL,
+        *places(tmp_path), f"hydra.sweep.dir={tmp_path}/o", "hydra/launcher=slurm",
     )  # fmt: skip
     assert done.returncode == 1
     assert "sbatch, srun, squeue, scancel cannot be found here" in done.stderr
     assert "hydra/launcher=joblib" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "mlruns").exists()
-
-
-@dataclass
-class Started:
-    """A sweep in a process of its own, and what the tests look at while it runs."""
-
-    output: Path
-    arguments: list[str]
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-
-    def __enter__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "src.run", "-m", *self.arguments, f"hydra.sweep.dir={self.output}"],
-            cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
-            start_new_session=True,
-            # A background shell has its children ignore Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # fmt: skip
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(120)
-
-    def end(self, seconds=300):
-        said, _ = self.process.communicate(timeout=seconds)
-        return self.process.returncode, said
-
-    def until(self, true, seconds=240):
-        deadline = time.monotonic() + seconds
-        while not true():
-            assert self.process.poll() is None, self.process.stdout.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-
-    def logs(self):
-        return {path.name: path.read_text() for path in (self.output / parcels.FOLDER).glob("*log*")}
-
-    def children(self):
-        return psutil.Process(self.process.pid).children()
 
 
 # One toy that is there at once, one that takes for ever.
@@ -214,107 +138,3 @@ def test_an_interrupted_sweep_leaves_no_process_and_no_run(tmp_path, number, cod
     assert [run.info.status for run in jobs] == ["FINISHED", "FINISHED", "KILLED"]
     table = pd.read_csv(kept(tmp_path, parent, "jobs.csv", "demo"))
     assert table["status"].tolist() == ["finished", "finished"]
-
-
-SBATCH = """#!{python}
-# What sbatch would do, on the spot: every task of the array, one after the other.
-import os, re, subprocess, sys
-from pathlib import Path
-place, script = Path({place!r}), Path(sys.argv[1]).read_text()
-(place / "script").write_text(script)
-if "partition=none" in script:
-    sys.exit("sbatch: error: invalid partition specified: none")
-print("Submitted batch job 7", flush=True)
-tasks = re.search(r"--array=0-(\\d+)", script)
-tasks = range(int(tasks[1]) + 1) if tasks else [None]
-if os.fork():
-    sys.exit()
-for stream in (0, 1, 2):
-    os.dup2(os.open(os.devnull, os.O_RDWR), stream)
-for task in tasks:
-    array = {{}} if task is None else {{"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": str(task)}}
-    own = {{**os.environ, **array, "SLURM_JOB_ID": "7", "SLURM_NTASKS": "1"}}
-    code = subprocess.run(["bash", "-c", script], env=own).returncode
-    name = "7" if task is None else f"7_{{task}}"
-    (place / "ended" / name).write_text("FAILED" if code else "COMPLETED")
-"""
-SRUN = """#!/bin/bash
-while [ "$1" != {python} ]; do shift; done
-exec "$@" > {place}/said 2>&1
-"""
-SQUEUE = """#!/bin/bash
-for task in {tasks}; do echo "$task|$(cat {place}/ended/$task 2>/dev/null || echo RUNNING)"; done
-"""
-
-
-@pytest.fixture
-def cluster(tmp_path, monkeypatch):
-    """SLURM's commands, played by scripts."""
-    place = tmp_path / "cluster"
-    (place / "ended").mkdir(parents=True)
-    named = {"place": str(place), "python": sys.executable, "tasks": "7_0 7_1"}
-    for name, text in {"sbatch": SBATCH, "srun": SRUN, "squeue": SQUEUE, "scancel": "#!/bin/bash\n"}.items():
-        (place / name).write_text(text.format(**named))
-        (place / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
-    return place
-
-
-SITE = """
-defaults: [slurm, _self_]
-partition: short
-timeout_min: 90
-mem_gb: 12
-account: lab
-array_parallelism: 4
-setup: [module load something]
-additional_parameters: {nice: 100}
-"""
-
-
-def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path):
-    (tmp_path / "conf/hydra/launcher").mkdir(parents=True)
-    (tmp_path / "conf/hydra/launcher/ours.yaml").write_text(SITE)
-    site = [
-        f"hydra.searchpath=[file://{tmp_path}/conf]",
-        "hydra/launcher=ours",
-        "hydra.launcher.gpus_per_node=1",
-    ]
-    done, alone = swept("o", *site), swept("alone")
-    assert done.code == 0
-    assert results(done.output) == results(alone.output)
-    script = (cluster / "script").read_text().splitlines()
-    asked = {line.removeprefix("#SBATCH --") for line in script if line.startswith("#SBATCH")}
-    assert {
-        "array=0-1%2", "partition=short", "time=90", "mem=12GB", "account=lab", "cpus-per-task=4",
-        "gpus-per-node=1", "job-name=carryover", "signal=USR2@90", "nice=100", "open-mode=append",
-    } <= asked  # fmt: skip
-    assert "module load something" in script
-    folder = tmp_path / "o" / parcels.FOLDER
-    assert list(folder.glob("*.pkl")) == []
-    parcel = parcels.read(folder / "1.json")
-    assert [number for number, _ in parcel.jobs] == list(range(8, 16))
-    assert all(override.startswith(("model", "exp", "protocol", "store", "tracking", "report"))
-               for _, overrides in parcel.jobs for override in overrides)  # fmt: skip
-
-
-def test_an_array_that_is_refused_fails_every_job_with_the_reason(swept, cluster, tmp_path):
-    assert swept("o", "hydra/launcher=slurm", "hydra.launcher.partition=none", "exp=faces_to_words").code == 1
-    (parent,), jobs = store(tmp_path / "o")
-    assert (parent.info.status, jobs) == ("FAILED", [])
-    table = pd.read_csv(kept(tmp_path / "o", parent, "jobs.csv"))
-    assert table["status"].tolist() == ["failed"] * 2
-    assert "invalid partition specified" in table["reason"][0]
-
-
-def test_a_task_that_ends_without_an_answer_fails_its_jobs_alone(swept, cluster, tmp_path):
-    script = (cluster / "srun").read_text()
-    (cluster / "srun").write_text(
-        script.replace("while", '[ "$SLURM_ARRAY_TASK_ID" = 1 ] && exit 3\nwhile', 1)
-    )
-    assert swept("o", "hydra/launcher=slurm", "exp=faces_to_words,words_to_faces").code == 1
-    (parent,), jobs = store(tmp_path / "o")
-    table = pd.read_csv(kept(tmp_path / "o", parent, "jobs.csv"))
-    assert table["status"].tolist() == ["finished", "finished", "failed", "failed"]
-    assert table["reason"][3].startswith("SLURM task 7_1 is over: FAILED. It said: ")
-    assert len(jobs) == 2

@@ -5,6 +5,7 @@ make test-slurm; it needs Debian's slurm-wlm and munge (make system).
 
 import os
 import signal
+import subprocess
 from collections import Counter
 
 import pandas as pd
@@ -13,8 +14,8 @@ import pytest
 from src import parcels
 from tests import cluster
 from tests.conftest import SHRUNK, places
+from tests.launched import Started, kept, results, store
 from tests.sweeps import command
-from tests.test_launching import Started, kept, results, store
 
 absent = cluster.absent()
 pytestmark = [
@@ -131,7 +132,7 @@ def test_time_that_is_up(slurm, sent, tmp_path, requeues):
             try:
                 code, said = sweep.end(2)
                 break
-            except __import__("subprocess").TimeoutExpired:
+            except subprocess.TimeoutExpired:
                 for number, state in slurm.queue().items():
                     if state == "PENDING":
                         slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
