@@ -17,7 +17,7 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, configure_log, run_job
-from hydra.errors import HydraException
+from hydra.errors import CompactHydraException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -73,7 +73,7 @@ class _Sending(_Own):
         try:
             self.require()
         except InputError as error:  # Hydra shows a traceback of any other
-            raise HydraException(str(error)) from None
+            raise CompactHydraException(str(error)) from None
         returned, sent = self._named(jobs)
         if sent:
             self._send(sent)

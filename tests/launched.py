@@ -85,6 +85,14 @@ class Labs:
 
     def __call__(self, name: str, *overrides: str) -> Swept:
         """Sweep over them."""
-        one, other = self.folders
-        arguments = ["model=precomputed", f"model.path={one},{other}", "exp=glob(scenes_to_*)", *SMALL]
-        return command(self.folder / name, "-m", *arguments, *places(self.folder / name), *overrides)
+        arguments = [*self.models(), "exp=glob(scenes_to_*)", *SMALL, *places(self.folder / name)]
+        return command(self.folder / name, "-m", *arguments, *overrides)
+
+    def models(self) -> list[str]:
+        """Overrides that choose both."""
+        return ["model=precomputed", f"model.path={','.join(map(str, self.folders))}"]
+
+    def slowly(self, name: str, *overrides: str) -> "Started":
+        """Start a sweep of three jobs each, of some seconds each."""
+        slow = ["exp=faces_to_words", "seed=0,1,2", "protocol.bootstrap=30000", *SMALL]
+        return Started(self.folder / name, [*self.models(), *slow, *places(self.folder), *overrides])

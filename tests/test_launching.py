@@ -2,14 +2,15 @@
 
 import os
 import signal
+from collections import Counter
 from dataclasses import dataclass
 
 import pandas as pd
 import pytest
 
 from src import parcels
-from tests.conftest import SHRUNK, places
-from tests.launched import SMALL, Labs, Started, kept, results, store
+from tests.conftest import places
+from tests.launched import SMALL, Labs, kept, results, store
 
 JOBLIB = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
 
@@ -64,9 +65,11 @@ def test_two_processes_leave_the_bytes_that_one_leaves(swept, tmp_path):
         assert parent.info.status == "FINISHED"
         assert [run.info.status for run in jobs] == ["FINISHED"] * 3
         assert {run.data.tags["mlflow.parentRunId"] for run in jobs} == {parent.info.run_id}
-        files = ("analyses.csv", "summary.csv", "asked.json")
+        files = ("analyses.csv", "summary.csv")
         tables.append([kept(tmp_path / name, parent, file).read_bytes() for file in files])
-        tables[-1].append(pd.read_csv(kept(tmp_path / name, parent, "jobs.csv")).drop(columns="run").to_csv())
+        tables[-1].append(
+            pd.read_csv(kept(tmp_path / name, parent, "jobs.csv")).drop(columns=["run", "overrides"]).to_csv()
+        )
     assert tables[0] == tables[1]
     again = swept("shared", *JOBLIB)
     assert again.code == 0
@@ -97,44 +100,51 @@ def test_a_machine_without_slurm_is_told_what_to_do(cli, tmp_path, swept, monkey
     assert not (tmp_path / "mlruns").exists()
 
 
-# One toy that is there at once, one that takes for ever.
-TOYS = [*SHRUNK, "model.steps=1,1000000", "exp=faces_to_words,words_to_faces", *JOBLIB]
+def answered(sweep, *numbers):
+    return all((sweep.output / parcels.FOLDER / f"job-{number}.json").exists() for number in numbers)
 
 
-def test_a_process_that_is_killed_takes_no_other_with_it(tmp_path):
-    with Started(tmp_path / "o", [*TOYS, *places(tmp_path)]) as sweep:
-        sweep.until(lambda: "training shrunk" in sweep.logs().get("1.log", ""))
-        (endless,) = [
-            child for child in sweep.children() if any("1.json" in text for text in child.cmdline())
-        ]
-        endless.kill()
+def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
+    with swept.slowly("o", *JOBLIB) as sweep:
+        sweep.until(lambda: answered(sweep, 3))
+        (second,) = [child for child in sweep.children() if any("1.json" in text for text in child.cmdline())]
+        second.kill()
         code, said = sweep.end()
     assert code == 1, said
-    (parent,), jobs = store(tmp_path, "demo")
+    (parent,), jobs = store(tmp_path)
     assert parent.info.status == "FAILED"
-    table = pd.read_csv(kept(tmp_path, parent, "jobs.csv", "demo"))
-    assert table["status"].tolist() == ["finished", "finished", "failed", "failed"]
-    assert table["reason"][2].startswith("its process ended with status -9: ")
-    assert table["reason"][2].endswith("1.log)")
-    assert [run.info.status for run in jobs] == ["FINISHED", "FINISHED", "KILLED"]
-    assert table["run"][2] == jobs[2].info.run_id
-    assert "ended with status -9" in jobs[2].data.tags["ended"]
+    table = pd.read_csv(kept(tmp_path, parent, "jobs.csv"))
+    assert table["status"].tolist()[:4] == ["finished"] * 4
+    lost = table[table["status"] == "failed"]
+    assert 1 <= len(lost) == 6 - (table["status"] == "finished").sum()
+    assert lost["reason"].str.startswith("its process ended with status -9: ").all()
+    assert lost["reason"].str.endswith("1.log)").all()
+    killed = {run.info.run_id: run.data.tags["ended"] for run in jobs if run.info.status == "KILLED"}
+    assert set(killed) == {*lost["run"].dropna()}
+    assert all("ended with status -9" in why for why in killed.values())
+    with swept.slowly("again", *JOBLIB) as sweep:
+        code, said = sweep.end()
+    assert code == 0, said
+    parents, jobs = store(tmp_path)
+    counts = pd.read_csv(kept(tmp_path, parents[1], "jobs.csv"))["status"].value_counts().to_dict()
+    assert counts == {"taken_over": 6 - len(lost), "finished": len(lost)}
+    assert sum(run.info.status == "FINISHED" for run in jobs) == 6
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_sweep_leaves_no_process_and_no_run(tmp_path, number, code):
-    with Started(tmp_path / "o", [*TOYS, *places(tmp_path)]) as sweep:
-        sweep.until(lambda: "training shrunk" in sweep.logs().get("1.log", ""))
-        sweep.until(lambda: len(sweep.children()) == 1)
-        (endless,) = sweep.children()
+def test_an_interrupted_sweep_leaves_no_process_and_no_run(swept, tmp_path, number, code):
+    with swept.slowly("o", *JOBLIB) as sweep:
+        sweep.until(lambda: answered(sweep, 0) or answered(sweep, 3))
+        children = sweep.children()
         os.kill(sweep.process.pid, number)
         ended, said = sweep.end()
     assert ended == code, said
     assert "Interrupted" in said
     assert "Traceback" not in said
-    assert not endless.is_running()
-    (parent,), jobs = store(tmp_path, "demo")
+    assert not any(child.is_running() for child in children)
+    (parent,), jobs = store(tmp_path)
     assert parent.info.status == "KILLED"
-    assert [run.info.status for run in jobs] == ["FINISHED", "FINISHED", "KILLED"]
-    table = pd.read_csv(kept(tmp_path, parent, "jobs.csv", "demo"))
-    assert table["status"].tolist() == ["finished", "finished"]
+    states = Counter(run.info.status for run in jobs)
+    assert {*states} == {"FINISHED", "KILLED"}
+    table = pd.read_csv(kept(tmp_path, parent, "jobs.csv"))
+    assert table["status"].tolist() == ["finished"] * states["FINISHED"]
