@@ -59,7 +59,7 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
     """Make one job. Its failure is recorded and shown at the end, so that a sweep goes on."""
     hydra_config = HydraConfig.get()
     overrides = " ".join(hydra_config.overrides.task) or "the default job"
-    ended, columns, part = sweep.current.rejected, {}, None
+    columns, part = {}, None
     try:
         job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
@@ -68,13 +68,13 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
             _plan(job, kind)
             return
         part = sweep.current.part(job)
-        ended = part.outcomes
+        if sweep.current.sent is not None:
+            sweep.current.sent.append(job)
+            return
         outcome = _run(job, kind, part, overrides)
     except Exception as error:
         outcome = _failed(error)
-    ended.append(replace(outcome, asked=overrides, columns=columns))
-    if part:
-        outcomes.note(part)
+    sweep.current.ended(replace(outcome, asked=overrides, columns=columns), part)
 
 
 def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
@@ -164,7 +164,7 @@ def main(entry: Callable[[], object], module: str) -> int:
     Returns:
         The exit status.
     """
-    sweep.current = sweep.Sweep(command=asked.as_typed(module, sys.argv[1:]))
+    sweep.current = sweep.Sweep(module=module, command=asked.as_typed(module, sys.argv[1:]))
     sys.argv[1:] = asked.as_sweeps(asked.models_first(sys.argv[1:]))
     stopped: list[int] = []
 

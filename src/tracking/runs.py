@@ -8,7 +8,7 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,6 +194,20 @@ class Tracker:
     def close(self, run: Run, status: str = "FINISHED") -> None:
         """End a run as FINISHED, FAILED or KILLED."""
         self.client.set_terminated(run.id, status)
+
+    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, str]:
+        """End the RUNNING children of a run whose process is known to be gone, as KILLED.
+
+        Args:
+            parent: of a sweep.
+            names: of the children.
+            why: for a tag, `ended`.
+
+        Returns:
+            Name of each that was killed, by this or before -> its id.
+        """
+        experiment = self.client.get_run(parent.id).info.experiment_id
+        return upkeep.end(self.client, experiment, f"tags.`{PARENT_TAG}` = '{parent.id}'", names, why)
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
