@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -27,7 +27,7 @@ setup: $(READY) ## make .venv with everything, locked with hashes (once, about 3
 # An environment is made anew where it is half made (`ready` is written last) or was made for
 # another folder: scripts in it name the folder.
 ifneq ($(CURDIR),$(shell cat $(READY) 2>/dev/null))
-.PHONY: $(READY)
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-full lint ui sweep report data repro bench calibration lock
 endif
 $(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -77,6 +77,9 @@ test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a lo
 
 test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued again, timed out (make system)
 	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py
+
+test-same: setup ## the same bytes from one process or two, one killed midway, whatever threads (10 minutes)
+	$(BIN)/python -m pytest -m "thorough or not thorough" tests/embeddings/test_ranks.py tests/test_ddp.py tests/test_determinism.py
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py
