@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-fuzz audit test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -71,6 +71,22 @@ test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/u
 
 test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
+
+test-fuzz: setup ## every parser against bad files, led by coverage, with a table of it: 50 minutes (ARGS="seconds=5")
+	$(BIN)/python -m pytest -rs tests/fuzz tests/security
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+AUDIT ?= $(BIN)/pip-audit
+# Never an error where nothing can be asked: on a machine without network that would say nothing of the packages.
+audit: setup ## known holes of the locked packages (pip-audit, where it is installed and reaches its data)
+	@if ! command -v $(AUDIT) >/dev/null; then \
+	  echo "pip-audit is not here (pip install pip-audit, in an environment of its own; then make audit AUDIT=FILE)."; \
+	else \
+	  found=0; said=$$($(AUDIT) --require-hashes --disable-pip -r requirements.txt 2>&1) || found=$$?; echo "$$said"; \
+	  if [ $$found != 0 ] && ! grep -qE "Found [0-9]+ known" <<< "$$said"; then \
+	    echo "pip-audit does not reach its data: nothing is known of the packages, good or bad."; found=0; \
+	  fi; exit $$found; \
+	fi
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py
