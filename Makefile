@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-fuzz audit test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -27,7 +27,7 @@ setup: $(READY) ## make .venv with everything, locked with hashes (once, about 3
 # An environment is made anew where it is half made (`ready` is written last) or was made for
 # another folder: scripts in it name the folder.
 ifneq ($(CURDIR),$(shell cat $(READY) 2>/dev/null))
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-full lint ui sweep report data repro bench calibration lock
+.PHONY: $(READY)
 endif
 $(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -80,6 +80,22 @@ test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued 
 
 test-same: setup ## the same bytes from one process or two, one killed midway, whatever threads (10 minutes)
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/embeddings/test_ranks.py tests/test_ddp.py tests/test_determinism.py
+
+test-fuzz: setup ## every parser against bad files, led by coverage, with a table of it: 50 minutes (ARGS="seconds=5")
+	$(BIN)/python -m pytest -rs tests/fuzz tests/security
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+AUDIT ?= $(BIN)/pip-audit
+# Never an error where nothing can be asked: on a machine without network that would say nothing of the packages.
+audit: setup ## known holes of the locked packages (pip-audit, where it is installed and reaches its data)
+	@if ! command -v $(AUDIT) >/dev/null; then \
+	  echo "pip-audit is not here (pip install pip-audit, in an environment of its own; then make audit AUDIT=FILE)."; \
+	else \
+	  found=0; said=$$($(AUDIT) --require-hashes --disable-pip -r requirements.txt 2>&1) || found=$$?; echo "$$said"; \
+	  if [ $$found != 0 ] && ! grep -qE "Found [0-9]+ known" <<< "$$said"; then \
+	    echo "pip-audit does not reach its data: nothing is known of the packages, good or bad."; found=0; \
+	  fi; exit $$found; \
+	fi
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

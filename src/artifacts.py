@@ -140,6 +140,10 @@ def damaged(entry: Path) -> str:
                 return f"{name} has {path.stat().st_size} bytes, not {recorded['bytes']}"
             if file_hash(path) != recorded["sha256"]:
                 return f"{name} has other content than was written"
+        there = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+        for name in sorted(there - {*files, MANIFEST}):
+            if not Path(name).name.startswith("."):  # what a file manager leaves is none of ours
+                return f"{name} is not in {MANIFEST}"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
     return ""

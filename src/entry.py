@@ -58,11 +58,12 @@ class Kind(Generic[J, P]):
 def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
     """Make one job. Its failure is recorded and shown at the end, so that a sweep goes on."""
     hydra_config = HydraConfig.get()
-    overrides = " ".join(hydra_config.overrides.task) or "the default job"
+    given = asked.typed(hydra_config)
+    overrides = " ".join(given) or "the default job"
     columns, part = {}, None
     try:
         job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
-        job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
+        job = sweep.current.told_apart(job, given)
         columns = job.columns
         if job.cfg.plan:
             _plan(job, kind)
@@ -165,7 +166,11 @@ def main(entry: Callable[[], object], module: str) -> int:
         The exit status.
     """
     sweep.current = sweep.Sweep(module=module, command=asked.as_typed(module, sys.argv[1:]))
-    sys.argv[1:] = asked.as_sweeps(asked.models_first(sys.argv[1:]))
+    try:
+        sys.argv[1:] = asked.as_sweeps(asked.models_first(asked.without_secrets(sys.argv[1:])))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 1
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 
+# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token.
+SECRET = re.compile(r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)\S+|[^/:@\s]+)(?=@)")
 INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
 
 
@@ -20,6 +23,25 @@ class NotApplicable(InputError):
 
     Named by itself it is an error like any other; inside a glob it is listed with its reason.
     """
+
+
+def brief(text: str, longest: int = 200) -> str:
+    r"""A user's text as it stands in a message: cut where it is long, control characters written out.
+
+    >>> brief("a\n" + "b" * 300, 5)
+    'a\\nbb…'
+    """
+    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text[: longest + 1])
+    return shown if len(shown) <= longest else shown[:longest] + "…"
+
+
+def masked(text: str) -> str:
+    """A text whose addresses tell nobody's password, nor a token in its place.
+
+    >>> masked("tracking.uri=https://me:p@ss@host/x"), masked("https://token@host"), masked("sqlite:///a@b")
+    ('tracking.uri=https://me:…@host/x', 'https://…@host', 'sqlite:///a@b')
+    """
+    return SECRET.sub(r"\g<before>…", text)
 
 
 def answered(entry: Callable[[], int]) -> int:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from src.errors import InputError
+from src.errors import InputError, masked
 from src.tracking import upkeep
 
 log = logging.getLogger(__name__)
@@ -151,8 +151,8 @@ class Tracker:
                 upkeep.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
             raise InputError(
-                f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]}). "
-                "Name a database that MLflow made, a new one, or the address of a running server."
+                masked(f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]})")
+                + ". Name a database that MLflow made, a new one, or the address of a running server."
             ) from None
 
     def experiment(self, name: str) -> str:
@@ -215,7 +215,7 @@ class Tracker:
         try:
             yield
         except Exception:
-            run.text(traceback.format_exc(), "traceback.txt")
+            run.text(masked(traceback.format_exc()), "traceback.txt")
             self.close(run, "FAILED")
             raise
         except BaseException:
