@@ -12,7 +12,7 @@ def test_runs_that_read_the_same_at_once_all_note_it(tmp_path):
     """MLflow looks whether it knows a dataset, then writes it: somebody may have written it meanwhile."""
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     Tracker(uri)
-    barrier = Barrier(WRITERS)
+    barrier = Barrier(WRITERS, timeout=60)
 
     def write(number):
         tracker = Tracker(uri)
