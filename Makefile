@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-faults test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -71,6 +71,9 @@ test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/u
 
 test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
+
+test-faults: setup ## kills at more than 100 points, full and read-only disks, damage, locks, clocks; 40 minutes
+	$(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

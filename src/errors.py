@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 
@@ -20,6 +21,30 @@ class NotApplicable(InputError):
 
     Named by itself it is an error like any other; inside a glob it is listed with its reason.
     """
+
+
+# What a disk that is full, or may only be read, answers.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+# The same of libraries that have no number for it.
+SAID = (
+    *("No space left", "disk is full", "File too large", "Read-only file system", "readonly database"),
+    *("database is locked", "disk I/O error"),
+)
+
+
+def refused(error: BaseException) -> str:
+    """What a disk or a database refused to do, as the error or one that led to it says; empty where none did."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        if isinstance(link, OSError) and link.errno in REFUSED:
+            return f"{link.filename}: {link.strerror}" if link.filename else str(link.strerror)
+        said = next((said for said in SAID if said in str(link)), "")
+        if said:
+            return said
+        link = link.__cause__ or link.__context__
+    return ""
 
 
 def answered(entry: Callable[[], int]) -> int:
