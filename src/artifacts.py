@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 ABSENT = "absent"
 REMEDY = (
-    "Make room, or set store.dir, store.checkpoints, store.pictures, store.stimuli or store.morphs to a folder "
-    "that can be."
+    "Make room, or set store.dir, store.checkpoints, store.pictures, store.stimuli or store.morphs "
+    "to a folder that can."
 )
 # A file that changed so shortly ago may change again and bear the same time; nanoseconds.
 SETTLED = 2_000_000_000

@@ -33,7 +33,7 @@ SAID = (
 
 
 def refused(error: BaseException) -> str:
-    """What a disk or a database refused to do, as the error or one that led to it says; empty where none did."""
+    """What a disk or a database refused, as an error or one that led to it says; empty where none did."""
     seen: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in seen:

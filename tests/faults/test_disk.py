@@ -1,4 +1,4 @@
-"""A disk that is full, and one that may only be read: said with the folder's name, and nothing half-written."""
+"""A disk that is full, and one that may only be read: named, and nothing half-written."""
 
 import ctypes
 import os
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.faults.stages import STAGES, STORES, Bench, content, half_written, statuses
+from tests.faults.stages import STAGES, STORES, content, half_written, statuses
 
 mounting = pytest.mark.skipif(
     os.geteuid() != 0 or not hasattr(ctypes.CDLL(None), "mount"), reason="only root mounts a small disk"

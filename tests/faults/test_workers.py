@@ -1,7 +1,5 @@
 """The main process alone is killed: its workers go, and nothing that they held is held on."""
 
-import os
-
 import pytest
 
 from tests.faults.stages import content, half_written
@@ -35,4 +33,4 @@ def test_workers_that_load_pictures_go_with_their_owner(bench):
         again = bench.run("embed", *chosen)
         assert again.status == 0, again.said
     assert half_written(bench.kept) == []
-    assert os.listdir(bench.kept / "embeddings" / "faces")
+    assert list((bench.kept / "embeddings" / "faces").iterdir())
