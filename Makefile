@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-fuzz audit test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-fuzz audit test-faults test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -96,6 +96,9 @@ audit: setup ## known holes of the locked packages (pip-audit, where it is insta
 	    echo "pip-audit does not reach its data: nothing is known of the packages, good or bad."; found=0; \
 	  fi; exit $$found; \
 	fi
+
+test-faults: setup ## kills at more than 100 points, full and read-only disks, damage, locks, clocks; 40 minutes
+	$(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

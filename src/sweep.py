@@ -92,10 +92,11 @@ class Sweep:
     def part(self, job: Named) -> outcomes.Part:
         """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
         from src import logged
-        from src.tracking import Tracker
+        from src.tracking import NUMBER, Tracker, next_number
 
         if job.dataset not in self.parts:
             tracker = Tracker(job.cfg.tracking.uri)
+            number = next_number(tracker) if self.multirun else ""
             parent = tracker.open(job.dataset, "sweep") if self.multirun else None
             wanted = None
             if self.asked is not None:
@@ -106,7 +107,7 @@ class Sweep:
                 ]
             part = outcomes.Part(tracker, parent, wanted, job.cfg.report)
             if parent:
-                tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command}
+                tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
                 parent.log(tags={**logged.provenance(), **tags})
                 outcomes.begin(part)
             self.parts[job.dataset] = part

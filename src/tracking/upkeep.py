@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST, PID, STARTED = "process.host", "process.pid", "process.started"
+# The same, by what no change of the clock moves.
+BORN = "process.born"
 # Times of one process are read off the same clock: they differ by rounding alone.
 SAME_START = 1.0
 
@@ -32,7 +34,23 @@ SAME_START = 1.0
 def process() -> dict[str, str]:
     """Tags that name this process."""
     started = psutil.Process().create_time()
-    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+    born = _born(os.getpid())
+    known = {HOST: platform.node(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+    return known | ({BORN: born} if born else {})
+
+
+def _born(pid: int) -> str:
+    """Which boot of Linux a process belongs to, and its start in ticks since then; elsewhere empty.
+
+    The time of day that its start comes to moves whenever the clock is set.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # The name, in brackets, may hold anything.
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+    return f"{boot} {ticks}"
 
 
 def gone(tags: Mapping[str, str]) -> bool:
@@ -41,10 +59,13 @@ def gone(tags: Mapping[str, str]) -> bool:
         return False
     try:
         started = psutil.Process(int(tags[PID])).create_time()
+        born = _born(int(tags[PID]))
     except psutil.NoSuchProcess:
         return True
     except (KeyError, ValueError, psutil.Error):
         return False
+    if born and BORN in tags:
+        return born != tags[BORN]
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
 
 
