@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src.errors import InputError, masked, refused
-from src.tracking import fresh, inputs, upkeep
+from src.tracking import fresh, inputs, lost, upkeep
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ class Tracker:
             Name of each that was killed, by this or before -> its id.
         """
         experiment = self.client.get_run(parent.id).info.experiment_id
-        return upkeep.end(self.client, experiment, f"tags.`{PARENT_TAG}` = '{parent.id}'", names, why)
+        return lost.end(self.client, experiment, f"tags.`{PARENT_TAG}` = '{parent.id}'", names, why)
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
