@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ COMMANDS = ("sbatch", "srun", "squeue", "scancel")
 OVER = {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
 OVER |= {"BOOT_FAIL", "REVOKED"}
 GONE = "no longer known"
+# Why a task waits, where that passes by itself.
+USUAL = {"None", "Resources", "Priority", "BeginTime", "JobArrayTaskLimit", "Cleaning", "Dependency"}
 # Seconds between looks: at first, and at most. SLURM forgets a job some minutes after its end.
 LOOK, RARELY = 1.0, 20.0
 # A shared file system may show late what a task wrote; a cancelled task ends its runs first.
@@ -168,12 +170,14 @@ def _outside() -> Iterator[None]:
 
 def _wait(root: str, tasks: Mapping[str, Sequence[int]], to: Awaited) -> None:
     begun, over = time.monotonic(), dict.fromkeys(tasks, 0.0)
+    told = {*USUAL}
     while over:
         time.sleep(min(RARELY, LOOK + (time.monotonic() - begun) / 30))
         found = states(root)
         to.look()
+        told |= _waiting(found or {}, told)
         for task in [*over]:
-            state = GONE if found is not None and task not in found else (found or {}).get(task, "")
+            state = GONE if found is not None and task not in found else (found or {}).get(task, ("", ""))[0]
             if state not in OVER | {GONE}:
                 over[task] = 0.0
                 continue
@@ -185,22 +189,32 @@ def _wait(root: str, tasks: Mapping[str, Sequence[int]], to: Awaited) -> None:
                 del over[task]
 
 
-def states(root: str) -> dict[str, str] | None:
-    """State of each task of an array that SLURM still knows; None where it cannot be asked now."""
-    asked = ["squeue", "--array", "--states=all", "--noheader", "--format=%i|%T", f"--jobs={root}"]
+def _waiting(found: Mapping[str, tuple[str, str]], told: Collection[str]) -> set[str]:
+    """Say once why tasks wait: some may wait for ever, such as for more time than a partition grants."""
+    reasons = {reason for state, reason in found.values() if state == "PENDING"} - {*told}
+    for reason in sorted(reasons):
+        number = sum(found[task] == ("PENDING", reason) for task in found)
+        log.warning("%d tasks wait, says SLURM, because of %s (Ctrl-C cancels them)", number, reason)
+    return reasons
+
+
+def states(root: str) -> dict[str, tuple[str, str]] | None:
+    """State and reason of each task of an array that SLURM still knows; None where it cannot be asked now."""
+    asked = ["squeue", "--array", "--states=all", "--noheader", "--format=%i|%T|%r", f"--jobs={root}"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     if done.returncode:
         if "Invalid job id" in done.stderr:
             return {}
         log.warning("squeue: %s", done.stderr.strip())
         return None
-    return dict(line.strip().split("|", 1) for line in done.stdout.splitlines() if "|" in line)
+    lines = [line.strip().split("|", 2) for line in done.stdout.splitlines() if line.count("|") == 2]
+    return {task: (state, reason) for task, state, reason in lines}
 
 
 def _stopped(root: str) -> None:
     deadline = time.monotonic() + STOP
     while time.monotonic() < deadline:
         found = states(root)
-        if found is not None and {*found.values()} <= OVER:
+        if found is not None and {state for state, _ in found.values()} <= OVER:
             return
         time.sleep(LOOK)

@@ -37,7 +37,11 @@ while [ $# -gt 0 ] && [ "$1" != {python} ]; do shift; done
 exec "$@" > {place}/said 2>&1
 """
 SQUEUE = """#!/bin/bash
-for task in {tasks}; do echo "$task|$(cat {place}/ended/$task 2>/dev/null || echo RUNNING)"; done
+for task in {tasks}; do
+  if [ -e {place}/ended/$task ]; then echo "$task|$(cat {place}/ended/$task)|None";
+  elif [ -s {place}/said ]; then echo "$task|RUNNING|None";
+  else echo "$task|PENDING|PartitionTimeLimit"; fi
+done
 """
 
 
@@ -71,7 +75,7 @@ additional_parameters: {nice: 100}
 """
 
 
-def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path):
+def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, caplog):
     (tmp_path / "conf/hydra/launcher").mkdir(parents=True)
     (tmp_path / "conf/hydra/launcher/ours.yaml").write_text(SITE)
     site = [
@@ -79,7 +83,9 @@ def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path):
         "hydra/launcher=ours",
         "hydra.launcher.gpus_per_node=1",
     ]
-    done, alone = swept("o", *site), swept("alone")
+    done = swept("o", *site)
+    assert caplog.text.count("2 tasks wait, says SLURM, because of PartitionTimeLimit") == 1
+    alone = swept("alone")
     assert done.code == 0
     assert results(done.output) == results(alone.output)
     script = (cluster / "script").read_text().splitlines()
