@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.configs import CHECKOUT
 from src.errors import answered
+from src.versions import versions
 
 LIBRARIES = (
     *("torch", "lightning", "open_clip_torch", "transformers", "mlflow", "hydra-core", "numpy", "scipy"),
@@ -78,7 +78,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     about = {
         "machine": machine(),
-        "versions": {name: version(name) for name in LIBRARIES},
+        "versions": versions(*LIBRARIES),
         "git": commit(CHECKOUT),
         "size": asdict(size),
     }
