@@ -41,7 +41,8 @@ $(READY): requirements.txt
 system: ## Debian's packages that tests need: chromium (test-ui), SLURM (test-slurm); as root or with sudo
 	@wanted=""; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
-	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld || wanted="$$wanted slurm-wlm munge"; \
+	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld && test -x /usr/sbin/slurmd && test -x /usr/sbin/munged \
+	  || wanted="$$wanted slurm-wlm munge"; \
 	if [ -z "$$wanted" ]; then echo "chromium, chromedriver and SLURM are here."; \
 	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install by hand: $$wanted"; \
 	else \

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src.errors import InputError, masked, refused
-from src.tracking import fresh, upkeep
+from src.tracking import fresh, inputs, lost, upkeep
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,6 @@ PARENT_TAG = "mlflow.parentRunId"
 REFUSED = re.compile(r"[^\w\-. :]", re.ASCII)
 LIMIT_NAME = 240
 LIMIT_PARAM, LIMIT_TAG = 6000, 5000
-LIMIT_DIGEST = 36
 SQLITE = "sqlite:///"
 # Runs of one key: more than one only where results were lost or asked for anew.
 TRIED = 20
@@ -69,16 +68,7 @@ class Run:
         Args:
             hashes: name -> SHA-256; MLflow's digest takes 36 digits of it, the source has all.
         """
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        found = [
-            DatasetInput(
-                Dataset(name=name, digest=digest[:LIMIT_DIGEST], source_type="sha256", source=digest),
-                [InputTag("mlflow.data.context", name)],
-            )
-            for name, digest in hashes.items()
-        ]
-        self.tracker.client.log_inputs(self.id, found)
+        inputs.note(self.tracker.client, self.id, hashes)
 
     def artifacts(self, folder: Path, under: str | None = None) -> None:
         """Keep the files of a folder with the run."""
@@ -214,7 +204,7 @@ class Tracker:
             Name of each that was killed, by this or before -> its id.
         """
         experiment = self.client.get_run(parent.id).info.experiment_id
-        return upkeep.end(self.client, experiment, f"tags.`{PARENT_TAG}` = '{parent.id}'", names, why)
+        return lost.end(self.client, experiment, f"tags.`{PARENT_TAG}` = '{parent.id}'", names, why)
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:

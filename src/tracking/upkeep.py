@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,38 +110,6 @@ def bury(client: MlflowClient) -> int:
     if dead:
         log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", len(dead))
     return len(dead)
-
-
-def end(
-    client: MlflowClient, experiment: str, child: str, names: Collection[str], why: str
-) -> dict[str, str]:
-    """End the RUNNING jobs of a sweep whose process is known to be gone, as KILLED and marked with `ended`.
-
-    Args:
-        client: of the store.
-        experiment: id of theirs.
-        child: filter of MLflow that holds for the sweep's jobs.
-        names: of the runs, those whose process is gone.
-        why: what the tag says.
-
-    Returns:
-        Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
-    """
-    found: dict[str, str] = {}
-    token = None
-    while token is None or token:
-        page = client.search_runs(
-            [experiment], child, max_results=1000, order_by=["attributes.start_time ASC"], page_token=token
-        )
-        for run in page:
-            if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
-                continue
-            found[run.info.run_name] = run.info.run_id
-            if run.info.status == "RUNNING":
-                client.set_tag(run.info.run_id, "ended", why)
-                client.set_terminated(run.info.run_id, "KILLED")
-        token = page.token or ""
-    return found
 
 
 def relocate(database: Path, artifacts: Path) -> int:
