@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,10 @@ class VectorFile:
         path.touch()
         with path.open("r+b") as file:
             file.write(len(header).to_bytes(8, "little") + header)
+            # Of a file with holes the rows are mapped all the same: on a disk that is full, writing one would
+            # end the process without a word.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, 8 + len(header) + size)
             file.truncate(8 + len(header) + size)
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
         self.written: np.ndarray = np.zeros(shape[0], dtype=np.uint8)
