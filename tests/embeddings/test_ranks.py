@@ -1,5 +1,7 @@
 """Several processes embed as one does: the same bytes, or none."""
 
+import errno
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -15,7 +17,7 @@ import torch
 
 from src import configs, pipeline
 from src.artifacts import file_hash
-from src.embeddings import ranks, store
+from src.embeddings import ranks, store, writer
 from src.embeddings.writer import VectorFile
 from src.encoders import Encoder
 from src.encoders.engine import devices
@@ -41,6 +43,8 @@ class Plagued(Letters):
                 os.kill(os.getpid(), signal.SIGKILL)
             if os.environ[PLAGUE] == "refuse":
                 raise InputError("'abc': too long a word. Leave it out.")
+            if os.environ[PLAGUE] == "full":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/there/vectors")
             raise ZeroDivisionError
         if PLAGUED in os.environ:
             time.sleep(0.2)
@@ -128,6 +132,9 @@ def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path
     [
         ("refuse", InputError, r"^'abc': too long a word\. Leave it out\.$"),
         pytest.param("fail", RuntimeError, "ZeroDivisionError", marks=pytest.mark.thorough),
+        pytest.param(
+            "full", InputError, r"words: cannot be written \(No space", marks=pytest.mark.thorough
+        ),
     ],
 )
 def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatch, plague, kind, said):
@@ -209,6 +216,19 @@ def test_two_that_write_one_file(tmp_path):
     files[0].write(np.array([1]), np.array([[3, 4]]))
     with pytest.raises(RuntimeError, match="1 rows were embedded twice"):
         VectorFile(path, (3, 2), marks).close()
+
+
+def test_who_comes_later_makes_nothing(tmp_path, monkeypatch):
+    """Where a file system cannot reserve room the C library writes zeros, also upon rows of the first."""
+    path, marks = tmp_path / "vectors", tmp_path / "marks"
+    marks.write_bytes(bytes(3))
+    made = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda *asked: made.append(asked), raising=False)
+    for _ in range(3):
+        VectorFile(path, (3, 2), marks)
+    assert len(made) == 1
+    with writer._alone(marks), marks.open("rb") as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.parametrize("wanted", [10_000, 0, "many"])
