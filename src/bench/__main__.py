@@ -29,7 +29,7 @@ LIBRARIES = (
     *("torch", "lightning", "open_clip_torch", "transformers", "mlflow", "hydra-core", "numpy", "scipy"),
     "pandas",
 )
-PARTS = ("stages", "sweeps", "peers", "growth", "worth", "sobit")
+PARTS = ("stages", "sweeps", "peers", "growth", "worth", "sobit", "scale")
 
 
 def machine() -> dict[str, object]:

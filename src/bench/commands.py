@@ -87,6 +87,14 @@ def growth(size: Size) -> Iterator[Row]:
             yield Row(f"growth: {what}", seconds, peak)
 
 
+def scale(size: Size) -> Iterator[Row]:
+    """Both scores, with a corpus that is streamed from disk: memory above what an interpreter takes."""
+    for line in _timed("scale", ["src.bench.scale", "--items", str(size.streamed)])[2].splitlines():
+        if line.startswith("{"):
+            found = json.loads(line)
+            yield Row(f"stream: {found['what']}", found["seconds"], found["own_mb"])
+
+
 def worth(size: Size, place: Path) -> Iterator[Row]:
     """Each experiment at the paper's size, from stored vectors: without and with what its rho is worth."""
     stand_ins(size, place / "lab")
