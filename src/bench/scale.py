@@ -120,7 +120,7 @@ def _exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, score
         ]
         effects = [(a.mean() - b.mean()) / both.std(ddof=1) for a, b, both in sets]
         found.append(
-            np.array_equal(best, nearest[number])
+            np.array_equal(np.sort(best), nearest[number])
             and np.allclose(effects, scores.intrinsic[number], rtol=1e-9)
             and np.allclose(pool.outcomes[best].mean(axis=0), scores.extrinsic[number], rtol=1e-12)
         )
