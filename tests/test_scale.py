@@ -1,12 +1,15 @@
 """What is streamed from disk, small: flat in memory and exact. The model of costs: what it multiplies."""
 
 import json
+from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 
 from src import plan
-from src.bench import commands, corpora, costs, scale
+from src.bench import commands, corpora, costs, rates, scale
 from src.bench.sizes import QUICK
+from src.captions import __main__ as entry
 from src.experiments import looks
 from tests.paths import CHECKOUT
 
@@ -40,31 +43,39 @@ def test_brute_force_sees_what_is_not_exact(place, monkeypatch):
     assert not scale.stream(place, 20_000, 5, 50, held=0).exact
 
 
-def test_the_benchmark_streams_three_sizes(monkeypatch):
-    typed = []
+def test_the_benchmark_streams_three_sizes_and_counts_three_of_captions(monkeypatch, tmp_path):
+    typed, files = [], []
     line = json.dumps({"what": "much", "seconds": 2.0, "own_mb": 30.0})
-    monkeypatch.setattr(
-        commands, "_timed", lambda _, given: typed.append(given) or (9.0, 1.0, f"{line}\n" * 3)
-    )
-    rows = list(commands.scale(QUICK))
-    assert [(row.what, row.seconds, row.peak_mb) for row in rows] == [("stream: much", 2.0, 30.0)] * 3
-    assert typed == [["src.bench.scale", "--items", str(QUICK.streamed)]]
+
+    def timed(_, given):
+        typed.append(given[0])
+        if given[0] == "src.captions":
+            asked = entry.read(given[1:])
+            files.append(pq.read_table(asked["path"]).num_rows)
+            assert entry.audit(asked) == 0
+        return 9.0, 1.0, f"{line}\n" * 3
+
+    monkeypatch.setattr(commands, "_timed", timed)
+    rows = list(commands.scale(replace(QUICK, streamed=3000), tmp_path))
+    assert [(row.what, row.seconds, row.peak_mb) for row in rows[:3]] == [("stream: much", 2.0, 30.0)] * 3
+    assert typed == ["src.bench.scale", *["src.captions"] * 3]
+    assert files == [300, 1000, 3000]
 
 
 def test_what_a_model_costs_is_multiplied_out():
     model = costs.Model("m", 1e8, image=10, text=7.7, width=100, vectors=2)
     data = costs.Data("d", images=1000, texts=500, tokens=10, analysis="a", similarities=1e6, corpus=5e6)
-    found = costs.cost(model, data, costs.Rates(cpu=50, gpu=100, product=40, similarity=1e-8, row=1000))
+    found = costs.cost(model, data, rates.Rates(cpu=50, gpu=100, product=40, cosine=1e-8, row=1000))
     # 10,000 GFLOP of images, 500 of texts.
     assert (found.cpu, found.gpu) == pytest.approx((210, 0.105))
     assert (found.vectors, found.pictures) == (4 * 100 * 2500, 150_528_000)
-    assert found.analysis == pytest.approx(1e6 * (400 / 40e9 + 1e-8))
+    assert found.analysis == pytest.approx(1e6 * 2 * (200 / 40e9 + 1e-8))
     assert found.memory == 6e9
 
 
 def test_a_row_takes_what_the_plan_of_a_job_says():
-    assert costs.Rates().row == plan.ROW
+    assert rates.Rates().row == plan.ROW
 
 
 def test_the_page_says_what_the_command_says():
-    assert costs.table(costs.Rates()) in (CHECKOUT / "docs" / "scale.md").read_text()
+    assert costs.table(rates.Rates()) in (CHECKOUT / "docs" / "scale.md").read_text()

@@ -93,7 +93,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
 
 
 def _measured(part: str, size: Size, place: Path) -> Iterator[dict[str, Any]]:
-    of_place = part in ("stages", "sweeps", "worth", "sobit")
+    of_place = part in ("stages", "sweeps", "worth", "sobit", "scale")
     for row in getattr(commands, part)(*((size, place) if of_place else (size,))):
         print(_said(row), flush=True)
         yield asdict(row) | ({"times": row.times} if isinstance(row, Compared) else {})

@@ -10,30 +10,15 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from src.bench.rates import Rates, measured, predicted
+from src.configs import CHECKOUT
+
+RESULTS = CHECKOUT / "benchmarks" / "results"
 MODELS = ("clip_b32", "clip_l14", "openclip_h14", "siglip2_b16", "blip2")
 # Vectors that BLIP-2 has of an image; bytes of a picture of 224 pixels; tokens that fill a context.
 QUERIES, PICTURE, CONTEXT = 32, 3 * 224**2, 77
 # What the analysis takes of its own beside vectors on disk: a tile, a block, what is nearest, an interpreter.
 ANALYSIS = 1.0e9
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Of one machine.
-
-    Attributes:
-        cpu: float32 GFLOP/s of a forward pass on two cores.
-        gpu: bf16 TFLOP/s of a forward pass on one GPU.
-        product: float64 GFLOP/s of a product of matrices on one core.
-        similarity: seconds of a core that each similarity takes besides: rounding and top-k.
-        row: bytes of memory that each row of a corpus takes: its table and what is kept of each item.
-    """
-
-    cpu: float = 60
-    gpu: float = 400
-    product: float = 60
-    similarity: float = 5e-9
-    row: float = 1000
 
 
 @dataclass(frozen=True)
@@ -125,13 +110,12 @@ def models() -> Iterator[Model]:
 def cost(model: Model, data: Data, rates: Rates) -> Cost:
     """What a model takes on a data set. A text costs as many of its tower's FLOPs as it has tokens."""
     flops = 1e9 * (data.images * model.image + data.texts * model.text * data.tokens / CONTEXT)
-    near = 2 * model.width * model.vectors / (1e9 * rates.product) + rates.similarity
     return Cost(
         cpu=flops / (1e9 * rates.cpu),
         gpu=flops / (1e12 * rates.gpu),
         vectors=4 * model.width * (data.images * model.vectors + data.texts),
         pictures=PICTURE * data.images,
-        analysis=data.similarities * near,
+        analysis=rates.analysis(data.similarities, model.width, model.vectors),
         memory=max(4 * model.parameters + ANALYSIS, ANALYSIS + rates.row * data.corpus),
     )
 
@@ -178,15 +162,24 @@ def size_of(count: float) -> str:
     return f"{count / unit:.{0 if count >= 10 * unit else 1}f} {name}"
 
 
+def compared(rates: Rates) -> str:
+    """What the rates say of the experiments that were measured, as Markdown."""
+    lines = ["| measured | seconds | on paper |", "|---" * 3 + "|"]
+    for found in predicted(RESULTS, rates):
+        lines.append(f"| {found.what} | {found.measured:.1f} | {found.said:.1f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the table, what was measured, and what the rates say of that."""
     default = Rates()
     parser = argparse.ArgumentParser(prog="python -m src.bench.costs")
     parser.add_argument("--cpu", type=float, default=default.cpu, help="GFLOP/s of a forward pass, two cores")
     parser.add_argument("--gpu", type=float, default=default.gpu, help="TFLOP/s of a forward pass, one GPU")
     parser.add_argument("--product", type=float, default=default.product, help="float64 GFLOP/s of one core")
     asked = parser.parse_args()
-    print(table(Rates(asked.cpu, asked.gpu, asked.product)))
+    rates = Rates(asked.cpu, asked.gpu, asked.product)
+    print(table(rates), f"As measured: {measured(RESULTS)}", compared(rates), sep="\n\n")
 
 
 if __name__ == "__main__":
