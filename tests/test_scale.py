@@ -2,15 +2,20 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from src import plan
-from src.bench import commands, corpora, costs, rates, scale
+from src.bench import commands, corpora, costs, rates, scale, worth
 from src.bench.sizes import QUICK
 from src.captions import __main__ as entry
-from src.experiments import looks
+from src.experiments import looks, propagation
+from src.stimuli import checked
 from tests.paths import CHECKOUT
 
 
@@ -41,6 +46,39 @@ def test_brute_force_sees_what_is_not_exact(place, monkeypatch):
 
     monkeypatch.setattr(looks, "nearer", wrong)
     assert not scale.stream(place, 20_000, 5, 50, held=0).exact
+
+
+@pytest.mark.parametrize("exp", worth.EXPERIMENTS)
+def test_an_experiment_whose_corpus_is_walked_yields_what_it_yields_where_it_is_held(exp, monkeypatch):
+    size = replace(QUICK, paper_faces=240, paper_words=300, paper_scenes=240)
+    targets, corpus = (checked(role, worth.tables(size)[role], "stand-ins") for role in exp.split("_to_"))
+    # Each vector twice: ties are the rule.
+    x, y = (vectors(len(table.frame), table.role) for table in (targets, corpus))
+    monkeypatch.setattr(looks, "ITEMS", 70)
+    walks = []
+    monkeypatch.setattr(looks, "_walked", lambda *given, own=looks._walked: walks.append(1) or own(*given))
+    held, walked = (run(monkeypatch, targets, corpus, x, y, much) for much in (2**40, 0))
+    assert walks
+    for name, expected in (held.tables | {"analyses": held.analyses}).items():
+        found = (walked.tables | {"analyses": walked.analyses})[name]
+        # Matrix products of other shapes round otherwise: the twelfth decimal of a similarity.
+        rounded = {"intrinsic", "rho", "rho_all", "p", "p_all"} & {*expected}
+        pd.testing.assert_frame_equal(found.drop(columns=rounded), expected.drop(columns=rounded), check_exact=True)
+        for column in rounded:
+            np.testing.assert_allclose(found[column], expected[column], rtol=0, atol=2e-12)
+
+
+def vectors(count, role):
+    several = 3 if role == "faces" else 1
+    rng = np.random.default_rng(len(role))
+    found = torch.from_numpy(rng.normal(size=((count + 1) // 2, several, 24))).repeat(2, 1, 1)[:count]
+    return torch.nn.functional.normalize(found if several > 1 else found[:, 0], dim=-1)
+
+
+def run(monkeypatch, targets, corpus, x, y, held):
+    with monkeypatch.context() as patch:
+        patch.setattr(propagation, "looks", partial(looks.looks, held=held))
+        return propagation.run(targets, corpus, x, y, worth.protocol(60), 0)
 
 
 def test_the_benchmark_streams_three_sizes_and_counts_three_of_captions(monkeypatch, tmp_path):

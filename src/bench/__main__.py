@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -149,4 +150,6 @@ def _compared(row: dict[str, Any]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    # Whoever ends it finds room on the disk again: of a part's files nothing stays.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
