@@ -63,7 +63,9 @@ def test_an_experiment_whose_corpus_is_walked_yields_what_it_yields_where_it_is_
         found = (walked.tables | {"analyses": walked.analyses})[name]
         # Matrix products of other shapes round otherwise: the twelfth decimal of a similarity.
         rounded = {"intrinsic", "rho", "rho_all", "p", "p_all"} & {*expected}
-        pd.testing.assert_frame_equal(found.drop(columns=rounded), expected.drop(columns=rounded), check_exact=True)
+        pd.testing.assert_frame_equal(
+            found.drop(columns=rounded), expected.drop(columns=rounded), check_exact=True
+        )
         for column in rounded:
             np.testing.assert_allclose(found[column], expected[column], rtol=0, atol=2e-12)
 
@@ -113,6 +115,39 @@ def test_what_a_model_costs_is_multiplied_out():
 
 def test_a_row_takes_what_the_plan_of_a_job_says():
     assert rates.Rates().row == plan.ROW
+
+
+def test_the_rates_are_those_of_the_benchmarks():
+    assert rates.Rates().cpu == pytest.approx(found().cpu, rel=1 / 3)
+    assert rates.Rates().product == pytest.approx(found().product, rel=1 / 3)
+    assert rates.Rates().cosine == pytest.approx(found().cosine, rel=1 / 3)
+
+
+def found():
+    return rates.measured(CHECKOUT / "benchmarks" / "results")
+
+
+def test_what_the_rates_say_is_near_what_was_measured():
+    told = list(rates.predicted(CHECKOUT / "benchmarks" / "results", rates.Rates()))
+    assert len(told) >= 5
+    for one in told:
+        assert one.measured / 2 < one.said < one.measured * 2, one.what
+    assert sum(one.said for one in told) == pytest.approx(sum(one.measured for one in told), rel=1 / 3)
+
+
+def test_rates_are_read_out_of_what_was_measured(tmp_path):
+    """Two seconds a column of width and one besides, of 10^6 similarities on two threads."""
+    machine = {"machine": {"threads": 2}}
+    grown = [{"what": f"growth: e: 1000 x 1000, width {w}, k 5", "seconds": 1 + 2 * w} for w in (1, 4, 8)]
+    grown.append({"what": "growth: e: 500 x 1000, width 4, k 5", "seconds": 77})
+    passes = [{"what": "p", "note": f"bare: 3 images/s, {rate} TFLOP/s"} for rate in ("0.2", "0.3")]
+    for part, rows in (("growth", grown), ("peers", [*passes, {"what": "q", "note": ""}])):
+        (tmp_path / f"{part}.json").write_text(json.dumps(machine | {"rows": rows}))
+    read = rates.measured(tmp_path)
+    # Four seconds of a core, or two operations in four microseconds; two microseconds besides.
+    assert (read.cpu, read.product) == pytest.approx((200, 2 / 4e-6 / 1e9))
+    assert read.cosine == pytest.approx(2e-6)
+    assert read.analysis(1e6, 8) == pytest.approx(2 * 17)
 
 
 def test_the_page_says_what_the_command_says():

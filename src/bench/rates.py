@@ -47,10 +47,12 @@ class Predicted:
 
 
 def measured(folder: Path) -> Rates:
-    """Rates from the results of `make bench`: the slowest forward pass, and how an experiment grows with width.
+    """Rates from the results of `make bench`: the slowest forward pass; an experiment that grows with width.
+
+    What these do not hold, a GPU's rate and a row's bytes, stays as it is.
 
     Raises:
-        FileNotFoundError: `peers`, `growth` or `scale` was not measured.
+        FileNotFoundError: `peers` or `growth` was not measured.
     """
     import numpy as np
 
@@ -65,12 +67,7 @@ def measured(folder: Path) -> Rates:
     n, m = (max(found[side] for found in seconds) for side in (0, 1))
     widths, times = np.array([(found[2], found[4]) for found in seconds if found[:2] == (n, m)]).T
     slope, rest = np.polyfit(widths, times * growth["machine"]["threads"] / (n * m), 1)
-    bytes_of = [
-        int(found[1])
-        for row in _read(folder, "scale")["rows"]
-        if (found := re.search(r"(\d+) bytes a face", row["what"]))
-    ]
-    return Rates(1000 * min(passes), Rates.gpu, 2e-9 / slope, float(rest), max(bytes_of))
+    return Rates(cpu=1000 * min(passes), product=2e-9 / slope, cosine=float(rest))
 
 
 def predicted(folder: Path, rates: Rates) -> Iterator[Predicted]:

@@ -145,6 +145,8 @@ def job(place: Path, items: int) -> dict[str, Any]:
         start = time.perf_counter()
         faces = pd.DataFrame({"id": [f"f{number:09d}" for number in range(items)]})
         faces["group"] = [groups[number % GROUPS] for number in range(items)]
+        faces["path"] = [f"faces/part{number // 10_000:05d}/f{number:09d}.jpg" for number in range(items)]
+        faces["sha256"] = [f"{number:064x}" for number in range(items)]
         table = checked("faces", faces, "stand-ins")
         propagation.run(checked("labels", labels, "stand-ins"), table, x, corpus, protocol(K), 0)
         seconds = time.perf_counter() - start
