@@ -94,7 +94,7 @@ def growth(size: Size) -> Iterator[Row]:
 
 
 def scale(size: Size, place: Path) -> Iterator[Row]:
-    """Both scores of a corpus on disk (memory: above what an interpreter takes), and captions that are counted."""
+    """Both scores of a corpus on disk (memory: above what an interpreter takes); captions, counted."""
     asked = ["src.bench.scale", "--items", str(size.streamed), "--place", str(place)]
     for line in _timed("scale", asked)[2].splitlines():
         if line.startswith("{"):
