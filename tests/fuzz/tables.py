@@ -23,7 +23,7 @@ from tests.fuzz.structured import archive_changed, json_changed, yaml_changed
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load
 
-PLACE = r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|pictures|a face|negative|valence"
+PLACE = r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.txt files|pictures|a face|negative|valence"
 CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {article} {word} person"}
 
 
@@ -200,10 +200,10 @@ RATINGS = [
     Parser("oasis: csv", "OASIS.csv", drawn.oasis, partial(table, "oasis", "scenes"),
            partial(whole, partial(records, "OASIS.csv", column="Theme")), place=PLACE, named=(".jpg",)),
     Parser("nrc_vad: text", "NRC-VAD-Lexicon.txt", drawn.nrc_vad, partial(table, "nrc_vad", "words"),
-           partial(whole, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE),
+           partial(whole, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE, named=("words.path",)),
     Parser("nrc_vad_v2: text", "NRC-VAD-Lexicon-v2.1.txt", drawn.nrc_vad_v2,
            partial(table, "nrc_vad_v2", "words"),
-           partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE),
+           partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE, named=("words.path",)),
     Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(table, "warriner", "words"),
            partial(whole, partial(records, "BRM-emot-submit.csv", column="Word")), place=PLACE),
 ]  # fmt: skip
