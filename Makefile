@@ -17,7 +17,7 @@ export SE_AVOID_STATS := true
 
 PORT ?= 5000
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-fuzz audit test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-same test-fuzz audit test-faults test-full lint ui sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -38,14 +38,17 @@ $(READY): requirements.txt
 	@echo "$(CURDIR)" > $@
 
 # Never an error: tests that need what is not there skip, with the reason.
-system: ## Debian's chromium and its driver, for make test-ui (as root or with sudo)
-	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then echo "chromium and chromedriver are here."; \
-	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install chromium and chromedriver by hand."; \
+system: ## Debian's packages that tests need: chromium (test-ui), SLURM (test-slurm); as root or with sudo
+	@wanted=""; \
+	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
+	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld || wanted="$$wanted slurm-wlm munge"; \
+	if [ -z "$$wanted" ]; then echo "chromium, chromedriver and SLURM are here."; \
+	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install by hand: $$wanted"; \
 	else \
 	  if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; \
 	  { $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
-	    --no-install-recommends chromium chromium-driver >/dev/null; } \
-	  || echo "chromium could not be installed: tests that need it skip."; \
+	    --no-install-recommends $$wanted >/dev/null; } \
+	  || echo "$$wanted could not be installed: tests that need it skip."; \
 	fi
 
 demo: setup ## three models x eight experiments on the built-in world, tracked
@@ -72,6 +75,12 @@ test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/u
 test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
+test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued again, timed out (make system)
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py
+
+test-same: setup ## the same bytes from one process or two, one killed midway, whatever threads (10 minutes)
+	$(BIN)/python -m pytest -m "thorough or not thorough" tests/embeddings/test_ranks.py tests/test_ddp.py tests/test_determinism.py
+
 test-fuzz: setup ## every parser against bad files, led by coverage, with a table of it: 50 minutes (ARGS="seconds=5")
 	$(BIN)/python -m pytest -rs tests/fuzz tests/security
 	$(BIN)/python -m tests.fuzz $(ARGS)
@@ -87,6 +96,9 @@ audit: setup ## known holes of the locked packages (pip-audit, where it is insta
 	    echo "pip-audit does not reach its data: nothing is known of the packages, good or bad."; found=0; \
 	  fi; exit $$found; \
 	fi
+
+test-faults: setup ## kills at more than 100 points, full and read-only disks, damage, locks, clocks; 40 minutes
+	$(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, outcomes, sweep
-from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted
+from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted, refused
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from src.tracking import Run, Tracker
 
 log = logging.getLogger(__name__)
+
+GOES_ON = "Make room, or wait until no other process holds the database; the same command goes on."
 
 J = TypeVar("J", bound=Named)
 P = TypeVar("P")
@@ -60,7 +62,7 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
     hydra_config = HydraConfig.get()
     given = asked.typed(hydra_config)
     overrides = " ".join(given) or "the default job"
-    ended, columns, part = sweep.current.rejected, {}, None
+    columns, part, job = {}, None, None
     try:
         job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, given)
@@ -69,13 +71,13 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
             _plan(job, kind)
             return
         part = sweep.current.part(job)
-        ended = part.outcomes
+        if sweep.current.sent is not None:
+            sweep.current.sent.append(job)
+            return
         outcome = _run(job, kind, part, overrides)
     except Exception as error:
-        outcome = _failed(error)
-    ended.append(replace(outcome, asked=overrides, columns=columns))
-    if part:
-        outcomes.note(part)
+        outcome = _failed(_understood(error, job) if job else error)
+    sweep.current.ended(replace(outcome, asked=overrides, columns=columns), part)
 
 
 def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
@@ -84,6 +86,13 @@ def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
         return outcomes.Outcome(outcomes.FAILED, run, str(error))
     log.error("this is a fault of the program, not of its input", exc_info=error)
     return outcomes.Outcome(outcomes.FAILED, run, repr(error))
+
+
+def _understood(error: Exception, job: Named) -> Exception:
+    """What tracking could not write is no fault of the program."""
+    if isinstance(error, InputError) or not (why := refused(error)):
+        return error
+    return InputError(f"tracking.uri={job.cfg.tracking.uri}: cannot be written ({why}). {GOES_ON}")
 
 
 def _plan(job: J, kind: Kind[J, Any]) -> None:
@@ -128,7 +137,7 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
             part.analyses.append(kind.perform(prepared, tracked))
             part.folders[job.config_hash] = job.output / results.FOLDER
     except Exception as error:
-        return _failed(error, tracked.id)
+        return _failed(_understood(error, job), tracked.id)
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
 
 
@@ -141,18 +150,26 @@ def _resume(job: Named, key: Callable[[], str], tracker: Tracker) -> tuple[str, 
             wanted = key()
     except artifacts.NotStored:
         return None
-    found = tracker.finished(job.dataset, wanted)
-    if found is None:
-        return None
+    for found in tracker.finished(job.dataset, wanted):
+        try:
+            results.take_over(job.output, partial(found.fetch, results.FOLDER), found.tag("results"))
+        except OSError as error:
+            log.warning("%s: results of run %s cannot be read (%s): not used", job.label, found.id, error)
+            continue
+        log.info("%s: finished already, in run %s", job.label, found.id)
+        return found.id, results.read(job.output)
+    return None
+
+
+def _closed(status: str) -> bool:
+    """End the sweep; whether a job or a report failed, or what was found could not be kept."""
     try:
-        results.take_over(
-            job.output, lambda folder: found.fetch(results.FOLDER, folder), found.tag("results")
-        )
-    except OSError as error:
-        log.warning("%s: results of run %s cannot be read (%s): computed anew", job.label, found.id, error)
-        return None
-    log.info("%s: finished already, in run %s", job.label, found.id)
-    return found.id, results.read(job.output)
+        return sweep.current.close(status)
+    except Exception as error:
+        if not (why := refused(error)):
+            raise
+        log.error("the sweep's tables cannot be kept (%s). %s", why, GOES_ON)
+        return True
 
 
 def main(entry: Callable[[], object], module: str) -> int:
@@ -165,7 +182,7 @@ def main(entry: Callable[[], object], module: str) -> int:
     Returns:
         The exit status.
     """
-    sweep.current = sweep.Sweep(command=asked.as_typed(module, sys.argv[1:]))
+    sweep.current = sweep.Sweep(module=module, command=asked.as_typed(module, sys.argv[1:]))
     try:
         sys.argv[1:] = asked.as_sweeps(asked.models_first(asked.without_secrets(sys.argv[1:])))
     except InputError as error:
@@ -189,6 +206,6 @@ def main(entry: Callable[[], object], module: str) -> int:
         status, code = "KILLED", 128 + (stopped or [signal.SIGINT])[0]
         print(INTERRUPTED, file=sys.stderr)
     finally:
-        failed = sweep.current.close(status)
+        failed = _closed(status)
         signal.signal(signal.SIGTERM, before)
     return code or int(failed)

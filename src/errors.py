@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Callable
@@ -42,6 +43,30 @@ def masked(text: str) -> str:
     ('tracking.uri=https://me:…@host/x', 'https://…@host', 'sqlite:///a@b')
     """
     return SECRET.sub(r"\g<before>…", text)
+
+
+# What a disk that is full, or may only be read, answers.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+# The same of libraries that have no number for it.
+SAID = (
+    *("No space left", "disk is full", "File too large", "Read-only file system", "readonly database"),
+    *("database is locked", "disk I/O error"),
+)
+
+
+def refused(error: BaseException) -> str:
+    """What a disk or a database refused, as an error or one that led to it says; empty where none did."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        if isinstance(link, OSError) and link.errno in REFUSED:
+            return f"{link.filename}: {link.strerror}" if link.filename else str(link.strerror)
+        said = next((said for said in SAID if said in str(link)), "")
+        if said:
+            return said
+        link = link.__cause__ or link.__context__
+    return ""
 
 
 def answered(entry: Callable[[], int]) -> int:

@@ -19,7 +19,7 @@ from src.errors import InputError, masked
 # is computed, taken over or only planned, or by how many processes.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
-    *("resume", "plan", "report", "workers"),
+    *("resume", "plan", "report", "workers", "devices"),
     *("key", "concurrency", "retries", "timeout"),
 )
 # What decides no number, or nothing that a name should tell.

@@ -10,6 +10,8 @@ from typing import Any
 from src.tracking.runs import PARENT_TAG, Tracker
 
 PAGE = 1000
+# Of a sweep's parent run: counts up, whatever the clock says.
+NUMBER = "sweep.number"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,18 @@ def sweeps(tracker: Tracker, dataset: str = "") -> list[Past]:
     """
     names = {found.experiment_id: found.name for found in tracker.client.search_experiments()}
     wanted = [number for number, name in names.items() if dataset in ("", name)]
-    return _search(tracker, wanted, "tags.kind = 'sweep'", "DESC", names)
+    found = _search(tracker, wanted, "tags.kind = 'sweep'", "DESC", names)
+    return sorted(found, key=_number, reverse=True)
+
+
+def next_number(tracker: Tracker) -> str:
+    """The number of a sweep that begins now, for its tag `NUMBER`; two that begin at once may share one."""
+    return str(max((_number(sweep) for sweep in sweeps(tracker)), default=0) + 1)
+
+
+def _number(sweep: Past) -> int:
+    said = sweep.tags.get(NUMBER, "")
+    return int(said) if said.isdigit() else 0
 
 
 def children(tracker: Tracker, parent: Past) -> list[Past]:

@@ -8,13 +8,13 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from src.errors import InputError, masked
-from src.tracking import upkeep
+from src.errors import InputError, masked, refused
+from src.tracking import fresh, upkeep
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ LIMIT_NAME = 240
 LIMIT_PARAM, LIMIT_TAG = 6000, 5000
 LIMIT_DIGEST = 36
 SQLITE = "sqlite:///"
+# Runs of one key: more than one only where results were lost or asked for anew.
+TRIED = 20
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Tracker:
         try:
             if uri.startswith(SQLITE):
                 database = Path(uri.removeprefix(SQLITE)).absolute()
-                database.parent.mkdir(parents=True, exist_ok=True)
+                fresh.make(database)
                 self._artifacts = database.parent / "artifacts"
                 uri = f"{SQLITE}{database}"
             self.client = MlflowClient(uri)
@@ -150,10 +152,12 @@ class Tracker:
                 upkeep.relocate(database, self._artifacts)
                 upkeep.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
-            raise InputError(
-                masked(f"tracking.uri={uri}: cannot be opened ({str(error).splitlines()[0]})")
-                + ". Name a database that MLflow made, a new one, or the address of a running server."
-            ) from None
+            remedy = "Name a database that MLflow made, a new one, or the address of a running server."
+            if "locked" in refused(error):
+                remedy = "Another process holds it: when that has ended, the same command goes on."
+            said = str(error).splitlines()[0]
+            opened = masked(f"tracking.uri={uri}: cannot be opened ({said})")
+            raise InputError(f"{opened}. {remedy}") from None
 
     def experiment(self, name: str) -> str:
         """Id of an experiment, made when absent."""
@@ -178,22 +182,39 @@ class Tracker:
         made = self.client.create_run(self.experiment(experiment), run_name=name, tags=tags)
         return Run(made.info.run_id, self)
 
-    def finished(self, experiment: str, key: str) -> Run | None:
-        """The newest FINISHED run of an experiment whose tag `key` is this one."""
+    def finished(self, experiment: str, key: str) -> list[Run]:
+        """The FINISHED runs of an experiment whose tag `key` is this one, the newest first.
+
+        All of them: the newest may have lost its files, or a clock that was set back may call another so.
+        """
         known = self.client.get_experiment_by_name(experiment)
         if known is None:
-            return None
+            return []
         found = self.client.search_runs(
             [known.experiment_id],
             f"tags.key = '{key}' and attributes.status = 'FINISHED'",
-            max_results=1,
+            max_results=TRIED,
             order_by=["attributes.end_time DESC"],
         )
-        return Run(found[0].info.run_id, self) if found else None
+        return [Run(run.info.run_id, self) for run in found]
 
     def close(self, run: Run, status: str = "FINISHED") -> None:
         """End a run as FINISHED, FAILED or KILLED."""
         self.client.set_terminated(run.id, status)
+
+    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, str]:
+        """End the RUNNING children of a run whose process is known to be gone, as KILLED.
+
+        Args:
+            parent: of a sweep.
+            names: of the children.
+            why: for a tag, `ended`.
+
+        Returns:
+            Name of each that was killed, by this or before -> its id.
+        """
+        experiment = self.client.get_run(parent.id).info.experiment_id
+        return upkeep.end(self.client, experiment, f"tags.`{PARENT_TAG}` = '{parent.id}'", names, why)
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
@@ -201,7 +222,10 @@ class Tracker:
         try:
             yield
         except Exception:
-            run.text(masked(traceback.format_exc()), "traceback.txt")
+            try:
+                run.text(masked(traceback.format_exc()), "traceback.txt")
+            except Exception as error:  # what ended the run may be that nothing can be written there
+                log.warning("the traceback of run %s cannot be kept: %r", run.id, error)
             self.close(run, "FAILED")
             raise
         except BaseException:

@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST, PID, STARTED = "process.host", "process.pid", "process.started"
+# The same, by what no change of the clock moves.
+BORN = "process.born"
 # Times of one process are read off the same clock: they differ by rounding alone.
 SAME_START = 1.0
 
@@ -32,7 +34,23 @@ SAME_START = 1.0
 def process() -> dict[str, str]:
     """Tags that name this process."""
     started = psutil.Process().create_time()
-    return {HOST: platform.node(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+    born = _born(os.getpid())
+    known = {HOST: platform.node(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+    return known | ({BORN: born} if born else {})
+
+
+def _born(pid: int) -> str:
+    """Which boot of Linux a process belongs to, and its start in ticks since then; elsewhere empty.
+
+    The time of day that its start comes to moves whenever the clock is set.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # The name, in brackets, may hold anything.
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+    return f"{boot} {ticks}"
 
 
 def gone(tags: Mapping[str, str]) -> bool:
@@ -41,10 +59,13 @@ def gone(tags: Mapping[str, str]) -> bool:
         return False
     try:
         started = psutil.Process(int(tags[PID])).create_time()
+        born = _born(int(tags[PID]))
     except psutil.NoSuchProcess:
         return True
     except (KeyError, ValueError, psutil.Error):
         return False
+    if born and BORN in tags:
+        return born != tags[BORN]
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
 
 
@@ -89,6 +110,38 @@ def bury(client: MlflowClient) -> int:
     if dead:
         log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", len(dead))
     return len(dead)
+
+
+def end(
+    client: MlflowClient, experiment: str, child: str, names: Collection[str], why: str
+) -> dict[str, str]:
+    """End the RUNNING jobs of a sweep whose process is known to be gone, as KILLED and marked with `ended`.
+
+    Args:
+        client: of the store.
+        experiment: id of theirs.
+        child: filter of MLflow that holds for the sweep's jobs.
+        names: of the runs, those whose process is gone.
+        why: what the tag says.
+
+    Returns:
+        Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
+    """
+    found: dict[str, str] = {}
+    token = None
+    while token is None or token:
+        page = client.search_runs(
+            [experiment], child, max_results=1000, order_by=["attributes.start_time ASC"], page_token=token
+        )
+        for run in page:
+            if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
+                continue
+            found[run.info.run_name] = run.info.run_id
+            if run.info.status == "RUNNING":
+                client.set_tag(run.info.run_id, "ended", why)
+                client.set_terminated(run.info.run_id, "KILLED")
+        token = page.token or ""
+    return found
 
 
 def relocate(database: Path, artifacts: Path) -> int:
