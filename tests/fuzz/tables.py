@@ -23,7 +23,10 @@ from tests.fuzz.structured import archive_changed, json_changed, yaml_changed
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load
 
-PLACE = r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.txt files|pictures|a face|negative|valence"
+PLACE = (
+    r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.(txt|csv) files|pictures|a face|"
+    r"leads out|negative|valence"
+)
 CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {article} {word} person"}
 
 
@@ -205,7 +208,8 @@ RATINGS = [
            partial(table, "nrc_vad_v2", "words"),
            partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE, named=("words.path",)),
     Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(table, "warriner", "words"),
-           partial(whole, partial(records, "BRM-emot-submit.csv", column="Word")), place=PLACE),
+           partial(whole, partial(records, "BRM-emot-submit.csv", column="Word")), place=PLACE,
+           named=("words.path",)),
 ]  # fmt: skip
 LISTS = [
     Parser("taxonomy: yaml", "list.yaml",
