@@ -227,7 +227,7 @@ LISTS = [
     Parser("landmarks: tem", "points/a.tem", landmarked, partial(landmarks, "points"), separators="\t",
            named=("points",)),
     Parser("landmarks: csv", "points.csv", landmarked, partial(landmarks, "points.csv"),
-           place=PLACE + "|parents"),
+           place=PLACE + r"|parents|no \.tem"),
 ]  # fmt: skip
 FILES = [
     *(Parser(f"archive: {kind}", "set/archive", partial(archived, kind), unpacked, nothing_escapes,
