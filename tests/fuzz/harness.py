@@ -19,7 +19,7 @@ SECONDS = 10.0
 REMEDY = re.compile(
     r"\b(Add|Ask|Call|Choose|Copy|Correct|Delete|Divide|Embed|Export|Fetch|Fill|Give|Keep|Leave|Move|Name|Put|"
     r"Quote|Rename|Replace|Rescale|Reword|Run|Save|Say|Set|Shorten|Take|Unpack|Use|Write|Point|"
-    r"[Mm]ake|must|needs?|may have|quote it|write)\b"
+    r"[Mm]ake|must|needs?|may have|quote it|write|choose)\b"
 )
 LONGEST = 4000
 

@@ -163,7 +163,7 @@ def test_each_address_of_a_sweep_has_a_password_of_its_own(monkeypatch, mark):
         monkeypatch.setenv(f"CARRYOVER_SECRET_{number}", "")
     listed = ",".join(f"{mark}http://me:{word}@{host}/v1{mark}" for word, host in (("a@b", "h"), ("c", "i")))
     found = asked.without_secrets([f"llm.url={listed}", "tracking.uri=http://token@host"])
-    one, two, three = ("${oc.env:CARRYOVER_SECRET_%d}" % number for number in (1, 2, 3))
+    one, two, three = (f"${{oc.env:CARRYOVER_SECRET_{number}}}" for number in (1, 2, 3))
     assert found == [
         f"llm.url={mark}http://me:{one}@h/v1{mark},{mark}http://me:{two}@i/v1{mark}",
         f"tracking.uri=http://{three}@host",
@@ -193,7 +193,8 @@ def test_what_a_sweep_asked_for_is_kept_without_the_password(folder, launcher):
     with served(lambda *_: said("quick")) as (_, url):
         secret = url.replace("://", f"://me:{SECRET}@")
         done = command(
-            folder, "src.generate", "-m", f"hydra/launcher={launcher}", "llm=openai_compatible", f"llm.url='{secret}'", "llm.id=m,n",
+            folder, "src.generate", "-m", f"hydra/launcher={launcher}", "llm=openai_compatible",
+            f"llm.url='{secret}'", "llm.id=m,n",
             "answer=generate", f"task.path={folder}/items.csv", "task.bootstrap=10",
             f"store.answers={folder}/kept", f"tracking.uri=sqlite:///{folder}/m/mlflow.db",
             f"hydra.sweep.dir={folder}/out",
