@@ -126,8 +126,12 @@ def sweep_of(config: DictConfig) -> list[str]:
     return [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
 
 
-def typed(hydra: DictConfig) -> list[str]:
-    """Overrides of a job or a sweep as they were given; what they say of the environment stays unsaid."""
+def typed(hydra: Any) -> list[str]:
+    """Overrides of a job or a sweep as they were given; what they say of the environment stays unsaid.
+
+    Args:
+        hydra: Hydra's own part of the config.
+    """
     from omegaconf import OmegaConf
 
     given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
