@@ -16,8 +16,13 @@ export DVC_NO_ANALYTICS := 1
 export SE_AVOID_STATS := true
 
 PORT ?= 5000
+# Of make serve. Not from the environment, where HOST is many a shell's name of the machine.
+HOST := 127.0.0.1
+DATABASE :=
+ARTIFACTS :=
+NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-full lint ui sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-server test-full lint ui serve sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -38,14 +43,17 @@ $(READY): requirements.txt
 	@echo "$(CURDIR)" > $@
 
 # Never an error: tests that need what is not there skip, with the reason.
-system: ## Debian's chromium and its driver, for make test-ui (as root or with sudo)
-	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then echo "chromium and chromedriver are here."; \
-	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install chromium and chromedriver by hand."; \
+system: ## Debian's packages that tests need: chromium (test-ui), PostgreSQL (test-server); as root or with sudo
+	@wanted=""; \
+	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	if [ -z "$$wanted" ]; then echo "chromium, chromedriver and PostgreSQL are here."; \
+	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install by hand: $$wanted"; \
 	else \
 	  if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; \
 	  { $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
-	    --no-install-recommends chromium chromium-driver >/dev/null; } \
-	  || echo "chromium could not be installed: tests that need it skip."; \
+	    --no-install-recommends $$wanted >/dev/null; } \
+	  || echo "$$wanted could not be installed: tests that need it skip."; \
 	fi
 
 demo: setup ## three models x eight experiments on the built-in world, tracked
@@ -72,6 +80,9 @@ test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/u
 test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
+test-server: setup ## four sweeps at once through MLflow's server on PostgreSQL and a local S3; shared stores
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/tracking tests/test_tracked.py tests/test_shared.py
+
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py
 
@@ -84,6 +95,10 @@ lint: setup ## ruff, mypy strict, import contract
 ui: setup ## MLflow's pages on 127.0.0.1 (PORT=5000)
 	$(BIN)/python -m src.tracking $(STORE)
 	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri $(STORE) --host 127.0.0.1 --port $(PORT)
+
+serve: setup ## MLflow's server for several machines (DATABASE=, ARTIFACTS=, HOST=127.0.0.1, PORT=5000, NAMES=)
+	$(BIN)/python -m src.tracking.serve database='$(DATABASE)' artifacts='$(ARTIFACTS)' \
+	  host='$(HOST)' port='$(PORT)' names='$(NAMES)'
 
 sweep: setup ## any sweep: make sweep ARGS="model=toy_s,toy_m 'exp=glob(*)'"
 	$(BIN)/python -m src.run -m $(ARGS)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from src.errors import concealed
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -23,8 +24,7 @@ def as_typed(module: str, arguments: Sequence[str]) -> str:
     >>> as_typed("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
     "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
     """
-    plain = [re.sub(r"(://[^/:@\s]*:)[^/@\s]+@", r"\1…@", argument) for argument in arguments]
-    return shlex.join(["python", "-m", module, *plain])
+    return shlex.join(["python", "-m", module, *map(concealed, arguments)])
 
 
 def as_sweeps(arguments: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, outcomes, sweep
-from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted
+from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted, refuse_secrets
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
         outcome = _run(job, kind, part, overrides)
     except Exception as error:
         outcome = _failed(error)
+        if _hopeless(error):
+            raise sweep.Stopped from None
     ended.append(replace(outcome, asked=overrides, columns=columns))
     if part:
         outcomes.note(part)
@@ -83,6 +85,13 @@ def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
         return outcomes.Outcome(outcomes.FAILED, run, str(error))
     log.error("this is a fault of the program, not of its input", exc_info=error)
     return outcomes.Outcome(outcomes.FAILED, run, repr(error))
+
+
+def _hopeless(error: Exception) -> bool:
+    """Whether no job of the command can be tracked, so that none is begun."""
+    from src.tracking import Unreachable
+
+    return isinstance(error, Unreachable) and not sweep.current.parts
 
 
 def _plan(job: J, kind: Kind[J, Any]) -> None:
@@ -117,36 +126,45 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
         failure = error
     except Exception as error:  # raised again within the run, which records it
         failure = error
-    tracked = part.tracker.open(job.dataset, job.label, part.parent)
+    tracked = part.tracker.job(job.dataset, job.label, part.parent)
     try:
         with part.tracker.recorded(tracked):
             tracked.log(params=kind.params(job), tags={**kind.tags(job), "overrides": overrides})
             if failure:
                 raise failure
             part.show_morphs(kind.sheet(prepared), tracked)
-            part.analyses.append(kind.perform(prepared, tracked))
-            part.folders[job.config_hash] = job.output / results.FOLDER
+            analyses = kind.perform(prepared, tracked)
+        if tracked.lost:
+            raise InputError(
+                f"{tracked.lost}: results are in {job.output / results.FOLDER}, not in the store. Once it "
+                "answers, the same command does what is missing."
+            )
     except Exception as error:
         return _failed(error, tracked.id)
+    part.analyses.append(analyses)
+    part.folders[job.config_hash] = job.output / results.FOLDER
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
 
 
 def _resume(job: Named, key: Callable[[], str], tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
     """Take over the results of a finished job of the same key, where there is one: its run and analyses."""
     from src import artifacts, results
+    from src.tracking import Unreachable
 
     try:
         with artifacts.dry():
             wanted = key()
     except artifacts.NotStored:
         return None
-    found = tracker.finished(job.dataset, wanted)
-    if found is None:
-        return None
     try:
-        results.take_over(
-            job.output, lambda folder: found.fetch(results.FOLDER, folder), found.tag("results")
-        )
+        found = tracker.finished(job.dataset, wanted)
+        if found is None:
+            return None
+        fetch = partial(found.fetch, results.FOLDER)
+        results.take_over(job.output, fetch, found.tag("results"))
+    except Unreachable as error:
+        log.warning("%s: whether it is finished already cannot be asked: %s", job.label, error)
+        return None
     except OSError as error:
         log.warning("%s: results of run %s cannot be read (%s): computed anew", job.label, found.id, error)
         return None
@@ -164,6 +182,12 @@ def main(entry: Callable[[], object], module: str) -> int:
     Returns:
         The exit status.
     """
+    for argument in sys.argv[1:]:
+        try:
+            refuse_secrets(argument)
+        except InputError as error:  # before Hydra writes down what was typed
+            print(error, file=sys.stderr)
+            return 1
     sweep.current = sweep.Sweep(command=asked.as_typed(module, sys.argv[1:]))
     sys.argv[1:] = asked.as_sweeps(asked.models_first(sys.argv[1:]))
     stopped: list[int] = []
@@ -178,6 +202,8 @@ def main(entry: Callable[[], object], module: str) -> int:
     try:
         entry()
         status, code = "FINISHED", 0
+    except sweep.Stopped:
+        pass  # why was said
     except (KeyboardInterrupt, SystemExit) as stopping:
         if not interrupted(stopping):
             raise

@@ -2,6 +2,21 @@
 
 from src.tracking.history import Past, children, finished, past, sweeps
 from src.tracking.provenance import commit, versions
-from src.tracking.runs import SQLITE, Run, Tracker
+from src.tracking.run import JobRun, Run
+from src.tracking.runs import SQLITE, Tracker
+from src.tracking.server import Unreachable
 
-__all__ = ["SQLITE", "Past", "Run", "Tracker", "children", "commit", "finished", "past", "sweeps", "versions"]
+__all__ = [
+    "SQLITE",
+    "JobRun",
+    "Past",
+    "Run",
+    "Tracker",
+    "Unreachable",
+    "children",
+    "commit",
+    "finished",
+    "past",
+    "sweeps",
+    "versions",
+]
