@@ -37,6 +37,8 @@ ABSENT = "absent"
 SETTLED = 2_000_000_000
 # Seconds between signs of life of a process that builds an entry.
 BEAT = 60.0
+# To publish an entry, where others put damaged ones there at the same time.
+ATTEMPTS = 3
 
 
 def fingerprint(content: object) -> str:
@@ -209,20 +211,18 @@ def _seal(draft: Path, described: dict[str, Any]) -> None:
 
 
 def _publish(draft: Path, entry: Path) -> None:
-    try:
-        draft.rename(entry)
-    except OSError:
-        # Something stands there: another process's entry, as good as ours, or a damaged one.
-        seen = seen_as(entry)
-        if not damaged(entry):
-            return
-        discard(entry, seen)
+    for _ in range(ATTEMPTS):
         try:
             draft.rename(entry)
-        except OSError:
-            if damaged(entry):
-                raise
-            return
+            break
+        except OSError as error:
+            # Something stands there: another process's entry, as good as ours, or a damaged one.
+            refused, seen = error, seen_as(entry)
+            if not damaged(entry):
+                return
+            discard(entry, seen)
+    else:
+        raise refused
     with suppress(OSError):  # some file systems sync no folders; what is lost so is built again
         _sync(entry.parent)
 

@@ -1,5 +1,6 @@
-"""Stores that several processes share, as on a cluster's file system: each thing once or twice, never wrong."""
+"""Stores that processes share, as on a cluster's file system: each thing once or twice, never wrong."""
 
+import fcntl
 import logging
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import pytest
 
 from src import artifacts
 from src.embeddings import upkeep
+from src.stimuli import morphs
 from tests.conftest import places
 from tests.tracking import counted
 
@@ -20,7 +22,7 @@ FORK = multiprocessing.get_context("fork")
 # An untrained toy on the built-in world, shrunk until a sweep is mostly its stores.
 WORLD = ["faces.per_group=6", "scenes.count=24", "words.count=24", "protocol.k=10", "protocol.extremes=5"]
 WORLD += ["model=toy_s", "model.steps=2", "model.name=shared", "trainer=cpu", "trainer.workers=0"]
-WORLD += ["protocol.placebo=0", "protocol.bootstrap=0", "protocol.attribute_draws=0", "protocol.set_size=4"]
+WORLD += ["protocol.placebo=0", "protocol.bootstrap=0", "protocol.attribute_draws=0", "protocol.set_size=6"]
 STORES = ("embeddings", "checkpoints", "pictures", "stimuli")
 
 
@@ -228,3 +230,13 @@ def test_an_entry_that_cannot_be_published_is_said_for_what_it_is(tmp_path, monk
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(OSError, match=error.strerror):
         artifacts.fetch(tmp_path, "key", build("key"))
+
+
+def test_morphs_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):
+    def flock(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with morphs._alone(tmp_path / "partial"):
+        assert (tmp_path / "partial").is_dir()
+    assert "not held against another process (Function not implemented)" in caplog.text

@@ -108,11 +108,11 @@ def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, st
 
 def _written(draft: Path) -> float:
     """When a draft was last written to, or touched by who builds it."""
-    times = [draft.stat().st_mtime] if draft.exists() else []
-    for folder, inner, files in os.walk(draft):
-        for name in (*inner, *files):
+    times = []
+    for folder, _, files in os.walk(draft):
+        for path in (Path(folder), *(Path(folder) / name for name in files)):
             with suppress(FileNotFoundError):
-                times.append((Path(folder) / name).stat().st_mtime)
+                times.append(path.stat().st_mtime)
     return max(times, default=time.time())
 
 

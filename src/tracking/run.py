@@ -53,8 +53,8 @@ class Run:
         now = _milliseconds()
         batch = {
             "metrics": [Metric(name, float(value), now, 0) for name, value in finite.items()],
-            "params": [Param(name, str(value)[:LIMIT_PARAM]) for name, value in params.items()],
-            "tags": [RunTag(name, value[:LIMIT_TAG]) for name, value in tags.items()],
+            "params": [Param(name, taken(str(value), LIMIT_PARAM)) for name, value in params.items()],
+            "tags": [RunTag(name, taken(value, LIMIT_TAG)) for name, value in tags.items()],
         }
         self._write(lambda: self.tracker.client.log_batch(self.id, **batch))
 
@@ -68,8 +68,8 @@ class Run:
 
         found = [
             DatasetInput(
-                Dataset(name=name, digest=digest[:LIMIT_DIGEST], source_type="sha256", source=digest),
-                [InputTag("mlflow.data.context", name)],
+                Dataset(name=taken(name), digest=digest[:LIMIT_DIGEST], source_type="sha256", source=digest),
+                [InputTag("mlflow.data.context", taken(name))],
             )
             for name, digest in hashes.items()
         ]
@@ -112,8 +112,8 @@ class Run:
             try:
                 return str(self.tracker.client.download_artifacts(self.id, name, str(folder)))
             except MlflowException as error:
-                if server.SILENT in str(error):
-                    raise
+                # MLflow says the same of what is not there and of a server that is not.
+                self.tracker.require()
                 raise FileNotFoundError(server.short(error)) from None
 
         return Path(self.tracker.ask(download))
@@ -143,6 +143,11 @@ class JobRun(Run):
         except Unreachable as error:
             self.lost = str(error)
             self.tracker.lose(self)
+
+
+def taken(text: str, limit: int = LIMIT_NAME) -> str:
+    """What of a text every database takes: SQLite alone takes more than it was told to, and zeros."""
+    return text.replace("\0", "")[:limit]
 
 
 def metric_names(names: Mapping[str, object]) -> dict[str, str]:

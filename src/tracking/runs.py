@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from src.errors import InputError, refuse_secrets
 from src.tracking import server, upkeep
-from src.tracking.run import REFUSED, JobRun, Run
+from src.tracking.run import REFUSED, JobRun, Run, taken
 from src.tracking.server import Unreachable
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,15 @@ class Tracker:
                 "Name a database that MLflow made, a new one, or the address of a running server."
             ) from None
 
+    def require(self) -> None:
+        """See that a server answers; of a database there is nothing to see.
+
+        Raises:
+            Unreachable: it does not.
+        """
+        if self.uri.startswith(server.SCHEMES):
+            server.require(self.uri, retries=0)
+
     def ask(self, do: Callable[[], T]) -> T:
         """What the store answers.
 
@@ -94,10 +103,13 @@ class Tracker:
         Raises:
             Unreachable: it does not answer, or cannot write; any other error is as MLflow raises it.
         """
-        if self._away and self.uri.startswith(server.SCHEMES):
-            server.require(self.uri, retries=0)
+        if self._away:
+            self.require()
         try:
             found = do()
+        except Unreachable:
+            self._away = True
+            raise
         except Exception as error:
             if not server.away(error):
                 raise
@@ -145,7 +157,7 @@ class Tracker:
         tags = upkeep.process() | ({PARENT_TAG: parent.id} if parent else {})
 
         def create() -> Any:
-            return self.client.create_run(self.experiment(experiment), run_name=name, tags=tags)
+            return self.client.create_run(self.experiment(experiment), run_name=taken(name), tags=tags)
 
         return Run(self.ask(create).info.run_id, self)
 

@@ -59,7 +59,8 @@ def away(error: BaseException) -> bool:
 
     if isinstance(error, MlflowException):
         return error.error_code not in OURS or SILENT in str(error)
-    return isinstance(error, OSError)  # requests' own errors are some, too
+    # The errors of requests are some, too; a file that is not there is no store that is not.
+    return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
 def absent(error: BaseException) -> bool:

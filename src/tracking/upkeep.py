@@ -30,11 +30,15 @@ SAME_START = 1.0
 PAGE = 1000
 
 
-@cache
 def process() -> dict[str, str]:
     """Tags that name this process."""
-    started = psutil.Process().create_time()
-    return {HOST: platform.node(), MACHINE: _machine(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+    return dict(_process(os.getpid()))  # a fork is another
+
+
+@cache
+def _process(number: int) -> dict[str, str]:
+    started = psutil.Process(number).create_time()
+    return {HOST: platform.node(), MACHINE: _machine(), PID: str(number), STARTED: f"{started:.2f}"}
 
 
 @cache

@@ -1,5 +1,6 @@
 """Counts what sweeps left on a server against what they left in their folders."""
 
+import json
 import multiprocessing
 import os
 import sys
@@ -7,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from src import results
 from src.tracking import Run, Tracker, children, finished, sweeps
@@ -75,6 +77,26 @@ def whole(uri: str, outputs: list[Path], place: Path, jobs: int) -> None:
         analyses = pd.read_csv(summary / "analyses.csv", dtype=str)
         assert set(analyses["config"]) == {run.tags["config"] for run in done if run.id in set(table["run"])}
     assert sorted(listed) == sorted(run.id for run in done)
+
+
+def awkward(uri: str, place: Path) -> None:
+    """See that a server takes names and texts of a length, and with signs, that SQLite takes from anybody."""
+    tracker = Tracker(uri)
+    run = tracker.open("data/<set> ü", "x" * 400)
+    tags = {"t": "y" * 9000, "zero": "a\0b", "mark": "雪" * 6000}
+    run.log(
+        params={"long": "é" * 9000}, tags=tags, metrics={"rho.<b>": 0.5, "tiny": 5e-324, "m" * 400: 1e308}
+    )
+    run.inputs({"x" * 600: "0" * 64})
+    run.text(json.dumps(["é", "<b>"]), "summary/asked.json")
+    tracker.close(run)
+    found = tracker.client.get_run(run.id)
+    assert found.info.status == "FINISHED"
+    assert found.data.tags["zero"] == "ab"
+    assert found.data.metrics["tiny"] == 5e-324
+    assert run.fetch("summary/asked.json", place).read_text() == json.dumps(["é", "<b>"])
+    with pytest.raises(FileNotFoundError):
+        run.fetch("absent", place)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -1,6 +1,5 @@
 """A server that is not there, is no MLflow server, or lets nobody in: said at once, before any work."""
 
-import json
 import socket
 import threading
 import time
@@ -13,7 +12,7 @@ from src.tracking import Tracker, Unreachable
 from src.tracking import server as reach
 from tests.conftest import places, precomputed
 from tests.sweeps import command
-from tests.tracking import servers
+from tests.tracking import counted, servers
 
 
 @pytest.fixture
@@ -150,18 +149,7 @@ def test_the_environment_names_no_other_store(tmp_path, monkeypatch):
 
 
 def test_names_and_texts_that_a_server_must_take(server, tmp_path):
-    """Of a length, and with signs, that SQLite takes from anybody."""
-    tracker = Tracker(server)
-    run = tracker.open("data/<set> ü", "x" * 400)
-    run.log(params={"long": "é" * 9000}, tags={"t": "y" * 9000}, metrics={"rho.<b>": 0.5})
-    run.inputs({"x" * 300: "0" * 64})
-    run.text(json.dumps(["é", "<b>"]), "summary/asked.json")
-    tracker.close(run)
-    found = tracker.client.get_run(run.id)
-    assert found.info.status == "FINISHED"
-    assert run.fetch("summary/asked.json", tmp_path).read_text() == json.dumps(["é", "<b>"])
-    with pytest.raises(FileNotFoundError):
-        run.fetch("absent", tmp_path)
+    counted.awkward(server, tmp_path)
 
 
 def test_a_deleted_experiment_and_one_whose_artifacts_are_elsewhere_are_said(server, tmp_path):

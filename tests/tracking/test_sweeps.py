@@ -17,7 +17,7 @@ from mlflow import MlflowClient
 
 from src import experiments
 from src.report import __main__ as reporting
-from src.tracking import Tracker
+from src.tracking import Run, Tracker, Unreachable
 from src.tracking import server as reach
 from tests.conftest import places, precomputed
 from tests.paths import CHECKOUT
@@ -92,7 +92,7 @@ def lost_in_the_middle(output, arguments, cut):
     counted.run(output, arguments)
 
 
-def test_a_server_that_goes_away_in_the_middle(alone, tmp_path):
+def test_a_server_that_goes_away_in_the_middle(alone, tmp_path, monkeypatch):
     """Results are in the folders, nothing half-written counts as finished, the rerun does what is missing."""
     import multiprocessing
 
@@ -109,12 +109,19 @@ def test_a_server_that_goes_away_in_the_middle(alone, tmp_path):
     said = output.with_suffix(".log").read_text()
     assert process.exitcode == 1, said
     assert "Traceback" not in said
-    assert said.count("results are in ") == 2
+    assert len(re.findall(r"\[src.entry\]\[ERROR\] - .*results are in ", said)) == 2
     # All three were computed.
     assert len(list(output.glob("*/results/analyses.csv"))) == 3
     jobs, parents = jobs_of(alone)
     assert [run.info.status for run in jobs] == ["FINISHED", "RUNNING"]
     assert [run.info.status for run in parents] == ["RUNNING"]
+
+    # Its artifacts are out of reach, not gone.
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    gone = Tracker(alone)
+    gone.uri, gone.client = wire.address, MlflowClient(wire.address)
+    with pytest.raises(Unreachable, match="no answer"):
+        Run(jobs[0].info.run_id, gone).fetch("results", tmp_path)
 
     again = command(tmp_path / "second", *sweep([vectors], three, alone, tmp_path))
     assert again.code == 0
@@ -208,6 +215,8 @@ def test_four_sweeps_at_once_on_postgresql_and_s3(tmp_path):
             (tmp_path / "fetched").mkdir()
             outputs = [tmp_path / str(number) for number in range(4)]
             counted.whole(address, outputs, tmp_path / "fetched", jobs=24)
+            (tmp_path / "awkward").mkdir()
+            counted.awkward(address, tmp_path / "awkward")
             runs = [run.to_dictionary() for kind in jobs_of(address) for run in kind]
     texts = {"runs": json.dumps(runs).encode()}
     texts |= {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
