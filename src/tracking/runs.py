@@ -53,7 +53,7 @@ class Tracker:
         self._away = False
         self._lost: list[JobRun] = []
         if uri.startswith(server.SCHEMES):
-            server.patient()
+            server.prepare()
             self.uri = uri.rstrip("/")
             server.require(self.uri)
         elif uri.startswith(SQLITE):

@@ -11,6 +11,7 @@ ever an argument, which every process of the machine could read.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +19,12 @@ from pathlib import Path
 from src.configs import CHECKOUT
 from src.errors import InputError, answered, refuse_secrets
 from src.tracking.runs import SQLITE
-from src.tracking.server import SCHEMES
+from src.tracking.server import SCHEMES, THROUGH
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 EVERY = ("0.0.0.0", "::")
+# The driver that is installed: left to itself, SQLAlchemy takes another.
+DRIVER = "postgresql+psycopg2://"
 DEFAULTS = {
     "database": f"{SQLITE}{CHECKOUT}/mlruns/server/mlflow.db",
     "artifacts": f"{CHECKOUT}/mlruns/server/artifacts",
@@ -99,10 +102,11 @@ def prepared(said: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         command += ["--cors-allowed-origins", ",".join(origins)]
     environment = {
         # Not an argument: an address may say more than a list of processes should.
-        "MLFLOW_BACKEND_STORE_URI": said["database"],
+        "MLFLOW_BACKEND_STORE_URI": re.sub("^postgres(ql)?://", DRIVER, said["database"]),
         # Jobs are run by src.run alone.
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_DISABLE_TELEMETRY": "true",
+        **THROUGH,
     }
     return command, environment
 

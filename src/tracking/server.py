@@ -14,6 +14,8 @@ SCHEMES = ("http://", "https://")
 FIRST = 10
 # Of a sweep's own calls: a server that is started anew is waited for, half a minute (0 + 4 + 8 + 16 s).
 PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "4", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}
+# Bytes go through the server: what it stores them in may be within its own machine's reach alone.
+THROUGH = {"MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD": "false", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "false"}
 SEARCH, VERSION = "/api/2.0/mlflow/experiments/search", "/version"
 # How MLflow's client begins to say that nothing, or nothing sensible, came back.
 SILENT = "API request to"
@@ -25,9 +27,9 @@ class Unreachable(InputError):
     """A tracking store does not answer, or not as one."""
 
 
-def patient() -> None:
-    """Bound how long MLflow's client waits, unless the environment says how long: by default minutes."""
-    for name, value in PATIENCE.items():
+def prepare() -> None:
+    """Bound how long MLflow's client waits, by default minutes; the environment may say otherwise."""
+    for name, value in {**PATIENCE, **THROUGH}.items():
         os.environ.setdefault(name, value)
 
 

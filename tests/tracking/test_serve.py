@@ -24,11 +24,12 @@ def test_by_default_this_machine_alone(tmp_path):
 
 
 def test_exposed_it_says_so_and_answers_to_its_names_alone(tmp_path):
-    given = [f"database=sqlite:///{tmp_path}/mlflow.db", "artifacts=s3://bucket", "host=0.0.0.0", "port=7000"]
+    given = ["database=postgresql://me@host/db", "artifacts=s3://bucket", "host=0.0.0.0", "port=7000"]
     with pytest.raises(InputError, match="Say under which name others reach it: names=HOST:7000"):
         serve.read(given)
     said = serve.read([*given, "names=node1:7000,10.0.0.5:7000"])
-    command, _ = serve.prepared(said)
+    command, environment = serve.prepared(said)
+    assert environment["MLFLOW_BACKEND_STORE_URI"] == "postgresql+psycopg2://me@host/db"
     allowed = command[command.index("--allowed-hosts") + 1].split(",")
     assert allowed == ["node1:7000", "10.0.0.5:7000", "127.0.0.1:7000", "localhost:7000"]
     origins = command[command.index("--cors-allowed-origins") + 1].split(",")
