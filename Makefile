@@ -112,7 +112,7 @@ data: setup ## which published datasets are here; make data ARGS="fetch oasis nr
 repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/repro
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro
 
-bench: setup ## seconds and memory of each stage, and of the arithmetic (ARGS=--quick)
+bench: setup ## what the work costs, beside those that do the same; an hour (ARGS="peers --quick")
 	$(BIN)/python -m src.bench $(ARGS)
 
 calibration: setup ## do intervals and placebo hold where the truth is known? 10 minutes (ARGS=--quick)

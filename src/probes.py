@@ -12,7 +12,7 @@ import torch
 
 from src import configs, encoders
 from src.encoders.halves import Halves
-from src.metrics import cosines, mean_outcome, top_k, unit
+from src.metrics import cosines, mean_outcome, retrieved, unit
 
 PROBED = 64
 # Of a network as large as those that others trained.
@@ -95,7 +95,7 @@ def similarity_seconds(items: int, width: int) -> float:
     targets, corpus = (unit(torch.randn(n, width, generator=generator)) for n in (PROBED, items))
     outcomes = torch.rand(items, 1, generator=generator)
     k = max(1, min(500, items // 3))
-    return _seconds(lambda: mean_outcome(top_k(cosines(targets, corpus), k), outcomes)) / (PROBED * items)
+    return _seconds(lambda: mean_outcome(retrieved(cosines(targets, corpus), k), outcomes)) / (PROBED * items)
 
 
 @cache

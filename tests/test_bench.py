@@ -30,7 +30,7 @@ def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
     list(commands.stages(Size(), tmp_path))
     list(commands.sweeps(Size(), tmp_path))
     stages = [arguments[1:] for arguments in typed if arguments[0] == "src.stage"]
-    assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 16]
+    assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 4]
     for arguments in stages:
         asked = stage._parse(arguments)
         Job.of(*configs.compose(asked.overrides), "")
@@ -87,14 +87,27 @@ def test_an_experiment_is_measured_beside_its_peers():
     assert all(row.seconds > 0 < row.peer_seconds for row in rows)
 
 
-def test_all_is_shown_and_written_with_the_machine(monkeypatch, tmp_path, capsys):
+def test_what_is_measured_is_written_with_the_machine_and_shown(monkeypatch, tmp_path):
     row = Compared("ours", 0.5, "theirs", 2.0, 3)
-    typed = noted(monkeypatch, json.dumps(asdict(row)) + "\nnot a row")
+    noted(monkeypatch, json.dumps(asdict(row)) + "\nnot a row")
     assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
-    found = json.loads((tmp_path / "quick.json").read_text())
-    assert len(found["compared"]) == len(typed) == 13
-    assert found["compared"][0] == {**asdict(row), "times": 4.0}
-    assert found["machine"]["python"] in capsys.readouterr().out
+    monkeypatch.setattr(commands, "growth", lambda _: [commands.Row("one more", 2.0, 30.0, 90)])
+    assert bench.main(["growth", "--output", str(tmp_path)]) == 0
+
+    found = json.loads((tmp_path / "peers.json").read_text())
+    assert len(found["rows"]) == 13
+    assert found["rows"][0] == {**asdict(row), "times": 4.0}
+    lines = (tmp_path / "README.md").read_text().splitlines()
+    assert sum(line.split("|")[1:6] == CELLS for line in map(tight, lines)) == 13
+    assert "|one more|2.00|90|30|" in map(tight, lines)
+    assert sum(found["machine"]["python"] in line for line in lines) == 2
+
+
+CELLS = ["ours", "0.50", "theirs", "2.00", "4.00"]
+
+
+def tight(line):
+    return "|".join(cell.strip() for cell in line.split("|"))
 
 
 def test_growth_is_measured_at_three_sizes_of_each(monkeypatch):

@@ -13,9 +13,11 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -50,59 +52,68 @@ def machine() -> dict[str, object]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
     }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, show a table of each kind, write all of it with machine and versions."""
+    """Measure part by part; write each with machine and versions, and a page of all that was measured."""
     parser = argparse.ArgumentParser(prog="python -m src.bench", description="What the work costs.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; none: all")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the work, to see that it works")
-    parser.add_argument("--output", type=Path, default=CHECKOUT / "benchmarks" / "results")
+    parser.add_argument(
+        "--output", type=Path, help="folder (benchmarks/results; with --quick: outputs/bench)"
+    )
     asked = parser.parse_args(arguments)
     if unknown := sorted({*asked.parts} - {*PARTS}):
         parser.error(f"no such part: {', '.join(unknown)}. There are {', '.join(PARTS)}.")
-    return answered(lambda: _main(asked))
+    folder = asked.output or CHECKOUT / ("outputs/bench" if asked.quick else "benchmarks/results")
+    return answered(lambda: _main(asked.parts or PARTS, QUICK if asked.quick else Size(), folder))
 
 
-def _main(asked: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from src.report import tables
+def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     from src.tracking import commit
 
-    size = QUICK if asked.quick else Size()
-    rows: list[commands.Row] = []
-    compared: list[Compared] = []
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        for part in asked.parts or PARTS:
-            of_place = part in ("stages", "sweeps", "worth", "sobit")
-            given = (size, place / part) if of_place else (size,)
-            for row in getattr(commands, part)(*given):
-                (compared if isinstance(row, Compared) else rows).append(row)
-                print(_said(row), flush=True)
-    about = machine()
-    found = {
-        "machine": about,
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {
+        "machine": machine(),
         "versions": {name: version(name) for name in LIBRARIES},
         "git": commit(CHECKOUT),
         "size": asdict(size),
-        "rows": [asdict(row) for row in rows],
-        "compared": [{**asdict(row), "times": row.times} for row in compared],
     }
-    asked.output.mkdir(parents=True, exist_ok=True)
-    path = asked.output / f"{'quick' if asked.quick else '-'.join(asked.parts) or 'all'}.json"
-    path.write_text(json.dumps(found, indent=2) + "\n")
-    title = ", ".join(f"{name} {value}" for name, value in about.items() if value)
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    for table in (_costs(rows), _peers(compared)):
-        if len(table):
-            console.print(tables.plain(table, title))
-    print(f"Written to {path}")
+    for part in parts:
+        with tempfile.TemporaryDirectory() as name:
+            rows = list(_measured(part, size, Path(name)))
+        (folder / f"{part}.json").write_text(json.dumps(about | {"rows": rows}, indent=2) + "\n")
+    page = folder / "README.md"
+    page.write_text(_page(folder))
+    print(f"Written to {page}")
     return 0
+
+
+def _measured(part: str, size: Size, place: Path) -> Iterator[dict[str, Any]]:
+    of_place = part in ("stages", "sweeps", "worth", "sobit")
+    for row in getattr(commands, part)(*((size, place) if of_place else (size,))):
+        print(_said(row), flush=True)
+        yield asdict(row) | ({"times": row.times} if isinstance(row, Compared) else {})
+
+
+def _page(folder: Path) -> str:
+    """All parts that were ever measured into a folder, as tables."""
+    blocks = ["# What the work costs", "Written by `make bench`: the file beside it names each number."]
+    for part in PARTS:
+        if (path := folder / f"{part}.json").is_file():
+            found = json.loads(path.read_text())
+            table = _table(found["rows"]).to_markdown(index=False, disable_numparse=True)
+            blocks += [f"## {part}", _about(found), table]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _about(found: dict[str, Any]) -> str:
+    said = {**found["machine"], "torch": found["versions"]["torch"]}
+    said["commit"] = found["git"]["git.commit"][:10]
+    return ", ".join(f"{name} {value}" for name, value in said.items() if value)
 
 
 def _said(row: commands.Row | Compared) -> str:
@@ -111,31 +122,30 @@ def _said(row: commands.Row | Compared) -> str:
     return f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}"
 
 
-def _costs(rows: list[commands.Row]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "what": row.what,
-            "seconds": f"{row.seconds:.2f}",
-            "asked at most": "" if row.asked is None else f"{row.asked:g}",
-            "peak MB": f"{row.peak_mb:.0f}",
-        }
-        for row in rows
-    )
+def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame([_compared(row) if "peer" in row else _cost(row) for row in rows], dtype=str)
 
 
-def _peers(rows: list[Compared]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "what": row.what,
-            "seconds": f"{row.seconds:.2f}",
-            "beside": row.peer,
-            "its seconds": f"{row.peer_seconds:.2f}",
-            "times as fast": f"{row.times:.2f}",
-            "asked at least": "" if row.asked is None else f"{row.asked:.3g}",
-            "note": row.note,
-        }
-        for row in rows
-    )
+def _cost(row: dict[str, Any]) -> dict[str, str]:
+    asked = "" if row["asked"] is None else f"{row['asked']:g}"
+    return {
+        "what": row["what"],
+        "seconds": f"{row['seconds']:.2f}",
+        "asked at most": asked,
+        "peak MB": f"{row['peak_mb']:.0f}",
+    }
+
+
+def _compared(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        "what": row["what"],
+        "seconds": f"{row['seconds']:.2f}",
+        "beside": row["peer"],
+        "its seconds": f"{row['peer_seconds']:.2f}",
+        "times as fast": f"{row['times']:.2f}",
+        "asked at least": "" if row["asked"] is None else f"{row['asked']:.3g}",
+        "note": row["note"],
+    }
 
 
 if __name__ == "__main__":

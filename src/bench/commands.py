@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from src.bench.compared import Compared
-from src.bench.sizes import Size
+from src.bench.sizes import QUICK, Size
 from src.bench.sobit import AUDITS, faces_and_prompts
 from src.bench.worth import EXPERIMENTS, STEPS, stand_ins
 from src.configs import CHECKOUT
@@ -59,19 +59,24 @@ def stages(size: Size, place: Path) -> Iterator[Row]:
 
 def sweeps(size: Size, place: Path) -> Iterator[Row]:
     """Three toys x eight experiments on stored vectors: without and with all that a sweep brings."""
-    chosen = [*_world(size, place), f"protocol.k={size.k}"]
-    for toy in TOYS:
-        for role in ("faces", "scenes", "words", "labels"):
-            _timed("vectors", ["src.stage", "embed", "--role", role, *chosen, f"model={toy}"])
-    sweep = ["src.run", "-m", f"model={','.join(TOYS)}", "exp=glob(*_to_*)", *chosen]
-    off = [f"protocol.{name}" for name in STEPS["scores"]]
-    for what, given, asked in (
-        ("report, placebo and intervals off", ["report=false", *off], 25),
-        ("all on", [], 90),
-    ):
-        own = [f"tracking.uri=sqlite:///{place}/{asked}/mlflow.db", f"hydra.sweep.dir={place}/{asked}/out"]
-        seconds, peak = _timed(what, [*sweep, *given, *own])[:2]
+    off = ["report=false", *(f"protocol.{name}" for name in STEPS["scores"])]
+    every = [f"model={','.join(TOYS)}", "exp=glob(*_to_*)"]
+    _sweep(size, place / "demo", "vectors", [*every, *off])
+    for what, given, asked in (("report, placebo and intervals off", off, 25), ("all on", [], 90)):
+        seconds, peak = _sweep(size, place / "demo", str(asked), [*every, *given])
         yield Row(f"sweep: 24 jobs on stored vectors, {what}", seconds, peak, asked)
+    # Of a world so small that its arithmetic takes next to nothing.
+    _sweep(QUICK, place / "small", "vectors", [*every, *off])
+    one, _ = _sweep(QUICK, place / "small", "one", ["model=toy_s", "exp=faces_to_words", *off])
+    many, peak = _sweep(QUICK, place / "small", "many", [*every, *off])
+    yield Row("sweep: one more job, next to no arithmetic", (many - one) / 23, peak, 0.4)
+
+
+def _sweep(size: Size, place: Path, name: str, given: list[str]) -> tuple[float, float]:
+    """Seconds and largest memory of a sweep that takes over no job."""
+    own = [f"tracking.uri=sqlite:///{place}/mlflow.db", f"hydra.sweep.dir={place}/{name}", "resume=false"]
+    asked = ["src.run", "-m", *_world(size, place), f"protocol.k={size.k}", *given, *own]
+    return _timed(f"sweep {name}", asked)[:2]
 
 
 def growth(size: Size) -> Iterator[Row]:
@@ -118,7 +123,7 @@ def peers(size: Size) -> Iterator[Compared]:
         ["src.bench.texts", model, "--sentences", str(size.sentences)] for model in ("clip_b32", "clip_l14")
     ]
     asked.append(["src.bench.pictures", "clip_b32", "--count", count])
-    asked.append(["src.bench.pictures", "clip_l14", "--count", str(size.pictures // 8)])
+    asked.append(["src.bench.pictures", "clip_l14", "--count", str(size.pictures // 16)])
     given = ["--size", json.dumps(asdict(size))]
     asked += [["src.bench.analysis", exp, *given] for exp in EXPERIMENTS]
     asked.append(["src.bench.analysis", "scenes_to_words", "--vectors", "32", *given])

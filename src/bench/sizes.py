@@ -24,7 +24,7 @@ class Size:
     sobit_faces: int = 86_744
     sobit_words: int = 400
     sentences: int = 9600
-    pictures: int = 256
+    pictures: int = 512
 
 
 QUICK = Size(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from src.experiments.attributes import Pool
-from src.metrics import cosines, mean_outcome, sc_eats, top_k, unit
+from src.metrics import cosines, mean_outcome, retrieved, sc_eats, unit
 
 # Similarities held at once: 25 MB. Fewer targets at a time multiply slower; what is larger than 32 MB
 # glibc asks the kernel for each time anew.
@@ -26,7 +26,7 @@ class Look:
         number: of the pool.
         block: which targets.
         near: their similarities [targets, M] with the pool's items.
-        nearest: [targets, k] positions within the pool of what is retrieved.
+        nearest: [targets, k] positions within the pool of what is retrieved, ascending.
         last: whether these are the pool's last targets.
     """
 
@@ -50,7 +50,7 @@ def looks(targets: Tensor, corpus: Tensor, pools: Sequence[Pool]) -> Iterator[Lo
         kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
         for block in _blocks(targets, len(items)):
             near = cosines(unit(targets[block]), items)
-            nearest = top_k(near if kept is None else near[:, kept], pool.k)
+            nearest = retrieved(near if kept is None else near[:, kept], pool.k)
             last = block.stop >= len(targets)
             yield Look(number, block, near, nearest if kept is None else kept[nearest], last)
 

@@ -25,7 +25,7 @@ from src.metrics.implicit import (
     upper_tail,
     z_score,
 )
-from src.metrics.retrieval import mean_outcome, top_k
+from src.metrics.retrieval import mean_outcome, retrieved, top_k
 from src.metrics.similarity import cosines, similarity, unit
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "rate_gaps",
     "resampled_cles",
     "resampled_tables",
+    "retrieved",
     "sc_eat",
     "sc_eats",
     "similarity",

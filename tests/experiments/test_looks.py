@@ -68,7 +68,8 @@ def test_both_scores_are_those_of_brute_force(several, seed, block, held_out):
     for pool, found in zip(pools, seen, strict=True):
         own = [[row[item] for item in pool.rows] for row in near]
         kept = range(len(pool.rows)) if pool.retrievable is None else pool.retrievable.tolist()
-        assert found == [sorted(kept, key=lambda i, row=row: (-row[i], i))[: pool.k] for row in own]
+        best = [sorted(kept, key=lambda i, row=row: (-row[i], i))[: pool.k] for row in own]
+        assert found == [sorted(row) for row in best]
         table = torch.tensor(own, dtype=torch.float64)
         for content in range(2):
             intrinsic[:, content] += sc_eat(table[:, pool.a[content]], table[:, pool.b[content]]).numpy() / 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from src.metrics import cosines, mean_outcome, similarity, top_k
+from src.metrics import cosines, mean_outcome, retrieved, similarity, top_k
 
 # Few distinct values, so that ties are the rule.
 tied = arrays(
@@ -28,6 +28,13 @@ def test_top_k_breaks_ties_by_position(values, data):
     k = data.draw(st.integers(1, values.shape[1]))
     found = top_k(torch.from_numpy(values), k)
     assert found.tolist() == [brute_force(row, k) for row in values.tolist()]
+
+
+@given(values=tied, data=st.data())
+def test_what_is_retrieved_is_the_top_k_in_order_of_position(values, data):
+    k = data.draw(st.integers(1, values.shape[1]))
+    found = retrieved(torch.from_numpy(values), k)
+    assert found.tolist() == [sorted(brute_force(row, k)) for row in values.tolist()]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
