@@ -60,7 +60,7 @@ def mlflow(
             yield address
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(60)
+            process.wait(300)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def postgres() -> Iterator[Database]:
                 yield Database(f"postgresql://carryover@127.0.0.1:{port}/mlflow", password)
             finally:
                 process.send_signal(signal.SIGINT)  # PostgreSQL's fast shutdown
-                process.wait(60)
+                process.wait(300)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
