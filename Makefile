@@ -81,7 +81,7 @@ test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a lo
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
 test-server: setup ## four sweeps at once through MLflow's server on PostgreSQL and a local S3; shared stores
-	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/tracking tests/test_tracked.py tests/test_shared.py
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/tracking tests/test_shared.py
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py
