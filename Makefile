@@ -22,7 +22,7 @@ DATABASE :=
 ARTIFACTS :=
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-server test-full lint ui serve sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-server test-same test-fuzz audit test-faults test-full lint ui serve sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -43,11 +43,12 @@ $(READY): requirements.txt
 	@echo "$(CURDIR)" > $@
 
 # Never an error: tests that need what is not there skip, with the reason.
-system: ## Debian's packages that tests need: chromium (test-ui), PostgreSQL (test-server); as root or with sudo
+system: ## Debian's packages of tests: chromium (test-ui), SLURM (test-slurm), PostgreSQL (test-server); as root or with sudo
 	@wanted=""; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
+	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld || wanted="$$wanted slurm-wlm munge"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
-	if [ -z "$$wanted" ]; then echo "chromium, chromedriver and PostgreSQL are here."; \
+	if [ -z "$$wanted" ]; then echo "chromium, chromedriver, SLURM and PostgreSQL are here."; \
 	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install by hand: $$wanted"; \
 	else \
 	  if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; \
@@ -80,8 +81,33 @@ test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/u
 test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
+test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued again, timed out (make system)
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py
+
 test-server: setup ## four sweeps at once through MLflow's server on PostgreSQL and a local S3; shared stores
 	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/tracking tests/test_shared.py
+
+test-same: setup ## the same bytes from one process or two, one killed midway, whatever threads (10 minutes)
+	$(BIN)/python -m pytest -m "thorough or not thorough" tests/embeddings/test_ranks.py tests/test_ddp.py tests/test_determinism.py
+
+test-fuzz: setup ## every parser against bad files, led by coverage, with a table of it: 50 minutes (ARGS="seconds=5")
+	$(BIN)/python -m pytest -rs tests/fuzz tests/security
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+AUDIT ?= $(BIN)/pip-audit
+# Never an error where nothing can be asked: on a machine without network that would say nothing of the packages.
+audit: setup ## known holes of the locked packages (pip-audit, where it is installed and reaches its data)
+	@if ! command -v $(AUDIT) >/dev/null; then \
+	  echo "pip-audit is not here (pip install pip-audit, in an environment of its own; then make audit AUDIT=FILE)."; \
+	else \
+	  found=0; said=$$($(AUDIT) --require-hashes --disable-pip -r requirements.txt 2>&1) || found=$$?; echo "$$said"; \
+	  if [ $$found != 0 ] && ! grep -qE "Found [0-9]+ known" <<< "$$said"; then \
+	    echo "pip-audit does not reach its data: nothing is known of the packages, good or bad."; found=0; \
+	  fi; exit $$found; \
+	fi
+
+test-faults: setup ## kills at more than 100 points, full and read-only disks, damage, locks, clocks; 40 minutes
+	$(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

@@ -170,7 +170,8 @@ def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
         return planted.answers(prepared.items, lean=llm.lean, seed=job.cfg.seed), {}
     free = job.cfg.answer == "generate"
     asked = (prepared.items, prepared.question)
-    with tasks.kept(job, prepared.weights, "free" if free else "likelihood") as kept:
+    how, fits = ("free", answers.is_free) if free else ("likelihood", answers.is_weighed)
+    with tasks.kept(job, prepared.weights, how, fits) as kept:
         if isinstance(llm, configs.ServerConfig):
             return answers.free(partial(server.answers, llm), *asked, seed=job.cfg.seed, kept=kept)
         assert isinstance(llm, configs.CausalConfig)

@@ -27,12 +27,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from src.errors import InputError
+from src.errors import InputError, refused
 
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 ABSENT = "absent"
+REMEDY = (
+    "Make room, or set store.dir, store.checkpoints, store.pictures, store.stimuli or store.morphs "
+    "to a folder that can."
+)
 # A file that changed so shortly ago may change again and bear the same time; nanoseconds.
 SETTLED = 2_000_000_000
 # Seconds between signs of life of a process that builds an entry.
@@ -95,8 +99,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
             the manifest should say of them besides sizes and hashes.
 
     Raises:
-        InputError: the folder cannot be written.
-        OSError: writing broke off; nothing is left behind.
+        InputError: the folder cannot be written, or the disk is full; nothing is left behind.
         NotStored: within `dry`, where it would be built.
     """
     entry = root / key
@@ -111,15 +114,18 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     try:
         draft.mkdir(parents=True)
     except OSError as error:
-        raise InputError(
-            f"{root}: cannot be written ({error.strerror}). Set store.dir, store.checkpoints, "
-            "store.pictures, store.stimuli or store.morphs to a folder that can."
-        ) from None
+        raise InputError(f"{root}: cannot be written ({error.strerror}). {REMEDY}") from None
     try:
         with _alive(draft):
             described = dict(build(draft))
             _seal(draft, described)
         _publish(draft, entry)
+    except InputError:
+        raise
+    except Exception as error:
+        if not (why := refused(error)):
+            raise
+        raise InputError(f"{root}: cannot be written ({why}). {REMEDY}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return entry
@@ -168,13 +174,17 @@ def damaged(entry: Path) -> str:
                 return f"{name} has {path.stat().st_size} bytes, not {recorded['bytes']}"
             if file_hash(path) != recorded["sha256"]:
                 return f"{name} has other content than was written"
+        there = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+        for name in sorted(there - {*files, MANIFEST}):
+            if not Path(name).name.startswith("."):  # what a file manager leaves is none of ours
+                return f"{name} is not in {MANIFEST}"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
     return ""
 
 
 # Entry -> size and time of each of its files when these were last found to be what was written.
-_sound: dict[Path, dict[str, tuple[int, int, int]]] = {}
+_sound: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
 def _damaged_since(entry: Path) -> str:
@@ -186,14 +196,17 @@ def _damaged_since(entry: Path) -> str:
     if _sound.get(entry) == seen:
         return ""
     wrong = damaged(entry)
-    if not wrong and all(now - changed > SETTLED for _, changed, _ in seen.values()):
+    if not wrong and all(now - said[1] > SETTLED for said in seen.values()):
         _sound[entry] = seen
     return wrong
 
 
-def _seen(entry: Path) -> dict[str, tuple[int, int, int]]:
+def _seen(entry: Path) -> dict[str, tuple[int, ...]]:
     found = ((path, path.stat()) for path in sorted(entry.rglob("*")) if path.is_file())
-    return {str(path): (said.st_size, said.st_mtime_ns, said.st_ino) for path, said in found}
+    # Who copies bytes back may set the time of a change, but nobody sets the time of its entry.
+    return {
+        str(path): (said.st_size, said.st_mtime_ns, said.st_ino, said.st_ctime_ns) for path, said in found
+    }
 
 
 def _seal(draft: Path, described: dict[str, Any]) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from src.errors import concealed
+from src.errors import SECRET, InputError, masked
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+# What may be called so in an environment, or nothing.
+VARIABLE = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
 log = logging.getLogger(__name__)
 
 # Groups whose choice costs the most to load.
@@ -24,7 +28,34 @@ def as_typed(module: str, arguments: Sequence[str]) -> str:
     >>> as_typed("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
     "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
     """
-    return shlex.join(["python", "-m", module, *map(concealed, arguments)])
+    return shlex.join(["python", "-m", module, *map(masked, arguments)])
+
+
+def without_secrets(arguments: Sequence[str]) -> list[str]:
+    """The same arguments with passwords of addresses in the environment, so that Hydra writes none down.
+
+    Raises:
+        InputError: `llm.key` holds what looks like a key, not the name of a variable.
+
+    >>> without_secrets(["tracking.uri=https://me:se,cret@host"])
+    ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
+    """
+    return [_without(argument, f"CARRYOVER_SECRET_{place}") for place, argument in enumerate(arguments, 1)]
+
+
+def _without(argument: str, variable: str) -> str:
+    key, _, value = argument.partition("=")
+    if key.lstrip("+") == "llm.key" and not VARIABLE.fullmatch(value.strip("'\"")):
+        raise InputError(
+            "llm.key: names the variable that holds the key, not the key. Say llm.key=OPENAI_API_KEY."
+        )
+    found = SECRET.search(argument)
+    if found is None or "${" in found["secret"]:
+        return argument
+    quoted = value[:1] in ("'", '"')
+    # Unquoted, Hydra takes a backslash away from what follows it.
+    os.environ[variable] = found["secret"] if quoted else re.sub(r"\\(.)", r"\1", found["secret"])
+    return argument[: found.start("secret")] + f"${{oc.env:{variable}}}" + argument[found.end("secret") :]
 
 
 def as_sweeps(arguments: list[str]) -> list[str]:
@@ -86,7 +117,15 @@ def models_first(arguments: Sequence[str]) -> list[str]:
 def sweep_of(config: DictConfig) -> list[str]:
     """The sweep as Hydra's own sweeper reads it: its params first, then what was typed."""
     params = config.hydra.sweeper.get("params") or {}
-    return [*(f"{name}={value}" for name, value in params.items()), *config.hydra.overrides.task]
+    return [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
+
+
+def typed(hydra: DictConfig) -> list[str]:
+    """Overrides of a job or a sweep as they were given; what they say of the environment stays unsaid."""
+    from omegaconf import OmegaConf
+
+    given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    return [str(item) for item in given]
 
 
 def jobs_of(config: DictConfig) -> list[list[str]] | None:

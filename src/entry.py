@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, outcomes, sweep
-from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted, refuse_secrets
+from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, refused
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -58,25 +58,27 @@ class Kind(Generic[J, P]):
 def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
     """Make one job. Its failure is recorded and shown at the end, so that a sweep goes on."""
     hydra_config = HydraConfig.get()
-    overrides = " ".join(hydra_config.overrides.task) or "the default job"
-    ended, columns, part = sweep.current.rejected, {}, None
+    given = asked.typed(hydra_config)
+    overrides = " ".join(given) or "the default job"
+    columns, part, job = {}, None, None
     try:
         job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
-        job = sweep.current.told_apart(job, list(hydra_config.overrides.task))
+        job = sweep.current.told_apart(job, given)
         columns = job.columns
         if job.cfg.plan:
             _plan(job, kind)
             return
         part = sweep.current.part(job)
-        ended = part.outcomes
+        if sweep.current.sent is not None:
+            sweep.current.sent.append(job)
+            return
         outcome = _run(job, kind, part, overrides)
     except Exception as error:
-        outcome = _failed(error)
-        if _hopeless(error):
+        if sweep.current.hopeless(error):
+            log.error("%s", error)
             raise sweep.Stopped from None
-    ended.append(replace(outcome, asked=overrides, columns=columns))
-    if part:
-        outcomes.note(part)
+        outcome = _failed(_understood(error, job) if job else error)
+    sweep.current.ended(replace(outcome, asked=overrides, columns=columns), part)
 
 
 def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
@@ -87,11 +89,11 @@ def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
     return outcomes.Outcome(outcomes.FAILED, run, repr(error))
 
 
-def _hopeless(error: Exception) -> bool:
-    """Whether no job of the command can be tracked, so that none is begun."""
-    from src.tracking import Unreachable
-
-    return isinstance(error, Unreachable) and not sweep.current.parts
+def _understood(error: Exception, job: Named) -> Exception:
+    """What tracking could not write is no fault of the program."""
+    if isinstance(error, InputError) or not (why := refused(error)):
+        return error
+    return InputError(f"tracking.uri={job.cfg.tracking.uri}: cannot be written ({why}). {GOES_ON}")
 
 
 def _plan(job: J, kind: Kind[J, Any]) -> None:
@@ -140,7 +142,7 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
                 "answers, the same command does what is missing."
             )
     except Exception as error:
-        return _failed(error, tracked.id)
+        return _failed(_understood(error, job), tracked.id)
     part.analyses.append(analyses)
     part.folders[job.config_hash] = job.output / results.FOLDER
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
@@ -157,19 +159,28 @@ def _resume(job: Named, key: Callable[[], str], tracker: Tracker) -> tuple[str, 
     except artifacts.NotStored:
         return None
     try:
-        found = tracker.finished(job.dataset, wanted)
-        if found is None:
-            return None
-        fetch = partial(found.fetch, results.FOLDER)
-        results.take_over(job.output, fetch, found.tag("results"))
+        for found in tracker.finished(job.dataset, wanted):
+            try:
+                results.take_over(job.output, partial(found.fetch, results.FOLDER), found.tag("results"))
+            except OSError as error:
+                log.warning("%s: results of run %s cannot be read (%s): not used", job.label, found.id, error)
+                continue
+            log.info("%s: finished already, in run %s", job.label, found.id)
+            return found.id, results.read(job.output)
     except Unreachable as error:
         log.warning("%s: whether it is finished already cannot be asked: %s", job.label, error)
-        return None
-    except OSError as error:
-        log.warning("%s: results of run %s cannot be read (%s): computed anew", job.label, found.id, error)
-        return None
-    log.info("%s: finished already, in run %s", job.label, found.id)
-    return found.id, results.read(job.output)
+    return None
+
+
+def _closed(status: str) -> bool:
+    """End the sweep; whether a job or a report failed, or what was found could not be kept."""
+    try:
+        return sweep.current.close(status)
+    except Exception as error:
+        if not (why := refused(error)):
+            raise
+        log.error("the sweep's tables cannot be kept (%s). %s", why, GOES_ON)
+        return True
 
 
 def main(entry: Callable[[], object], module: str) -> int:
@@ -182,14 +193,12 @@ def main(entry: Callable[[], object], module: str) -> int:
     Returns:
         The exit status.
     """
-    for argument in sys.argv[1:]:
-        try:
-            refuse_secrets(argument)
-        except InputError as error:  # before Hydra writes down what was typed
-            print(error, file=sys.stderr)
-            return 1
-    sweep.current = sweep.Sweep(command=asked.as_typed(module, sys.argv[1:]))
-    sys.argv[1:] = asked.as_sweeps(asked.models_first(sys.argv[1:]))
+    sweep.current = sweep.Sweep(module=module, command=asked.as_typed(module, sys.argv[1:]))
+    try:
+        sys.argv[1:] = asked.as_sweeps(asked.models_first(asked.without_secrets(sys.argv[1:])))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 1
     stopped: list[int] = []
 
     def stop(number: int, _: object) -> None:
@@ -210,6 +219,6 @@ def main(entry: Callable[[], object], module: str) -> int:
         status, code = "KILLED", 128 + (stopped or [signal.SIGINT])[0]
         print(INTERRUPTED, file=sys.stderr)
     finally:
-        failed = sweep.current.close(status)
+        failed = _closed(status)
         signal.signal(signal.SIGTERM, before)
     return code or int(failed)

@@ -1,14 +1,15 @@
-"""The one error that a user's input can cause, how an entry answers it, and what no text may hold."""
+"""The one error that a user's input can cause, and how an entry answers it."""
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Callable
 
+# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token.
+SECRET = re.compile(r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)\S+|[^/:@\s]+)(?=@)")
 INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
-# Before the host of an address.
-PASSWORD = re.compile(r"(://[^/:@\s]*:)[^/@\s]+@")
 
 
 class InputError(Exception):
@@ -25,27 +26,48 @@ class NotApplicable(InputError):
     """
 
 
-def concealed(text: str) -> str:
-    """A text without the passwords of the addresses in it.
+def brief(text: str, longest: int = 200) -> str:
+    r"""A user's text as it stands in a message: cut where it is long, control characters written out.
 
-    >>> concealed("tracking.uri=https://me:secret@host")
-    'tracking.uri=https://me:…@host'
+    >>> brief("a\n" + "b" * 300, 5)
+    'a\\nbb…'
     """
-    return PASSWORD.sub(r"\1…@", text)
+    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text[: longest + 1])
+    return shown if len(shown) <= longest else shown[:longest] + "…"
 
 
-def refuse_secrets(text: str) -> None:
-    """See that an address, or an override that holds one, has no password in it.
+def masked(text: str) -> str:
+    """A text whose addresses tell nobody's password, nor a token in its place.
 
-    Raises:
-        InputError: it has.
+    >>> masked("tracking.uri=https://me:p@ss@host/x"), masked("https://token@host"), masked("sqlite:///a@b")
+    ('tracking.uri=https://me:…@host/x', 'https://…@host', 'sqlite:///a@b')
     """
-    if PASSWORD.search(text):
-        raise InputError(
-            f"{concealed(text)}: holds a password, which would be written into configs and logs. Leave it "
-            "out of the address; a tracking server's goes into MLFLOW_TRACKING_USERNAME and "
-            "MLFLOW_TRACKING_PASSWORD."
-        )
+    return SECRET.sub(r"\g<before>…", text)
+
+
+GOES_ON = "Make room, or wait until no other process holds the database; the same command goes on."
+# What a disk that is full, or may only be read, answers.
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+# The same of libraries that have no number for it.
+SAID = (
+    *("No space left", "disk is full", "File too large", "Read-only file system", "readonly database"),
+    *("database is locked", "disk I/O error"),
+)
+
+
+def refused(error: BaseException) -> str:
+    """What a disk or a database refused, as an error or one that led to it says; empty where none did."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        if isinstance(link, OSError) and link.errno in REFUSED:
+            return f"{link.filename}: {link.strerror}" if link.filename else str(link.strerror)
+        said = next((said for said in SAID if said in str(link)), "")
+        if said:
+            return said
+        link = link.__cause__ or link.__context__
+    return ""
 
 
 def answered(entry: Callable[[], int]) -> int:

@@ -13,9 +13,10 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from src import configs, entry
+from src import configs, entry, launching
 
 configs.register()
+launching.register()
 
 
 @hydra.main(version_base="1.3", config_path=str(configs.CHECKOUT / "conf"), config_name="generate")

@@ -13,13 +13,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
 from src.artifacts import file_hash, fingerprint
-from src.errors import InputError
+from src.errors import InputError, masked
 
 # Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
 # is computed, taken over or only planned, or by how many processes.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
-    *("resume", "plan", "report", "workers"),
+    *("resume", "plan", "report", "workers", "devices"),
     *("key", "concurrency", "retries", "timeout"),
 )
 # What decides no number, or nothing that a name should tell.
@@ -147,7 +147,16 @@ def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
     except OmegaConfBaseException as error:
         raise InputError(f"config: {error}") from None
     assert isinstance(resolved, dict)
-    return cfg, {str(name): value for name, value in resolved.items()}
+    return cfg, {str(name): _told(value) for name, value in resolved.items()}
+
+
+def _told(node: object) -> object:
+    """Values as they may be written down: without the passwords of addresses."""
+    if isinstance(node, dict):
+        return {name: _told(value) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_told(value) for value in node]
+    return masked(node) if isinstance(node, str) else node
 
 
 def decisive(node: object) -> object:

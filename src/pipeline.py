@@ -45,8 +45,13 @@ def prepare(job: Job) -> Prepared:
     """See that weights are there and that the stimuli suffice, before any work is spent.
 
     Raises:
-        InputError: they are not, or do not; `NotApplicable` where another experiment might be served.
+        InputError: they are not, or do not; `NotApplicable` where another experiment might be served. Or the
+            trainer asks for more devices than there are.
     """
+    if job.cfg.trainer.devices != 1:
+        from src.encoders.engine import devices
+
+        devices(job.cfg.trainer)
     encoders.require(job.cfg)
     tables = {role: stimuli.load(job.cfg, role) for role in experiments.roles(job.cfg.exp)}
     for table in tables.values():

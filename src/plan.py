@@ -132,7 +132,7 @@ def _finished(prepared: pipeline.Prepared) -> str:
     except artifacts.NotStored:
         return ""
     found = _tracker(uri).finished(prepared.job.dataset, key)
-    return found.id if found else ""
+    return found[0].id if found else ""
 
 
 @cache

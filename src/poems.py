@@ -99,7 +99,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     run.inputs({"faces": prepared.faces.hash})
     start = time.perf_counter()
     model = prepared.model()
-    with tasks.kept(job, prepared.weights, "poems") as kept:
+    with tasks.kept(job, prepared.weights, "poems", poems.is_poem) as kept:
         words = poems.on_words(model, task, kept)
         pools = poems.pools(words, model.special)
         scores = poems.on_faces(model, task, faces, pools, kept)

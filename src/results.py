@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from src.artifacts import file_hash, fingerprint
+from src.errors import InputError, refused
 
 FOLDER = "results"
 ANALYSES = "analyses.csv"
@@ -101,12 +102,18 @@ def read_csv(path: Path) -> pd.DataFrame:
 @contextmanager
 def _draft(output: Path) -> Iterator[Path]:
     draft = output / f".{FOLDER}.{uuid.uuid4().hex}"
-    draft.mkdir(parents=True)
     try:
+        draft.mkdir(parents=True)
         yield draft
         target = output / FOLDER
         if target.exists():
             target.rename(draft / "replaced")
         (draft / FOLDER).rename(target)
+    except OSError as error:
+        if not (why := refused(error)):
+            raise
+        raise InputError(
+            f"{output}: results cannot be written ({why}). Make room; the same command goes on."
+        ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -11,9 +11,10 @@ import sys
 import hydra
 from omegaconf import DictConfig
 
-from src import configs, entry
+from src import configs, entry, launching
 
 configs.register()
+launching.register()
 
 
 @hydra.main(version_base="1.3", config_path=str(configs.CHECKOUT / "conf"), config_name="run")

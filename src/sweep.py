@@ -56,6 +56,7 @@ class Sweep:
         multirun: whether the command was given `-m`.
         globbed: whether its experiments or protocols were named by a glob, so that one that cannot be
             served is listed rather than an error.
+        module: the entry, as Python calls it.
         command: as it was typed.
         asked: overrides of its jobs; None where they could not be told.
         choices: which YAML is chosen of each group where a job's overrides do not say.
@@ -64,10 +65,12 @@ class Sweep:
         rejected: jobs that could not even be named or tracked.
         planned: what a plan says of each job.
         labels: names of its jobs.
+        sent: jobs that are only named here, as other processes make them; None where this one makes them.
     """
 
     multirun: bool = False
     globbed: bool = False
+    module: str = ""
     command: str = ""
     asked: list[list[str]] | None = None
     choices: Mapping[str, str] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Sweep:
     rejected: list[outcomes.Outcome] = field(default_factory=list)
     planned: list[Planned] = field(default_factory=list)
     labels: set[str] = field(default_factory=set)
+    sent: list[Named] | None = None
 
     def told_apart(self, job: J, overrides: list[str]) -> J:
         """The job under a model name that no other job of the sweep bears in the same experiment.
@@ -92,10 +96,11 @@ class Sweep:
     def part(self, job: Named) -> outcomes.Part:
         """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
         from src import logged
-        from src.tracking import Tracker
+        from src.tracking import NUMBER, Tracker, next_number
 
         if job.dataset not in self.parts:
             tracker = Tracker(job.cfg.tracking.uri)
+            number = next_number(tracker) if self.multirun else ""
             parent = tracker.open(job.dataset, "sweep") if self.multirun else None
             wanted = None
             if self.asked is not None:
@@ -106,11 +111,25 @@ class Sweep:
                 ]
             part = outcomes.Part(tracker, parent, wanted, job.cfg.report)
             if parent:
-                tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command}
+                tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
                 parent.log(tags={**logged.provenance(), **tags})
                 outcomes.begin(part)
             self.parts[job.dataset] = part
         return self.parts[job.dataset]
+
+    def hopeless(self, error: Exception) -> bool:
+        """Whether an error says that no job of the command can be tracked, so that none is begun."""
+        from src.tracking import Unreachable
+
+        return isinstance(error, Unreachable) and not self.parts
+
+    def ended(self, outcome: outcomes.Outcome, part: outcomes.Part | None) -> None:
+        """Record how a job ended; without a part where it could not even be named or tracked."""
+        if part is None:
+            self.rejected.append(outcome)
+        else:
+            part.outcomes.append(outcome)
+            outcomes.note(part)
 
     def close(self, status: str) -> bool:
         """Show the tables, keep them with the parent runs, end these, and draw the reports.

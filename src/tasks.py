@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from omegaconf import DictConfig
@@ -77,19 +78,20 @@ def device(cfg: configs.GenerateConfig) -> torch.device:
     return torch.device("cuda" if gpu else "cpu")
 
 
-def kept(job: Task, weights: Mapping[str, str], how: str) -> Kept:
+def kept(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], bool]) -> Kept:
     """What a model said before, and where more of it goes as it comes.
 
     Args:
         job: whose model.
         weights: revision and hash of them.
         how: it was asked.
+        fits: whether something can be an answer to that.
 
     Raises:
         InputError: see `Kept`.
     """
     own = [decisive(job.resolved["llm"]), weights, how]
-    return Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl")
+    return Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl", fits)
 
 
 def key(job: Task, inputs: Mapping[str, str], weights: Mapping[str, str], rooms: tuple[str, ...]) -> str:

@@ -67,8 +67,8 @@ def test_it_runs_on_precomputed_vectors_and_a_list_of_ones_own(folder, listed, j
     ]
     value = {"association": "association", "retrieval": "ratio", "strength": "strength"}[measure]
     assert found[value].notna().all()
-    logged = tracker.finished("precomputed", _key(made))
-    assert logged is not None
+    (logged,) = tracker.finished("precomputed", _key(made))
+    assert logged.id
 
 
 def _key(made):

@@ -104,7 +104,10 @@ def column_of(files: Sequence[File], wanted: str) -> str:
     readable = [file for file in files if not file.problem]
     if not readable:
         first = f"{files[0].path}: {files[0].problem}"
-        raise InputError(f"none of {len(files)} files can be read; the first: {first}. Are they Parquet?")
+        raise InputError(
+            f"none of {len(files)} files can be read; the first: {first}. Are they Parquet? "
+            "Name others: path=FILE."
+        )
     column = wanted or _obvious(readable[0])
     for file in readable:
         if column not in file.columns:

@@ -17,6 +17,7 @@ from src.captions.files import File
 from src.captions.lexicon import NOUN, Lexicon, forms, names
 from src.captions.mentions import AXES
 from src.configs import CHECKOUT, LabelsConfig
+from src.errors import masked
 from src.report import tables
 from src.report.cells import slugs
 from src.report.drawing import keep
@@ -74,7 +75,7 @@ def summary(results: Results) -> dict[str, Any]:
     audit, lexicon = results.audit, results.lexicon
     counts = audit.counts
     return {
-        "asked": dict(results.said),
+        "asked": {name: masked(value) for name, value in results.said.items()},
         "rows": audit.rows,
         "captions": counts.captions,
         "broken": dict(audit.broken),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
@@ -200,6 +201,7 @@ class TrainerConfig:
 
     accelerator: str = MISSING
     workers: int = number(0)
+    devices: Any = 1  # how many, or auto: all GPUs
 
 
 @dataclass

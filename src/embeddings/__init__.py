@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from src import configs
+from src import configs, stimuli
 from src.artifacts import fingerprint
 from src.embeddings import precomputed, store
 from src.embeddings.store import Embeddings
-from src.encoders import open_encoder
+from src.encoders import Network, open_encoder
+from src.errors import InputError
 from src.stimuli import PROMPTS, Table
 
 __all__ = ["Embeddings", "embeddings", "key", "require"]
@@ -30,6 +32,8 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
         folder = Path(cfg.model.path)
         return precomputed.texts(folder, table(role)) if role == PROMPTS else precomputed.read(folder, role)
     encoder = open_encoder(cfg, table)
+    # Only what is known by its name can be handed to another process.
+    load = partial(_elsewhere, cfg, fingerprint(dict(encoder.identity)))
     return store.embed(
         encoder,
         table(role),
@@ -38,7 +42,20 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
         Path(cfg.store.dir),
         Path(cfg.store.pictures),
         name=str(cfg.model.name),
+        load=load,
     )
+
+
+def _elsewhere(cfg: configs.RunConfig, identity: str) -> Network:
+    """The network of a job, in a process that knows nothing but the job.
+
+    Raises:
+        InputError: what decides its numbers is not what it was when the job began.
+    """
+    encoder = open_encoder(cfg, partial(stimuli.load, cfg))
+    if fingerprint(dict(encoder.identity)) != identity:
+        raise InputError(f"{cfg.model.name}: its code or its stimuli were changed meanwhile. Start again.")
+    return encoder.load()
 
 
 def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from src.artifacts import file_hash
 from src.embeddings.store import TENSOR, Embeddings
-from src.errors import InputError, NotApplicable
+from src.errors import InputError, NotApplicable, brief
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed
 
 NORM_TOLERANCE = 1e-3
@@ -69,7 +69,7 @@ def places(folder: Path, prompts: Table) -> np.ndarray:
     twice = said[said.duplicated()]
     if len(twice):
         raise InputError(
-            f"{path}: {len(twice)} sentences stand more than once, first {twice.iloc[0]!r}. "
+            f"{path}: {len(twice)} sentences stand more than once, first {brief(twice.iloc[0])!r}. "
             "Keep one row of each."
         )
     wanted = prompts.frame["sentence"]
@@ -124,11 +124,15 @@ def _tensor(path: Path) -> Tensor:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())
             if TENSOR not in names:
-                raise InputError(f"{path}: no tensor {TENSOR!r}; found {', '.join(names) or 'none'}.")
+                raise InputError(
+                    f"{path}: no tensor {TENSOR!r}; found {brief(', '.join(names)) or 'none'}. "
+                    "Save the vectors under that name."
+                )
             tensor: Tensor = file.get_tensor(TENSOR)
-    except SafetensorError as error:
-        raise InputError(f"{path}: not a safetensors file ({error}). Write it anew.") from None
-    return tensor
+    except (SafetensorError, OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
+        raise InputError(f"{path}: not a safetensors file ({brief(str(error))}). Write it anew.") from None
+    # Of floats of eight bits torch cannot even say whether they are finite.
+    return tensor.float() if tensor.is_floating_point() and tensor.itemsize < 2 else tensor
 
 
 def _check(vectors: Tensor, rows: int, role: str, path: Path) -> None:
@@ -138,11 +142,13 @@ def _check(vectors: Tensor, rows: int, role: str, path: Path) -> None:
         wanted = "[N, D] or [N, Q, D]" if role in IMAGE_ROLES else "[N, D]"
         raise InputError(f"{path}: {TENSOR!r} has shape {list(shape)}, {role} need {wanted}.")
     if not vectors.is_floating_point():
-        raise InputError(f"{path}: {TENSOR!r} holds {vectors.dtype}, floating point is needed.")
+        raise InputError(
+            f"{path}: {TENSOR!r} holds {vectors.dtype}, floating point is needed. Save it as float32."
+        )
     if len(vectors) != rows:
         raise InputError(
             f"{path}: {len(vectors)} vectors, but {path.stem}.parquet has {rows} rows. "
-            "Row i of one belongs to row i of the other."
+            "Write both anew: row i of one belongs to row i of the other."
         )
     finite = torch.isfinite(vectors).flatten(1).all(dim=1)
     if not finite.all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -52,6 +52,7 @@ def embed(
     store: Path,
     pictures: Path,
     name: str = "",
+    load: Callable[[], Network] | None = None,
 ) -> Embeddings:
     """Vectors of a table's stimuli, computed only where the store does not hold them intact.
 
@@ -63,9 +64,10 @@ def embed(
         store: folder of the entries.
         pictures: folder of resized pictures, of all models.
         name: of the model, for those who look into the store.
+        load: `encoder.load` for other processes: it can be pickled; None: that one can, too.
 
     Raises:
-        InputError: a stimulus cannot be embedded.
+        InputError: a stimulus cannot be embedded, or the trainer asks for more devices than there are.
     """
     described = decisive(encoder, table, batch_size)
     # Role by role, so that each can be an output of a pipeline by itself.
@@ -75,9 +77,14 @@ def embed(
     seconds: list[float] = []
 
     def build(folder: Path) -> Mapping[str, Any]:
-        from src.embeddings.predict import predict
+        from src.embeddings import predict, ranks
+        from src.encoders.engine import devices
 
-        shape, taken = predict(_network(encoder), table, batch_size, trainer, folder / FILE, pictures)
+        shown, count = (table, batch_size, trainer, folder / FILE, pictures), devices(trainer)
+        if count == 1:
+            shape, taken = predict.predict(_network(encoder), *shown)
+        else:
+            shape, taken = ranks.predict(count, load or encoder.load, *shown)
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())

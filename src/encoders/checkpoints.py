@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from src.encoders import hub
-from src.errors import InputError
+from src.errors import InputError, brief
 
 WEIGHTS = (
     "model.safetensors",
@@ -33,8 +33,8 @@ def files(place: hub.Place) -> list[Path]:
         named = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
         if not named or any(Path(name).name != name for name in named):
             raise ValueError("it names no file, or one elsewhere")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not an index of weights ({error!r}). {place.remedy}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path}: not an index of weights ({brief(repr(error))}). {place.remedy}") from None
     return [path, *hub.files(place, [(name,) for name in named]).values()]
 
 

@@ -1,20 +1,23 @@
-"""Lightning's trainer as the project uses it: one device, nothing logged, nothing written."""
+"""Lightning's trainer as the project uses it: nothing logged, nothing written, this machine alone."""
 
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from typing import Any
 
 import lightning
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.accelerators import CPUAccelerator
 
 from src import configs
 from src.errors import InputError
 
 
 def engine(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
-    """Lightning's trainer for a config.
+    """Lightning's trainer for a config, on one device unless `options` say otherwise.
 
     Args:
         trainer: where to compute.
@@ -26,16 +29,39 @@ def engine(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
     # Lightning's advice would bury the run's own messages.
     logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module=r"lightning\..*")
+    told = {"devices": 1, **options}
     try:
         return lightning.Trainer(
             accelerator=trainer.accelerator,
-            devices=1,
             logger=False,
             enable_checkpointing=False,
             enable_model_summary=False,
-            **options,
+            # Within a job of a batch system Lightning would take its tasks for processes of its own, requeue
+            # it, and refuse where their numbers differ.
+            plugins=[LightningEnvironment()],
+            **told,
         )
-    except (MisconfigurationException, ValueError) as error:
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        wanted = "" if told["devices"] == 1 else f" trainer.devices={told['devices']}"
         raise InputError(
-            f"trainer.accelerator={trainer.accelerator}: {error} Choose trainer=auto or trainer=cpu."
+            f"trainer.accelerator={trainer.accelerator}{wanted}: {error} Choose trainer=auto or trainer=cpu"
+            + (", or fewer trainer.devices." if wanted else ".")
         ) from None
+
+
+def devices(trainer: configs.TrainerConfig) -> int:
+    """How many devices a config stands for: each of them embeds in a process of its own.
+
+    Raises:
+        InputError: this machine has fewer.
+    """
+    if trainer.devices == 1:
+        return 1
+    asked = engine(trainer, devices=trainer.devices)
+    cores = os.cpu_count() or 1
+    if isinstance(asked.accelerator, CPUAccelerator) and asked.num_devices > cores:
+        raise InputError(
+            f"trainer.devices={trainer.devices}: this machine has {cores} cores and no GPU is asked for. "
+            "Choose fewer."
+        )
+    return asked.num_devices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def _checked(path: Path) -> str:
 def _cached(place: Place, name: str) -> Path | None:
     if place.folder:
         path = Path(place.name) / name
-        return path if path.is_file() else None
+        return path if os.path.isfile(path) else None  # noqa: PTH113 - any name, however long
     from huggingface_hub import try_to_load_from_cache
 
     try:

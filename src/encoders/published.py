@@ -19,7 +19,7 @@ from typing import Any
 from src import artifacts, configs
 from src.encoders import hub
 from src.encoders.protocol import Encoder
-from src.errors import InputError
+from src.errors import InputError, brief
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -42,10 +42,6 @@ DECISIVE = (
     "ftfy",
     "regex",
 )
-
-
-# What libraries raise over files that are not what they should be.
-USUAL = (ValueError, TypeError, KeyError, AttributeError, AssertionError, OSError, EOFError)
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,7 @@ def load(config: configs.OpenClipConfig, published: Published) -> Any:
     from src.encoders.openclip import OpenClip
 
     random = config.weights == "random"
-    with _folder(published, with_weights=not random) as folder, strict(config.id):
+    with strict(config.id), _folder(published, with_weights=not random) as folder:
         model = seeded(
             lambda: open_clip.create_model(
                 f"local-dir:{folder}",
@@ -235,11 +231,12 @@ def _described(place: hub.Place) -> Published:
         text, vision = architecture["text_cfg"], architecture["vision_cfg"]
         assert isinstance(text, dict)
         assert isinstance(vision, dict)
-    except (ValueError, KeyError, TypeError, AssertionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError) as error:
         raise InputError(
-            f"{path}: not the config of an open_clip model ({error!r}). {place.remedy}"
+            f"{path}: not the config of an open_clip model ({brief(repr(error))}). {place.remedy}"
         ) from None
-    return _placed(architecture, described.get("preprocess_cfg", {}), place, WEIGHTS)
+    with strict(place.name):  # what lies deeper is of any type
+        return _placed(architecture, described.get("preprocess_cfg", {}), place, WEIGHTS)
 
 
 def _placed(
@@ -281,7 +278,9 @@ def _text_config(published: Published) -> dict[str, Path]:
     if published.text_config is None:
         return {}
     found = hub.files(published.text_config, [("config.json",)])
-    if b'"auto_map"' in found["config.json"].read_bytes():
+    with strict(published.text_config.name):
+        described = json.loads(found["config.json"].read_bytes())
+    if '"auto_map"' in json.dumps(described):  # however it is escaped
         raise InputError(f"{published.text_config.name}: its config names code of its own. Refused.")
     return found
 
@@ -313,18 +312,16 @@ def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
 @contextmanager
 def strict(name: str) -> Iterator[None]:
     """open_clip's warnings are errors here, and its errors are the user's to mend."""
-    import pickle
-
-    from safetensors import SafetensorError
-
     # open_clip speaks through the root logger; what it would warn of is refused or asked for here.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*QuickGELU.*")
             yield
-    except (RuntimeError, SafetensorError, pickle.UnpicklingError, UserWarning, *USUAL) as error:
-        said = (str(error).strip() or repr(error)).splitlines()[0]
+    except (InputError, artifacts.NotStored):
+        raise
+    except Exception as error:  # four libraries read these files, and one raises bare Exceptions
+        said = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
         raise InputError(
             f"{name}: cannot be loaded ({said}). Its files are cut, belong to another architecture, or hold "
             "more than tensors; random weights are never taken in their place. Fetch them again."

@@ -22,6 +22,20 @@ AT_ONCE = 64
 Asked = Callable[[Sequence[str]], Iterable[Mapping[int, str]]]
 
 
+def is_free(answer: Any) -> bool:
+    """Whether something is a free answer."""
+    return isinstance(answer, str)
+
+
+def is_weighed(answer: Any) -> bool:
+    """Whether something is log-probabilities and numbers of tokens, as `likeliest` keeps them."""
+    try:
+        found = np.array(answer, dtype=float)
+    except (ValueError, TypeError):
+        return False
+    return found.shape == (2, len(ORDERS), len(OPTIONS)) and not np.isnan(found).any()
+
+
 def free(
     ask: Asked, items: pd.DataFrame, question: str, *, seed: int, kept: Kept
 ) -> tuple[pd.DataFrame, dict[str, float]]:

@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from src.errors import InputError
+from src.errors import InputError, brief
 from src.generative.sentences import SLOTS, forms, sentences
 from src.generative.words import Words, known, mapping, text, words
+from src.stimuli import plain
 
 SECTIONS = ("domain", "language", "stimuli", "attributes", "templates")
 WORD = re.compile(
@@ -38,12 +35,12 @@ def read(path: Path) -> Mapping[str, Any]:
     Raises:
         InputError: it is missing or unreadable, has a key twice, or what `checked` refuses.
     """
+    if not path.is_file():  # a pipe would be waited for
+        raise InputError(f"{path}: there is no such file. Correct the path of the domain.")
     try:
-        content = OmegaConf.to_container(OmegaConf.create(path.read_text("utf-8")))  # refuses a key twice
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file. Correct the path of the domain.") from None
-    except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException, RecursionError) as error:
-        raise InputError(f"{path}: {' '.join(str(error).split())[:300]}. Correct it.") from None
+        content = plain.of_yaml(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {brief(str(error), 300)}. Correct it.") from None
     domain = mapping(content, str(path))
     checked(domain, str(path))
     return domain

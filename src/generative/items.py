@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from src.errors import InputError
+from src.errors import InputError, brief
 from src.generative.templates import templates
+from src.stimuli.csvs import cells
 
 log = logging.getLogger(__name__)
 
@@ -86,25 +86,22 @@ def of(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 def _table(path: Path) -> pd.DataFrame:
     # Of rows and cells as they are: pandas would fill up a row that lacks a cell, and take "None" for none.
-    if not path.is_file():
-        raise InputError(f"{path}: no such file. Name a csv of items in the published format.")
-    try:
-        with path.open(encoding="utf-8-sig", newline=None) as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: {error}. Save it as a csv in UTF-8.") from None
+    rows = [row for row in cells(path, "Name a csv of items in the published format.") if any(row)]
     header = rows[0] if rows else []
     missing = [column for column in COLUMNS if column not in header]
     if missing:
-        found = ", ".join(header) or "nothing"
+        found = brief(", ".join(header)) or "nothing"
         raise InputError(
-            f"{path}: no column {', '.join(missing)}; found {found}. The published format has the columns "
+            f"{path}: no column {', '.join(missing)}; found {found}. The published format needs the columns "
             f"{', '.join(COLUMNS)}, and response where there are answers."
         )
     if len(rows) == 1:
         raise InputError(f"{path}: a header and no items. Add a row for each item.")
     odd = pd.Series([len(row) != len(header) for row in rows[1:]])
     _refuse(path, odd, f"more or fewer than {len(header)} cells", "Quote cells that hold a comma.")
+    twice = [column for column in (*COLUMNS, *OPTIONAL) if header.count(column) > 1]
+    if twice:
+        raise InputError(f"{path}: the column {twice[0]} stands there twice. Rename or delete one of them.")
     return pd.DataFrame(rows[1:], columns=pd.Index(header), dtype="str").loc[
         :, ~pd.Index(header).duplicated()
     ]
@@ -119,12 +116,12 @@ def _refuse(path: Path, bad: pd.Series, problem: str, remedy: str) -> None:
     raise InputError(f"{path}: {problem} in {where}. {remedy}")
 
 
-def _coded(path: Path, cells: pd.Series, codes: Mapping[str, object]) -> pd.Series:
-    words = cells.str.lower()
+def _coded(path: Path, said: pd.Series, codes: Mapping[str, object]) -> pd.Series:
+    words = said.str.lower()
     unknown = ~words.isin(list(codes))
     if unknown.any():
-        named = ", ".join(map(repr, cells[unknown].unique()[:3]))
-        _refuse(path, unknown, f"{cells.name} {named}", f"Use {_listed(list(codes))}.")
+        named = ", ".join(repr(brief(cell)) for cell in said[unknown].unique()[:3])
+        _refuse(path, unknown, f"{said.name} {named}", f"Use {_listed(list(codes))}.")
     return words.map(codes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,15 +23,18 @@ class Kept:
 
     Args:
         path: of the file; made, with its folder, when absent.
+        fits: whether something can be an answer here.
 
     Raises:
         InputError: it cannot be written, or holds something else.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, fits: Callable[[Any], bool] = lambda _: True) -> None:
+        self.path, self._fits = path, fits
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and not path.is_file():  # a pipe would be waited for
+                raise OSError(0, "not a file")
             before = path.read_bytes() if path.exists() else b""
             self._file = path.open("ab")
         except OSError as error:
@@ -47,8 +50,10 @@ class Kept:
     def _lines(self, content: bytes) -> list[tuple[str, Any]]:
         try:
             lines = [json.loads(line) for line in content.splitlines()]
-            return [(str(line["key"]), line["answer"]) for line in lines]
-        except (ValueError, KeyError, TypeError):
+            if not all(isinstance(line["key"], str) and self._fits(line["answer"]) for line in lines):
+                raise ValueError("no answer of this kind")
+            return [(line["key"], line["answer"]) for line in lines]
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
                 f"{self.path}: not a log of answers. Delete it, or name another folder: store.answers=DIR."
             ) from None

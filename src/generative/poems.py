@@ -42,6 +42,18 @@ def checked(task: PoemConfig) -> None:
         raise InputError("task.words: it must hold two lists of words, positive and negative.")
 
 
+def is_poem(answer: Any) -> bool:
+    """Whether something is a poem as `_write` keeps it."""
+    return (
+        isinstance(answer, dict)
+        and isinstance(answer.get("text"), str)
+        and isinstance(answer.get("tokens"), list)
+        and isinstance(answer.get("log_p"), dict)
+        and all(isinstance(token, int) for token in answer["tokens"])
+        and all(isinstance(value, int | float) for value in answer["log_p"].values())
+    )
+
+
 def on_words(model: Multimodal, task: PoemConfig, kept: Kept) -> pd.DataFrame:
     """Poems on the words of feelings: `pool`, `word`, `text`, `ids` of the tokens that were generated.
 

@@ -14,7 +14,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from src.configs import ServerConfig
-from src.errors import InputError
+from src.errors import InputError, masked
 
 # What may pass: too many requests, and a server that is starting, overloaded or restarted.
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504)
@@ -107,7 +107,8 @@ def _session(config: ServerConfig) -> requests.Session:
 
 
 def _answer(session: requests.Session, config: ServerConfig, text: str) -> str:
-    url = f"{config.url.rstrip('/')}/chat/completions"
+    address = f"{config.url.rstrip('/')}/chat/completions"
+    url = masked(address)
     question: Any = {
         "model": config.id,
         "messages": [{"role": "user", "content": text}],
@@ -116,7 +117,7 @@ def _answer(session: requests.Session, config: ServerConfig, text: str) -> str:
     }
     for left in range(config.retries, -1, -1):
         try:
-            reply = session.post(url, json=question, timeout=config.timeout)
+            reply = session.post(address, json=question, timeout=config.timeout)
         except requests.RequestException as error:
             said = f"{url}: cannot be reached ({type(error).__name__})"
             raise InputError(
@@ -151,6 +152,6 @@ def _said(reply: requests.Response) -> str | None:
     """The answer of a reply; None where it is none: cut off, or no chat completion."""
     try:
         content: Any = reply.json()["choices"][0]["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return None
     return content if isinstance(content, str) else None

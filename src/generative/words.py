@@ -7,9 +7,12 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from src.errors import InputError
+from src.errors import InputError, brief
+from src.stimuli import plain
 
 LISTS = ("positive", "negative", "neutral")
+# Of a name for which a near one is looked for: the search grows with the square of it.
+LONGEST = 100
 PAIRS = ("pairs", "neutral")
 
 
@@ -81,6 +84,10 @@ def text(value: Any, place: str) -> str:
     clean = " ".join(unicodedata.normalize("NFC", str(value)).split())
     if not clean:
         raise InputError(f"{place}: an empty text. Delete it.")
+    if not plain.is_text(clean):
+        raise InputError(
+            f"{place}: {clean!r:.80} holds half of a character. Write it as text, without escapes."
+        )
     if "blank" in clean.casefold():
         raise InputError(f"{place}: {clean!r}: BLANK marks what an item asks for. Write something else.")
     return clean
@@ -91,10 +98,10 @@ def known(names: Iterable[Any], choices: Iterable[str], place: str, what: str) -
     listed = list(choices)
     for name in names:
         if name not in listed:
-            near = difflib.get_close_matches(str(name), listed, n=1)
+            near = difflib.get_close_matches(str(name)[:LONGEST], listed, n=1)
             raise InputError(
-                f"{place}: no {what} is called {name!r}{f'; did you mean {near[0]}?' if near else '.'} "
-                f"There are {', '.join(listed)}. Correct it."
+                f"{place}: no {what} is called {brief(str(name))!r}"
+                f"{f'; did you mean {near[0]}?' if near else '.'} There are {', '.join(listed)}. Correct it."
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,10 @@ COUNTED = (
 OTHERS = ("p_null", "accuracy", "caption", "tau_c", "pool")
 # Jobs that have results, and one whose results are gone.
 FINISHED, TAKEN_OVER, MISSING = "finished", "taken_over", "missing"
+# All of what jobs.csv says of a job.
+ENDS = (FINISHED, TAKEN_OVER, "failed", "not_applicable")
+
+log = logging.getLogger(__name__)
 
 
 def together(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -136,8 +141,8 @@ def stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
         except OSError as error:
             lost = f"results of run {run} cannot be read ({error})"
             jobs.loc[row, ["status", "reason"]] = [MISSING, lost]
-    text = _text(tracker, sweep, ASKED, folder)
-    return findings(tracker, sweep, jobs, folders, json.loads(text) if text else None) if folders else None
+    asked = _asked(_text(tracker, sweep, ASKED, folder))
+    return findings(tracker, sweep, jobs, folders, asked) if folders else None
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
@@ -166,8 +171,7 @@ def _jobs(tracker: Tracker, sweep: Past, folder: Path) -> pd.DataFrame:
     # jobs.csv is kept up while a sweep runs; older sweeps wrote it at their end, and a kill may have come
     # between the end of a job and its row.
     text = _text(tracker, sweep, JOBS, folder)
-    # A model may be called "NA"; a hash may look like a number.
-    listed = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False) if text else None
+    listed = _listed(text) if text else None
     known = set() if listed is None else set(listed["run"])
     rows: list[dict[str, object]] = [
         {
@@ -180,6 +184,30 @@ def _jobs(tracker: Tracker, sweep: Past, folder: Path) -> pd.DataFrame:
         if child.status == "FINISHED" and child.id not in known
     ]
     return table([*_rows(listed), *rows])
+
+
+def _listed(text: str) -> pd.DataFrame | None:
+    """The rows of a jobs.csv that are whole; None where it is none."""
+    try:
+        # A model may be called "NA"; a hash may look like a number.
+        found = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
+        whole = found[found["status"].isin(ENDS)]
+        whole = whole.assign(seed=pd.to_numeric(whole["seed"], errors="coerce"))[[*COLUMNS]]
+    except (ValueError, KeyError) as error:
+        log.warning("%s of the sweep is damaged (%r): jobs that it took over are not known", JOBS, error)
+        return None
+    if len(whole) < len(found):
+        log.warning("%s of the sweep is damaged: %d rows are left out", JOBS, len(found) - len(whole))
+    return whole
+
+
+def _asked(text: str) -> list[str] | None:
+    try:
+        said = json.loads(text) if text else None
+    except ValueError as error:
+        log.warning("%s of the sweep is damaged (%s): what it was to do is not known", ASKED, error)
+        return None
+    return said if isinstance(said, list) else None
 
 
 def _rows(listed: pd.DataFrame | None) -> list[dict[str, object]]:
@@ -207,7 +235,7 @@ def fetch(tracker: Tracker, run: str, folder: Path) -> Path:
 def _text(tracker: Tracker, sweep: Past, name: str, folder: Path) -> str:
     try:
         return Run(sweep.id, tracker).fetch(name, folder).read_text("utf-8")
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return ""
 
 

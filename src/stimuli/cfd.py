@@ -14,6 +14,7 @@ import pandas as pd
 from src.errors import InputError
 from src.stimuli import filenames, people, pictures
 from src.stimuli.csvs import read_csv, unique
+from src.stimuli.within import no_link_out
 
 EXAMPLE = "CFD-BF-001-025-N.jpg"
 # Race, gender, number of the person, number of the picture, a count where the Indian set has two
@@ -23,6 +24,7 @@ NAME = (
     r"-(?P<expression>N|A|HC|HO|F))"
 )
 AGES = ("AgeSelf", "AgeRated")
+OLDEST = 130
 
 
 def load(
@@ -61,7 +63,7 @@ def load(
         "Set dataset.root to the folder that holds cfd/, faces.root to the one that holds Images/, or "
         "faces.pictures to the folders of the pictures below it. make data says how to get them."
     )
-    rows, found, notes = filenames.read([root / folder for folder in folders], NAME, EXAMPLE, remedy)
+    rows, found, notes = filenames.read([root / folder for folder in folders], root, NAME, EXAMPLE, remedy)
     wanted = people.named(rows, "expression", {name: [name] for name in expressions}, root).notna()
     chosen, others = people.grouped(
         rows, root, races=races, genders=genders, third="expression", wanted=wanted
@@ -69,6 +71,7 @@ def load(
     frame, left = people.draw(chosen, people.group_names(races, genders), per_group, seed, root)
     notes += others + left + _repeated(frame)
     if norming is not None:
+        no_link_out([root / norming], root, "faces.root")
         frame["age"], said = _ages(frame["person"], root / norming)
         notes += said
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
@@ -89,7 +92,8 @@ def _ages(person: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
     parts = rows["Model"].str.extract(r"^([A-Z][FM])-?(\d+)")
     rows["person"] = parts[0] + "-" + parts[1]
     rows = rows[rows["person"].notna()]
-    ages = {name: pd.to_numeric(rows[name], errors="coerce") for name in AGES if name in rows}
+    read = {name: pd.to_numeric(rows[name], errors="coerce") for name in AGES if name in rows}
+    ages = {name: values.where(values.between(0, OLDEST)) for name, values in read.items()}
     filled = [name for name, values in ages.items() if values.notna().any()]
     if not filled:
         raise InputError(

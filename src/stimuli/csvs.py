@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.errors import InputError
+from src.errors import InputError, brief
 
 
 def read_csv(path: Path, columns: Sequence[str], remedy: str, optional: Sequence[str] = ()) -> pd.DataFrame:
@@ -27,25 +27,26 @@ def read_csv(path: Path, columns: Sequence[str], remedy: str, optional: Sequence
         The columns asked for, and `row`: the number of the row in the file, counted from 1.
 
     Raises:
-        InputError: the file is missing, is not UTF-8, lacks a column, or a row has a different
-            number of cells than the header.
+        InputError: see `cells`; or the file lacks a column, has one twice or no row below the header, or a
+            row has a different number of cells than the header.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file. {remedy}")
-    try:
-        # Universal newlines: OASIS.csv ends its lines in a lone carriage return.
-        with path.open(encoding="utf-8-sig", newline=None) as file:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(file)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: {error}. Save it as a csv in UTF-8.") from None
+    rows = cells(path, remedy)
     above = next((number for number, row in enumerate(rows) if set(columns) <= set(row)), 0)
     header = rows[above] if rows else []
     missing = [column for column in columns if column not in header]
     if missing:
         raise InputError(
-            f"{path}: no column {', '.join(missing)}; found {', '.join(header) or 'nothing'}. "
-            "Is it the file that the publisher ships?"
+            f"{path}: no column {', '.join(missing)}; found {brief(', '.join(header)) or 'nothing'}. "
+            "Is it the file that the publisher ships? Name another, or correct the header "
+            "(commas part columns)."
         )
+    taken = [*columns, *(column for column in optional if column in header)]
+    for column in taken:
+        if header.count(column) > 1:
+            raise InputError(
+                f"{path}, row {above + 1}: the column {column} stands there {header.count(column)} times. "
+                "Rename or delete all but one."
+            )
     numbered = [(number, row) for number, row in enumerate(rows[above + 1 :], start=above + 2) if any(row)]
     for number, row in numbered:
         if len(row) != len(header):
@@ -53,9 +54,39 @@ def read_csv(path: Path, columns: Sequence[str], remedy: str, optional: Sequence
                 f"{path}, row {number}: {len(row)} cells where the header has {len(header)}. "
                 "Correct or delete the row."
             )
-    taken = [*columns, *(column for column in optional if column in header)]
+    if not numbered:
+        raise InputError(f"{path}: no rows below the header in row {above + 1}. Add one for each item.")
     data = {column: [row[header.index(column)] for _, row in numbered] for column in taken}
     return pd.DataFrame(data).assign(row=[number for number, _ in numbered])
+
+
+def cells(path: Path, remedy: str) -> list[list[str]]:
+    """All rows of a csv whose lines end in any of the three ways, each cell without outer blanks.
+
+    Raises:
+        InputError: the file is missing or unreadable, is not UTF-8, holds a quote without its other half
+            (which would swallow the rows below it), a NUL, or a cell of more than 131,072 signs.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. {remedy}")
+    rows: list[list[str]] = []
+    try:
+        # Universal newlines: OASIS.csv ends its lines in a lone carriage return.
+        with path.open(encoding="utf-8-sig", newline=None) as file:
+            for row in csv.reader(file, strict=True):
+                if any("\0" in cell for cell in row):
+                    raise csv.Error("NUL characters, as text in UTF-16 has them")
+                rows.append([cell.strip() for cell in row])
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {error}. Save it as a csv in UTF-8.") from None
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, row {len(rows) + 1}: {error}. Save it as a csv in UTF-8; a quote within a cell is "
+            "doubled."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}. {remedy}") from None
+    return rows
 
 
 def unique(rows: pd.DataFrame, column: str, path: Path) -> None:
@@ -69,7 +100,7 @@ def unique(rows: pd.DataFrame, column: str, path: Path) -> None:
         name = twice[column].iloc[0]
         first = rows["row"][rows[column] == name].iloc[0]
         raise InputError(
-            f"{path}, row {twice['row'].iloc[0]}: {column} {name!r} stands in row {first} already. "
+            f"{path}, row {twice['row'].iloc[0]}: {column} {brief(name)!r} stands in row {first} already. "
             "Delete one of them."
         )
 
@@ -105,7 +136,7 @@ def ratings(rows: pd.DataFrame, column: str, of: str, highest: float, path: Path
     bad = rows[~rating.between(1, highest)]
     if len(bad):
         raise InputError(
-            f"{path}, row {bad['row'].iloc[0]}: {column} {bad[column].iloc[0]!r} of "
-            f"{bad[of].iloc[0]!r} is not a number from 1 to {highest:g}. Correct or delete the row."
+            f"{path}, row {bad['row'].iloc[0]}: {column} {brief(bad[column].iloc[0])!r} of "
+            f"{brief(bad[of].iloc[0])!r} is not a number from 1 to {highest:g}. Correct or delete the row."
         )
     return (rating - 1) / (highest - 1)

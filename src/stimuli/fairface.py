@@ -9,6 +9,7 @@ import pandas as pd
 
 from src.stimuli import people, pictures
 from src.stimuli.csvs import read_csv, unique
+from src.stimuli.within import no_link_out, paths_below
 
 
 def load(
@@ -45,14 +46,18 @@ def load(
         "Set dataset.root to the folder that holds fairface/, or faces.root to the one of the csv. "
         "make data says how to get it."
     )
+    no_link_out([path], root, "faces.root")
     rows = read_csv(path, ["file", "age", "gender", "race"], remedy)
+    paths_below(rows, "file", path, "faces.root")
     unique(rows, "file", path)
     wanted = None
     if ages is not None:
         wanted = people.named(rows, "age", {age: [age] for age in ages}, path).notna()
     chosen, notes = people.grouped(rows, path, races=races, genders=genders, third="age", wanted=wanted)
     frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
-    frame, absent = pictures.present(frame[["id", "group", "race", "gender", "age", "path"]], path)
+    frame, absent = pictures.present(
+        frame[["id", "group", "race", "gender", "age", "path"]], path, root, "faces.root"
+    )
     frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, path)
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes + absent + left

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 
 import pandas as pd
 
 from src.errors import InputError
 from src.stimuli import people, pictures
 from src.stimuli.csvs import filled, read_csv, unique
+from src.stimuli.within import no_link_out, paths_below
 
 
 def load(
@@ -37,10 +38,11 @@ def load(
         raise InputError("faces.group=[]: name the columns of the csv that make up a group's name.")
     path = root / csv
     remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
+    no_link_out([path], root, "faces.root")
     rows = read_csv(path, [file, *group], remedy)
     for column in (file, *group):
         filled(rows, column, path)
-    _inside(rows, file, path)
+    paths_below(rows, file, path, "faces.root")
     rows[file] = [str(PurePosixPath(name)) for name in rows[file]]  # ./a.jpg is a.jpg
     unique(rows, file, path)
     frame = pd.DataFrame({"id": rows[file], "group": rows[list(group)].agg(" ".join, axis=1)})
@@ -48,16 +50,7 @@ def load(
         frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
     frame["path"] = [str(root / name) for name in rows[file]]
     groups = sorted(set(frame["group"]))
-    frame, absent = pictures.present(frame, path)
+    frame, absent = pictures.present(frame, path, root, "faces.root")
     frame, left = people.draw(frame, groups, per_group, seed, path)
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), absent + left
-
-
-def _inside(rows: pd.DataFrame, column: str, path: Path) -> None:
-    for number, name in zip(rows["row"], rows[column], strict=True):
-        kinds = (PurePosixPath(name), PureWindowsPath(name))
-        if any(kind.anchor or ".." in kind.parts for kind in kinds):
-            raise InputError(
-                f"{path}, row {number}: {name!r} leads out of the folder. Write a path below faces.root."
-            )

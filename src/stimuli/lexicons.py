@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from src.errors import InputError
+from src.errors import InputError, brief
 from src.stimuli.csvs import filled, ratings, read_csv, unique
+from src.stimuli.within import no_link_out
 
 
 def vader(count: int | None, seed: int) -> tuple[pd.DataFrame, int, list[str]]:
@@ -71,8 +72,8 @@ def nrc_vad(path: Path, lowest: float) -> tuple[pd.DataFrame, int, list[str]]:
     path = _only_file(path, ".txt", remedy)
     try:
         lines = path.read_text("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: {error}. Save it as text in UTF-8.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}. Save it as text in UTF-8 that may be read.") from None
     rows: dict[str, float] = {}
     stands: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
@@ -82,10 +83,12 @@ def nrc_vad(path: Path, lowest: float) -> tuple[pd.DataFrame, int, list[str]]:
         word, valence = _word(cells, lowest, f"{path}, row {number}")
         if word in rows:
             raise InputError(
-                f"{path}, row {number}: {word!r} stands in row {stands[word]} already. Delete one row."
+                f"{path}, row {number}: {brief(word)!r} stands in row {stands[word]} already. Delete one row."
             )
         rows[word], stands[word] = valence, number
-    if rows and lowest < 0 and min(rows.values()) >= 0:
+    if not rows:
+        raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
+    if lowest < 0 and min(rows.values()) >= 0:
         raise InputError(
             f"{path}: none of {len(rows)} valences is negative, on a scale from {lowest:g} to 1. Version 1 "
             "goes from 0 to 1: choose words=nrc_vad, or set words.lowest=0."
@@ -129,17 +132,18 @@ def _word(cells: list[str], lowest: float, place: str) -> tuple[str, float]:
         word, valence = cells[0], float(cells[1])
     except (IndexError, ValueError):
         word, valence = "", 0.0
-    if not word:
+    if not word or "\0" in word:
         line = "\t".join(cells)
-        raise InputError(f"{place}: {line!r} is not word, tab, valence. Correct or delete the row.")
+        raise InputError(f"{place}: {brief(line)!r} is not word, tab, valence. Correct or delete the row.")
     if lowest == 0 and -1 <= valence < 0:
         raise InputError(
-            f"{place}: valence {cells[1]} of {word!r} is negative, on a scale from 0 to 1. Version 2 goes "
-            "from -1 to 1: choose words=nrc_vad_v2, or set words.lowest=-1."
+            f"{place}: valence {brief(cells[1])} of {brief(word)!r} is negative, on a scale from 0 to 1. "
+            "Version 2 goes from -1 to 1: choose words=nrc_vad_v2, or set words.lowest=-1."
         )
     if not lowest <= valence <= 1:
         raise InputError(
-            f"{place}: valence {cells[1]} of {word!r} is outside [{lowest:g}, 1]. Correct or delete the row."
+            f"{place}: valence {brief(cells[1])} of {brief(word)!r} is outside [{lowest:g}, 1]. "
+            "Correct or delete the row."
         )
     return word, valence
 
@@ -147,14 +151,17 @@ def _word(cells: list[str], lowest: float, place: str) -> tuple[str, float]:
 def _only_file(path: Path, suffix: str, remedy: str) -> Path:
     if path.is_file():
         return path
-    if not path.exists():
+    if not path.is_dir():
         raise InputError(f"{path}: no such file or folder. {remedy}")
     found = sorted(
         item
         for item in path.iterdir()
-        if item.suffix.lower() == suffix and not item.name.lower().startswith((".", "readme"))
+        if item.suffix.lower() == suffix
+        and item.is_file()
+        and not item.name.lower().startswith((".", "readme"))
     )
     if len(found) != 1:
         names = f" ({', '.join(item.name for item in found[:5])})" if found else ""
         raise InputError(f"{path}: {len(found)} {suffix} files{names}, where one is looked for. {remedy}")
+    no_link_out(found, path, "words.path")
     return found[0]

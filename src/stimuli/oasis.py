@@ -8,6 +8,7 @@ import pandas as pd
 
 from src.stimuli import pictures
 from src.stimuli.csvs import ratings, read_csv, unique
+from src.stimuli.within import no_link_out, paths_below
 
 
 def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str]]:
@@ -29,7 +30,9 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
         "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv. "
         "make data says how to get it."
     )
+    no_link_out([path], root, "scenes.root")
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
+    paths_below(rows, "Theme", path, "scenes.root")
     unique(rows, "Theme", path)
     # The archive was published with Images/ and with images/.
     found = {item.name.lower(): item.name for item in root.iterdir()}
@@ -41,6 +44,6 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
         }
     )
-    frame, notes = pictures.present(frame, path)
+    frame, notes = pictures.present(frame, path, root, "scenes.root")
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes

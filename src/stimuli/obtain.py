@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from src.artifacts import file_hash
-from src.errors import InputError
+from src.errors import InputError, brief
 from src.stimuli.download import Told, download
 from src.stimuli.published import PRESENT, Dataset, File, standing
 from src.stimuli.unpack import unpack
@@ -94,10 +94,12 @@ def _recorded(record: Path, url: str) -> _Record | None:
     """What was recorded when the file first came from this address."""
     try:
         found = _Record(**json.loads(record.read_text()))
+        if [type(value) for value in asdict(found).values()] != [str, int, str]:
+            raise TypeError("url, bytes and sha256 must be text, a whole number and text")
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{record}: not a record of a file ({error}). Delete it.") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"{record}: not a record of a file ({brief(str(error))}). Delete it.") from None
     return found if found.url == url else None
 
 

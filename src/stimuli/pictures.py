@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,11 @@ import pandas as pd
 from PIL import Image
 
 from src.artifacts import file_hash
-from src.errors import InputError
+from src.errors import InputError, brief
+from src.stimuli.within import no_link_out
+
+# Others that Pillow knows are never tried: a PostScript called .jpg would be run by Ghostscript.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
 
 def read(path: str | Path) -> Image.Image:
@@ -19,7 +24,7 @@ def read(path: str | Path) -> Image.Image:
     Raises:
         OSError: the file is no picture that can be decoded whole.
     """
-    with Image.open(path) as picture:
+    with Image.open(path, formats=FORMATS) as picture:
         return picture.convert("RGB")
 
 
@@ -41,18 +46,26 @@ def hashes(paths: Sequence[Path]) -> list[str]:
     return [digest for digest, _ in examined]
 
 
-def present(frame: pd.DataFrame, source: Path) -> tuple[pd.DataFrame, list[str]]:
+def present(frame: pd.DataFrame, source: Path, root: Path, setting: str) -> tuple[pd.DataFrame, list[str]]:
     """Leave out the rows whose `path` does not exist, and say so.
 
+    Args:
+        frame: with a column `path`.
+        source: of the rows, for messages.
+        root: folder that the pictures lie in.
+        setting: that names it.
+
     Raises:
-        InputError: none exists.
+        InputError: none exists, or a link leads out of the folder.
     """
-    there = [Path(path).is_file() for path in frame["path"]]
+    no_link_out([Path(path) for path in frame["path"]], root, setting)
+    # os.path takes what no file system would: too long a name is no file.
+    there = [os.path.isfile(path) for path in frame["path"]]  # noqa: PTH113
     absent = len(frame) - sum(there)
     if absent == len(frame):
         raise InputError(
             f"{source}: none of the {len(frame)} pictures that it names is there; the first would be "
-            f"{frame['path'].iloc[0]}. Put the pictures where the publisher's archive has them."
+            f"{brief(frame['path'].iloc[0])}. Put the pictures where the publisher's archive has them."
         )
     notes = [f"{absent} rows of {source.name} have no picture"] if absent else []
     return frame[there].reset_index(drop=True), notes
@@ -64,5 +77,5 @@ def _examine(path: Path) -> tuple[str, str]:
             return "", "empty file"
         read(path)
         return file_hash(path), ""
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        return "", str(error).replace(str(path), path.name)
+    except Exception as error:  # Pillow's decoders raise whatever they stumble over
+        return "", str(error).replace(str(path), path.name) or repr(error)

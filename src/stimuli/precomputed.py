@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.errors import InputError, NotApplicable
+from src.errors import InputError, NotApplicable, brief
 from src.stimuli.table import Table, checked
 
 
@@ -28,10 +28,18 @@ def raw(folder: Path, role: str) -> pd.DataFrame:
         )
     try:
         frame = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a Parquet file ({error}). Write it anew.") from None
-    if "id" not in frame.columns:
-        raise InputError(f"{path}: no column id; found {', '.join(map(str, frame.columns))}.")
+    except Exception as error:  # pyarrow and pandas raise of everything over what others wrote
+        raise InputError(f"{path}: not a Parquet file ({brief(str(error))}). Write it anew.") from None
+    named = [str(column) for column in frame.columns]
+    if "id" not in named:
+        raise InputError(
+            f"{path}: no column id; found {brief(', '.join(named))}. Add it: a name for each row."
+        )
+    if len(set(named)) < len(named):
+        twice = next(column for column in named if named.count(column) > 1)
+        raise InputError(
+            f"{path}: the column {brief(twice)} stands there twice. Rename or delete one of them."
+        )
     if frame["id"].isna().any():
         raise InputError(f"{path}: {frame['id'].isna().sum()} rows have no id. Give each row one of its own.")
     return frame.assign(id=frame["id"].astype(str)).reset_index(drop=True)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from src.errors import InputError
+from src.errors import InputError, brief
 
 IMAGE_ROLES = ("faces", "scenes")
 TEXT_ROLES = ("words", "labels")
@@ -102,7 +102,7 @@ def checked(
     missing = [column for column in needed if column not in frame.columns]
     if missing:
         raise InputError(
-            f"{source}: no column {', '.join(missing)}; found {', '.join(map(str, frame.columns))}. "
+            f"{source}: no column {', '.join(missing)}; found {brief(', '.join(map(str, frame.columns)))}. "
             f"{role} need {', '.join(needed)}."
         )
     if frame.empty:
@@ -125,7 +125,7 @@ def _unique(frame: pd.DataFrame, source: str) -> None:
     twice = frame["id"][frame["id"].duplicated()]
     if len(twice):
         raise InputError(
-            f"{source}: {len(twice)} ids occur more than once, first {twice.iloc[0]!r}. "
+            f"{source}: {len(twice)} ids occur more than once, first {brief(twice.iloc[0])!r}. "
             "Ids name rows: make them unique."
         )
 
@@ -135,8 +135,8 @@ def _texts(frame: pd.DataFrame, source: str) -> None:
         empty = frame[column].isna()
         if empty.any():
             raise InputError(
-                f"{source}: {empty.sum()} rows have no {column}, first {frame['id'][empty].iloc[0]!r}. "
-                "Fill it in, or leave the row out."
+                f"{source}: {empty.sum()} rows have no {column}, first "
+                f"{brief(frame['id'][empty].iloc[0])!r}. Fill it in, or leave the row out."
             )
         frame[column] = frame[column].astype(str)
 
@@ -147,8 +147,8 @@ def _valence(frame: pd.DataFrame, source: str) -> None:
     if len(bad):
         row = bad.iloc[0]
         raise InputError(
-            f"{source}: {len(bad)} valences are not numbers in [0, 1], first {row['valence']} of "
-            f"{row['id']!r}. Rescale or correct them."
+            f"{source}: {len(bad)} valences are not numbers in [0, 1], first {brief(str(row['valence']))} of "
+            f"{brief(row['id'])!r}. Rescale or correct them."
         )
     frame["valence"] = valence.astype(float)
 
@@ -157,7 +157,7 @@ def _group(frame: pd.DataFrame, source: str) -> None:
     empty = frame["group"].isna() | (frame["group"].astype(str).str.strip() == "")
     if empty.any():
         raise InputError(
-            f"{source}: {empty.sum()} rows have no group, first {frame['id'][empty].iloc[0]!r}. "
+            f"{source}: {empty.sum()} rows have no group, first {brief(frame['id'][empty].iloc[0])!r}. "
             "Give each row the name of its group, or leave it out."
         )
     frame["group"] = frame["group"].astype(str)
@@ -169,8 +169,8 @@ def _grid(frame: pd.DataFrame, carried: str, source: str) -> None:
     twice = frame[pairs.duplicated()]
     if len(twice):
         raise InputError(
-            f"{source}: the word {twice['word'].iloc[0]!r} stands twice in the template "
-            f"{twice['template'].iloc[0]!r}. Each word stands in each template once."
+            f"{source}: the word {brief(twice['word'].iloc[0])!r} stands twice in the template "
+            f"{brief(twice['template'].iloc[0])!r}. Delete one row: each word stands in each template once."
         )
     templates = frame["template"].nunique()
     counts = frame["word"].value_counts()
@@ -178,11 +178,12 @@ def _grid(frame: pd.DataFrame, carried: str, source: str) -> None:
     if len(short):
         raise InputError(
             f"{source}: {len(short)} words do not stand in all {templates} templates, first "
-            f"{short.index[0]!r} ({short.iloc[0]}). Each word stands in each template once."
+            f"{brief(short.index[0])!r} ({short.iloc[0]}). Add rows: each word stands in each template once."
         )
     several = frame.groupby("word")[carried].nunique()
     if (several > 1).any():
         word = several.index[several > 1][0]
         raise InputError(
-            f"{source}: the word {word!r} has more than one {carried}. All its sentences share one."
+            f"{source}: the word {brief(word)!r} has more than one {carried}. Correct it: all its "
+            "sentences share one."
         )

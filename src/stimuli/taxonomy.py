@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import string
 import unicodedata
 from collections.abc import Iterable
@@ -11,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from src.configs import TaxonomyConfig
-from src.errors import InputError
+from src.errors import InputError, brief
+from src.stimuli import plain
 from src.stimuli.articles import article_of
 from src.stimuli.vocabulary import frequent, read
 
 __all__ = ["captioned", "frequent", "words"]
 
 COLUMNS = ["category", "word", "type"]
+# Of a name for which a near one is looked for: the search grows with the square of it.
+LONGEST = 100
 LAYOUTS = "Write category: {type: [word, ...]}, or category: [word, ...] and set taxonomy.untyped."
 
 
@@ -102,16 +101,16 @@ def _templates(captions: dict[str, str]) -> None:
 def _known(kind: Any, cfg: TaxonomyConfig, place: str) -> str:
     if kind in cfg.captions:
         return str(kind)
-    near = difflib.get_close_matches(str(kind), cfg.captions, n=1)
+    near = difflib.get_close_matches(str(kind)[:LONGEST], cfg.captions, n=1)
     raise InputError(
-        f"{place}: no type is called {kind!r}{f'; did you mean {near[0]}?' if near else '.'} "
+        f"{place}: no type is called {brief(str(kind))!r}{f'; did you mean {near[0]}?' if near else '.'} "
         f"There are {', '.join(cfg.captions)}. Correct it, or give it a caption: taxonomy.captions.TYPE."
     )
 
 
 def _rows(category: Any, content: Any, cfg: TaxonomyConfig, place: str) -> list[tuple[str, str, str | None]]:
     name = _text(category, place, "category")
-    place = f"{place}, {name}"
+    place = f"{place}, {brief(name)}"
     typed = content if isinstance(content, dict) else {cfg.untyped: content}
     rows: list[tuple[str, str, str | None]] = []
     for kind, members in typed.items():
@@ -135,6 +134,10 @@ def _text(value: Any, place: str, what: str) -> str:
     clean = " ".join(unicodedata.normalize("NFC", value).split())
     if not clean:
         raise InputError(f"{place}: an empty {what}. Delete it.")
+    if not plain.is_text(clean):
+        raise InputError(
+            f"{place}: {clean!r:.80} holds half of a character. Write it as text, without escapes."
+        )
     return clean
 
 
@@ -144,7 +147,8 @@ def _once(names: Iterable[str], told_by: Iterable[str], place: str) -> None:
     for name, text in zip(names, told_by, strict=True):
         if text.casefold() in first:
             raise InputError(
-                f"{place} {name!r} stands there already, as {first[text.casefold()]!r}. Delete one of them."
+                f"{place} {brief(name)!r} stands there already, as "
+                f"{brief(first[text.casefold()])!r}. Delete one of them."
             )
         first[text.casefold()] = name
 
@@ -152,23 +156,12 @@ def _once(names: Iterable[str], told_by: Iterable[str], place: str) -> None:
 def _listed(path: Path) -> dict[Any, Any]:
     text = read(path, "taxonomy.path")
     try:
-        if path.suffix.lower() == ".json":
-            content = json.loads(text, object_pairs_hook=_pairs)
-        else:
-            content = OmegaConf.to_container(OmegaConf.create(text))  # which refuses a key that stands twice
-    except (ValueError, yaml.YAMLError, OmegaConfBaseException, RecursionError) as error:
-        raise InputError(f"{path}: {' '.join(str(error).split())[:300]}. Correct it.") from None
+        content = plain.of_json(text) if path.suffix.lower() == ".json" else plain.of_yaml(text)
+    except ValueError as error:
+        raise InputError(f"{path}: {brief(str(error), 300)}. Correct it.") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: no categories, but {type(content).__name__}. {LAYOUTS}")
     return content
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice!r} stands there twice")
-    return dict(pairs)
 
 
 def _caption(template: str, word: str, article: str) -> str:

@@ -49,7 +49,7 @@ def load(
         "Set dataset.root to the folder that holds utkface/, or faces.root to the one of the pictures. "
         "make data says how to get it."
     )
-    rows, found, notes = filenames.read([root], NAME, EXAMPLE, remedy)
+    rows, found, notes = filenames.read([root], root, NAME, EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
     wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
     chosen, others = people.grouped(rows, root, races=races, genders=genders, third="age", wanted=wanted)

@@ -1,12 +1,13 @@
 """Runs, parents, artifacts and provenance in MLflow. Nothing else in the project imports it."""
 
-from src.tracking.history import Past, children, finished, past, sweeps
+from src.tracking.history import NUMBER, Past, children, finished, next_number, past, sweeps
 from src.tracking.provenance import commit, versions
 from src.tracking.run import JobRun, Run
 from src.tracking.runs import SQLITE, Tracker
 from src.tracking.server import Unreachable
 
 __all__ = [
+    "NUMBER",
     "SQLITE",
     "JobRun",
     "Past",
@@ -16,6 +17,7 @@ __all__ = [
     "children",
     "commit",
     "finished",
+    "next_number",
     "past",
     "sweeps",
     "versions",

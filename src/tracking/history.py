@@ -10,6 +10,9 @@ from typing import Any
 from src.tracking import server, upkeep
 from src.tracking.runs import PARENT_TAG, Tracker
 
+# Of a sweep's parent run: counts up, whatever the clock says.
+NUMBER = "sweep.number"
+
 
 @dataclass(frozen=True)
 class Past:
@@ -38,7 +41,18 @@ def sweeps(tracker: Tracker, dataset: str = "") -> list[Past]:
         tracker: the store.
         dataset: only of this one; empty: of all.
     """
-    return _search(tracker, "tags.kind = 'sweep'", "DESC", _names(tracker, dataset))
+    found = _search(tracker, "tags.kind = 'sweep'", "DESC", _names(tracker, dataset))
+    return sorted(found, key=_number, reverse=True)
+
+
+def next_number(tracker: Tracker) -> str:
+    """The number of a sweep that begins now, for its tag `NUMBER`; two that begin at once may share one."""
+    return str(max((_number(sweep) for sweep in sweeps(tracker)), default=0) + 1)
+
+
+def _number(sweep: Past) -> int:
+    said = sweep.tags.get(NUMBER, "")
+    return int(said) if said.isdigit() else 0
 
 
 def children(tracker: Tracker, parent: Past) -> list[Past]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from src.tracking import server
 from src.tracking.server import Unreachable
@@ -51,7 +51,7 @@ class Run:
             log.warning("no number to log for %s", ", ".join(undefined))
             tags = {**tags, "undefined_metrics": ", ".join(undefined)}
         now = _milliseconds()
-        batch = {
+        batch: dict[str, Any] = {
             "metrics": [Metric(name, float(value), now, 0) for name, value in finite.items()],
             "params": [Param(name, taken(str(value), LIMIT_PARAM)) for name, value in params.items()],
             "tags": [RunTag(name, taken(value, LIMIT_TAG)) for name, value in tags.items()],
@@ -108,8 +108,13 @@ class Run:
         """
         from mlflow.exceptions import MlflowException
 
+        above = name.rpartition("/")[0] or None
+
         def download() -> str:
             try:
+                # A server on S3 answers 500 for what is not there, which its client asks for again and again.
+                if name not in [kept.path for kept in self.tracker.client.list_artifacts(self.id, above)]:
+                    raise FileNotFoundError(f"{name} is not kept with run {self.id}")
                 return str(self.tracker.client.download_artifacts(self.id, name, str(folder)))
             except MlflowException as error:
                 # MLflow says the same of what is not there and of a server that is not.

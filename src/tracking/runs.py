@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from src.errors import InputError, refuse_secrets
-from src.tracking import server, upkeep
+from src.errors import GOES_ON, InputError, masked, refused
+from src.tracking import fresh, server, upkeep
 from src.tracking.run import REFUSED, JobRun, Run, taken
 from src.tracking.server import Unreachable
 
@@ -25,6 +25,8 @@ KIND = {"mlflow.experimentKind": "custom_model_development"}
 PARENT_TAG = "mlflow.parentRunId"
 SQLITE = "sqlite:///"
 LOST = "the tracking store was out of reach while it ran"
+# Runs of one key: more than one only where results were lost or asked for anew.
+TRIED = 20
 
 
 class Tracker:
@@ -38,7 +40,7 @@ class Tracker:
         uri: the same, a path made absolute.
 
     Raises:
-        InputError: the store is not there to be asked, or its address holds a password.
+        InputError: the store is not there to be asked.
         Unreachable: it cannot be opened.
     """
 
@@ -48,7 +50,6 @@ class Tracker:
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         for noisy in ("alembic", "mlflow.store.db.utils", "mlflow.utils"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        refuse_secrets(f"tracking.uri={uri}")
         self._artifacts: Path | None = None
         self._away = False
         self._lost: list[JobRun] = []
@@ -73,7 +74,7 @@ class Tracker:
         try:
             if self.uri.startswith(SQLITE):
                 database = Path(self.uri.removeprefix(SQLITE))
-                database.parent.mkdir(parents=True, exist_ok=True)
+                fresh.make(database)
                 self._artifacts = database.parent / "artifacts"
             self.client = MlflowClient(self.uri)
             self.client.search_experiments(max_results=1)
@@ -81,10 +82,11 @@ class Tracker:
                 upkeep.relocate(database, self._artifacts)
             upkeep.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
-            raise Unreachable(
-                f"tracking.uri={self.uri}: cannot be opened ({server.short(error)}). "
-                "Name a database that MLflow made, a new one, or the address of a running server."
-            ) from None
+            remedy = "Name a database that MLflow made, a new one, or the address of a running server."
+            if "locked" in refused(error):
+                remedy = "Another process holds it: when that has ended, the same command goes on."
+            said = f"tracking.uri={self.uri}: cannot be opened ({server.short(error)})"
+            raise Unreachable(f"{said}. {remedy}") from None
 
     def require(self) -> None:
         """See that a server answers; of a database there is nothing to see.
@@ -114,7 +116,10 @@ class Tracker:
             if not server.away(error):
                 raise
             self._away = True
-            raise Unreachable(f"tracking.uri={self.uri}: out of reach ({server.short(error)})") from None
+            said = f"out of reach ({server.short(error)})"
+            if why := refused(error):
+                said = f"cannot be written ({why}). {GOES_ON}"
+            raise Unreachable(f"tracking.uri={self.uri}: {said}") from None
         self._away = False
         return found
 
@@ -136,10 +141,9 @@ class Tracker:
                 if self.client.get_experiment_by_name(name) is None:
                     raise
             found = self.client.get_experiment_by_name(name)
-        self._usable(found)
-        return str(found.experiment_id)
+        return self._usable(found)
 
-    def _usable(self, experiment: Any) -> None:
+    def _usable(self, experiment: Any) -> str:
         if experiment.lifecycle_stage == "deleted":
             raise InputError(
                 f"tracking.uri={self.uri}: the experiment {experiment.name} was deleted. Restore it: "
@@ -151,6 +155,7 @@ class Tracker:
                 f"{experiment.artifact_location}, a folder of its own machine. Start one that takes "
                 "artifacts itself, on a database of its own: make serve"
             )
+        return str(experiment.experiment_id)
 
     def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
         """Start a run; `close` it, or end it with a block, `recorded`."""
@@ -187,24 +192,42 @@ class Tracker:
                 self.ask(partial(self.client.set_tag, run.id, "ended", LOST))
                 self.ask(partial(self.client.set_terminated, run.id, "FAILED"))
 
-    def finished(self, experiment: str, key: str) -> Run | None:
-        """The newest FINISHED run of an experiment whose tag `key` is this one."""
+    def finished(self, experiment: str, key: str) -> list[Run]:
+        """The FINISHED runs of an experiment whose tag `key` is this one, the newest first.
+
+        All of them: the newest may have lost its files, or a clock that was set back may call another so.
+        """
         known = self.ask(lambda: self.client.get_experiment_by_name(experiment))
         if known is None:
-            return None
+            return []
         found = self.ask(
             lambda: self.client.search_runs(
                 [known.experiment_id],
                 f"tags.key = '{key}' and attributes.status = 'FINISHED'",
-                max_results=1,
+                max_results=TRIED,
                 order_by=["attributes.end_time DESC"],
             )
         )
-        return Run(found[0].info.run_id, self) if found else None
+        return [Run(run.info.run_id, self) for run in found]
 
     def close(self, run: Run, status: str = "FINISHED") -> None:
         """End a run as FINISHED, FAILED or KILLED."""
         run.end(status)
+
+    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, str]:
+        """End the RUNNING children of a run whose process is known to be gone, as KILLED.
+
+        Args:
+            parent: of a sweep.
+            names: of the children.
+            why: for a tag, `ended`.
+
+        Returns:
+            Name of each that was killed, by this or before -> its id.
+        """
+        child = f"tags.`{PARENT_TAG}` = '{parent.id}'"
+        experiment = self.ask(lambda: self.client.get_run(parent.id)).info.experiment_id
+        return self.ask(lambda: upkeep.end(self.client, experiment, child, names, why))
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
@@ -212,8 +235,11 @@ class Tracker:
         try:
             yield
         except Exception:
+            try:
+                run.text(masked(traceback.format_exc()), "traceback.txt")
+            except Exception as error:  # what ended the run may be that nothing can be written there
+                log.warning("the traceback of run %s cannot be kept: %s", run.id, error)
             with suppress(Unreachable):  # the error itself matters more
-                run.text(traceback.format_exc(), "traceback.txt")
                 self.close(run, "FAILED")
             raise
         except BaseException:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from src.configs import CHECKOUT
-from src.errors import InputError, answered, refuse_secrets
+from src.errors import SECRET, InputError, answered, masked
 from src.tracking.runs import SQLITE
 from src.tracking.server import SCHEMES, THROUGH
 
@@ -70,8 +70,12 @@ def read(arguments: list[str]) -> dict[str, str]:
         if not equals or key not in DEFAULTS:
             known = ", ".join(f"{name}=" for name in DEFAULTS)
             raise InputError(f"{argument}: not understood. There is {known}; --help explains them.")
-        if key in ("database", "artifacts"):
-            refuse_secrets(argument)
+        secret = SECRET.search(value)
+        if secret and secret["before"].endswith(":"):  # the name of a user alone is none
+            raise InputError(
+                f"{masked(argument)}: holds a password, which every process of this machine could read. "
+                "Leave it out: libpq reads it from PGPASSWORD or ~/.pgpass, keys of S3 are the environment's."
+            )
         if value.strip():
             said[key] = value.strip()
     for key in ("port", "workers"):

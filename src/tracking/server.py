@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from src.errors import InputError
+from src.errors import InputError, masked
 
 SCHEMES = ("http://", "https://")
 # Seconds for an answer to the first question, which is asked once and, unless refused, once more.
@@ -25,6 +25,9 @@ OURS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST", "INVALID_
 
 class Unreachable(InputError):
     """A tracking store does not answer, or not as one."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(masked(said))
 
 
 def prepare() -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST, MACHINE, PID, STARTED = "process.host", "process.machine", "process.pid", "process.started"
+# The last of them by what no change of the clock moves.
+BORN = "process.born"
 # Times of one process are read off the same clock: they differ by rounding alone.
 SAME_START = 1.0
 PAGE = 1000
@@ -38,7 +40,9 @@ def process() -> dict[str, str]:
 @cache
 def _process(number: int) -> dict[str, str]:
     started = psutil.Process(number).create_time()
-    return {HOST: platform.node(), MACHINE: _machine(), PID: str(number), STARTED: f"{started:.2f}"}
+    known = {HOST: platform.node(), MACHINE: _machine(), PID: str(number), STARTED: f"{started:.2f}"}
+    born = _born(number)
+    return known | ({BORN: born} if born else {})
 
 
 @cache
@@ -55,16 +59,33 @@ def _machine() -> str:
         return ""
 
 
+def _born(pid: int) -> str:
+    """Which boot of Linux a process belongs to, and its start in ticks since then; elsewhere empty.
+
+    The time of day that its start comes to moves whenever the clock is set.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # The name, in brackets, may hold anything.
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+    return f"{boot} {ticks}"
+
+
 def gone(tags: Mapping[str, str]) -> bool:
     """Whether the process that tags name is certainly no more; one of another machine may live."""
     if tags.get(HOST) != platform.node() or tags.get(MACHINE, _machine()) != _machine():
         return False
     try:
         started = psutil.Process(int(tags[PID])).create_time()
+        born = _born(int(tags[PID]))
     except psutil.NoSuchProcess:
         return True
     except (KeyError, ValueError, psutil.Error):
         return False
+    if born and BORN in tags:
+        return born != tags[BORN]
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
 
 
@@ -145,6 +166,32 @@ def bury(client: MlflowClient) -> int:
     if buried:
         log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", buried)
     return buried
+
+
+def end(
+    client: MlflowClient, experiment: str, child: str, names: Collection[str], why: str
+) -> dict[str, str]:
+    """End the RUNNING jobs of a sweep whose process is known to be gone, as KILLED and marked with `ended`.
+
+    Args:
+        client: of the store.
+        experiment: id of theirs.
+        child: filter of MLflow that holds for the sweep's jobs.
+        names: of the runs, those whose process is gone.
+        why: what the tag says.
+
+    Returns:
+        Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
+    """
+    found: dict[str, str] = {}
+    for run in runs(client, [experiment], child):
+        if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
+            continue
+        found[run.info.run_name] = run.info.run_id
+        if run.info.status == "RUNNING":
+            client.set_tag(run.info.run_id, "ended", why)
+            client.set_terminated(run.info.run_id, "KILLED")
+    return found
 
 
 def relocate(database: Path, artifacts: Path) -> int:

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -95,8 +96,10 @@ def awkward(uri: str, place: Path) -> None:
     assert found.data.tags["zero"] == "ab"
     assert found.data.metrics["tiny"] == 5e-324
     assert run.fetch("summary/asked.json", place).read_text() == json.dumps(["é", "<b>"])
+    begun = time.monotonic()
     with pytest.raises(FileNotFoundError):
         run.fetch("absent", place)
+    assert time.monotonic() - begun < 10
 
 
 def contents(folder: Path) -> dict[str, bytes]:

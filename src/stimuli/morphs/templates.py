@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from src.errors import InputError
+from src.errors import InputError, brief
 from src.stimuli.csvs import read_csv
 from src.stimuli.morphs.standard import carried
 
@@ -77,7 +77,7 @@ def _from_csv(path: Path) -> dict[str, np.ndarray]:
         bad = rows[~np.isfinite(numbers)]
         if len(bad):
             raise InputError(
-                f"{path}, row {bad['row'].iloc[0]}: {column} {bad[column].iloc[0]!r} is not a number. "
+                f"{path}, row {bad['row'].iloc[0]}: {column} {brief(bad[column].iloc[0])!r} is not a number. "
                 "Correct or delete the row."
             )
         rows[column] = numbers.astype(float)
@@ -88,7 +88,7 @@ def _from_csv(path: Path) -> dict[str, np.ndarray]:
 def _from_folder(path: Path) -> dict[str, np.ndarray]:
     if not path.is_dir():
         raise InputError(f"{path}: no such file or folder. {REMEDY}")
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix.lower() in SUFFIXES)
     if not files:
         raise InputError(f"{path}: no .tem or .txt file in it. {REMEDY}")
     found: dict[str, np.ndarray] = {}
@@ -106,6 +106,8 @@ def _points(file: Path) -> np.ndarray:
     try:
         if rows and len(rows[0]) == 1:
             count = int(rows[0][0])
+            if count < 1:
+                raise ValueError(f"the number of points is {count}")
             if len(rows) <= count:
                 raise ValueError(f"{len(rows) - 1} lines after the number {count}")
             rows = rows[1 : 1 + count]
@@ -114,8 +116,8 @@ def _points(file: Path) -> np.ndarray:
             raise ValueError("no list of x and y")
     except ValueError as error:
         raise InputError(
-            f"{file}: not landmarks ({error}). One line per point, x and y in pixels; the first line "
-            "may tell their number."
+            f"{file}: not landmarks ({brief(str(error))}). Write one line per point, x and y in pixels; "
+            "the first line may tell their number."
         ) from None
     return points
 

@@ -1,0 +1,7 @@
+"""Every parser of what a user brings."""
+
+from tests.fuzz import answers, models, tables
+from tests.fuzz.harness import Parser
+
+PARSERS: list[Parser] = [*tables.PARSERS, *models.PARSERS, *answers.PARSERS]
+NAMED: dict[str, Parser] = {parser.name: parser for parser in PARSERS}
