@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -133,8 +133,14 @@ def _finished(prepared: pipeline.Prepared) -> str:
         key = pipeline.key(prepared)
     except artifacts.NotStored:
         return ""
-    found = tracking.Tracker(uri).finished(prepared.job.dataset, key)
+    found = _tracker(uri).finished(prepared.job.dataset, key)
     return found[0].id if found else ""
+
+
+@cache
+def _tracker(uri: str) -> tracking.Tracker:
+    # Opening a server takes some requests: once for all jobs of a plan.
+    return tracking.Tracker(uri)
 
 
 def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Iterator[Piece]:
