@@ -97,8 +97,12 @@ audit: setup ## known holes of the locked packages (pip-audit, where it is insta
 	  fi; exit $$found; \
 	fi
 
-test-faults: setup ## kills at more than 100 points, full and read-only disks, damage, locks, clocks; 40 minutes
-	$(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults
+# Three at once: most of what they do is to wait for a disk or a lock.
+FAULTS := $(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults -k
+test-faults: setup ## more than 100 kills, full and read-only disks, damage, locks, clocks (as root for the disks; 10 minutes)
+	@$(FAULTS) short_stage & short=$$!; $(FAULTS) long_stage & long=$$!; failed=0; \
+	  $(FAULTS) "not short_stage and not long_stage" || failed=1; \
+	  wait $$short || failed=1; wait $$long || failed=1; exit $$failed
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

@@ -40,13 +40,14 @@ def test_a_database_that_is_held_for_seconds_is_waited_for(bench):
     assert set(statuses(bench.kept)) == {"FINISHED"}
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_held_for_ever_is_named_in_time(bench):
     bench.make("embed")
     bench.restore("sweep")
     with held(bench, 600):
         ended = bench.run("sweep", limit=200)
     assert ended.status == 1, ended.said
-    assert ended.seconds < 120
+    assert ended.seconds < 180
     assert "Traceback" not in ended.said, ended.said
     assert "mlflow.db" in ended.said
     assert "Another process holds it" in ended.said
