@@ -49,7 +49,7 @@ def _forked(asked: dict, board: mmap.mmap) -> dict[str, object]:
     if not child:
         _child(asked, board)
     status, orphans = None, 0.0
-    until = start + (asked.get("kill_after") or asked.get("limit") or 300)
+    until = start + (asked.get("kill_after") or asked.get("limit") or 1800)
     while status is None and time.monotonic() < until:
         # Not SIGCHLD and a wait: the time of a kill is to be met within milliseconds.
         time.sleep(0.002)

@@ -24,11 +24,13 @@ def survived(bench: Bench, stage: str, **kill: float) -> str:
     where = f"{stage} killed at {kill}, step {killed.steps}: {killed.step.replace(str(bench.kept), '')}"
     assert killed.status == -9, f"{where}\n{killed.said}"
     assert half_written(bench.kept) == [], where
+    stale = {run for run, status in statuses(bench.kept).items() if status == "RUNNING"}
     again = bench.run(stage)
     assert again.status == 0, f"{where}\n{again.said}"
     assert content(bench.kept) == bench.wanted[stage], where
-    if (bench.kept / "mlruns" / "mlflow.db").exists():
-        assert "RUNNING" not in statuses(bench.kept), where
+    after = statuses(bench.kept)
+    assert {after[run] for run in stale} <= {"KILLED"}, where
+    assert "RUNNING" not in after.values(), where
     return where
 
 
