@@ -9,8 +9,10 @@ from tests.faults.stages import Bench, content, half_written, statuses
 
 # Points of each stage: steps (before the n-th change of a file or commit), and moments.
 QUICK = {"train": (1, 1), "sweep": (1, 1)}
-SHORT = {"draw": (12, 2), "train": (8, 6), "embed": (18, 8), "morph": (20, 6), "morph by two": (2, 3)}
-LONG = {"database": (1, 1), "sweep": (11, 4), "report": (5, 2), "all": (2, 1)}
+SHORT = {"database": (1, 1), "draw": (12, 2), "train": (8, 6), "embed": (18, 8), "morph": (20, 6)}
+SHORT |= {"morph by two": (2, 3)}
+LONG = {"report": (5, 2), "all": (2, 1)}
+SWEEP = {"sweep": (11, 4)}
 
 
 def survived(bench: Bench, stage: str, **kill: float) -> str:
@@ -73,4 +75,10 @@ def test_a_long_stage_survives_many_kills(bench, stage):
     survives(bench, stage, *LONG[stage])
 
 
-assert sum(map(sum, [*SHORT.values(), *LONG.values()])) >= 100
+@pytest.mark.thorough
+@pytest.mark.timeout(3000)
+def test_a_sweep_survives_many_kills(bench):
+    survives(bench, "sweep", *SWEEP["sweep"])
+
+
+assert sum(map(sum, (SHORT | LONG | SWEEP).values())) >= 100
