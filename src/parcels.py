@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from src import outcomes, sweep
 from src.asked import MODELS
+from src.errors import InputError
 
 if TYPE_CHECKING:
     from src.jobs import Named
@@ -140,6 +142,13 @@ class Within(sweep.Sweep):
         draft.write_text(json.dumps(asdict(outcome)))
         draft.rename(self.place / f"job-{self.number}.json")
 
+    def hopeless(self, error: Exception) -> bool:  # noqa: ARG002
+        """Each job answers for itself."""
+        return False
+
     def close(self, status: str) -> bool:  # noqa: ARG002
-        """Nothing is left to do: the process that sent the parcel shows, keeps and closes."""
+        """End runs that lost their store; all else is done by the process that sent the parcel."""
+        for part in self.parts.values():
+            with suppress(InputError):  # still out of reach
+                part.tracker.settle()
         return False
