@@ -75,7 +75,7 @@ additional_parameters: {nice: 100}
 """
 
 
-def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, caplog):
+def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, capsys):
     (tmp_path / "conf/hydra/launcher").mkdir(parents=True)
     (tmp_path / "conf/hydra/launcher/ours.yaml").write_text(SITE)
     site = [
@@ -84,7 +84,7 @@ def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, capl
         "hydra.launcher.gpus_per_node=1",
     ]
     done = swept("o", *site)
-    assert caplog.text.count("2 tasks wait, says SLURM, because of PartitionTimeLimit") == 1
+    assert capsys.readouterr().out.count("2 tasks wait, says SLURM, because of PartitionTimeLimit") == 1
     alone = swept("alone")
     assert done.code == 0
     assert results(done.output) == results(alone.output)
