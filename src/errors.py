@@ -48,6 +48,7 @@ def masked(text: str) -> str:
     return SECRET.sub(r"\g<before>…", text)
 
 
+GOES_ON = "Make room, or wait until no other process holds the database; the same command goes on."
 # What a disk that is full, or may only be read, answers.
 REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 # The same of libraries that have no number for it.
