@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, outcomes, sweep
-from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, refused
+from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, masked, refused
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _understood(error: Exception, job: Named) -> Exception:
     """What tracking could not write is no fault of the program."""
     if isinstance(error, InputError) or not (why := refused(error)):
         return error
-    return InputError(f"tracking.uri={job.cfg.tracking.uri}: cannot be written ({why}). {GOES_ON}")
+    return InputError(f"tracking.uri={masked(job.cfg.tracking.uri)}: cannot be written ({why}). {GOES_ON}")
 
 
 def _plan(job: J, kind: Kind[J, Any]) -> None:

@@ -146,12 +146,12 @@ class Tracker:
     def _usable(self, experiment: Any) -> str:
         if experiment.lifecycle_stage == "deleted":
             raise InputError(
-                f"tracking.uri={self.uri}: the experiment {experiment.name} was deleted. Restore it: "
+                f"tracking.uri={masked(self.uri)}: the experiment {experiment.name} was deleted. Restore it: "
                 f"mlflow experiments restore --experiment-id {experiment.experiment_id}"
             )
         if self._artifacts is None and upkeep.local(experiment.artifact_location):
             raise InputError(
-                f"tracking.uri={self.uri}: the server keeps artifacts of {experiment.name} in "
+                f"tracking.uri={masked(self.uri)}: the server keeps artifacts of {experiment.name} in "
                 f"{experiment.artifact_location}, a folder of its own machine. Start one that takes "
                 "artifacts itself, on a database of its own: make serve"
             )

@@ -14,6 +14,7 @@ from tests.generative.chat import said, served
 from tests.paths import CHECKOUT
 from tests.test_generate import HEADER
 
+pytestmark = pytest.mark.timeout(1300)  # a busy machine takes its time
 SECRET = "Hush-7f3a,b9"
 ENVIRONMENT = {
     name: f"{SECRET}-{name}"
@@ -34,7 +35,7 @@ WHERE = (b"Hush", b"b9-", SECRET.encode())
 def command(folder, module, *arguments):
     return subprocess.run(
         [sys.executable, "-m", module, *arguments], cwd=CHECKOUT, capture_output=True, text=True,
-        check=False, timeout=300,
+        check=False, timeout=1200,
         env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(folder / "tmp")},
     )  # fmt: skip
 
