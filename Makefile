@@ -46,7 +46,8 @@ $(READY): requirements.txt
 system: ## Debian's packages of tests: chromium (test-ui), SLURM (test-slurm), PostgreSQL (test-server); as root or with sudo
 	@wanted=""; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
-	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld || wanted="$$wanted slurm-wlm munge"; \
+	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld && test -x /usr/sbin/slurmd && test -x /usr/sbin/munged \
+	  || wanted="$$wanted slurm-wlm munge"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	if [ -z "$$wanted" ]; then echo "chromium, chromedriver, SLURM and PostgreSQL are here."; \
 	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install by hand: $$wanted"; \

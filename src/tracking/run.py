@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from src.tracking import server
+from src.tracking import inputs, server
 from src.tracking.server import Unreachable
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 REFUSED = re.compile(r"[^\w\-. :]", re.ASCII)
 LIMIT_NAME = 240
 LIMIT_PARAM, LIMIT_TAG = 6000, 5000
-LIMIT_DIGEST = 36
 
 
 @dataclass
@@ -64,16 +63,8 @@ class Run:
         Args:
             hashes: name -> SHA-256; MLflow's digest takes 36 digits of it, the source has all.
         """
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        found = [
-            DatasetInput(
-                Dataset(name=taken(name), digest=digest[:LIMIT_DIGEST], source_type="sha256", source=digest),
-                [InputTag("mlflow.data.context", taken(name))],
-            )
-            for name, digest in hashes.items()
-        ]
-        self._write(lambda: self.tracker.client.log_inputs(self.id, found))
+        known = {taken(name): digest for name, digest in hashes.items()}
+        self._write(lambda: inputs.note(self.tracker.client, self.id, known))
 
     def artifacts(self, folder: Path, under: str | None = None) -> None:
         """Keep the files of a folder with the run."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from src.errors import GOES_ON, InputError, masked, refused
-from src.tracking import fresh, server, upkeep
+from src.tracking import fresh, lost, server, upkeep
 from src.tracking.run import REFUSED, JobRun, Run, taken
 from src.tracking.server import Unreachable
 
@@ -227,7 +227,7 @@ class Tracker:
         """
         child = f"tags.`{PARENT_TAG}` = '{parent.id}'"
         experiment = self.ask(lambda: self.client.get_run(parent.id)).info.experiment_id
-        return self.ask(lambda: upkeep.end(self.client, experiment, child, names, why))
+        return self.ask(lambda: lost.end(self.client, experiment, child, names, why))
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
