@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from src.tracking import pages
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -25,17 +27,11 @@ def end(
         Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
     """
     found: dict[str, str] = {}
-    token = None
-    while token is None or token:
-        page = client.search_runs(
-            [experiment], child, max_results=1000, order_by=["attributes.start_time ASC"], page_token=token
-        )
-        for run in page:
-            if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
-                continue
-            found[run.info.run_name] = run.info.run_id
-            if run.info.status == "RUNNING":
-                client.set_tag(run.info.run_id, "ended", why)
-                client.set_terminated(run.info.run_id, "KILLED")
-        token = page.token or ""
+    for run in pages.runs(client, [experiment], child):
+        if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
+            continue
+        found[run.info.run_name] = run.info.run_id
+        if run.info.status == "RUNNING":
+            client.set_tag(run.info.run_id, "ended", why)
+            client.set_terminated(run.info.run_id, "KILLED")
     return found
