@@ -164,6 +164,8 @@ def manifest(entry: Path) -> dict[str, Any]:
 
 def damaged(entry: Path) -> str:
     """What is wrong with an entry's bytes; empty where nothing is."""
+    if not (entry / MANIFEST).is_file():  # a pipe would be waited for
+        return f"{MANIFEST} is missing"
     try:
         files = manifest(entry)["files"]
         for name, recorded in files.items():
@@ -178,7 +180,7 @@ def damaged(entry: Path) -> str:
         for name in sorted(there - {*files, MANIFEST}):
             if not Path(name).name.startswith("."):  # what a file manager leaves is none of ours
                 return f"{name} is not in {MANIFEST}"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
     return ""
 

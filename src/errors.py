@@ -7,8 +7,11 @@ import re
 import sys
 from collections.abc import Callable
 
-# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token.
-SECRET = re.compile(r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)\S+|[^/:@\s]+)(?=@)")
+# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token. A sweep
+# may name several addresses.
+SECRET = re.compile(
+    r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)(?:(?!,['\"]?[\w+.-]*://)\S)+|[^/:@\s]+)(?=@)"
+)
 INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
 
 

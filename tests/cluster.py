@@ -47,7 +47,7 @@ SlurmdTimeout=0
 BatchStartTimeout=300
 SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=4000 State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=60 State=UP
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 
 

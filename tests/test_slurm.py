@@ -19,6 +19,7 @@ from tests.sweeps import command
 absent = cluster.absent()
 pytestmark = [
     pytest.mark.thorough,
+    pytest.mark.timeout(3600),  # of a busy machine
     pytest.mark.skipif(bool(absent), reason=f"{', '.join(absent)} not here (make system)"),
 ]
 
