@@ -109,8 +109,12 @@ audit: setup ## known holes of the locked packages (pip-audit, where it is insta
 	  if [ $$skipped != 0 ]; then echo "Of $$skipped packages nothing is known, good or bad."; fi; exit $$found; \
 	fi
 
-test-faults: setup ## kills at more than 100 points, full and read-only disks, damage, locks, clocks; 40 minutes
-	$(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults
+# Four at once, of a gigabyte each: much of what they do is to wait for a disk or a lock.
+FAULTS := $(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults -k
+test-faults: setup ## more than 100 kills, full and read-only disks, damage, locks, clocks (as root for the disks)
+	@parts=(short_stage long_stage sweep_survives "not short_stage and not long_stage and not sweep_survives"); \
+	  started=(); for part in "$${parts[@]}"; do $(FAULTS) "$$part" & started+=($$!); done; \
+	  failed=0; for part in "$${started[@]}"; do wait $$part || failed=1; done; exit $$failed
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py

@@ -62,7 +62,7 @@ def measured(folder: Path) -> Rates:
         if (found := re.search(r"([\d.]+) TFLOP/s", row["note"]))
     ]
     growth = _read(folder, "growth")
-    seconds = [(*found, row["seconds"]) for row in growth["rows"] if (found := _sizes(row["what"]))]
+    seconds = [(*sizes, row["seconds"]) for row in growth["rows"] if (sizes := _sizes(row["what"]))]
     # Of the largest targets and corpus, so that widths alone differ.
     n, m = (max(found[side] for found in seconds) for side in (0, 1))
     widths, times = np.array([(found[2], found[4]) for found in seconds if found[:2] == (n, m)]).T

@@ -158,7 +158,7 @@ def _check(vectors: Tensor, rows: int, role: str, path: Path) -> float:
             f"{path}: {len(vectors)} vectors, but {path.stem}.parquet has {rows} rows. "
             "Write both anew: row i of one belongs to row i of the other."
         )
-    tiles = vectors.split(ROWS)
+    tiles = [vectors[start : start + ROWS] for start in range(0, max(1, len(vectors)), ROWS)]
     finite = torch.cat([torch.isfinite(tile).flatten(1).all(dim=1) for tile in tiles])
     if not finite.all():
         first = int((~finite).nonzero()[0])

@@ -4,6 +4,7 @@ A process by itself, for a fork of one that has computed already would inherit i
 Reads one JSON object per line, answers with one.
 """
 
+import gc
 import importlib
 import json
 import mmap
@@ -33,6 +34,7 @@ def main() -> None:
             for name in asked["warm"]:
                 with suppress(BaseException):
                     importlib.import_module(name)
+            gc.freeze()  # a child that looks for rubbish would copy all of what is shared
             answer: dict[str, object] = {"warm": len(sys.modules)}
         else:
             answer = _forked(asked, board)
@@ -47,7 +49,7 @@ def _forked(asked: dict, board: mmap.mmap) -> dict[str, object]:
     if not child:
         _child(asked, board)
     status, orphans = None, 0.0
-    until = start + (asked.get("kill_after") or asked.get("limit") or 300)
+    until = start + (asked.get("kill_after") or asked.get("limit") or 1800)
     while status is None and time.monotonic() < until:
         # Not SIGCHLD and a wait: the time of a kill is to be met within milliseconds.
         time.sleep(0.002)

@@ -41,10 +41,6 @@ def _sweep(kept: Path) -> list[str]:
     return [*chosen, *places(kept), f"hydra.sweep.dir={kept}/out"]
 
 
-def _report(kept: Path) -> list[str]:
-    return ["sweep=latest", f"tracking.uri={uri(kept)}", f"output={kept}/report"]
-
-
 def _morph(workers: int) -> Callable[[Path], list[str]]:
     return lambda kept: ["morph", *MORPHS, f"faces.workers={workers}", *places(kept)]
 
@@ -58,7 +54,11 @@ STAGES = {
     "morph": Stage("draw", "src.stage", _morph(1)),
     "morph by two": Stage("draw", "src.stage", _morph(2)),
     "sweep": Stage("embed", "src.run", _sweep),
-    "report": Stage("sweep", "src.report.__main__", _report),
+    "report": Stage(
+        "sweep",
+        "src.report.__main__",
+        lambda kept: ["sweep=latest", f"tracking.uri={uri(kept)}", f"output={kept}/report"],
+    ),
     "all": Stage("database", "src.run", lambda kept: [*_sweep(kept), "report=true"]),
 }
 
@@ -123,10 +123,9 @@ def content(kept: Path) -> dict[str, str]:
             for path in sorted(entry.rglob("*")):
                 if path.is_file():
                     found[str(path.relative_to(kept))] = artifacts.file_hash(path)
-    for path in sorted([*kept.glob("out/*/results/*"), *kept.glob("report/tables/*")]):
-        found[str(path.relative_to(kept))] = artifacts.file_hash(path)
-    for path in sorted(kept.glob("report/figures/*.png")):
-        found[str(path.relative_to(kept))] = artifacts.file_hash(path)
+    for pattern in ("out/*/results/*", "report/tables/*", "report/figures/*.png"):
+        for path in sorted(kept.glob(pattern)):
+            found[str(path.relative_to(kept))] = artifacts.file_hash(path)
     if (kept / "mlruns" / "mlflow.db").exists():
         found |= _tracked(kept)
     return found
@@ -173,9 +172,10 @@ def finished(kept: Path) -> list[tuple[str, str, str, str]]:
     )
 
 
-def statuses(kept: Path) -> list[str]:
-    """How each run stands."""
-    return [status for (status,) in asked(kept, "SELECT status FROM runs")]
+def statuses(kept: Path) -> dict[str, str]:
+    """How each run stands, by its id."""
+    made = (kept / "mlruns" / "mlflow.db").exists()
+    return dict(asked(kept, "SELECT run_uuid, status FROM runs")) if made else {}
 
 
 def asked(kept: Path, query: str) -> list[tuple]:
@@ -196,7 +196,5 @@ def half_written(kept: Path) -> list[str]:
         for _, digest, run, place in finished(kept):
             if results.digest(Path(place.removeprefix("file://"))) != digest:
                 wrong.append(f"results of finished run {run}")
-    for folder in kept.glob("out/*/results"):
-        if not (folder / results.ANALYSES).stat().st_size:
-            wrong.append(str(folder))
-    return wrong
+    empty = [path for path in kept.glob("out/*/results") if not (path / results.ANALYSES).stat().st_size]
+    return [*wrong, *map(str, empty)]

@@ -31,7 +31,7 @@ def test_a_sweep_begun_before_its_own_past_is_the_latest_all_the_same(bench, res
         os.utime(path, (time.time() - HOURS,) * 2)
     ended = bench.run("sweep", f"resume={resume}", clock=HOURS)
     assert ended.status == 0, ended.said
-    assert set(statuses(bench.kept)) == {"FINISHED"}
+    assert set(statuses(bench.kept).values()) == {"FINISHED"}
     query = (
         "SELECT run_uuid FROM runs JOIN tags USING (run_uuid) WHERE key = 'kind' AND value = 'sweep' "
         "ORDER BY start_time"

@@ -37,16 +37,17 @@ def test_a_database_that_is_held_for_seconds_is_waited_for(bench):
     with held(bench, 4):
         ended = bench.run("sweep")
     assert ended.status == 0, ended.said
-    assert set(statuses(bench.kept)) == {"FINISHED"}
+    assert set(statuses(bench.kept).values()) == {"FINISHED"}
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_held_for_ever_is_named_in_time(bench):
     bench.make("embed")
     bench.restore("sweep")
     with held(bench, 600):
         ended = bench.run("sweep", limit=200)
     assert ended.status == 1, ended.said
-    assert ended.seconds < 120
+    assert ended.seconds < 180
     assert "Traceback" not in ended.said, ended.said
     assert "mlflow.db" in ended.said
     assert "Another process holds it" in ended.said
@@ -73,7 +74,7 @@ def test_a_database_that_is_taken_in_the_middle(bench, delay):
     again = bench.run("sweep")
     assert again.status == 0, again.said
     assert content(bench.kept) == bench.wanted["sweep"]
-    assert "RUNNING" not in statuses(bench.kept)
+    assert "RUNNING" not in statuses(bench.kept).values()
 
 
 @pytest.mark.thorough

@@ -49,7 +49,7 @@ def goes_on(bench, stage):
     again = bench.run(stage)
     assert again.status == 0, again.said
     assert content(bench.kept) == bench.wanted[stage]
-    assert "RUNNING" not in statuses(bench.kept)
+    assert "RUNNING" not in statuses(bench.kept).values()
 
 
 @mounting
