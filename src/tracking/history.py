@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from src.tracking import server, upkeep
+from src.tracking import pages, server
 from src.tracking.runs import PARENT_TAG, Tracker
 
 # Of a sweep's parent run: counts up, whatever the clock says.
@@ -92,12 +92,12 @@ def past(tracker: Tracker, run: str) -> Past | None:
 
 def _names(tracker: Tracker, dataset: str) -> dict[str, str]:
     """Experiments by their ids: of one dataset, or all."""
-    names = tracker.ask(lambda: upkeep.experiments(tracker.client))
+    names = tracker.ask(lambda: pages.experiments(tracker.client))
     return {number: name for number, name in names.items() if dataset in ("", name)}
 
 
 def _search(tracker: Tracker, wanted: str, order: str, names: Mapping[str, str]) -> list[Past]:
-    found = tracker.ask(lambda: [*upkeep.runs(tracker.client, [*names], wanted, order)])
+    found = tracker.ask(lambda: [*pages.runs(tracker.client, [*names], wanted, order)])
     return [_past(run, names[run.info.experiment_id]) for run in found]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from src.tracking.upkeep import runs
+from src.tracking import pages
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,7 +27,7 @@ def end(
         Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
     """
     found: dict[str, str] = {}
-    for run in runs(client, [experiment], child):
+    for run in pages.runs(client, [experiment], child):
         if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
             continue
         found[run.info.run_name] = run.info.run_id

@@ -63,8 +63,8 @@ class Run:
         Args:
             hashes: name -> SHA-256; MLflow's digest takes 36 digits of it, the source has all.
         """
-        named = {taken(name): digest for name, digest in hashes.items()}
-        self._write(lambda: inputs.note(self.tracker.client, self.id, named))
+        known = {taken(name): digest for name, digest in hashes.items()}
+        self._write(lambda: inputs.note(self.tracker.client, self.id, known))
 
     def artifacts(self, folder: Path, under: str | None = None) -> None:
         """Keep the files of a folder with the run."""

@@ -7,10 +7,10 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -18,6 +18,7 @@ import psutil
 
 from src.artifacts import fingerprint
 from src.errors import InputError
+from src.tracking import pages
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -29,7 +30,6 @@ HOST, MACHINE, PID, STARTED = "process.host", "process.machine", "process.pid", 
 BORN = "process.born"
 # Times of one process are read off the same clock: they differ by rounding alone.
 SAME_START = 1.0
-PAGE = 1000
 
 
 def process() -> dict[str, str]:
@@ -112,31 +112,6 @@ def require(database: Path, uri: str) -> None:
         )
 
 
-def experiments(client: MlflowClient) -> dict[str, str]:
-    """Names of all experiments by their ids."""
-    found: dict[str, str] = {}
-    token = None
-    while True:
-        page = client.search_experiments(page_token=token)
-        found |= {str(experiment.experiment_id): str(experiment.name) for experiment in page}
-        token = page.token
-        if not token:
-            return found
-
-
-def runs(client: MlflowClient, within: list[str], wanted: str, order: str = "ASC") -> Iterator[Any]:
-    """Runs of experiments that match a filter, by their start, page by page."""
-    token = None
-    while within:
-        page = client.search_runs(
-            within, wanted, max_results=PAGE, order_by=[f"attributes.start_time {order}"], page_token=token
-        )
-        yield from page
-        token = page.token
-        if not token:
-            break
-
-
 def bury(client: MlflowClient) -> int:
     """End the RUNNING runs whose process died, as KILLED and marked with a tag `ended`.
 
@@ -150,7 +125,7 @@ def bury(client: MlflowClient) -> int:
     running = f"attributes.status = 'RUNNING' and tags.`{HOST}` = '{named}'"
     # All of them first: pages of what is being changed would leave some out.
     buried = 0
-    for run in [*runs(client, [*experiments(client)], running)]:
+    for run in [*pages.runs(client, [*pages.experiments(client)], running)]:
         if not gone(run.data.tags):
             continue
         try:

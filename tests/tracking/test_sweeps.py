@@ -191,6 +191,7 @@ def begun(arguments: list[str]) -> subprocess.Popen:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(3000)  # minutes, and more where the machine is busy
 def test_four_sweeps_at_once_on_postgresql_and_s3(tmp_path):
     """24 jobs: none lost, doubled or half-written; no secret in anything that they leave."""
     if not servers.BINARIES:

@@ -76,7 +76,7 @@ def test_runs_of_a_dead_process_are_ended_and_marked(tmp_path):
     runs = {
         "mine": tagged(made),
         "dead": tagged(made, pid=str(dead.pid)),
-        "reused": tagged(made, pid=str(os.getpid()), started="1.0"),
+        "reused": tagged(made, pid=str(os.getpid()), started="1.0", born="another 1"),
         "elsewhere": tagged(made, host="another", pid=str(dead.pid)),
         "unnamed": tagged(made, pid="none"),
     }
@@ -90,5 +90,11 @@ def test_runs_of_a_dead_process_are_ended_and_marked(tmp_path):
 
 
 def test_a_process_is_known_by_its_start_too():
-    assert not upkeep.gone(upkeep.process())
+    known = upkeep.process()
+    assert not upkeep.gone(known)
+    untold = {name: said for name, said in known.items() if name != upkeep.BORN}
+    assert not upkeep.gone(untold)
+    assert upkeep.gone({**untold, upkeep.STARTED: "1.0"})
+    assert upkeep.gone({**known, upkeep.BORN: "another 1"})
+    assert not upkeep.gone({**known, upkeep.MACHINE: "another", upkeep.BORN: "another 1"})
     assert not upkeep.gone({})

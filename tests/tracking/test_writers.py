@@ -3,21 +3,24 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, BrokenBarrierError
 
+import pytest
+
 from src.tracking import Tracker
 
 WRITERS = 6
 
 
-def test_runs_that_read_the_same_at_once_all_note_it(tmp_path):
+@pytest.mark.parametrize("store", ["database", "server"])
+def test_runs_that_read_the_same_at_once_all_note_it(tmp_path, store, request):
     """MLflow looks whether it knows a dataset, then writes it: somebody may have written it meanwhile."""
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    uri = f"sqlite:///{tmp_path}/mlflow.db" if store == "database" else request.getfixturevalue("server")
     Tracker(uri)
     barrier = Barrier(WRITERS, timeout=300)
 
     def write(number):
         tracker = Tracker(uri)
         for step in range(5):
-            run = tracker.open("demo", f"{number} {step}")
+            run = tracker.open("writers", f"{number} {step}")
             barrier.wait()
             try:
                 run.inputs({f"demo faces {step}": "a" * 64, f"demo words {step}": "b" * 64})
@@ -31,7 +34,7 @@ def test_runs_that_read_the_same_at_once_all_note_it(tmp_path):
     failed = [one.exception() for one in told if not isinstance(one.exception(), BrokenBarrierError | None)]
     assert failed == []
     client = Tracker(uri).client
-    (experiment,) = [found.experiment_id for found in client.search_experiments() if found.name == "demo"]
+    (experiment,) = [found.experiment_id for found in client.search_experiments() if found.name == "writers"]
     runs = client.search_runs([experiment])
     assert len(runs) == WRITERS * 5
     for run in runs:
