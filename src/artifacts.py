@@ -4,6 +4,9 @@ An entry is a folder named by the hash of all that decides its content. It appea
 name only when complete (written beside the target, synced, renamed), and its `manifest.json`
 holds the size and SHA-256 of every file in it. An entry that does not match its manifest is
 rebuilt, and that is said. Nothing is pickled.
+
+Processes that share a store, on several machines too, hold no locks: who comes last finds an entry
+there and takes it. What a process that was killed leaves is a folder that no one touches any more.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +39,10 @@ REMEDY = (
 )
 # A file that changed so shortly ago may change again and bear the same time; nanoseconds.
 SETTLED = 2_000_000_000
+# Seconds between signs of life of a process that builds an entry.
+BEAT = 60.0
+# To publish an entry, where others put damaged ones there at the same time.
+ATTEMPTS = 3
 
 
 def fingerprint(content: object) -> str:
@@ -108,8 +116,9 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     except OSError as error:
         raise InputError(f"{root}: cannot be written ({error.strerror}). {REMEDY}") from None
     try:
-        described = dict(build(draft))
-        _seal(draft, described)
+        with _alive(draft):
+            described = dict(build(draft))
+            _seal(draft, described)
         _publish(draft, entry)
     except InputError:
         raise
@@ -120,6 +129,25 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return entry
+
+
+@contextmanager
+def _alive(draft: Path) -> Iterator[None]:
+    """Touch a draft while it is built: a training writes nothing for hours, and is no leftover."""
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(BEAT):
+            with suppress(OSError):
+                os.utime(draft)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def touch(entry: Path) -> None:
@@ -136,6 +164,8 @@ def manifest(entry: Path) -> dict[str, Any]:
 
 def damaged(entry: Path) -> str:
     """What is wrong with an entry's bytes; empty where nothing is."""
+    if not (entry / MANIFEST).is_file():  # a pipe would be waited for
+        return f"{MANIFEST} is missing"
     try:
         files = manifest(entry)["files"]
         for name, recorded in files.items():
@@ -150,7 +180,7 @@ def damaged(entry: Path) -> str:
         for name in sorted(there - {*files, MANIFEST}):
             if not Path(name).name.startswith("."):  # what a file manager leaves is none of ours
                 return f"{name} is not in {MANIFEST}"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
     return ""
 
@@ -161,7 +191,10 @@ _sound: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 def _damaged_since(entry: Path) -> str:
     """The same; files that are as they were when this process last read them are not read again."""
-    now, seen = time.time_ns(), _seen(entry)
+    try:
+        now, seen = time.time_ns(), _seen(entry)
+    except FileNotFoundError:  # removed, or replaced, while it was looked at
+        return damaged(entry) if entry.exists() else ABSENT
     if _sound.get(entry) == seen:
         return ""
     wrong = damaged(entry)
@@ -193,22 +226,57 @@ def _seal(draft: Path, described: dict[str, Any]) -> None:
 
 
 def _publish(draft: Path, entry: Path) -> None:
-    try:
-        draft.rename(entry)
-    except OSError:
-        # Something stands there: another process's entry, as good as ours, or a damaged one.
-        if not damaged(entry):
-            return
-        aside = draft.with_name(draft.name + ".damaged")
-        with suppress(FileNotFoundError):  # another process put it aside first
-            entry.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+    for _ in range(ATTEMPTS):
         try:
             draft.rename(entry)
-        except OSError:
-            if damaged(entry):  # and no other process put its own there
-                raise
-    _sync(entry.parent)
+            break
+        except OSError as error:
+            # Something stands there: another process's entry, as good as ours, or a damaged one.
+            refused, seen = error, seen_as(entry)
+            if not damaged(entry):
+                return
+            discard(entry, seen)
+    else:
+        raise refused
+    with suppress(OSError):  # some file systems sync no folders; what is lost so is built again
+        _sync(entry.parent)
+
+
+def seen_as(entry: Path) -> tuple[int, ...]:
+    """What tells an entry from another in its place, and from itself once used again; () if there is none."""
+    try:
+        folder = entry.stat()
+    except FileNotFoundError:
+        return ()
+    try:
+        return folder.st_ino, folder.st_mtime_ns, (entry / MANIFEST).stat().st_mtime_ns
+    except OSError:
+        return folder.st_ino, folder.st_mtime_ns
+
+
+def discard(entry: Path, seen: tuple[int, ...]) -> bool:
+    """Remove an entry, at once and whole, unless it is another by now.
+
+    Args:
+        entry: to remove.
+        seen: what `seen_as` said of it before it was judged.
+
+    Returns:
+        Whether it was removed.
+    """
+    aside = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}.discarded")
+    if not seen or seen_as(entry) != seen:
+        return False
+    try:
+        entry.rename(aside)
+    except FileNotFoundError:
+        return False
+    if seen_as(aside) != seen:
+        with suppress(OSError):  # where yet another stands there, this one is not needed
+            aside.rename(entry)
+            return False
+    shutil.rmtree(aside, ignore_errors=True)
+    return True
 
 
 def _sync(path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from src.errors import SECRET, InputError, masked
@@ -40,22 +41,27 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
     >>> without_secrets(["tracking.uri=https://me:se,cret@host"])
     ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
     """
-    return [_without(argument, f"CARRYOVER_SECRET_{place}") for place, argument in enumerate(arguments, 1)]
+    numbers = itertools.count(1)
+    return [_without(argument, numbers) for argument in arguments]
 
 
-def _without(argument: str, variable: str) -> str:
+def _without(argument: str, numbers: Iterator[int]) -> str:
     key, _, value = argument.partition("=")
     if key.lstrip("+") == "llm.key" and not VARIABLE.fullmatch(value.strip("'\"")):
         raise InputError(
             "llm.key: names the variable that holds the key, not the key. Say llm.key=OPENAI_API_KEY."
         )
-    found = SECRET.search(argument)
-    if found is None or "${" in found["secret"]:
-        return argument
     quoted = value[:1] in ("'", '"')
-    # Unquoted, Hydra takes a backslash away from what follows it.
-    os.environ[variable] = found["secret"] if quoted else re.sub(r"\\(.)", r"\1", found["secret"])
-    return argument[: found.start("secret")] + f"${{oc.env:{variable}}}" + argument[found.end("secret") :]
+
+    def kept(found: re.Match[str]) -> str:
+        if "${" in found["secret"]:
+            return found[0]
+        variable = f"CARRYOVER_SECRET_{next(numbers)}"
+        # Unquoted, Hydra takes a backslash away from what follows it.
+        os.environ[variable] = found["secret"] if quoted else re.sub(r"\\(.)", r"\1", found["secret"])
+        return f"{found['before']}${{oc.env:{variable}}}"
+
+    return SECRET.sub(kept, argument)
 
 
 def as_sweeps(arguments: list[str]) -> list[str]:
@@ -120,8 +126,12 @@ def sweep_of(config: DictConfig) -> list[str]:
     return [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
 
 
-def typed(hydra: DictConfig) -> list[str]:
-    """Overrides of a job or a sweep as they were given; what they say of the environment stays unsaid."""
+def typed(hydra: Any) -> list[str]:
+    """Overrides of a job or a sweep as they were given; what they say of the environment stays unsaid.
+
+    Args:
+        hydra: Hydra's own part of the config.
+    """
     from omegaconf import OmegaConf
 
     given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)

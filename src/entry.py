@@ -15,7 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, outcomes, sweep
-from src.errors import INTERRUPTED, InputError, NotApplicable, interrupted, refused
+from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, refused
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from src.tracking import Run, Tracker
 
 log = logging.getLogger(__name__)
-
-GOES_ON = "Make room, or wait until no other process holds the database; the same command goes on."
 
 J = TypeVar("J", bound=Named)
 P = TypeVar("P")
@@ -76,6 +74,9 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
             return
         outcome = _run(job, kind, part, overrides)
     except Exception as error:
+        if sweep.current.hopeless(error):
+            log.error("%s", error)
+            raise sweep.Stopped from None
         outcome = _failed(_understood(error, job) if job else error)
     sweep.current.ended(replace(outcome, asked=overrides, columns=columns), part)
 
@@ -127,37 +128,47 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
         failure = error
     except Exception as error:  # raised again within the run, which records it
         failure = error
-    tracked = part.tracker.open(job.dataset, job.label, part.parent)
+    tracked = part.tracker.job(job.dataset, job.label, part.parent)
     try:
         with part.tracker.recorded(tracked):
             tracked.log(params=kind.params(job), tags={**kind.tags(job), "overrides": overrides})
             if failure:
                 raise failure
             part.show_morphs(kind.sheet(prepared), tracked)
-            part.analyses.append(kind.perform(prepared, tracked))
-            part.folders[job.config_hash] = job.output / results.FOLDER
+            analyses = kind.perform(prepared, tracked)
+        if tracked.lost:
+            raise InputError(
+                f"{tracked.lost}: results are in {job.output / results.FOLDER}, not in the store. Once it "
+                "answers, the same command does what is missing."
+            )
     except Exception as error:
         return _failed(_understood(error, job), tracked.id)
+    part.analyses.append(analyses)
+    part.folders[job.config_hash] = job.output / results.FOLDER
     return outcomes.Outcome(outcomes.FINISHED, tracked.id)
 
 
 def _resume(job: Named, key: Callable[[], str], tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
     """Take over the results of a finished job of the same key, where there is one: its run and analyses."""
     from src import artifacts, results
+    from src.tracking import Unreachable
 
     try:
         with artifacts.dry():
             wanted = key()
     except artifacts.NotStored:
         return None
-    for found in tracker.finished(job.dataset, wanted):
-        try:
-            results.take_over(job.output, partial(found.fetch, results.FOLDER), found.tag("results"))
-        except OSError as error:
-            log.warning("%s: results of run %s cannot be read (%s): not used", job.label, found.id, error)
-            continue
-        log.info("%s: finished already, in run %s", job.label, found.id)
-        return found.id, results.read(job.output)
+    try:
+        for found in tracker.finished(job.dataset, wanted):
+            try:
+                results.take_over(job.output, partial(found.fetch, results.FOLDER), found.tag("results"))
+            except OSError as error:
+                log.warning("%s: results of run %s cannot be read (%s): not used", job.label, found.id, error)
+                continue
+            log.info("%s: finished already, in run %s", job.label, found.id)
+            return found.id, results.read(job.output)
+    except Unreachable as error:
+        log.warning("%s: whether it is finished already cannot be asked: %s", job.label, error)
     return None
 
 
@@ -200,6 +211,8 @@ def main(entry: Callable[[], object], module: str) -> int:
     try:
         entry()
         status, code = "FINISHED", 0
+    except sweep.Stopped:
+        pass  # why was said
     except (KeyboardInterrupt, SystemExit) as stopping:
         if not interrupted(stopping):
             raise

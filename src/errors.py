@@ -7,8 +7,11 @@ import re
 import sys
 from collections.abc import Callable
 
-# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token.
-SECRET = re.compile(r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)\S+|[^/:@\s]+)(?=@)")
+# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token. A sweep
+# may name several addresses.
+SECRET = re.compile(
+    r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)(?:(?!,['\"]?[\w+.-]*://)\S)+|[^/:@\s]+)(?=@)"
+)
 INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
 
 
@@ -45,6 +48,7 @@ def masked(text: str) -> str:
     return SECRET.sub(r"\g<before>…", text)
 
 
+GOES_ON = "Make room, or wait until no other process holds the database; the same command goes on."
 # What a disk that is full, or may only be read, answers.
 REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 # The same of libraries that have no number for it.

@@ -23,6 +23,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from src import machine, parcels, slurm, sweep
+from src.awaited import Awaited
 from src.configs.launchers import PACKAGE, JoblibConf, ParcelConf, SlurmConf
 from src.errors import InputError
 
@@ -88,7 +89,7 @@ class _Sending(_Own):
         """
 
     @abstractmethod
-    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: parcels.Awaited) -> None:
+    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: Awaited) -> None:
         """Start a process per parcel, and wait for the answers.
 
         Args:
@@ -113,7 +114,7 @@ class _Sending(_Own):
         folder = parcels.fresh(Path(self.config.hydra.sweep.dir).absolute())
         paths = parcels.post(folder, groups, sweep.current)
         given = [self._arguments(path, group[0]) for path, group in zip(paths, groups, strict=True)]
-        awaited = parcels.Awaited(folder, sent, sweep.current)
+        awaited = Awaited(folder, sent, sweep.current)
         log.info("Sending %d jobs in %d parcels, one per model: %s", len(sent), len(groups), folder)
         try:
             numbers = [[one.number for one in group] for group in groups]
@@ -171,7 +172,7 @@ class Joblib(_Sending):
     def require(self) -> None:
         """See `_Sending`: they always can."""
 
-    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: parcels.Awaited) -> None:
+    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: Awaited) -> None:
         """See `_Sending`."""
         machine.send(entry, given, groups, to, self.n_jobs)
 
@@ -191,7 +192,7 @@ class Slurm(_Sending):
         """See `_Sending`."""
         slurm.require()
 
-    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: parcels.Awaited) -> None:
+    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: Awaited) -> None:
         """See `_Sending`."""
         slurm.send(entry, given, groups, to, self.requeues, self.parameters)
 

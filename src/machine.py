@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from src.parcels import Awaited
+from src.awaited import Awaited
 
 LOOK = 0.5
 # A process that is told to stop ends its runs first.

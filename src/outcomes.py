@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from src.errors import InputError
+
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
@@ -70,7 +72,11 @@ class Part:
         """Keep a contact sheet, once, with the parent run, or with a run that has no parent."""
         owner = self.parent or run
         if sheet is not None and owner is not None and sheet not in self.sheets:
-            owner.artifact(sheet, "morphs")
+            try:
+                owner.artifact(sheet, "morphs")
+            except InputError as error:  # the store may be out of reach for a while: the next job tries again
+                log.warning("%s is not kept now: %s", sheet, error)
+                return
             self.sheets.add(sheet)
 
     def count(self, status: str) -> int:

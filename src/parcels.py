@@ -8,23 +8,19 @@ its own folder, as ever. A process that is given a parcel once more goes on wher
 from __future__ import annotations
 
 import json
-import logging
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from src import outcomes, sweep
 from src.asked import MODELS
+from src.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from src.jobs import Named
-
-log = logging.getLogger(__name__)
 
 # Below the sweep's folder: what processes are told and answer, and what they print.
 FOLDER = "parcels"
@@ -146,89 +142,13 @@ class Within(sweep.Sweep):
         draft.write_text(json.dumps(asdict(outcome)))
         draft.rename(self.place / f"job-{self.number}.json")
 
-    def close(self, status: str) -> bool:  # noqa: ARG002
-        """Nothing is left to do: the process that sent the parcel shows, keeps and closes."""
+    def hopeless(self, error: Exception) -> bool:  # noqa: ARG002
+        """Each job answers for itself."""
         return False
 
-
-class Awaited:
-    """Answers that are waited for.
-
-    Args:
-        folder: of the parcels.
-        sent: the jobs.
-        whole: the sweep that they belong to.
-    """
-
-    def __init__(self, folder: Path, sent: Sequence[Sent], whole: sweep.Sweep) -> None:
-        self.folder, self._whole = folder, whole
-        self.waiting = {one.number: one for one in sent}
-        self._found: dict[int, tuple[Sent, outcomes.Outcome, pd.DataFrame | None]] = {}
-        self._before = {name: len(part.outcomes) for name, part in whole.parts.items()}
-        self._lock = threading.Lock()
-
-    def look(self) -> None:
-        """Take the answers that came since."""
-        with self._lock:
-            # A shared file system looks again at what changes hands.
-            self.folder.chmod(self.folder.stat().st_mode)
-            for number, one in [*self.waiting.items()]:
-                outcome = answer(self.folder, number)
-                if outcome is not None:
-                    self._take(one, outcome)
-
-    def lose(self, numbers: Iterable[int], reason: str) -> None:
-        """Give up jobs whose process is gone: their runs are marked as killed, and they count as failed."""
-        self.look()
-        lost = [self.waiting[number] for number in numbers if number in self.waiting]
-        runs = self._killed(lost, reason)
-        with self._lock:
-            for one in lost:
-                run, asked = runs.get(one.job.label, ""), " ".join(one.overrides)
-                self._take(one, outcomes.Outcome(outcomes.FAILED, run, reason, asked, one.job.columns))
-
-    def stop(self, reason: str) -> None:
-        """Take what came, and mark the runs of all others as killed: nobody makes these any more."""
-        self.look()
-        self._killed([*self.waiting.values()], reason)
-
-    def _killed(self, lost: Sequence[Sent], reason: str) -> dict[str, str]:
-        runs: dict[str, str] = {}
-        for dataset, part in self._whole.parts.items():
-            names = {one.job.label for one in lost if one.job.dataset == dataset}
-            if names and part.parent:
-                try:
-                    runs |= part.tracker.end(part.parent, names, reason)
-                except Exception as error:  # the store may be out of reach for a while
-                    log.warning("runs that nobody makes any more cannot be marked now: %r", error)
-        return runs
-
-    def close(self) -> None:
-        """Put the jobs that ended in the order of the sweep, with what they found."""
-        from src import results
-
-        for dataset, part in self._whole.parts.items():
-            own = [self._found[number] for number in sorted(self._found)]
-            own = [found for found in own if found[0].job.dataset == dataset]
-            part.outcomes[self._before[dataset] :] = [outcome for _, outcome, _ in own]
-            for one, _, analyses in own:
-                if analyses is not None:
-                    part.analyses.append(analyses)
-                    part.folders[one.job.config_hash] = one.job.output / results.FOLDER
-
-    def _take(self, one: Sent, outcome: outcomes.Outcome) -> None:
-        from src import results
-
-        analyses = None
-        if outcome.status in (outcomes.FINISHED, outcomes.TAKEN_OVER):
-            try:
-                analyses = results.read(one.job.output)
-            except OSError as error:
-                reason = f"its results cannot be read: {error}"
-                outcome = replace(outcome, status=outcomes.FAILED, reason=reason)
-        del self.waiting[one.number]
-        self._found[one.number] = (one, outcome, analyses)
-        log.info("#%d : %s: %s", one.number, one.job.label, outcome.status.replace("_", " "))
-        part = self._whole.parts[one.job.dataset]
-        part.outcomes.append(outcome)
-        outcomes.note(part)
+    def close(self, status: str) -> bool:  # noqa: ARG002
+        """End runs that lost their store; all else is done by the process that sent the parcel."""
+        for part in self.parts.values():
+            with suppress(InputError):  # still out of reach
+                part.tracker.settle()
+        return False

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
 
 from src import artifacts, configs, embeddings, encoders, experiments, pipeline, probes, stimuli, tracking
 from src.embeddings.pixels import stored as resized_before
-from src.experiments.looks import BLOCK
+from src.experiments.looks import BLOCK, HELD
 from src.experiments.sample import SAMPLED
 from src.jobs import Job
 from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
@@ -26,6 +26,8 @@ STEP = 3.5
 PLACEBO, INTERVAL = 0.5, 0.1
 # Of each cosine that a permutation of labels (of so many cells) or a bootstrap sample adds up, measured.
 DRAWN, CELLS = 3e-11, 14
+# Of each row of a table, in memory, measured (src.bench.scale).
+ROW = 1000
 # Of one job, besides its tables: a scatter plot, draws, rows of the database, an interpreter's warm-up.
 JOB_SECONDS, JOB_BYTES = 1.0, 750_000
 
@@ -131,8 +133,14 @@ def _finished(prepared: pipeline.Prepared) -> str:
         key = pipeline.key(prepared)
     except artifacts.NotStored:
         return ""
-    found = tracking.Tracker(uri).finished(prepared.job.dataset, key)
+    found = _tracker(uri).finished(prepared.job.dataset, key)
     return found[0].id if found else ""
+
+
+@cache
+def _tracker(uri: str) -> tracking.Tracker:
+    # Opening a server takes some requests: once for all jobs of a plan.
+    return tracking.Tracker(uri)
 
 
 def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Iterator[Piece]:
@@ -212,7 +220,11 @@ def _analysis(
         m //= passes
     seconds = JOB_SECONDS + passes * n * m * probes.similarity_seconds(min(m, 20_000), max(width, 64))
     seconds *= 1 + PLACEBO * bool(protocol.placebo) + INTERVAL * bool(protocol.bootstrap)
-    memory = base + (n + passes * m) * max(width, 64) * 12 + 8 * BLOCK * 8
+    vectors = (n + passes * m) * max(width, 64) * 12.0
+    if not (protocol.placebo or protocol.attribute_draws or protocol.property_draws):
+        # What is larger is walked: in memory are a tile of it, and what its table says of each row.
+        vectors = min(vectors, HELD + ROW * (n + passes * m))
+    memory = base + vectors + 8 * BLOCK * 8
     if protocol.placebo:
         # Similarities of the sampled targets, and what is retrieved for them, for each of some six strata.
         memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from src.awaited import Awaited
 from src.errors import InputError
-from src.parcels import Awaited
 
 if TYPE_CHECKING:
     from submitit.core.utils import DelayedSubmission

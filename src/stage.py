@@ -22,10 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from src import configs, stimuli
-from src.errors import InputError, answered
+from src.errors import InputError, answered, brief
+from src.stimuli import plain
 
 PARAMS = Path("params.yaml")
 
@@ -120,14 +119,18 @@ def read(names: list[str], file: Path) -> dict[str, Any]:
         file: YAML, as DVC reads it.
 
     Raises:
-        InputError: it is not there, or lacks one.
+        InputError: it is not there, is no such YAML, or lacks one.
     """
     if not names:
         return {}
     if not file.is_file():
         raise InputError(f"{file}: no such file. Run from the folder of dvc.yaml.")
-    params = OmegaConf.to_container(OmegaConf.load(file))
-    assert isinstance(params, dict)
+    try:
+        params = plain.of_yaml(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: {brief(str(error), 300)}. Correct it.") from None
+    if not isinstance(params, dict):
+        raise InputError(f"{file}: no parameters, but {type(params).__name__}. Write name: value.")
     missing = [name for name in names if name not in params]
     if missing:
         raise InputError(f"{file}: no {', '.join(missing)}. Add it; {{}} leaves all as the config has it.")

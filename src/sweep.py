@@ -44,6 +44,10 @@ TOLD: tuple[str, ...] = (
 TOLD += ("answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report=")
 
 
+class Stopped(SystemExit):
+    """No job of the command can be done: Hydra would go on after any lesser exception."""
+
+
 @dataclass
 class Sweep:
     """The jobs of one command; a single job is a sweep without a parent run.
@@ -113,6 +117,12 @@ class Sweep:
             self.parts[job.dataset] = part
         return self.parts[job.dataset]
 
+    def hopeless(self, error: Exception) -> bool:
+        """Whether an error says that no job of the command can be tracked, so that none is begun."""
+        from src.tracking import Unreachable
+
+        return isinstance(error, Unreachable) and not self.parts
+
     def ended(self, outcome: outcomes.Outcome, part: outcomes.Part | None) -> None:
         """Record how a job ended; without a part where it could not even be named or tracked."""
         if part is None:
@@ -142,18 +152,24 @@ class Sweep:
         if self.planned:
             _show_plan(self.planned, console)
         self._adopt()
+        kept = True
         for dataset, part in self.parts.items():
             outcomes.show(dataset, part, console)
-            if part.parent:
-                outcomes.keep(dataset, part, part.parent)
-                ended = "FAILED" if part.count(outcomes.FAILED) and status == "FINISHED" else status
-                part.tracker.close(part.parent, ended)
+            ended = "FAILED" if part.count(outcomes.FAILED) and status == "FINISHED" else status
+            try:
+                part.tracker.settle()
+                if part.parent:
+                    outcomes.keep(dataset, part, part.parent)
+                    part.tracker.close(part.parent, ended)
+            except InputError as error:
+                kept = False
+                log.error("%s: what the sweep of %s came to is not kept there", error, dataset)
         every = [*self.rejected, *(outcome for part in self.parts.values() for outcome in part.outcomes)]
         failed = [outcome for outcome in every if outcome.status == outcomes.FAILED]
         # A job by itself has said already why it failed.
         if failed and self.multirun:
             outcomes.reasons(failed, "Failed", console)
-        return not self._report() or bool(failed)
+        return not self._report() or bool(failed) or not kept
 
     def _adopt(self) -> None:
         """Count jobs that could not even be named among those of their dataset, where others ran."""
@@ -181,7 +197,10 @@ class Sweep:
             except Exception as error:
                 log.error("the report: this is a fault of the program, not of its input", exc_info=error)
             whole = False
-            print(f"No report of {dataset}. To draw it: python -m src.report sweep={part.parent.id}")
+            draw = asked.as_typed(
+                "src.report", [f"sweep={part.parent.id}", f"tracking.uri={part.tracker.uri}"]
+            )
+            print(f"No report of {dataset}. To draw it: {draw}")
         for index in drawn:
             print(f"Report: {index}")
         return whole

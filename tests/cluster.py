@@ -42,9 +42,12 @@ SchedulerType=sched/builtin
 MpiDefault=none
 ReturnToService=2
 KillWait=20
+MessageTimeout=100
+SlurmdTimeout=0
+BatchStartTimeout=300
 SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=4000 State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=60 State=UP
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -66,7 +69,7 @@ class Cluster:
     def __call__(self, *command: str) -> str:
         """What a command of SLURM's prints."""
         done = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=True, timeout=60
+            command, env=self.environment, capture_output=True, text=True, check=True, timeout=300
         )
         return done.stdout.strip()
 
@@ -127,7 +130,7 @@ def _stop(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def _until(true, place: Path, seconds: float = 60) -> None:
+def _until(true, place: Path, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         if time.monotonic() > deadline:

@@ -21,7 +21,7 @@ from tests.paths import CHECKOUT
 from tests.sweeps import Swept, command
 
 # A machine that is busy is no fault of a test.
-hypothesis.settings.register_profile("suite")
+hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 # The built-in world, shrunk: seconds to draw, seconds to learn.

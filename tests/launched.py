@@ -58,11 +58,11 @@ class Started:
             self.process.terminate()
             self.process.wait(120)
 
-    def end(self, seconds=300):
+    def end(self, seconds=1200):
         said, _ = self.process.communicate(timeout=seconds)
         return self.process.returncode, said
 
-    def until(self, true, seconds=240):
+    def until(self, true, seconds=900):
         deadline = time.monotonic() + seconds
         while not true():
             assert self.process.poll() is None, self.process.stdout.read()

@@ -5,7 +5,6 @@ make test-slurm; it needs Debian's slurm-wlm and munge (make system).
 
 import os
 import signal
-import subprocess
 from collections import Counter
 
 import pandas as pd
@@ -20,12 +19,13 @@ from tests.sweeps import command
 absent = cluster.absent()
 pytestmark = [
     pytest.mark.thorough,
+    pytest.mark.timeout(3600),  # of a busy machine
     pytest.mark.skipif(bool(absent), reason=f"{', '.join(absent)} not here (make system)"),
 ]
 
 # Two toys of the shrunk world, some experiments each.
-WORLD = [*SHRUNK, "model.steps=20,21"]
-EIGHT = [*WORLD, "exp=glob(*_to_*)"]
+WORLD = [one for one in SHRUNK if not one.startswith("model.steps")]
+EIGHT = [*WORLD, "model.steps=20,21", "exp=glob(*_to_*)"]
 SLURM = ["hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1"]
 SECOND = range(8, 16)
 
@@ -38,19 +38,21 @@ def slurm(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """The same sweep in one process, without SLURM."""
+    """The same sweep in one process, without SLURM: its folder; what it made is in `o`."""
     folder = tmp_path_factory.mktemp("alone")
     swept = command(folder / "o", "-m", *EIGHT, *places(folder))
     assert swept.code == 0
-    return results(swept.output)
+    return folder
 
 
 @pytest.fixture
 def sent(tmp_path, slurm):
-    """Starts a sweep through SLURM."""
+    """Starts a sweep through SLURM; with `stores`, weights and vectors are those of another folder."""
 
-    def send(name, *arguments):
-        return Started(tmp_path / name, [*arguments, *places(tmp_path), *SLURM], slurm.environment)
+    def send(name, *arguments, stores=tmp_path):
+        own = [place for place in places(tmp_path) if not place.startswith("store.")]
+        own += [place for place in places(stores) if place.startswith("store.")]
+        return Started(tmp_path / name, [*arguments, *own, *SLURM], slurm.environment)
 
     return send
 
@@ -78,6 +80,8 @@ def test_of_a_cancelled_task_the_rerun_makes_what_is_missing(slurm, sent, alone,
         slurm("scancel", cancelled)
         code, said = sweep.end()
     assert code == 1, said
+    (whole,) = [text for name, text in sweep.logs().items() if "_0_0_log" in name]
+    assert (whole.count("training shrunk"), whole.count("] - embedded ")) == (1, 4)
     parent, jobs, first = table(tmp_path)
     assert parent.info.status == "FAILED"
     assert first["status"].tolist()[:8] == ["finished"] * 8
@@ -98,13 +102,13 @@ def test_of_a_cancelled_task_the_rerun_makes_what_is_missing(slurm, sent, alone,
     assert second["status"].value_counts().to_dict() == {"taken_over": done, "finished": missing}
     finished = [run for run in jobs if run.info.status == "FINISHED"]
     assert len(finished) == len({run.data.tags["key"] for run in finished}) == 16
-    assert results(tmp_path / "second") == alone
+    assert results(tmp_path / "second") == results(alone / "o")
 
 
 @pytest.mark.parametrize("how", ["requeue", "signal"])
 def test_a_task_that_is_put_back_goes_on_where_it_stopped(slurm, sent, alone, tmp_path, how):
     """By scontrol requeue (a node that is taken away), and by the signal that a time-out gives."""
-    with sent("o", *EIGHT) as sweep:
+    with sent("o", *EIGHT, stores=alone) as sweep:
         sweep.until(lambda: answered(sweep, SECOND))
         back = task(slurm, 1)
         slurm(*(["scontrol", "requeue", back] if how == "requeue" else ["scancel", "--signal=USR2", back]))
@@ -119,33 +123,46 @@ def test_a_task_that_is_put_back_goes_on_where_it_stopped(slurm, sent, alone, tm
     states = Counter(run.info.status for run in jobs)
     assert states["FINISHED"] == 16
     assert {*states} <= {"FINISHED", "KILLED"}
-    assert results(tmp_path / "o") == alone
+    assert results(tmp_path / "o") == results(alone / "o")
 
 
-@pytest.mark.parametrize("requeues", [3, 0])
-def test_time_that_is_up(slurm, sent, tmp_path, requeues):
-    """A minute, SLURM's least: a parcel that needs more comes back, or ends there."""
-    slow = [*WORLD, "exp=faces_to_words", "seed=range(16)", "protocol.bootstrap=20000"]
-    limits = ["hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=20"]
-    with sent("o", *slow, *limits, f"hydra.launcher.max_num_timeout={requeues}") as sweep:
-        while True:
-            try:
-                code, said = sweep.end(2)
-                break
-            except subprocess.TimeoutExpired:
-                for number, state in slurm.queue().items():
-                    if state == "PENDING":
-                        slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
+# submitit takes whatever ends a task of less than ten minutes for its time being up.
+LIMIT = ["hydra.launcher.timeout_min=9", "hydra.launcher.signal_delay_s=20"]
+
+
+def test_a_task_whose_time_is_up_goes_on_later(slurm, sent, alone, tmp_path):
+    slow = [*WORLD, "model.steps=20", "exp=faces_to_words", "seed=range(16)", "protocol.bootstrap=40000"]
+    with sent("o", *slow, *LIMIT, stores=alone) as sweep:
+        sweep.until(lambda: answered(sweep, range(16)))
+        (back,) = slurm.queue()
+        slurm("scontrol", "update", f"JobId={back}", "EndTime=now+35")
+        sweep.until(lambda: slurm.queue().get(back) == "PENDING")
+        before = answered(sweep, range(16))
+        slurm("scontrol", "update", f"JobId={back}", "TimeLimit=9", "StartTime=now")
+        code, said = sweep.end()
+    assert code == 0, said
+    assert 1 <= len(before) < 16
+    assert sum("Job has timed out" in text for text in sweep.logs().values()) == 1
     _, jobs, found = table(tmp_path)
-    if requeues:
-        assert code == 0, said
-        assert found["status"].tolist() == ["finished"] * 32
-        assert any("timed-out" in text for text in sweep.logs().values())
-    else:
-        assert code == 1, said
-        assert found["reason"].dropna().str.contains("is over: TIMEOUT").all()
-        assert found["status"].value_counts()["failed"] >= 2
-    assert {run.info.status for run in jobs} <= {"FINISHED", "KILLED"}
+    assert found["status"].tolist() == ["finished"] * 16
+    states = Counter(run.info.status for run in jobs)
+    assert states["FINISHED"] == 16
+    assert {*states} <= {"FINISHED", "KILLED"}
+
+
+def test_a_task_whose_time_is_up_too_often_ends_there(slurm, sent, alone, tmp_path):
+    endless = [*WORLD, "model.steps=20,1000000", "exp=faces_to_words"]
+    with sent("o", *endless, *LIMIT, "hydra.launcher.max_num_timeout=0", stores=alone) as sweep:
+        sweep.until(lambda: any("training shrunk+steps=1000000" in text for text in sweep.logs().values()))
+        last = task(slurm, 1)
+        slurm("scontrol", "update", f"JobId={last}", "EndTime=now+5")
+        code, said = sweep.end()
+    assert code == 1, said
+    assert any("It works on until SLURM ends it" in text for text in sweep.logs().values())
+    _, jobs, found = table(tmp_path)
+    assert found["status"].tolist() == ["finished", "failed"]
+    assert found["reason"][1].startswith(f"SLURM task {last} is over: TIMEOUT. It said: ")
+    assert [run.info.status for run in jobs] == ["FINISHED", "KILLED"]
 
 
 def test_an_interrupted_sweep_cancels_its_tasks(slurm, sent, tmp_path):

@@ -11,11 +11,11 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,13 @@ from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.configs import CHECKOUT
 from src.errors import answered
+from src.versions import versions
 
 LIBRARIES = (
     *("torch", "lightning", "open_clip_torch", "transformers", "mlflow", "hydra-core", "numpy", "scipy"),
     "pandas",
 )
-PARTS = ("stages", "sweeps", "peers", "growth", "worth", "sobit")
+PARTS = ("stages", "sweeps", "peers", "growth", "worth", "sobit", "scale")
 
 
 def machine() -> dict[str, object]:
@@ -78,7 +79,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     about = {
         "machine": machine(),
-        "versions": {name: version(name) for name in LIBRARIES},
+        "versions": versions(*LIBRARIES),
         "git": commit(CHECKOUT),
         "size": asdict(size),
     }
@@ -93,7 +94,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
 
 
 def _measured(part: str, size: Size, place: Path) -> Iterator[dict[str, Any]]:
-    of_place = part in ("stages", "sweeps", "worth", "sobit")
+    of_place = part in ("stages", "sweeps", "worth", "sobit", "scale")
     for row in getattr(commands, part)(*((size, place) if of_place else (size,))):
         print(_said(row), flush=True)
         yield asdict(row) | ({"times": row.times} if isinstance(row, Compared) else {})
@@ -149,4 +150,6 @@ def _compared(row: dict[str, Any]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    # Whoever ends it finds room on the disk again: of a part's files nothing stays.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

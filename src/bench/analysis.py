@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from src.bench.compared import Compared, in_turns, told
 from src.bench.sizes import BLOCK, TEMPLATES, Size
-from src.bench.worth import EXPERIMENTS, STEPS, tables
+from src.bench.worth import EXPERIMENTS, protocol, tables
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,21 +73,16 @@ def _what(size: Size, exp: str, vectors: int, x: Tensor, y: Tensor) -> str:
 
 def _experiment(size: Size, exp: str, vectors: int) -> tuple[Callable[[], object], Tensor, Tensor]:
     """The experiment, and the vectors of its targets and of its corpus."""
-    from src import configs
     from src.experiments import propagation
-    from src.jobs import Job
     from src.stimuli import IMAGE_ROLES, checked
 
-    asked = ["model=precomputed", "model.path=.", f"exp={exp}", f"protocol.k={size.k}"]
-    asked += [f"protocol.{name}" for name in STEPS["scores"]]
-    protocol = Job.of(*configs.compose(asked), "").cfg.protocol
-    frames = tables(size)
+    chosen, frames = protocol(size.k), tables(size)
     targets, corpus = (checked(role, frames[role], "stand-ins") for role in exp.split("_to_"))
     x, y = (
         _random(len(table.frame), vectors if table.role in IMAGE_ROLES else 1, size.width)
         for table in (targets, corpus)
     )
-    return lambda: propagation.run(targets, corpus, x, y, protocol, 0), x, y
+    return lambda: propagation.run(targets, corpus, x, y, chosen, 0), x, y
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from src.bench.compared import Compared
+from src.bench.corpora import captions
 from src.bench.sizes import QUICK, Size
 from src.bench.sobit import AUDITS, faces_and_prompts
 from src.bench.worth import EXPERIMENTS, STEPS, stand_ins
@@ -90,6 +91,22 @@ def growth(size: Size) -> Iterator[Row]:
                 ]
             )
             yield Row(f"growth: {what}", seconds, peak)
+
+
+def scale(size: Size, place: Path) -> Iterator[Row]:
+    """Both scores of a corpus on disk (memory: above what an interpreter takes); captions, counted."""
+    asked = ["src.bench.scale", "--items", str(size.streamed), "--place", str(place)]
+    for line in _timed("scale", asked)[2].splitlines():
+        if line.startswith("{"):
+            found = json.loads(line)
+            yield Row(f"stream: {found['what']}", found["seconds"], found["own_mb"])
+    for share in (10, 3, 1):
+        count = size.streamed // share
+        captions(place / "captions.parquet", count)
+        yield _row(
+            f"captions: {count:,} counted, start to exit",
+            ["src.captions", f"path={place}/captions.parquet", f"output={place}/{share}"],
+        )
 
 
 def worth(size: Size, place: Path) -> Iterator[Row]:

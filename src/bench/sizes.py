@@ -25,6 +25,7 @@ class Size:
     sobit_words: int = 400
     sentences: int = 9600
     pictures: int = 512
+    streamed: int = 10_000_000
 
 
 QUICK = Size(
@@ -41,4 +42,5 @@ QUICK = Size(
     sobit_words=20,
     sentences=24,
     pictures=8,
+    streamed=200_000,
 )

@@ -10,6 +10,8 @@ from src.bench.sizes import Size
 if TYPE_CHECKING:
     import pandas as pd
 
+    from src.configs import ProtocolConfig
+
 EXPERIMENTS = (
     *("scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"),
     *("faces_to_labels", "labels_to_faces", "scenes_to_labels", "words_to_faces"),
@@ -20,6 +22,17 @@ STEPS = {
     "and placebo": ["bootstrap=0"],
     "and interval": [],
 }
+
+
+def protocol(k: int) -> ProtocolConfig:
+    """The scores alone."""
+    from src import configs
+    from src.jobs import Job
+
+    asked = ["model=precomputed", "model.path=.", f"protocol.k={k}"]
+    return Job.of(
+        *configs.compose([*asked, *(f"protocol.{name}" for name in STEPS["scores"])]), ""
+    ).cfg.protocol
 
 
 def stand_ins(size: Size, folder: Path) -> None:

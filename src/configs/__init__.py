@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from src.configs import sources
 from src.configs.exps import (
     AuditConfig,
     ExpConfig,
@@ -365,6 +366,7 @@ def register() -> None:
     """Make the schemas and the resolver `${checkout:}` known to Hydra."""
     from hydra.core.config_store import ConfigStore
 
+    sources.register()
     OmegaConf.register_new_resolver("checkout", lambda: str(CHECKOUT), replace=True)
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)

@@ -17,6 +17,10 @@ from src.errors import InputError, NotApplicable, brief
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed
 
 NORM_TOLERANCE = 1e-3
+# Of float32 vectors that somebody has divided by their norms.
+ROUNDING = 1e-6
+# Bytes of a file beyond which vectors stay on disk, mapped, where they can; rows that are checked at once.
+MAPPED, ROWS = 2**32, 2**16
 # Missing prompts that a message names.
 LISTED = 100
 
@@ -24,7 +28,8 @@ LISTED = 100
 def read(folder: Path, role: str) -> Embeddings:
     """The vectors of one role, in the order of its table (sorted by id).
 
-    Norms within 1e-3 of 1 are made exact.
+    Norms within 1e-3 of 1 are made exact, in memory. A file above 4 GB stays on disk, mapped, where nothing
+    is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
 
     Raises:
         InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
@@ -33,9 +38,11 @@ def read(folder: Path, role: str) -> Embeddings:
     path = folder / f"{role}.safetensors"
     ids = precomputed.raw(folder, role)["id"]
     vectors = _tensor(path)
-    _check(vectors, len(ids), role, path)
+    stray = _check(vectors, len(ids), role, path)
     # The table is sorted by id, so the vectors are too.
     order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
+    if vectors.nbytes > MAPPED and stray <= ROUNDING and torch.equal(order, torch.arange(len(order))):
+        return Embeddings(vectors, file_hash(path))
     unit = torch.nn.functional.normalize(vectors[order].double(), dim=-1)
     return Embeddings(unit, file_hash(path))
 
@@ -135,7 +142,8 @@ def _tensor(path: Path) -> Tensor:
     return tensor.float() if tensor.is_floating_point() and tensor.itemsize < 2 else tensor
 
 
-def _check(vectors: Tensor, rows: int, role: str, path: Path) -> None:
+def _check(vectors: Tensor, rows: int, role: str, path: Path) -> float:
+    """See that a file's vectors fit; returns how far from 1 a norm is at most."""
     allowed = (2, 3) if role in IMAGE_ROLES else (2,)
     shape = tuple(vectors.shape)
     if vectors.ndim not in allowed or 0 in shape:
@@ -150,18 +158,21 @@ def _check(vectors: Tensor, rows: int, role: str, path: Path) -> None:
             f"{path}: {len(vectors)} vectors, but {path.stem}.parquet has {rows} rows. "
             "Write both anew: row i of one belongs to row i of the other."
         )
-    finite = torch.isfinite(vectors).flatten(1).all(dim=1)
+    tiles = [vectors[start : start + ROWS] for start in range(0, max(1, len(vectors)), ROWS)]
+    finite = torch.cat([torch.isfinite(tile).flatten(1).all(dim=1) for tile in tiles])
     if not finite.all():
         first = int((~finite).nonzero()[0])
         raise InputError(
             f"{path}: {int((~finite).sum())} vectors hold NaN or infinity, first row {first}. "
             "Embed them anew."
         )
-    norms = vectors.double().norm(dim=-1).reshape(rows, -1)
-    stray = ((norms - 1).abs() > NORM_TOLERANCE).any(dim=1)
+    norms = torch.cat([tile.double().norm(dim=-1).reshape(len(tile), -1) for tile in tiles])
+    off = (norms - 1).abs()
+    stray = (off > NORM_TOLERANCE).any(dim=1)
     if stray.any():
         first = int(stray.nonzero()[0])
         raise InputError(
             f"{path}: {int(stray.sum())} vectors are not of unit length, first row {first} with norm "
             f"{float(norms[first, 0]):.4g}. Divide each vector by its norm."
         )
+    return float(off.max())

@@ -67,7 +67,7 @@ def predict(
         marks.write_bytes(bytes(len(table.frame)))
         work = (load, table, batch_size, trainer, path, store)
         with _none_left():
-            started = start_processes(
+            started = start_processes(  # type: ignore[no-untyped-call]
                 _rank, (count, Path(place), _inherited(), work), count, join=False, start_method="spawn"
             )
             _watch(started.processes, Path(place), table.role)

@@ -6,7 +6,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor
 from src import artifacts, configs
 from src.encoders import Encoder, Network
 from src.stimuli import Table
+from src.versions import versions
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +88,8 @@ def embed(
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())
-        versions = {name: version(name) for name in ("torch", "torchvision", "lightning", "pillow")}
-        return described | {"model": name, "shape": shape, "versions": versions, "weights": weights}
+        used = versions("torch", "torchvision", "lightning", "pillow")
+        return described | {"model": name, "shape": shape, "versions": used, "weights": weights}
 
     artifacts.fetch(entry.parent, entry.name, build)
     artifacts.touch(entry)

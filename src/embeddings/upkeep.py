@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from src.errors import InputError
 from src.stimuli import ROLES
 
 DAY = 86_400.0
-# A draft that was written to within the last hour may be another process's work in progress.
+# A draft that was written to, or touched, within the last hour may be another process's work in progress.
 IN_PROGRESS = 3_600.0
 
 
@@ -33,12 +34,13 @@ def listing(root: Path) -> pd.DataFrame:
         InputError: there is no such folder.
     """
     rows = []
-    for entry in sorted(path.parent for path in _existing(root).rglob(artifacts.MANIFEST)):
-        if any(part.startswith(".") for part in entry.relative_to(root).parts):
-            continue
+    for entry in _entries(_existing(root)):
         wrong = artifacts.damaged(entry)
-        said = {} if wrong else artifacts.manifest(entry)
-        used = datetime.fromtimestamp((entry / artifacts.MANIFEST).stat().st_mtime)
+        try:
+            said = {} if wrong else artifacts.manifest(entry)
+            used = datetime.fromtimestamp((entry / artifacts.MANIFEST).stat().st_mtime)
+        except FileNotFoundError:  # replaced or pruned meanwhile
+            continue
         rows.append(
             {
                 "entry": str(entry.relative_to(root)),
@@ -51,6 +53,14 @@ def listing(root: Path) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows, columns=["entry", "model", "role", "shape", "bytes", "used", "state"])
+
+
+def _entries(root: Path) -> Iterator[Path]:
+    """Entries below a folder, in their order; what vanishes while it is looked at is passed over."""
+    for folder, inner, files in os.walk(root):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        if artifacts.MANIFEST in files:
+            yield Path(folder)
 
 
 def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[tuple[str, str, int]]:
@@ -68,29 +78,42 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
         InputError: there is no such folder.
     """
     found = []
-    for path, reason in _removable(_existing(root), unused_days):
-        found.append((str(path.relative_to(root)), reason, _size(path)))
-        if not dry:
-            shutil.rmtree(path)
+    for path, reason, seen in _removable(_existing(root), unused_days):
+        size = _size(path)
+        if dry or artifacts.discard(path, seen):
+            found.append((str(path.relative_to(root)), reason, size))
     return found
 
 
-def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, str]]:
+def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, str, tuple[int, ...]]]:
     now = time.time()
     folders = [root, *(root / role for role in ROLES)]
     for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
-        if not path.is_dir():
+        seen = artifacts.seen_as(path)
+        if not seen or not path.is_dir():
             continue
         if path.name.startswith("."):
-            if now - max(part.stat().st_mtime for part in [path, *path.rglob("*")]) > IN_PROGRESS:
-                yield path, "left by a process that was stopped"
-        elif (path / artifacts.MANIFEST).is_file():
-            wrong = artifacts.damaged(path)
+            if now - _written(path) > IN_PROGRESS:
+                yield path, "left by a process that was stopped", seen
+            continue
+        try:
             idle = (now - (path / artifacts.MANIFEST).stat().st_mtime) / DAY
-            if wrong:
-                yield path, f"damaged: {wrong}"
-            elif unused_days is not None and idle > unused_days:
-                yield path, f"not used for {idle:.0f} days"
+        except FileNotFoundError:  # no entry, or gone meanwhile
+            continue
+        if wrong := artifacts.damaged(path):
+            yield path, f"damaged: {wrong}", seen
+        elif unused_days is not None and idle > unused_days:
+            yield path, f"not used for {idle:.0f} days", seen
+
+
+def _written(draft: Path) -> float:
+    """When a draft was last written to, or touched by who builds it."""
+    times = []
+    for folder, _, files in os.walk(draft):
+        for path in (Path(folder), *(Path(folder) / name for name in files)):
+            with suppress(FileNotFoundError):
+                times.append(path.stat().st_mtime)
+    return max(times, default=time.time())
 
 
 def _existing(root: Path) -> Path:
@@ -100,4 +123,9 @@ def _existing(root: Path) -> Path:
 
 
 def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    size = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with suppress(FileNotFoundError):
+                size += (Path(place) / name).stat().st_size
+    return size

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -32,15 +35,11 @@ class VectorFile:
             {"embedding": {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}}
         ).encode()
         header += b" " * (-len(header) % ALIGNMENT)
-        # Each of several processes makes the file: those that come later change not a byte of it.
-        path.touch()
-        with path.open("r+b") as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            # Of a file with holes the rows are mapped all the same: on a disk that is full, writing one would
-            # end the process without a word.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, 8 + len(header) + size)
-            file.truncate(8 + len(header) + size)
+        # Of several processes the first makes the file, and those that come later find it whole: where a file
+        # system cannot reserve room, zeros are written, and would fall upon rows of the first.
+        with _alone(marks):
+            if marks is None or not path.exists():
+                _make(path, len(header).to_bytes(8, "little") + header, size)
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
         self.written: np.ndarray = np.zeros(shape[0], dtype=np.uint8)
         if marks:
@@ -68,3 +67,22 @@ class VectorFile:
         self.rows.flush()
         del self.rows
         return list(self.shape)
+
+
+@contextmanager
+def _alone(marks: Path | None) -> Iterator[None]:
+    """The only one of the processes that share marks; one that dies leaves no lock."""
+    with marks.open("rb") if marks else nullcontext() as file:
+        if file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(path: Path, header: bytes, size: int) -> None:
+    with path.open("wb") as file:
+        file.write(header)
+        # Of a file with holes the rows are mapped all the same: on a disk that is full, writing one would end
+        # the process without a word.
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, len(header) + size)
+        file.truncate(len(header) + size)

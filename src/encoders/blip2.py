@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from src.encoders.halves import Halves, of_transformers
 from src.encoders.precision import Float32, unit
 from src.encoders.protocol import Encoder
 from src.errors import InputError
+from src.versions import versions
 
 CONFIGS = (
     ("config.json",),
@@ -143,7 +143,7 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         "precision": config.precision,
         "accelerator": accelerator,
         "source": artifacts.source_hash(*SOURCES),
-        "versions": {name: version(name) for name in DECISIVE},
+        "versions": versions(*DECISIVE),
     }
     return Encoder(identity, lambda: _weights(config, place), lambda: _load(config, place, described))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ import torch
 from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
+
+from src.versions import versions
 
 # Step of torchvision or open_clip -> what decides its bytes.
 STEPS = {
@@ -99,7 +100,7 @@ def of_transformers(processor: Any) -> Halves | None:
 
 
 def _geometry(steps: list[Any], *libraries: str) -> dict[str, Any]:
-    return {"steps": steps, "versions": {name: version(name) for name in ("pillow", *libraries)}}
+    return {"steps": steps, "versions": versions("pillow", *libraries)}
 
 
 def _every_byte() -> Image.Image:

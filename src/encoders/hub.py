@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from src import artifacts
-from src.errors import InputError
+from src.errors import InputError, brief
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,9 @@ def _fetched(place: Place, lacking: Sequence[Sequence[str]], optional: Sequence[
     if place.folder:
         home = Path(place.name)
         held = ", ".join(sorted(item.name for item in home.iterdir())) if home.is_dir() else ""
-        raise InputError(f"{place.name}: no {names} (there: {held or 'nothing'}). {place.remedy}")
+        raise InputError(
+            f"{place.name}: no {brief(names)} (there: {brief(held, 400) or 'nothing'}). {place.remedy}"
+        )
     if artifacts.building_forbidden():
         raise artifacts.NotStored(f"{place.name}: {names}")
     from huggingface_hub import constants

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from src import artifacts, configs
 from src.encoders import hub
 from src.encoders.protocol import Encoder
 from src.errors import InputError, brief
+from src.versions import versions
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -85,7 +85,7 @@ def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
         "precision": config.precision,
         "accelerator": accelerator,
         "source": artifacts.source_hash(*SOURCES),
-        "versions": {name: version(name) for name in DECISIVE},
+        "versions": versions(*DECISIVE),
     }
     return Encoder(identity, lambda: weights(config, published), lambda: load(config, published))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from src import artifacts, configs, demo
 from src.encoders.protocol import Encoder
 from src.errors import InputError
 from src.stimuli import Table, pictures
+from src.versions import versions
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         "source": artifacts.source_hash(*SOURCES),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
         "accelerator": cfg.trainer.accelerator,
-        "versions": {name: version(name) for name in DECISIVE},
+        "versions": versions(*DECISIVE),
     }
     _fits(config)
     _labelled(tables, str(config.name))

@@ -1,4 +1,8 @@
-"""The pass over all similarities of targets and corpus, block by block: nothing of it is kept."""
+"""The pass over all similarities of targets and corpus, block by block: nothing of it is kept.
+
+A pool whose vectors are too many to be held is walked tile by tile, from wherever they are mapped: memory
+does not grow with it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,17 @@ import torch
 from torch import Tensor
 
 from src.experiments.attributes import Pool
-from src.metrics import cosines, mean_outcome, retrieved, sc_eats, unit
+from src.metrics import cosines, mean_outcome, nearer, retrieved, sc_eats, unit
 
 # Similarities held at once: 25 MB. Fewer targets at a time multiply slower; what is larger than 32 MB
 # glibc asks the kernel for each time anew.
 BLOCK = 3 * 2**20
+# Bytes of a pool's float64 vectors that are held at once; a larger pool is walked, by tiles of so many.
+HELD, TILE = 2**30, 2**26
+# Items of a tile at most: with more, a block has too few targets to be multiplied fast.
+ITEMS = 2**14
+# Bytes of the nearest items that a walk keeps: it serves as many targets, and others take another walk.
+NEAREST = 2**28
 
 
 @dataclass(frozen=True)
@@ -25,9 +35,10 @@ class Look:
     Attributes:
         number: of the pool.
         block: which targets.
-        near: their similarities [targets, M] with the pool's items.
+        near: their similarities [targets, M] with the pool's items, or with some of them.
         nearest: [targets, k] positions within the pool of what is retrieved, ascending.
         last: whether these are the pool's last targets.
+        shown: positions of the items in `near`, ascending, those of A and B among them; None: all.
     """
 
     number: int
@@ -35,24 +46,67 @@ class Look:
     near: Tensor
     nearest: Tensor
     last: bool
+    shown: np.ndarray | None = None
+
+    def places(self, positions: np.ndarray) -> np.ndarray:
+        """Columns of `near` in which positions of A or B stand."""
+        return positions if self.shown is None else np.searchsorted(self.shown, positions)
 
 
-def looks(targets: Tensor, corpus: Tensor, pools: Sequence[Pool]) -> Iterator[Look]:
+def looks(
+    targets: Tensor, corpus: Tensor, pools: Sequence[Pool], every: bool = True, held: int = HELD
+) -> Iterator[Look]:
     """Every target beside every pool.
 
     Args:
-        targets, corpus: unit vectors, [N, D] or [N, Q, D].
+        targets, corpus: unit vectors, [N, D] or [N, Q, D]; they may be mapped from files.
         pools: parts of the corpus.
+        every: whether the similarities with all items are asked for: all vectors of a pool are held then.
+        held: bytes of a pool's float64 vectors beyond which it is walked, where they are not.
     """
     for number, pool in enumerate(pools):
-        # Once per pool: done for each block it would take longer than the product.
-        items = unit(corpus[pool.rows])
-        kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-        for block in _blocks(targets, len(items)):
+        walked = not every and len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > held
+        yield from (_walked if walked else _held)(number, pool, targets, corpus)
+
+
+def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
+    # Once per pool: done for each block it would take longer than the product.
+    items = unit(corpus[pool.rows])
+    kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
+    for block in _blocks(targets, len(items)):
+        near = cosines(unit(targets[block]), items)
+        nearest = retrieved(near if kept is None else near[:, kept], pool.k)
+        last = block.stop >= len(targets)
+        yield Look(number, block, near, nearest if kept is None else kept[nearest], last)
+
+
+def _walked(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
+    shown = np.unique(np.concatenate([*pool.a, *pool.b]))
+    items = unit(corpus[pool.rows[shown]])
+    served = max(1, NEAREST // (16 * pool.k))
+    for start in range(0, len(targets), served):
+        own = targets[start : start + served]
+        nearest = _nearest(pool, own, corpus)
+        for block in _blocks(own, len(items)):
+            near = cosines(unit(own[block]), items)
+            place = slice(start + block.start, min(start + block.stop, start + len(own)))
+            yield Look(number, place, near, nearest[block], place.stop >= len(targets), shown)
+
+
+def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
+    """[N, k] positions of what is retrieved, by one walk through the pool."""
+    size = max(1, min(ITEMS, TILE // (8 * math.prod(corpus.shape[1:]))))
+    blocks = list(_blocks(targets, size))
+    none = torch.empty(len(targets), 0, dtype=torch.float64)
+    found = [(none[block], none[block].long()) for block in blocks]
+    for start in range(0, pool.size, size):
+        tile = np.arange(start, min(start + size, pool.size))
+        tile = tile if pool.retrievable is None else pool.retrievable[tile]
+        items, places = unit(corpus[pool.rows[tile]]), torch.from_numpy(tile)
+        for index, block in enumerate(blocks):
             near = cosines(unit(targets[block]), items)
-            nearest = retrieved(near if kept is None else near[:, kept], pool.k)
-            last = block.stop >= len(targets)
-            yield Look(number, block, near, nearest if kept is None else kept[nearest], last)
+            found[index] = nearer(*found[index], near, places, pool.k)
+    return torch.cat([positions for _, positions in found])
 
 
 def _blocks(targets: Tensor, items: int) -> Iterator[slice]:
@@ -79,7 +133,8 @@ class Scores:
         """Score the targets of a look in its pool."""
         pool = self._pools[look.number]
         for b, contents in _shared(pool.b):
-            effects = sc_eats(look.near, [pool.a[content] for content in contents], b, self._ddof)
+            a = [look.places(pool.a[content]) for content in contents]
+            effects = sc_eats(look.near, a, look.places(b), self._ddof)
             self._intrinsic[look.block, contents] += effects
         self._extrinsic[look.block] += mean_outcome(look.nearest, self._outcomes[look.number])
 

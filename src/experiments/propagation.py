@@ -127,7 +127,8 @@ def run(
     scores = Scores(len(target_vectors), found.pools, protocol.ddof)
     sample = Sample(units, parts, found, list(alternatives(found, corpus_vectors)))
     tally = Tally(units, parts, found)
-    for look in looks(target_vectors, corpus_vectors, found.pools):
+    # Other worlds are computed from all similarities of the targets that they are computed on.
+    for look in looks(target_vectors, corpus_vectors, found.pools, every=bool(sample.cases)):
         for watcher in (scores, sample, tally):
             watcher.see(look)
     scored = Scored(units.averaged(scores.intrinsic), units.averaged(scores.extrinsic))

@@ -25,7 +25,7 @@ from src.metrics.implicit import (
     upper_tail,
     z_score,
 )
-from src.metrics.retrieval import mean_outcome, retrieved, top_k
+from src.metrics.retrieval import mean_outcome, nearer, retrieved, top_k
 from src.metrics.similarity import cosines, similarity, unit
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "max_skew",
     "mean_outcome",
     "ndkl",
+    "nearer",
     "normalised_entropy",
     "partition_cles",
     "partition_gaps",

@@ -90,9 +90,9 @@ def brief(name: str, room: int = ROOM) -> str:
     return f"{name[: room - room // 3 - 1]}…{name[-(room // 3) :]}"
 
 
-def save(figure: Figure, alternative: str, path: Path, dpi: int = DPI) -> None:
+def save(figure: Figure, alternative: str, path: Path) -> None:
     """Write a PNG that carries its text alternative as `Description`."""
-    figure.savefig(path, dpi=dpi, metadata={"Description": alternative})
+    figure.savefig(path, dpi=DPI, metadata={"Description": alternative})
 
 
 def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> None:
@@ -107,11 +107,13 @@ def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> Non
     path.write_text(f"{head}{tag}{named}{end}\n {said}{content}", encoding="utf-8")
 
 
-def _lighten(path: Path, alternative: str) -> None:
-    """Write a PNG again with 256 colours, none off by more than can be seen: a quarter of the weight."""
+def _save_light(figure: Figure, alternative: str, path: Path) -> None:
+    """Write a PNG of 256 colours, none off by more than can be seen: a quarter of the weight."""
     told = PngInfo()
     told.add_itxt("Description", alternative)
-    with Image.open(path) as picture:
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=DENSE_DPI, pil_kwargs={"compress_level": 0})
+    with Image.open(drawn) as picture:
         few = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(path, optimize=True, pnginfo=told)
 
@@ -123,11 +125,11 @@ def keep(drawing: Drawing, folder: Path) -> Picture:
         The picture that the page shows: the SVG, or the PNG of a dense one.
     """
     pixels, vectors = folder / f"{drawing.name}.png", folder / f"{drawing.name}.svg"
-    save(drawing.figure, drawing.alternative, pixels, DENSE_DPI if drawing.dense else DPI)
-    shown, kind = pixels, "image/png"
     if drawing.dense:
-        _lighten(pixels, drawing.alternative)
-    if not drawing.dense:
+        _save_light(drawing.figure, drawing.alternative, pixels)
+        shown, kind = pixels, "image/png"
+    else:
+        save(drawing.figure, drawing.alternative, pixels)
         # It is laid out by now; once is enough.
         drawing.figure.set_layout_engine("none")
         save_vector(drawing.figure, drawing.title, drawing.alternative, vectors)

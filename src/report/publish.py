@@ -74,7 +74,7 @@ def check(folder: Path) -> None:
     remedy = "Nothing is written. Name another folder: output=DIR."
     try:
         written = set(json.loads((folder / MARK).read_text("utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{folder} is there already and is no report. {remedy}") from None
     added = sorted(set(_files(folder)) - written - {MARK})
     if added:

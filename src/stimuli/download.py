@@ -149,7 +149,7 @@ def _begun(note: Path, url: str) -> _Begun | None:
     """What the kept bytes are the beginning of; None where that is not known for sure."""
     try:
         begun = _Begun(**json.loads(note.read_text()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     return begun if begun.url == url and begun.version else None
 

@@ -93,6 +93,8 @@ def _file(file: File, folder: Path, told: Told) -> str:
 def _recorded(record: Path, url: str) -> _Record | None:
     """What was recorded when the file first came from this address."""
     try:
+        if record.exists() and not record.is_file():  # a pipe would be waited for
+            raise OSError("not a file")
         found = _Record(**json.loads(record.read_text()))
         if [type(value) for value in asdict(found).values()] != [str, int, str]:
             raise TypeError("url, bytes and sha256 must be text, a whole number and text")

@@ -15,7 +15,7 @@ from src.errors import InputError, brief
 from src.stimuli.within import no_link_out
 
 # Others that Pillow knows are never tried: a PostScript called .jpg would be run by Ghostscript.
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
 
 
 def read(path: str | Path) -> Image.Image:

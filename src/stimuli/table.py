@@ -106,7 +106,7 @@ def checked(
             f"{role} need {', '.join(needed)}."
         )
     if frame.empty:
-        raise InputError(f"{source}: no {role} in it. At least one is needed.")
+        raise InputError(f"{source}: no {role} in it. Add at least one.")
     frame = frame.assign(id=frame["id"].astype(str)).sort_values("id", kind="stable", ignore_index=True)
     _unique(frame, source)
     if role in TEXT_ROLES:

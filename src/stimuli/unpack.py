@@ -59,6 +59,8 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
         InputError: it is no archive, is damaged, holds a member that would leave the folder or is
             no plain file or folder, is larger than allowed, or lacks what is to be taken.
     """
+    if not archive.is_file():  # a pipe would be waited for
+        raise InputError(f"{archive}: no such file. Fetch it anew.")
     for leftover in archive.parent.glob(f".{archive.name}.*"):
         shutil.rmtree(leftover)
     draft = archive.with_name(f".{archive.name}.{uuid.uuid4().hex}")

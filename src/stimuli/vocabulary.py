@@ -6,7 +6,7 @@ import unicodedata
 from pathlib import Path
 
 from src.configs import TaxonomyConfig
-from src.errors import InputError
+from src.errors import InputError, brief
 
 
 def frequent(cfg: TaxonomyConfig, count: int) -> list[str]:
@@ -74,7 +74,8 @@ def _of_file(path: Path) -> list[str]:
         for word in found:
             if word in stands:
                 raise InputError(
-                    f"{path}, line {number}: {word!r} stands in line {stands[word]} already. Delete one."
+                    f"{path}, line {number}: {brief(word)!r} stands in line {stands[word]} already. "
+                    "Delete one."
                 )
             stands[word] = number
     return list(stands)

@@ -2,14 +2,18 @@
 
 from src.tracking.history import NUMBER, Past, children, finished, next_number, past, sweeps
 from src.tracking.provenance import commit, versions
-from src.tracking.runs import SQLITE, Run, Tracker
+from src.tracking.run import JobRun, Run
+from src.tracking.runs import SQLITE, Tracker
+from src.tracking.server import Unreachable
 
 __all__ = [
     "NUMBER",
     "SQLITE",
+    "JobRun",
     "Past",
     "Run",
     "Tracker",
+    "Unreachable",
     "children",
     "commit",
     "finished",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from src.tracking import server, upkeep
 from src.tracking.runs import PARENT_TAG, Tracker
 
-PAGE = 1000
 # Of a sweep's parent run: counts up, whatever the clock says.
 NUMBER = "sweep.number"
 
@@ -41,9 +41,7 @@ def sweeps(tracker: Tracker, dataset: str = "") -> list[Past]:
         tracker: the store.
         dataset: only of this one; empty: of all.
     """
-    names = {found.experiment_id: found.name for found in tracker.client.search_experiments()}
-    wanted = [number for number, name in names.items() if dataset in ("", name)]
-    found = _search(tracker, wanted, "tags.kind = 'sweep'", "DESC", names)
+    found = _search(tracker, "tags.kind = 'sweep'", "DESC", _names(tracker, dataset))
     return sorted(found, key=_number, reverse=True)
 
 
@@ -59,9 +57,8 @@ def _number(sweep: Past) -> int:
 
 def children(tracker: Tracker, parent: Past) -> list[Past]:
     """The jobs that a sweep ran itself, oldest first; what it took over is another sweep's."""
-    experiment = tracker.experiment(parent.dataset)
     child = f"tags.`{PARENT_TAG}` = '{parent.id}'"
-    return _search(tracker, [experiment], child, "ASC", {experiment: parent.dataset})
+    return _search(tracker, child, "ASC", _names(tracker, parent.dataset))
 
 
 def finished(tracker: Tracker, dataset: str = "") -> list[Past]:
@@ -71,43 +68,37 @@ def finished(tracker: Tracker, dataset: str = "") -> list[Past]:
         tracker: the store.
         dataset: only of this one; empty: of all.
     """
-    names = {found.experiment_id: found.name for found in tracker.client.search_experiments()}
-    wanted = [number for number, name in names.items() if dataset in ("", name)]
     done = "tags.kind = 'job' and attributes.status = 'FINISHED'"
-    return _search(tracker, wanted, done, "ASC", names)
+    return _search(tracker, done, "ASC", _names(tracker, dataset))
 
 
 def past(tracker: Tracker, run: str) -> Past | None:
     """A run by its id; None where there is none, or it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    try:
-        found = tracker.client.get_run(run)
+    def get() -> Past | None:
+        try:
+            found = tracker.client.get_run(run)
+        except MlflowException as error:
+            if server.absent(error) or not server.away(error):  # or the id is none
+                return None
+            raise
         if found.info.lifecycle_stage == "deleted":
             return None
         return _past(found, tracker.client.get_experiment(found.info.experiment_id).name)
-    except MlflowException:
-        return None
+
+    return tracker.ask(get)
 
 
-def _search(
-    tracker: Tracker, experiments: list[str], wanted: str, order: str, names: Mapping[str, str]
-) -> list[Past]:
-    found: list[Past] = []
-    token = None
-    while experiments:
-        page = tracker.client.search_runs(
-            experiments,
-            wanted,
-            max_results=PAGE,
-            order_by=[f"attributes.start_time {order}"],
-            page_token=token,
-        )
-        found += [_past(run, names[run.info.experiment_id]) for run in page]
-        token = page.token
-        if not token:
-            break
-    return found
+def _names(tracker: Tracker, dataset: str) -> dict[str, str]:
+    """Experiments by their ids: of one dataset, or all."""
+    names = tracker.ask(lambda: upkeep.experiments(tracker.client))
+    return {number: name for number, name in names.items() if dataset in ("", name)}
+
+
+def _search(tracker: Tracker, wanted: str, order: str, names: Mapping[str, str]) -> list[Past]:
+    found = tracker.ask(lambda: [*upkeep.runs(tracker.client, [*names], wanted, order)])
+    return [_past(run, names[run.info.experiment_id]) for run in found]
 
 
 def _past(run: Any, dataset: str) -> Past:

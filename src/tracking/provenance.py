@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
+
+from src.versions import versions as installed
 
 # Libraries that move numbers or say where they are kept.
 LIBRARIES = (
@@ -14,10 +15,9 @@ LIBRARIES = (
 )
 
 
-@cache
 def versions() -> dict[str, str]:
     """Tags `version.LIBRARY` of the libraries that compute."""
-    return {f"version.{name}": version(name) for name in LIBRARIES}
+    return {f"version.{name}": said for name, said in installed(*LIBRARIES).items()}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a local store needs when it is opened: it may have been moved, its writers may have died."""
+"""What a store needs when it is opened: its writers may have died; a local one may have been moved."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 import psutil
 
+from src.artifacts import fingerprint
 from src.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,20 +24,39 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOST, PID, STARTED = "process.host", "process.pid", "process.started"
-# The same, by what no change of the clock moves.
+HOST, MACHINE, PID, STARTED = "process.host", "process.machine", "process.pid", "process.started"
+# The last of them by what no change of the clock moves.
 BORN = "process.born"
 # Times of one process are read off the same clock: they differ by rounding alone.
 SAME_START = 1.0
+PAGE = 1000
+
+
+def process() -> dict[str, str]:
+    """Tags that name this process."""
+    return dict(_process(os.getpid()))  # a fork is another
 
 
 @cache
-def process() -> dict[str, str]:
-    """Tags that name this process."""
-    started = psutil.Process().create_time()
-    born = _born(os.getpid())
-    known = {HOST: platform.node(), PID: str(os.getpid()), STARTED: f"{started:.2f}"}
+def _process(number: int) -> dict[str, str]:
+    started = psutil.Process(number).create_time()
+    known = {HOST: platform.node(), MACHINE: _machine(), PID: str(number), STARTED: f"{started:.2f}"}
+    born = _born(number)
     return known | ({BORN: born} if born else {})
+
+
+@cache
+def _machine() -> str:
+    """What tells apart machines of one name on a server that serves both: two laptops, two containers.
+
+    Numbers of processes mean the same within one machine and one of its namespaces of processes.
+    """
+    named = Path("/etc/machine-id")
+    space = Path("/proc/self/ns/pid")
+    try:
+        return fingerprint([named.read_text() if named.is_file() else "", os.readlink(space)])[:12]  # noqa: PTH115
+    except OSError:  # no Linux
+        return ""
 
 
 def _born(pid: int) -> str:
@@ -55,7 +75,7 @@ def _born(pid: int) -> str:
 
 def gone(tags: Mapping[str, str]) -> bool:
     """Whether the process that tags name is certainly no more; one of another machine may live."""
-    if tags.get(HOST) != platform.node():
+    if tags.get(HOST) != platform.node() or tags.get(MACHINE, _machine()) != _machine():
         return False
     try:
         started = psutil.Process(int(tags[PID])).create_time()
@@ -92,56 +112,60 @@ def require(database: Path, uri: str) -> None:
         )
 
 
+def experiments(client: MlflowClient) -> dict[str, str]:
+    """Names of all experiments by their ids."""
+    found: dict[str, str] = {}
+    token = None
+    while True:
+        page = client.search_experiments(page_token=token)
+        found |= {str(experiment.experiment_id): str(experiment.name) for experiment in page}
+        token = page.token
+        if not token:
+            return found
+
+
+def runs(client: MlflowClient, within: list[str], wanted: str, order: str = "ASC") -> Iterator[Any]:
+    """Runs of experiments that match a filter, by their start, page by page."""
+    token = None
+    while within:
+        page = client.search_runs(
+            within, wanted, max_results=PAGE, order_by=[f"attributes.start_time {order}"], page_token=token
+        )
+        yield from page
+        token = page.token
+        if not token:
+            break
+
+
 def bury(client: MlflowClient) -> int:
     """End the RUNNING runs whose process died, as KILLED and marked with a tag `ended`.
 
     Returns:
         How many.
     """
-    experiments = [found.experiment_id for found in client.search_experiments()]
-    dead = [
-        run
-        for run in client.search_runs(experiments, "attributes.status = 'RUNNING'", max_results=1000)
-        if gone(run.data.tags)
-    ]
-    for run in dead:
-        client.set_tag(run.info.run_id, "ended", "its process was gone when the store was opened next")
-        client.set_terminated(run.info.run_id, "KILLED")
-    if dead:
-        log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", len(dead))
-    return len(dead)
+    from mlflow.exceptions import MlflowException
 
-
-def end(
-    client: MlflowClient, experiment: str, child: str, names: Collection[str], why: str
-) -> dict[str, str]:
-    """End the RUNNING jobs of a sweep whose process is known to be gone, as KILLED and marked with `ended`.
-
-    Args:
-        client: of the store.
-        experiment: id of theirs.
-        child: filter of MLflow that holds for the sweep's jobs.
-        names: of the runs, those whose process is gone.
-        why: what the tag says.
-
-    Returns:
-        Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
-    """
-    found: dict[str, str] = {}
-    token = None
-    while token is None or token:
-        page = client.search_runs(
-            [experiment], child, max_results=1000, order_by=["attributes.start_time ASC"], page_token=token
-        )
-        for run in page:
-            if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
+    # No name of a machine has a quote in it that is not meant to break something.
+    named = platform.node().replace("'", "").replace('"', "")
+    running = f"attributes.status = 'RUNNING' and tags.`{HOST}` = '{named}'"
+    # All of them first: pages of what is being changed would leave some out.
+    buried = 0
+    for run in [*runs(client, [*experiments(client)], running)]:
+        if not gone(run.data.tags):
+            continue
+        try:
+            # It may have ended well, and then its process, since the store was asked.
+            if client.get_run(run.info.run_id).info.status != "RUNNING":
                 continue
-            found[run.info.run_name] = run.info.run_id
-            if run.info.status == "RUNNING":
-                client.set_tag(run.info.run_id, "ended", why)
-                client.set_terminated(run.info.run_id, "KILLED")
-        token = page.token or ""
-    return found
+            client.set_tag(run.info.run_id, "ended", "its process was gone when the store was opened next")
+            client.set_terminated(run.info.run_id, "KILLED")
+        except MlflowException as error:  # somebody else's, on a server that knows who is who
+            log.warning("run %s cannot be marked as KILLED: %s", run.info.run_id, error)
+            continue
+        buried += 1
+    if buried:
+        log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", buried)
+    return buried
 
 
 def relocate(database: Path, artifacts: Path) -> int:
@@ -162,7 +186,7 @@ def relocate(database: Path, artifacts: Path) -> int:
     with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection, connection:
         rows = connection.execute("SELECT experiment_id, artifact_location FROM experiments").fetchall()
         for experiment, location in rows:
-            place = _local(location)
+            place = local(location)
             if place is None or not (artifacts / place.name).is_dir():
                 continue
             here = (artifacts / place.name).as_uri()
@@ -181,6 +205,7 @@ def relocate(database: Path, artifacts: Path) -> int:
     return rewritten
 
 
-def _local(location: str | None) -> Path | None:
+def local(location: str | None) -> Path | None:
+    """The folder that a place of artifacts names; None where it is none."""
     parts = urlparse(location or "")
     return Path(url2pathname(parts.path)) if parts.scheme in ("", "file") and parts.path else None

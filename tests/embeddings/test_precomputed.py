@@ -71,6 +71,50 @@ def test_norms_near_one_are_made_exact(folder):
     assert torch.allclose(precomputed.read(folder, "words").vectors, before, atol=1e-6)
 
 
+def in_order(folder, role):
+    frame = pd.read_parquet(folder / f"{role}.parquet")
+    order = np.argsort(frame["id"].to_numpy(dtype=str), kind="stable")
+    frame.iloc[order].to_parquet(folder / f"{role}.parquet")
+    rewrite(folder, role, lambda vectors: vectors[order])
+
+
+def test_a_large_file_stays_on_disk_where_nothing_is_to_be_changed(folder, monkeypatch):
+    before = precomputed.read(folder, "faces").vectors
+    monkeypatch.setattr(precomputed, "MAPPED", 0)
+    assert torch.equal(precomputed.read(folder, "faces").vectors, before)  # not in order
+    in_order(folder, "faces")
+    found = precomputed.read(folder, "faces").vectors
+    assert found.dtype == torch.float32
+    assert torch.allclose(found.double(), before, atol=1e-7)
+    # What is written to the file is seen: it was never read.
+    with (folder / "faces.safetensors").open("r+b") as file:
+        file.seek(-4, 2)
+        last = file.read()
+        for written in (np.float32(0.5).tobytes(), last):
+            file.seek(-4, 2)
+            file.write(written)
+            file.flush()
+            assert found.flatten()[-1:].numpy().tobytes() == written
+    rewrite(folder, "faces", scaled(1.0005))
+    norms = precomputed.read(folder, "faces").vectors.norm(dim=-1)
+    assert torch.allclose(norms, torch.ones(1, dtype=torch.float64), atol=1e-15)
+
+
+def test_a_file_that_fits_is_read(folder):
+    in_order(folder, "faces")
+    assert precomputed.read(folder, "faces").vectors.dtype == torch.float64
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_all_rows_are_checked(folder, rows, monkeypatch):
+    monkeypatch.setattr(precomputed, "ROWS", rows)
+    rewrite(
+        folder, "words", lambda vectors: vectors * np.where(np.arange(90) > 80, 2, 1)[:, None].astype("f4")
+    )
+    with pytest.raises(InputError, match="9 vectors are not of unit length, first row 81 with norm 2"):
+        precomputed.read(folder, "words")
+
+
 def test_files_that_are_not_there_or_not_readable_are_named(folder):
     with pytest.raises(InputError, match="no such folder. Set model.path"):
         load(folder / "nowhere", "faces")

@@ -1,9 +1,9 @@
 """Several processes embed as one does: the same bytes, or none."""
 
+import errno
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -13,12 +13,10 @@ import psutil
 import pytest
 import torch
 
-from src import configs, pipeline
+from src import configs
 from src.artifacts import file_hash
 from src.embeddings import ranks, store
-from src.embeddings.writer import VectorFile
 from src.encoders import Encoder
-from src.encoders.engine import devices
 from src.encoders.halves import Halves
 from src.errors import InputError
 from src.stimuli import checked
@@ -41,6 +39,8 @@ class Plagued(Letters):
                 os.kill(os.getpid(), signal.SIGKILL)
             if os.environ[PLAGUE] == "refuse":
                 raise InputError("'abc': too long a word. Leave it out.")
+            if os.environ[PLAGUE] == "full":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/there/vectors")
             raise ZeroDivisionError
         if PLAGUED in os.environ:
             time.sleep(0.2)
@@ -128,6 +128,7 @@ def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path
     [
         ("refuse", InputError, r"^'abc': too long a word\. Leave it out\.$"),
         pytest.param("fail", RuntimeError, "ZeroDivisionError", marks=pytest.mark.thorough),
+        pytest.param("full", InputError, r"words: cannot be written \(No space", marks=pytest.mark.thorough),
     ],
 )
 def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatch, plague, kind, said):
@@ -191,49 +192,3 @@ def test_what_is_started_does_not_outlive_an_interruption():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert process.exitcode == -signal.SIGKILL
-
-
-def test_two_that_write_one_file(tmp_path):
-    """The second comes when the first has written: its rows stay; a row left out or doubled is found."""
-    path, marks = tmp_path / "vectors", tmp_path / "marks"
-    marks.write_bytes(bytes(3))
-    files = [VectorFile(path, (3, 2), marks)]
-    files[0].write(np.array([2, 0]), np.array([[5, 6], [1, 2]]))
-    files.append(VectorFile(path, (3, 2), marks))
-    with pytest.raises(RuntimeError, match="1 rows were never embedded"):
-        VectorFile(path, (3, 2), marks).close()
-    files[1].write(np.array([1]), np.array([[3, 4]]))
-    whole = VectorFile(path, (3, 2), marks)
-    assert whole.rows.tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert whole.close() == [3, 2]
-    files[0].write(np.array([1]), np.array([[3, 4]]))
-    with pytest.raises(RuntimeError, match="1 rows were embedded twice"):
-        VectorFile(path, (3, 2), marks).close()
-
-
-@pytest.mark.parametrize("wanted", [10_000, 0, "many"])
-def test_devices_that_are_not_there_are_refused_before_any_work(wanted, job):
-    asked = job("trainer=ddp", "trainer.accelerator=cpu", f"trainer.devices={wanted}", "model=toy_s")
-    with pytest.raises(InputError, match=f"trainer.devices={wanted}: "):
-        pipeline.prepare(asked)
-
-
-def test_without_a_gpu_all_of_them_are_one_process(job):
-    asked = job("trainer=ddp", "trainer.accelerator=cpu").cfg.trainer
-    assert asked.devices == "auto"
-    assert devices(asked) == 1
-    assert devices(configs.TrainerConfig(accelerator="cpu", workers=0, devices=2)) == 2
-
-
-def test_how_many_processes_there_are_decides_no_number(job):
-    one, two = (
-        job(*more, "model=toy_s") for more in (["trainer=cpu"], ["trainer=ddp", "trainer.accelerator=cpu"])
-    )
-    assert one.config_hash == two.config_hash
-
-
-def test_a_batch_systems_tasks_are_not_taken_for_processes(monkeypatch):
-    for name, value in {"SLURM_NTASKS": "4", "SLURM_JOB_NAME": "sweep", "SLURM_JOB_ID": "7"}.items():
-        monkeypatch.setenv(name, value)
-    assert devices(configs.TrainerConfig(accelerator="cpu", workers=0, devices=2)) == 2
-    assert sys.platform != "linux" or signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL

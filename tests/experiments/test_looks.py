@@ -51,15 +51,25 @@ def pools_of(rng, count, held_out):
 
 @pytest.mark.parametrize("several", ["targets", "corpus", "neither"])
 @settings(max_examples=40)
-@given(seed=st.integers(0, 2**32 - 1), block=st.sampled_from([1, 30, 2**20]), held_out=st.booleans())
-def test_both_scores_are_those_of_brute_force(several, seed, block, held_out):
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    block=st.sampled_from([1, 30, 2**20]),
+    held_out=st.booleans(),
+    tile=st.sampled_from([None, 1, 5, 2**20]),
+)
+def test_both_scores_are_those_of_brute_force(several, seed, block, held_out, tile):
     rng = np.random.default_rng(seed)
     targets, corpus = vectors(rng, 7, several == "targets"), vectors(rng, 24, several == "corpus")
     pools = pools_of(rng, len(corpus), held_out)
     scores, seen = Scores(len(targets), pools, 1), [[[]] * len(targets) for _ in pools]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rooms, "BLOCK", block)
-        for look in looks(targets, corpus, pools):
+        # Three or so targets a walk.
+        patch.setattr(rooms, "NEAREST", 16 * 3 * pools[0].k)
+        if tile:
+            patch.setattr(rooms, "ITEMS", tile)
+        for look in looks(targets, corpus, pools, every=tile is None, held=0):
+            assert (look.shown is None) == (tile is None)
             scores.see(look)
             seen[look.number][look.block] = look.nearest.tolist()
 
@@ -88,3 +98,37 @@ def test_each_b_has_its_contents():
     scores.see(look)
     expected = [sc_eat(look.near[:, one], look.near[:, other]) for one, other in zip(a, b, strict=True)]
     assert scores.intrinsic == pytest.approx(torch.stack(expected, dim=1).numpy(), rel=1e-10, nan_ok=True)
+
+
+def _seen(*asked, **how):
+    pools = asked[2]
+    scores, nearest = Scores(len(asked[0]), pools, 1), [[] for _ in pools]
+    for look in looks(*asked, **how):
+        scores.see(look)
+        nearest[look.number].append(look.nearest)
+    return scores, [torch.cat(found) for found in nearest]
+
+
+@pytest.mark.parametrize("items", [40, 700, 2**14])
+def test_a_pool_that_is_walked_is_what_it_is_where_it_is_held(items, monkeypatch):
+    rng = np.random.default_rng(3)
+    targets = torch.from_numpy(rng.normal(size=(50, 16)).astype(np.float32))
+    corpus = torch.from_numpy(rng.normal(size=(3000, 16)).astype(np.float32))
+    corpus[rng.permutation(3000)[:900]] = corpus[:30].repeat(30, 1)
+    pools = pools_of(rng, 3000, True)
+    held, expected = _seen(targets, corpus, pools)
+    monkeypatch.setattr(rooms, "ITEMS", items)
+    walked, found = _seen(targets, corpus, pools, every=False, held=0)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert walked.extrinsic.tobytes() == held.extrinsic.tobytes()
+    assert walked.intrinsic == pytest.approx(held.intrinsic, rel=1e-9)
+
+
+@pytest.mark.parametrize(("every", "held"), [(True, 0), (False, 12 * WIDTH * 8), (False, 12 * WIDTH * 8 - 1)])
+def test_a_pool_is_walked_where_it_is_too_large_and_not_all_is_asked_for(every, held):
+    rng = np.random.default_rng(0)
+    pools = pools_of(rng, 24, False)
+    shown = [
+        look.shown for look in looks(vectors(rng, 5, False), vectors(rng, 24, False), pools, every, held)
+    ]
+    assert [one is not None for one in shown] == [not every and held < 12 * WIDTH * 8] * 2

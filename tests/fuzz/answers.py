@@ -10,9 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import requests
 
-from src.captions import files, stream
 from src.generative import answers, compose, domains, items, kept, parsing, scoring, server
-from tests.captions.made import written as captioned
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, yaml_changed
 from tests.generative.made import row, written
@@ -104,7 +102,15 @@ def text_or_none(folder: Path, found: object) -> None:
     assert found is None or isinstance(found, str)
 
 
+def captioned(folder: Path) -> None:
+    from tests.captions.made import written  # polars, whose threads no fork survives
+
+    written(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
+
+
 def counted(folder: Path) -> tuple[int, Counter]:
+    from src.captions import files, stream
+
     (path,) = files.found(str(folder))
     file = files.opened(path)
     column = files.column_of([file], "")
@@ -131,7 +137,6 @@ PARSERS = [
     Parser("answers: chat reply", "reply.json",
            lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied, text_or_none,
            ':,"[{', change=json_changed),
-    Parser("captions: parquet", "a.parquet",
-           lambda folder: captioned(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5)),
-           counted, every_row, change=parquet_changed, named=("path=",)),
+    Parser("captions: parquet", "a.parquet", captioned, counted, every_row, change=parquet_changed,
+           named=("path=",)),
 ]  # fmt: skip

@@ -23,7 +23,10 @@ from tests.fuzz.structured import archive_changed, json_changed, yaml_changed
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load
 
-PLACE = r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|pictures|a face|negative|valence"
+PLACE = (
+    r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.(txt|csv) files|pictures|a face|"
+    r"leads out|negative|valence"
+)
 CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {article} {word} person"}
 
 
@@ -200,12 +203,14 @@ RATINGS = [
     Parser("oasis: csv", "OASIS.csv", drawn.oasis, partial(table, "oasis", "scenes"),
            partial(whole, partial(records, "OASIS.csv", column="Theme")), place=PLACE, named=(".jpg",)),
     Parser("nrc_vad: text", "NRC-VAD-Lexicon.txt", drawn.nrc_vad, partial(table, "nrc_vad", "words"),
-           partial(whole, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE),
+           partial(whole, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE, named=("words.path",)),
     Parser("nrc_vad_v2: text", "NRC-VAD-Lexicon-v2.1.txt", drawn.nrc_vad_v2,
            partial(table, "nrc_vad_v2", "words"),
-           partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE),
+           partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE,
+           named=("words.path",)),
     Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(table, "warriner", "words"),
-           partial(whole, partial(records, "BRM-emot-submit.csv", column="Word")), place=PLACE),
+           partial(whole, partial(records, "BRM-emot-submit.csv", column="Word")), place=PLACE,
+           named=("words.path",)),
 ]  # fmt: skip
 LISTS = [
     Parser("taxonomy: yaml", "list.yaml",
@@ -223,7 +228,7 @@ LISTS = [
     Parser("landmarks: tem", "points/a.tem", landmarked, partial(landmarks, "points"), separators="\t",
            named=("points",)),
     Parser("landmarks: csv", "points.csv", landmarked, partial(landmarks, "points.csv"),
-           place=PLACE + "|parents"),
+           place=PLACE + r"|parents|no \.tem"),
 ]  # fmt: skip
 FILES = [
     *(Parser(f"archive: {kind}", "set/archive", partial(archived, kind), unpacked, nothing_escapes,

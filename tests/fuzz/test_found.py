@@ -127,6 +127,10 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         kept.Kept(tmp_path / "pipe.yaml")
     with pytest.raises(InputError, match="no such file or folder"):
         load("nrc_vad", tmp_path / "pipe.yaml")
+    with pytest.raises(InputError, match=r"pipe.yaml: no such file. Fetch it"):
+        unpack(tmp_path / "pipe.yaml", {"**/images": "images"}, 10**6)
+    with pytest.raises(InputError, match=r"pipe.yaml: not a record of a file \(not a file\). Delete it"):
+        _recorded(tmp_path / "pipe.yaml", "u")
 
 
 def test_half_of_a_character_is_no_word(tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import pandas as pd
 import pytest
@@ -59,6 +60,16 @@ def test_a_manifest_that_does_not_list_what_is_there_is_damage(tmp_path, files):
     models.stored(tmp_path)
     (tmp_path / "entry" / "manifest.json").write_text(f'{{"files": {files}}}')
     assert artifacts.damaged(tmp_path / "entry")
+    assert artifacts.damaged(models.entry(tmp_path)) == ""
+
+
+def test_a_manifest_that_is_a_pipe_or_nested_too_deeply_is_damage(tmp_path):
+    models.stored(tmp_path)
+    (tmp_path / "entry" / "manifest.json").write_text("[" * 100_000)
+    assert "RecursionError" in artifacts.damaged(tmp_path / "entry")
+    (tmp_path / "entry" / "manifest.json").unlink()
+    os.mkfifo(tmp_path / "entry" / "manifest.json")
+    assert artifacts.damaged(tmp_path / "entry") == "manifest.json is missing"
     assert artifacts.damaged(models.entry(tmp_path)) == ""
 
 

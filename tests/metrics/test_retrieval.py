@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from src.metrics import cosines, mean_outcome, retrieved, similarity, top_k
+from src.metrics import cosines, mean_outcome, nearer, retrieved, similarity, top_k
 
 # Few distinct values, so that ties are the rule.
 tied = arrays(
@@ -57,6 +57,18 @@ def test_top_k_does_not_depend_on_the_block_size(block):
     values = torch.rand(50, 200, generator=torch.Generator().manual_seed(1)).mul(20).round()
     parts = torch.cat([top_k(part, 17) for part in values.split(block)])
     assert torch.equal(parts, top_k(values, 17))
+
+
+@given(values=tied, data=st.data())
+def test_what_is_retrieved_does_not_depend_on_the_tiles_in_which_a_corpus_is_seen(values, data):
+    k, size = (data.draw(st.integers(1, values.shape[1])) for _ in "kt")
+    whole = torch.from_numpy(values)
+    found = whole[:, :0], torch.empty(len(whole), 0, dtype=torch.int64)
+    for tile in torch.arange(whole.shape[1]).split(size):
+        found = nearer(*found, whole[:, tile], tile, k)
+    assert found[1].tolist() == [sorted(brute_force(row, k)) for row in values.tolist()]
+    assert torch.equal(found[1], retrieved(whole, k))
+    assert torch.equal(found[0], whole.gather(1, found[1]))
 
 
 @pytest.mark.parametrize("k", [0, 6])

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -120,8 +121,23 @@ def test_references_that_would_fill_the_memory_are_refused(tmp_path):
     )
     path = tmp_path / "bomb.yaml"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"bomb.yaml: line 2: \*a is a reference"):
+    with pytest.raises(InputError, match=r"bomb.yaml: line 6: references in it stand for more"):
         taxonomy.words(configs.TaxonomyConfig(captions={"noun": "{word}"}, path=str(path)))
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: *a}"])
+def test_a_list_that_holds_itself_is_refused(text):
+    with pytest.raises(ValueError, match="line 1: references in it"):
+        plain.of_yaml(text)
+
+
+def test_references_that_stay_small_and_long_lists_are_read():
+    assert plain.of_yaml("a: &a [x, y]\nb: *a\nc: {<<: {d: *a}}") == {
+        "a": ["x", "y"], "b": ["x", "y"], "c": {"d": ["x", "y"]},
+    }  # fmt: skip
+    words = [f"w{number}" for number in range(12)]
+    with mock.patch.object(plain, "MOST", 10):
+        assert plain.of_yaml("[" + ",".join(words) + "]") == words
 
 
 def test_a_config_of_ones_own_makes_no_objects(tmp_path):

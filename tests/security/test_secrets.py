@@ -94,7 +94,7 @@ def test_a_password_of_the_tracking_store_is_written_nowhere(folder, uri):
         f"hydra.run.dir={folder}/out",
     )  # fmt: skip
     assert done.returncode == 1
-    assert "cannot be opened" in done.stderr + done.stdout
+    assert "nothing listens there" in done.stderr + done.stdout
     assert "127.0.0.1:9" in done.stderr + done.stdout
     assert "oc.env:CARRYOVER_SECRET" in (folder / "out" / ".hydra" / "config.yaml").read_text()
     silent(done, folder)
@@ -157,6 +157,20 @@ def test_a_password_goes_into_the_environment(monkeypatch, given, secret):
     assert secret not in found.replace("CARRYOVER_SECRET_1", "")
 
 
+@pytest.mark.parametrize("mark", ["", "'"])
+def test_each_address_of_a_sweep_has_a_password_of_its_own(monkeypatch, mark):
+    for number in "123":
+        monkeypatch.setenv(f"CARRYOVER_SECRET_{number}", "")
+    listed = ",".join(f"{mark}http://me:{word}@{host}/v1{mark}" for word, host in (("a@b", "h"), ("c", "i")))
+    found = asked.without_secrets([f"llm.url={listed}", "tracking.uri=http://token@host"])
+    one, two, three = (f"${{oc.env:CARRYOVER_SECRET_{number}}}" for number in (1, 2, 3))
+    assert found == [
+        f"llm.url={mark}http://me:{one}@h/v1{mark},{mark}http://me:{two}@i/v1{mark}",
+        f"tracking.uri=http://{three}@host",
+    ]
+    assert [os.environ[f"CARRYOVER_SECRET_{number}"] for number in "123"] == ["a@b", "c", "token"]
+
+
 @pytest.mark.parametrize(
     "given",
     ["tracking.uri=sqlite:///a@b/c.db", "model.id=owner/name@main", "faces@faces.parents=fairface",
@@ -172,13 +186,15 @@ def test_errors_of_a_store_are_told_without_the_password():
     assert "hush" not in str(refused.value)
 
 
-def test_what_a_sweep_asked_for_is_kept_without_the_password(folder):
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_what_a_sweep_asked_for_is_kept_without_the_password(folder, launcher):
     rows = [f"ageism,{who},Young Kim is BLANK,slow,quick,tall,positive,type1" for who in ("male", "female")]
     (folder / "items.csv").write_text("\n".join([HEADER, *rows]) + "\n")
     with served(lambda *_: said("quick")) as (_, url):
         secret = url.replace("://", f"://me:{SECRET}@")
         done = command(
-            folder, "src.generate", "-m", "llm=openai_compatible", f"llm.url='{secret}'", "llm.id=m,n",
+            folder, "src.generate", "-m", f"hydra/launcher={launcher}", "llm=openai_compatible",
+            f"llm.url='{secret}'", "llm.id=m,n",
             "answer=generate", f"task.path={folder}/items.csv", "task.bootstrap=10",
             f"store.answers={folder}/kept", f"tracking.uri=sqlite:///{folder}/m/mlflow.db",
             f"hydra.sweep.dir={folder}/out",

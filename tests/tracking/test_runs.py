@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from src.errors import InputError
 from src.tracking import Tracker
-from src.tracking.runs import REFUSED, metric_names
+from src.tracking.run import REFUSED, metric_names
 
 
 @pytest.fixture(scope="module")

@@ -194,6 +194,8 @@ def _alone(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             log.info("%s: another process makes these morphs; waiting for it", folder)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:  # some network file systems keep no locks
+            log.warning("%s: not held against another process (%s)", folder, error.strerror)
         yield
     finally:
         os.close(descriptor)

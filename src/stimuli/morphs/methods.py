@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from src import artifacts
 from src.errors import InputError
 from src.stimuli.morphs import work
 from src.stimuli.morphs.standard import standard
+from src.versions import versions
 
 OPENCV = "opencv-python-headless"
 
@@ -79,9 +79,7 @@ class Method:
         return {
             **self.decisive,
             "source": artifacts.source_hash(*(here / f"{name}.py" for name in (*shared, *self.sources))),
-            "versions": {
-                name: importlib.metadata.version(name) for name in ("pillow", "numpy", *self.packages)
-            },
+            "versions": versions("pillow", "numpy", *self.packages),
         }
 
 
