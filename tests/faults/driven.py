@@ -39,6 +39,9 @@ PROTOCOL = [
     "protocol.property_draws=4",
 ]
 
+# What takes longest to import: once, rather than in the first child and then here.
+HEAVY = ("src.tracking", "mlflow", "src.demo.toys", "src.report.page")
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -72,6 +75,7 @@ class Server:
             [sys.executable, "-m", "tests.faults.server"],
             cwd=CHECKOUT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
+        self.ask(warm=HEAVY)
 
     def ask(self, **asked: object) -> dict:
         self.process.stdin.write(json.dumps(asked) + "\n")
