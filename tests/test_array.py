@@ -37,10 +37,12 @@ while [ $# -gt 0 ] && [ "$1" != {python} ]; do shift; done
 exec "$@" > {place}/said 2>&1
 """
 SQUEUE = """#!/bin/bash
+[ -e {place}/asked ] || first=yes
+touch {place}/asked
 for task in {tasks}; do
-  if [ -e {place}/ended/$task ]; then echo "$task|$(cat {place}/ended/$task)|None";
-  elif [ -s {place}/said ]; then echo "$task|RUNNING|None";
-  else echo "$task|PENDING|PartitionTimeLimit"; fi
+  if [ "$first" ]; then echo "$task|PENDING|PartitionTimeLimit";
+  elif [ -e {place}/ended/$task ]; then echo "$task|$(cat {place}/ended/$task)|None";
+  else echo "$task|RUNNING|None"; fi
 done
 """
 
