@@ -145,6 +145,8 @@ def test_an_interrupted_sweep_leaves_no_process_and_no_run(swept, tmp_path, numb
     (parent,), jobs = store(tmp_path)
     assert parent.info.status == "KILLED"
     states = Counter(run.info.status for run in jobs)
-    assert {*states} == {"FINISHED", "KILLED"}
+    # A signal may come between two runs.
+    assert {*states} <= {"FINISHED", "KILLED"}
+    assert 1 <= states["FINISHED"] < 6
     table = pd.read_csv(kept(tmp_path, parent, "jobs.csv"))
     assert table["status"].tolist() == ["finished"] * states["FINISHED"]
