@@ -73,8 +73,10 @@ demo-generate: setup ## shipped items put to a language model made on the spot; 
 	$(if $(call recorded,qwen2.5_zh.csv),$(BIN)/python -m src.generate -m llm=recorded \
 	  llm.path=$(call recorded,qwen2.5_zh.csv) task=subtler_zh task.stereotype=positive)
 
+# Processes that test beside each other, a file each; every one computes on one core.
+WORKERS ?= 2
 test: setup ## all tests
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/ui
 	$(BIN)/python -m pytest -rs tests/ui
@@ -83,7 +85,7 @@ test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a lo
 	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
 
 test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued again, timed out (make system)
-	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py tests/test_launching.py
 
 test-server: setup ## four sweeps at once through MLflow's server on PostgreSQL and a local S3; shared stores
 	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/tracking tests/test_shared.py

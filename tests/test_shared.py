@@ -14,6 +14,7 @@ import pytest
 
 from src import artifacts
 from src.embeddings import upkeep
+from src.errors import InputError
 from src.stimuli import morphs
 from tests.conftest import places
 from tests.tracking import counted
@@ -222,13 +223,19 @@ def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
     assert artifacts.damaged(entry) == ""
 
 
-@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(28, "No space left")])
-def test_an_entry_that_cannot_be_published_is_said_for_what_it_is(tmp_path, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PermissionError(13, "Permission denied"), PermissionError),
+        (OSError(28, "No space left"), InputError),
+    ],
+)
+def test_an_entry_that_cannot_be_published_is_said_for_what_it_is(tmp_path, monkeypatch, error, kind):
     def refuse(path, target):
         raise error
 
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(OSError, match=error.strerror):
+    with pytest.raises(kind, match=error.strerror):
         artifacts.fetch(tmp_path, "key", build("key"))
 
 

@@ -82,11 +82,11 @@ def entries(folder: Path) -> list[str]:
 
 
 def left() -> list[str]:
-    """Processes that this one started; Python's own, which cleans up behind those, stays until its end."""
+    """Processes that embed; this one may have others, such as a server of another test."""
     return [
         said
         for child in psutil.Process().children(recursive=True)
-        if "resource_tracker" not in (said := " ".join(child.cmdline()))
+        if "spawn_main" in (said := " ".join(child.cmdline()))
     ]
 
 

@@ -76,7 +76,7 @@ def test_a_manifest_that_is_a_pipe_or_nested_too_deeply_is_damage(tmp_path):
 def test_a_file_in_an_index_may_be_called_anything(tmp_path):
     models.indexed(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "x" * 300}}))
-    with pytest.raises(InputError, match="no x+ "):
+    with pytest.raises(InputError, match="no x+… "):
         checkpoints.files(hub.Place(str(tmp_path), folder=True, remedy="Put it there."))
 
 

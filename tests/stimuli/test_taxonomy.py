@@ -189,7 +189,7 @@ class TestMistakes:
             ("a: {noun: [old}", r"list\.yaml: .*line 1"),
             ("~: {noun: [old]}", "key type 'NoneType'"),
             ("a: ['${']", r"list\.yaml: .*\$\{"),
-            ("a: &a [*a]", "recursion"),
+            ("a: &a [*a]", "line 1: references in it stand for more than"),
             ("- old", r"no categories, but list\. Write category"),
             ("", r"list\.yaml: no category\. Write category"),
             ("old", "old: no words"),
