@@ -42,7 +42,7 @@ SETTLED = 2_000_000_000
 # Seconds between signs of life of a process that builds an entry.
 BEAT = 60.0
 # To publish an entry, where others put damaged ones there at the same time.
-ATTEMPTS = 3
+ATTEMPTS = 100
 
 
 def fingerprint(content: object) -> str:

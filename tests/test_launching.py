@@ -151,4 +151,6 @@ def test_an_interrupted_sweep_leaves_no_process_and_no_run(swept, tmp_path, numb
     assert {*states} <= {"FINISHED", "KILLED"}
     assert 1 <= states["FINISHED"] < 6
     table = pd.read_csv(kept(tmp_path, parent, "jobs.csv"))
-    assert table["status"].tolist() == ["finished"] * states["FINISHED"]
+    # Or between the end of a run and the answer that says so, in both processes.
+    assert {*table["status"]} == {"finished"}
+    assert states["FINISHED"] - 2 <= len(table) <= states["FINISHED"]

@@ -137,7 +137,8 @@ def test_a_model_whose_weights_are_absent_fails_alone_and_before_any_work(
     assert not (tmp_path / "none" / "morphs").exists()
 
 
-def test_random_weights_are_marked_wherever_they_appear(cache, small, root, tmp_path, capsys):
+def test_random_weights_are_marked_wherever_they_appear(cache, small, root, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # a narrow terminal breaks the name
     swept = command(
         tmp_path / "one", "dataset=paper", "exp=scenes_to_words", "model=clip_b32", "model.weights=random",
         f"dataset.root={root}", *SMALL, *places(tmp_path),

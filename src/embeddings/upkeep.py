@@ -37,10 +37,12 @@ def listing(root: Path) -> pd.DataFrame:
     for entry in _entries(_existing(root)):
         wrong = artifacts.damaged(entry)
         try:
-            said = {} if wrong else artifacts.manifest(entry)
             used = datetime.fromtimestamp((entry / artifacts.MANIFEST).stat().st_mtime)
+            said = {} if wrong else artifacts.manifest(entry)
         except FileNotFoundError:  # replaced or pruned meanwhile
             continue
+        except ValueError:
+            said, wrong = {}, f"{artifacts.MANIFEST} changed while it was read"
         rows.append(
             {
                 "entry": str(entry.relative_to(root)),
