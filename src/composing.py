@@ -27,19 +27,15 @@ def once(loader: ConfigLoader) -> None:
     for source in loader.repository.get_sources():
         _read_once(source)
     compose = loader.load_sweep_config
-    seen: set[tuple[str, ...]] = set()
     waiting: dict[tuple[str, ...], DictConfig] = {}
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         asked = tuple(sweep_overrides)
         found = waiting.pop(asked, None)
         if found is None:
-            found = compose(master_config, sweep_overrides)
-            # The sweeper only looks at what it is given, the launcher writes into it: a job that is
-            # asked for twice is composed anew.
-            if asked not in seen:
-                seen.add(asked)
-                waiting[asked] = found
+            waiting[asked] = compose(master_config, sweep_overrides)
+            # What is given is changed: the job's number is written into it.
+            found = copy.deepcopy(waiting[asked])
         # What a job takes from the sweep, as when it began, may have been resolved meanwhile.
         OmegaConf.copy_cache(from_config=master_config, to_config=found)
         return found
