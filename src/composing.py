@@ -1,31 +1,39 @@
-"""Composing of a sweep's jobs: once each, and each YAML read once."""
+"""Composing of a sweep's jobs: once each, each YAML read once, and what neighbours share merged once."""
 
 from __future__ import annotations
 
 import copy
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import CachingConfigRepository
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 if TYPE_CHECKING:
+    from hydra._internal.config_repository import IConfigRepository
     from hydra.core.config_loader import ConfigLoader
-    from hydra.plugins.config_source import ConfigResult, ConfigSource
+    from hydra.core.default_element import ResultDefault
+    from hydra.core.override_parser.types import Override
+    from hydra.plugins.config_source import ConfigResult
     from omegaconf import DictConfig
 
 
 def once(loader: ConfigLoader) -> None:
-    """Have Hydra's loader of a command compose each job once, from YAMLs that it reads once.
+    """Have Hydra's loader of a command compose each job once, and do once what its jobs share.
 
-    Hydra's sweeper composes every job to see that it can be, its launcher does so again to run it, and
-    either reads every YAML anew: the largest part of what a small job costs.
+    Hydra's sweeper composes every job to see that it can be, its launcher does so again to run it; either
+    reads every YAML anew, and merges all of them, though two jobs that follow each other often differ in
+    the last few only. That was the largest part of what a small job costs.
 
     Args:
         loader: of one command; it changes.
     """
     assert isinstance(loader, ConfigLoaderImpl)
-    for source in loader.repository.get_sources():
-        _read_once(source)
+    _read_once(loader)
+    _merge_once(loader)
     compose = loader.load_sweep_config
     waiting: dict[tuple[str, ...], DictConfig] = {}
 
@@ -43,14 +51,55 @@ def once(loader: ConfigLoader) -> None:
     loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
 
 
-def _read_once(source: ConfigSource) -> None:
-    read = source.load_config
-    known: dict[str, ConfigResult] = {}
+def _read_once(loader: ConfigLoaderImpl) -> None:
+    """Keep what was read of the YAMLs for all jobs of one search path."""
+    begin = loader._parse_overrides_and_create_caching_repo
+    kept: dict[tuple[str | None, ...], CachingConfigRepository] = {}
 
-    def load_config(config_path: str) -> ConfigResult:
-        if config_path not in known:
-            known[config_path] = read(config_path)
-        # Hydra takes the defaults list out of what it is given.
-        return copy.deepcopy(known[config_path])
+    def parse(
+        config_name: str | None, overrides: list[str]
+    ) -> tuple[list[Override], CachingConfigRepository]:
+        given = [item for item in overrides if "hydra.searchpath" in item]
+        path = (config_name, *given)
+        if path in kept:
+            return OverridesParser.create().parse_overrides(overrides=overrides), kept[path]
+        parsed, kept[path] = begin(config_name, overrides)
+        return parsed, kept[path]
 
-    source.load_config = load_config  # type: ignore[method-assign]
+    loader._parse_overrides_and_create_caching_repo = parse  # type: ignore[method-assign]
+
+
+class _Copies(CachingConfigRepository):
+    """A repository whose configs may be changed, as merging does."""
+
+    def __init__(self, kept: IConfigRepository) -> None:
+        self.delegate = kept
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        return copy.deepcopy(self.delegate.load_config(config_path))
+
+
+def _merge_once(loader: ConfigLoaderImpl) -> None:
+    """Merge the first YAMLs of a job's defaults list anew only where they are not those of the job before."""
+    compose = loader._compose_config_from_defaults_list
+    before: list[ResultDefault] = []
+    shared: list[ResultDefault] = []
+    merged = OmegaConf.create()
+
+    def merge(defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+        nonlocal before, shared, merged
+        copies = _Copies(repo)
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, defaults, strict=False))
+        common = [default for _, default in alike]
+        before = defaults
+        try:
+            if common != shared:
+                merged, shared = compose(common, copies), common
+            config = copy.deepcopy(merged)
+            config.merge_with(compose(defaults[len(common) :], copies))
+        except OmegaConfBaseException:
+            # Only a merge of all of them, one by one, tells which does not fit.
+            return compose(defaults, copies)
+        return config
+
+    loader._compose_config_from_defaults_list = merge  # type: ignore[method-assign]
