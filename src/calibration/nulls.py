@@ -124,8 +124,9 @@ def p_value(null: Null, number: int) -> float:
     scores = Scores(len(world.target_vectors), corpus.pools, world.protocol.ddof)
     # The placebo comes first of the alternatives.
     placebo = next(alternatives(corpus, world.corpus_vectors))
-    sample = Sample(units, [analyses[number % len(analyses)]], corpus, [placebo])
-    for look in looks(world.target_vectors, world.corpus_vectors, corpus.pools):
+    vectors = world.target_vectors, world.corpus_vectors
+    sample = Sample(units, [analyses[number % len(analyses)]], corpus, [placebo], *vectors)
+    for look in looks(*vectors, corpus.pools):
         scores.see(look)
         sample.see(look)
     intrinsic, extrinsic = units.averaged(scores.intrinsic), units.averaged(scores.extrinsic)

@@ -143,7 +143,7 @@ def _worth(x: np.ndarray, y: np.ndarray, rho: float, rng: np.random.Generator) -
     weights = rng.multinomial(len(x), np.full(len(x), 1 / len(x)), size=BOOTSTRAP)
     low, high = interval(weighted_spearman(x, y, weights))
     permuted = rng.permuted(np.broadcast_to(y, (PERMUTATIONS, len(y))), axis=1).T
-    placebo = np.abs(spearman_columns(np.broadcast_to(x[:, None], permuted.shape), permuted))
+    placebo = np.abs(spearman_columns(x[:, None], permuted))
     reached = int((placebo >= abs(rho) - TOLERANCE).sum())
     q95 = float(np.quantile(placebo, 0.95))
     return {"rho_low": low, "rho_high": high, "placebo_q95": q95, "p": (1 + reached) / (PERMUTATIONS + 1)}

@@ -99,12 +99,12 @@ def _watch(processes: Sequence[BaseProcess], place: Path, role: str) -> None:
         RuntimeError: one failed.
     """
     while running := [process for process in processes if process.exitcode is None]:
-        wait([process.sentinel for process in running])
         if any(process.exitcode for process in processes):
             until = time.monotonic() + GRACE
             for process in running:
                 process.join(max(0.0, until - time.monotonic()))
             break
+        wait([process.sentinel for process in running])
     codes = [process.exitcode or 0 for process in processes]
     if refused := sorted(place.glob(f"{REFUSED}-*")):
         raise InputError(refused[0].read_text())

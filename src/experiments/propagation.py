@@ -125,7 +125,8 @@ def run(
     units = units_of(targets, protocol)
     parts = list(strata(targets, units, found.contents, protocol))
     scores = Scores(len(target_vectors), found.pools, protocol.ddof)
-    sample = Sample(units, parts, found, list(alternatives(found, corpus_vectors)))
+    worlds = list(alternatives(found, corpus_vectors))
+    sample = Sample(units, parts, found, worlds, target_vectors, corpus_vectors)
     tally = Tally(units, parts, found)
     # Other worlds are computed from all similarities of the targets that they are computed on.
     for look in looks(target_vectors, corpus_vectors, found.pools, every=bool(sample.cases)):

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from src.experiments.attributes import Corpus
 from src.experiments.looks import Look
-from src.experiments.sums import Sets, effects, indicator
+from src.experiments.sums import Sets, added, effects, indicator, summed
 from src.experiments.units import DECIMALS, Stratum, Units
 from src.experiments.worlds import Alternative
-from src.metrics import spearman_columns
+from src.metrics import spearman_columns, unit
 
 # Units of a stratum that the placebo is computed on, at most.
 SAMPLED = 500
@@ -70,17 +70,26 @@ class Sample:
         units, strata: of the experiment.
         corpus: what is retrieved from.
         worlds: see `alternatives`.
+        targets, items: vectors of the targets and of the corpus, [N, D] or [N, Q, D].
     """
 
     def __init__(
-        self, units: Units, strata: Sequence[Stratum], corpus: Corpus, worlds: list[Alternative]
+        self,
+        units: Units,
+        strata: Sequence[Stratum],
+        corpus: Corpus,
+        worlds: list[Alternative],
+        targets: Tensor,
+        items: Tensor,
     ) -> None:
         self._units, self._corpus, self._worlds = units, corpus, worlds
+        self._targets, self._items = targets, items
         self.cases = list(cases_of(units, strata, corpus.seed)) if worlds else []
         rows = np.concatenate([units.rows[case.units].reshape(-1) for case in self.cases] or [[]]).astype(int)
         # Target -> where it is held.
         self._place = np.full(int(units.rows.max()) + 1, -1)
         self._place[rows] = np.arange(len(rows))
+        self._rows = rows
         self._held = torch.empty(0, 0, dtype=torch.float64)
         shape = len(rows) // units.rows.shape[1], len(corpus.exchange.grid)
         self._counts = torch.zeros(shape, dtype=torch.int32)
@@ -108,29 +117,39 @@ class Sample:
         # They do not change with a shift, and lose less to rounding about 0.
         self._held -= self._held.mean(dim=1, keepdim=True)
         size = self._held.shape[1]
-        shared = {id(one): indicator(one, size) for other in self._worlds for one in other.b[number]}
+        ones = {id(one): indicator(one, size) for other in self._worlds for one in other.b[number]}
+        vectors = self._centred(number) if any(one.layout == torch.strided for one in ones.values()) else None
+        known = {name: (one, summed(one, vectors)) for name, one in ones.items()}
         for index, case in enumerate(self.cases):
             sets = [
                 [
-                    Sets.of(other.a[number][content], other.b[number][content], shared)
+                    Sets.of(other.a[number][content], other.b[number][content], known, vectors)
                     for content in case.contents
                 ]
                 for other in self._worlds
             ]
             for start in range(case.held.start, case.held.stop, ROWS):
-                part = slice(start, min(start + ROWS, case.held.stop))
-                items = self._held[part].T.contiguous()
-                self._add(index, part, sets, items, items.square())
+                self._add(index, slice(start, min(start + ROWS, case.held.stop)), sets, vectors is not None)
 
-    def _add(self, index: int, part: slice, sets: list[list[Sets]], items: Tensor, squares: Tensor) -> None:
+    def _centred(self, number: int) -> Tensor | None:
+        """Vectors of a pool's items less their mean, [M, D]; None where items or targets have several."""
+        if self._targets.ndim > 2 or self._items.ndim > 2:
+            return None
+        found = unit(self._items[self._corpus.pools[number].rows])
+        return found - found.mean(dim=0)
+
+    def _add(self, index: int, part: slice, sets: list[list[Sets]], single: bool) -> None:
         case, ddof = self.cases[index], self._corpus.protocol.ddof
         place = slice(part.start - case.held.start, part.stop - case.held.start)
+        near = self._held[part].T.contiguous()
+        squares = near.square()
+        vectors = unit(self._targets[self._rows[part]]).T.contiguous() if single else None
         for world, contents in enumerate(sets):
             # Contents may share B: it is summed once.
-            to_b = {id(one.b): one.b @ items for one in contents}
+            to_b = {id(one.b): added(one.b, near, vectors) for one in contents}
             for content, one in zip(case.contents, contents, strict=True):
-                to_both = one.both @ squares
-                found = effects(one.a @ items, one.n_a, to_b[id(one.b)], one.n_b, to_both, ddof)
+                to_a, to_both = added(one.a, near, vectors), one.both @ squares
+                found = effects(to_a, one.n_a, to_b[id(one.b)], one.n_b, to_both, ddof)
                 key, width = (world, index, content), case.held.stop - case.held.start
                 if key not in self._intrinsic:
                     self._intrinsic[key] = torch.zeros(len(found), width, dtype=torch.float64)
@@ -210,7 +229,6 @@ def agreement(x: np.ndarray, y: np.ndarray, parts: np.ndarray) -> np.ndarray:
         x, y: [units, R], or [units, 1] for the same in each.
         parts: [units].
     """
-    x, y = np.broadcast_arrays(x, y)
     found = [spearman_columns(x[parts == part], y[parts == part]) for part in np.unique(parts)]
     mean: np.ndarray = np.mean(found, axis=0)
     return mean

@@ -18,10 +18,11 @@ FLAT = 1e-12
 
 @dataclass(frozen=True)
 class Sets:
-    """A and B of R worlds as matrices [R, M] of ones, to be multiplied with similarities [M, N].
+    """A and B of R worlds, to be multiplied with similarities of N targets (`added`).
 
     Attributes:
-        a, b, both: of A, of B, and of their concatenation.
+        a, b: sums over A and over B: of the pool's items [R, M], or of their vectors [R, D].
+        both: matrix [R, M] of ones, for A and B concatenated.
         n_a, n_b: sizes of A and B.
     """
 
@@ -32,11 +33,47 @@ class Sets:
     n_b: int
 
     @classmethod
-    def of(cls, a: np.ndarray, b: np.ndarray, known: Mapping[int, Tensor]) -> Sets:
-        """From positions [R, n]; the matrix of B, known by its id, may serve several A."""
-        matrix_b = known[id(b)]
-        matrix_a = indicator(a, matrix_b.shape[1])
-        return cls(matrix_a, matrix_b, matrix_a + matrix_b, a.shape[1], b.shape[1])
+    def of(
+        cls, a: np.ndarray, b: np.ndarray, known: Mapping[int, tuple[Tensor, Tensor]], vectors: Tensor | None
+    ) -> Sets:
+        """From positions [R, n].
+
+        Args:
+            a, b: positions of A and B.
+            known: by the id of each B its matrix of ones and its sum: it may serve several A.
+            vectors: see `summed`.
+        """
+        ones_b, sum_b = known[id(b)]
+        ones_a = indicator(a, ones_b.shape[1])
+        return cls(summed(ones_a, vectors), sum_b, ones_a + ones_b, a.shape[1], b.shape[1])
+
+
+def summed(ones: Tensor, vectors: Tensor | None) -> Tensor:
+    """What a set adds up to: the sum of its vectors where it is dense and these are narrower than the pool.
+
+    The sum of a target's similarities with a set is its similarity with the sum of the set's vectors.
+
+    Args:
+        ones: [R, M].
+        vectors: of the items, [M, D]; None where items or targets have several.
+    """
+    if vectors is None or ones.layout != torch.strided or vectors.shape[1] >= len(vectors):
+        return ones
+    return ones @ vectors
+
+
+def added(sums: Tensor, near: Tensor, vectors: Tensor | None) -> Tensor:
+    """Sums of similarities over sets, [R, N].
+
+    Args:
+        sums: see `summed`.
+        near: similarities [M, N] of the pool's items with N targets.
+        vectors: of the targets, [D, N]; needed where sums are of vectors.
+    """
+    if sums.shape[1] == len(near):
+        return sums @ near
+    assert vectors is not None
+    return sums @ vectors
 
 
 def indicator(chosen: np.ndarray, size: int) -> Tensor:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import stats
@@ -56,11 +58,11 @@ def spearman(intrinsic: ArrayLike, extrinsic: ArrayLike) -> Correlation:
     return Correlation(float(rho), float(p), n, excluded)
 
 
-def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n r"]) -> Float[np.ndarray, " r"]:
+def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -> Float[np.ndarray, " t"]:
     """Spearman's rho of column r of x with column r of y, with midranks, for many columns at once.
 
     Args:
-        x, y: [N, R].
+        x, y: [N, R], or [N, 1] where one side is the same for each column of the other.
 
     Returns:
         [R], float64; NaN where a column is constant or holds a NaN, or where there are fewer than 3 rows.
@@ -68,15 +70,26 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n r"]) -
     >>> spearman_columns(np.array([[1.0, 1], [2, 2], [3, 9]]), np.array([[1.0, 5], [2, 4], [3, 3]]))
     array([ 1., -1.])
     """
-    found = np.full(x.shape[1], math.nan)
+    found = np.full(max(x.shape[1], y.shape[1]), math.nan)
     if len(x) < 3:
         return found
-    # Twice the midrank less its mean is an integer, whose sums are exact: a constant column has
-    # squares of 0, not of 1e-17.
-    first, second = (2 * stats.rankdata(side, axis=0) - (len(x) + 1) for side in (x, y))
+    # scipy ranks on one core, and lets go of the interpreter where it sorts.
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        first, second = (
+            np.concatenate([*pool.map(_centred_ranks, np.array_split(side, threads, axis=1))], axis=1)
+            for side in (x, y)
+        )
     squares = (first**2).sum(axis=0) * (second**2).sum(axis=0)
     np.divide((first * second).sum(axis=0), np.sqrt(squares), out=found, where=squares > 0)
     return found
+
+
+def _centred_ranks(columns: np.ndarray) -> np.ndarray:
+    """Twice the midrank less its mean, within each column."""
+    # They are integers, whose sums are exact: a constant column has squares of 0, not of 1e-17.
+    doubled: np.ndarray = 2 * stats.rankdata(columns, axis=0) - (len(columns) + 1)
+    return doubled
 
 
 def auc(positive: ArrayLike, negative: ArrayLike) -> float:

@@ -181,6 +181,19 @@ def test_the_cause_is_told_from_its_consequence_and_nobody_is_waited_for(tmp_pat
     assert time.monotonic() - start < 30
 
 
+def test_one_that_is_gone_before_anybody_looks_is_not_overlooked(tmp_path):
+    start = time.monotonic()
+    context = multiprocessing.get_context("fork")
+    started = [context.Process(target=_ends, args=(how, tmp_path)) for how in (3, -9)]
+    with ranks._none_left():
+        for process in started:
+            process.start()
+        started[1].join()
+        with pytest.raises(InputError, match="process 2 of 2 was ended by SIGKILL"):
+            ranks._watch(started, tmp_path, "words")
+    assert time.monotonic() - start < 30
+
+
 def test_what_is_started_does_not_outlive_an_interruption():
     process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
 

@@ -65,6 +65,14 @@ def test_many_columns_are_each_their_own_rho(columns, missing):
         assert rho == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
+def test_a_single_column_is_held_against_each():
+    rng = np.random.default_rng(3)
+    x, y = rng.integers(0, 9, (20, 1)).astype(float), rng.standard_normal((20, 5))
+    every = np.repeat(x, 5, axis=1)
+    for found in (spearman_columns(x, y), spearman_columns(y, x)):
+        np.testing.assert_array_equal(found, spearman_columns(every, y))
+
+
 def test_two_rows_have_no_rho():
     assert np.isnan(spearman_columns(np.eye(2), np.eye(2))).all()
 
