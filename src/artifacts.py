@@ -123,12 +123,19 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     except InputError:
         raise
     except Exception as error:
-        if not (why := refused(error)):
+        if not (why := refused(error) or _denied(error, root)):
             raise
         raise InputError(f"{root}: cannot be written ({why}). {REMEDY}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return entry
+
+
+def _denied(error: Exception, root: Path) -> str:
+    """What of a store belongs to somebody else, who let nobody write there; empty where nothing does."""
+    if isinstance(error, PermissionError) and error.filename and root in Path(error.filename).parents:
+        return f"{error.filename}: {error.strerror}"
+    return ""
 
 
 @contextmanager

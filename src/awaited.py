@@ -48,19 +48,22 @@ class Awaited:
         """Give up jobs whose process is gone: their runs are marked as killed, and they count as failed."""
         self.look()
         lost = [self.waiting[number] for number in numbers if number in self.waiting]
-        runs = self._killed(lost, reason)
-        with self._lock:
-            for one in lost:
-                run, asked = runs.get(one.job.label, ""), " ".join(one.overrides)
-                self._take(one, outcomes.Outcome(outcomes.FAILED, run, reason, asked, one.job.columns))
+        for one, run, finished in self._ended(lost, reason):
+            self._say(one, run, "" if finished else reason)
 
     def stop(self, reason: str) -> None:
         """Take what came, and mark the runs of all others as killed: nobody makes these any more."""
         self.look()
-        self._killed([*self.waiting.values()], reason)
+        for one, run, finished in self._ended([*self.waiting.values()], reason):
+            if finished:
+                self._say(one, run, "")
 
-    def _killed(self, lost: Sequence[Sent], reason: str) -> dict[str, str]:
-        runs: dict[str, str] = {}
+    def _ended(self, lost: Sequence[Sent], reason: str) -> list[tuple[Sent, str, bool]]:
+        """Jobs that have not answered, with the ids of their runs, if any, and whether these finished.
+
+        A process can be gone between the end of a job's run and its answer: then the store knows better.
+        """
+        runs: dict[str, tuple[str, str]] = {}
         for dataset, part in self._whole.parts.items():
             names = {one.job.label for one in lost if one.job.dataset == dataset}
             if names and part.parent:
@@ -68,7 +71,16 @@ class Awaited:
                     runs |= part.tracker.end(part.parent, names, reason)
                 except Exception as error:  # the store may be out of reach for a while
                     log.warning("runs that nobody makes any more cannot be marked now: %r", error)
-        return runs
+        known = [runs.get(one.job.label, ("", "")) for one in lost]
+        return [(one, run, status == "FINISHED") for one, (run, status) in zip(lost, known, strict=True)]
+
+    def _say(self, one: Sent, run: str, reason: str) -> None:
+        """Answer for a job: finished, or failed for a reason."""
+        status = outcomes.FAILED if reason else outcomes.FINISHED
+        asked = " ".join(one.overrides)
+        with self._lock:
+            if one.number in self.waiting:
+                self._take(one, outcomes.Outcome(status, run, reason, asked, one.job.columns))
 
     def close(self) -> None:
         """Put the jobs that ended in the order of the sweep, with what they found."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import logging
 import signal
 import sys
@@ -28,6 +30,13 @@ log = logging.getLogger(__name__)
 
 J = TypeVar("J", bound=Named)
 P = TypeVar("P")
+
+# What is left ends with the process. Python would look through all of torch and MLflow for garbage once more
+# as it exits: a second or two.
+atexit.register(gc.freeze)
+
+# Signals that came to end this command.
+_stopped: list[int] = []
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
     overrides = " ".join(given) or "the default job"
     columns, part, job = {}, None, None
     try:
+        _heed()
         job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, given)
         columns = job.columns
@@ -74,11 +84,22 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
             return
         outcome = _run(job, kind, part, overrides)
     except Exception as error:
+        _heed()
         if sweep.current.hopeless(error):
             log.error("%s", error)
             raise sweep.Stopped from None
         outcome = _failed(_understood(error, job) if job else error)
     sweep.current.ended(replace(outcome, asked=overrides, columns=columns), part)
+
+
+def _heed() -> None:
+    """Stop, where that was asked for: a library may take an interrupt within a call for an error of its own.
+
+    Raises:
+        KeyboardInterrupt: a signal came.
+    """
+    if _stopped:
+        raise KeyboardInterrupt
 
 
 def _failed(error: Exception, run: str = "") -> outcomes.Outcome:
@@ -127,15 +148,20 @@ def _run(job: J, kind: Kind[J, Any], part: outcomes.Part, overrides: str) -> out
             return outcomes.Outcome(outcomes.NOT_APPLICABLE, reason=str(error))
         failure = error
     except Exception as error:  # raised again within the run, which records it
+        _heed()
         failure = error
     tracked = part.tracker.job(job.dataset, job.label, part.parent)
     try:
         with part.tracker.recorded(tracked):
-            tracked.log(params=kind.params(job), tags={**kind.tags(job), "overrides": overrides})
-            if failure:
-                raise failure
-            part.show_morphs(kind.sheet(prepared), tracked)
-            analyses = kind.perform(prepared, tracked)
+            try:
+                tracked.log(params=kind.params(job), tags={**kind.tags(job), "overrides": overrides})
+                if failure:
+                    raise failure
+                part.show_morphs(kind.sheet(prepared), tracked)
+                analyses = kind.perform(prepared, tracked)
+            except Exception:
+                _heed()
+                raise
         if tracked.lost:
             raise InputError(
                 f"{tracked.lost}: results are in {job.output / results.FOLDER}, not in the store. Once it "
@@ -199,14 +225,17 @@ def main(entry: Callable[[], object], module: str) -> int:
     except InputError as error:
         print(error, file=sys.stderr)
         return 1
-    stopped: list[int] = []
+    _stopped.clear()
 
     def stop(number: int, _: object) -> None:
         # A batch system's SIGTERM is a Ctrl-C that nobody typed.
-        stopped.append(number)
+        _stopped.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    heard = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell's job in the background ignores it
+        heard.append(signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in heard}
     status, code = "FAILED", 1
     try:
         entry()
@@ -216,9 +245,10 @@ def main(entry: Callable[[], object], module: str) -> int:
     except (KeyboardInterrupt, SystemExit) as stopping:
         if not interrupted(stopping):
             raise
-        status, code = "KILLED", 128 + (stopped or [signal.SIGINT])[0]
+        status, code = "KILLED", 128 + (_stopped or [signal.SIGINT])[0]
         print(INTERRUPTED, file=sys.stderr)
     finally:
         failed = _closed(status)
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return code or int(failed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 J = TypeVar("J", bound="Named")
+
+# Bytes that a command's folder has to have room for at least: the configs that Hydra writes before any job.
+ROOM = 2**15
 
 # Overrides that a job's names tell, or that decide no number.
 TOLD: tuple[str, ...] = (
@@ -219,10 +223,15 @@ current = Sweep()
 
 
 class SweepCallback(Callback):
-    """Tells the jobs of a sweep, before any is composed, that they are one."""
+    """Sees that a command's folder can be written, and tells the jobs of a sweep that they are one."""
+
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        """See Hydra's `Callback`."""
+        _require(Path(config.hydra.run.dir), "hydra.run.dir")
 
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         """See Hydra's `Callback`."""
+        _require(Path(config.hydra.sweep.dir), "hydra.sweep.dir")
         composing.once(GlobalHydra.instance().config_loader())
         current.multirun = True
         named = ("exp=", "protocol=")
@@ -230,3 +239,19 @@ class SweepCallback(Callback):
         current.asked = asked.jobs_of(config)
         current.choices = {str(group): str(name) for group, name in config.hydra.runtime.choices.items()}
         current.folder = Path(config.hydra.sweep.dir)
+
+
+def _require(folder: Path, option: str) -> None:
+    """See that a folder takes files, which Hydra would find out by a traceback.
+
+    Raises:
+        Stopped: it does not; why was said.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(ROOM))
+    except OSError as error:
+        remedy = f"Make room, or set {option} to a folder that can."
+        print(f"{folder}: cannot be written ({error.strerror}). {remedy}", file=sys.stderr)
+        raise Stopped from None

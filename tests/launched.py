@@ -31,7 +31,7 @@ def kept(folder, parent, name, dataset="precomputed"):
     return folder / "mlruns/artifacts" / dataset / parent.info.run_id / "artifacts/summary" / name
 
 
-def results(output):
+def left(output):
     return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.glob("*/results/*"))}
 
 

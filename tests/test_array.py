@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from src import parcels
-from tests.launched import Labs, kept, results, store
+from tests.launched import Labs, kept, left, store
 
 SBATCH = """#!{python}
 # What sbatch would do, on the spot: every task of the array, one after the other.
@@ -89,7 +89,7 @@ def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, caps
     assert capsys.readouterr().out.count("2 tasks wait, says SLURM, because of PartitionTimeLimit") == 1
     alone = swept("alone")
     assert done.code == 0
-    assert results(done.output) == results(alone.output)
+    assert left(done.output) == left(alone.output)
     script = (cluster / "script").read_text().splitlines()
     asked = {line.removeprefix("#SBATCH --") for line in script if line.startswith("#SBATCH")}
     assert {

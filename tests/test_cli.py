@@ -257,6 +257,19 @@ def test_a_glob_that_matches_nothing_is_an_error(cli, tmp_path):
     assert "a glob matched nothing" in done.stderr
 
 
+@pytest.mark.parametrize("more", [[], ["-m"]])
+def test_a_folder_that_takes_no_files_is_named_before_hydra_stumbles(tmp_path, capsys, more):
+    folder = precomputed(tmp_path / "lab")
+    arguments = ["model=precomputed", f"model.path={folder}", *SMALL, *places(tmp_path), "exp=faces_to_words"]
+    (tmp_path / "o").write_text("")
+    assert command(tmp_path / "o", *more, *arguments).code == 1
+    shown = capsys.readouterr()
+    option = "hydra.sweep.dir" if more else "hydra.run.dir"
+    assert f"{tmp_path}/o: cannot be written (File exists). Make room, or set {option} to" in shown.err
+    assert "Traceback" not in shown.out + shown.err
+    assert not (tmp_path / "mlruns").exists()
+
+
 def test_a_fault_of_the_program_is_recorded_with_its_traceback(tmp_path, monkeypatch):
     from src import experiments
 

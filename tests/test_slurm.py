@@ -13,7 +13,7 @@ import pytest
 from src import parcels
 from tests import cluster
 from tests.conftest import SHRUNK, places
-from tests.launched import Started, kept, results, store
+from tests.launched import Started, kept, left, store
 from tests.sweeps import command
 
 absent = cluster.absent()
@@ -102,7 +102,7 @@ def test_of_a_cancelled_task_the_rerun_makes_what_is_missing(slurm, sent, alone,
     assert second["status"].value_counts().to_dict() == {"taken_over": done, "finished": missing}
     finished = [run for run in jobs if run.info.status == "FINISHED"]
     assert len(finished) == len({run.data.tags["key"] for run in finished}) == 16
-    assert results(tmp_path / "second") == results(alone / "o")
+    assert left(tmp_path / "second") == left(alone / "o")
 
 
 @pytest.mark.parametrize("how", ["requeue", "signal"])
@@ -123,7 +123,7 @@ def test_a_task_that_is_put_back_goes_on_where_it_stopped(slurm, sent, alone, tm
     states = Counter(run.info.status for run in jobs)
     assert states["FINISHED"] == 16
     assert {*states} <= {"FINISHED", "KILLED"}
-    assert results(tmp_path / "o") == results(alone / "o")
+    assert left(tmp_path / "o") == left(alone / "o")
 
 
 # submitit takes whatever ends a task of less than ten minutes for its time being up.

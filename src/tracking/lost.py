@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def end(
     client: MlflowClient, experiment: str, child: str, names: Collection[str], why: str
-) -> dict[str, str]:
+) -> dict[str, tuple[str, str]]:
     """End the RUNNING jobs of a sweep whose process is known to be gone, as KILLED and marked with `ended`.
 
     Args:
@@ -24,14 +24,18 @@ def end(
         why: what the tag says.
 
     Returns:
-        Name of each such run, whether it was RUNNING still or had said itself that it was killed -> id.
+        Name -> id and status of the run, of each name that has one. Of several, as a task that is put back
+        makes them, one that is FINISHED counts.
     """
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     for run in pages.runs(client, [experiment], child):
-        if run.info.run_name not in names or run.info.status not in ("RUNNING", "KILLED"):
+        name, status = run.info.run_name, run.info.status
+        if name not in names:
             continue
-        found[run.info.run_name] = run.info.run_id
-        if run.info.status == "RUNNING":
+        if status == "RUNNING":
             client.set_tag(run.info.run_id, "ended", why)
             client.set_terminated(run.info.run_id, "KILLED")
+            status = "KILLED"
+        if status == "FINISHED" or name not in found:
+            found[name] = run.info.run_id, status
     return found

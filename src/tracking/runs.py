@@ -48,8 +48,10 @@ class Tracker:
         # A run named by the environment would be resumed in place of a child of its parent.
         os.environ.pop("MLFLOW_RUN_ID", None)
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-        for noisy in ("alembic", "mlflow.store.db.utils", "mlflow.utils"):
+        for noisy in ("alembic", "mlflow.utils"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
+        # What a database refuses it raises, and shows with a traceback before; here it is named once.
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
         self._artifacts: Path | None = None
         self._away = False
         self._lost: list[JobRun] = []
@@ -214,7 +216,7 @@ class Tracker:
         """End a run as FINISHED, FAILED or KILLED."""
         run.end(status)
 
-    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, str]:
+    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
         """End the RUNNING children of a run whose process is known to be gone, as KILLED.
 
         Args:
@@ -223,7 +225,7 @@ class Tracker:
             why: for a tag, `ended`.
 
         Returns:
-            Name of each that was killed, by this or before -> its id.
+            Name -> id and status, of each name that has a run.
         """
         child = f"tags.`{PARENT_TAG}` = '{parent.id}'"
         experiment = self.ask(lambda: self.client.get_run(parent.id)).info.experiment_id

@@ -1,5 +1,6 @@
 """The store: embedded once, exact, and never read where it is damaged."""
 
+import errno
 import json
 import logging
 import multiprocessing
@@ -15,6 +16,7 @@ from safetensors.numpy import load_file
 from src import artifacts, configs
 from src.embeddings import store
 from src.encoders import Encoder
+from src.errors import InputError
 from src.stimuli import checked
 from tests.stimuli import drawn
 
@@ -276,3 +278,19 @@ def test_an_entry_that_another_process_published_meanwhile_is_left_to_its_reader
     found = artifacts.fetch(tmp_path, "key", ours)
     assert (found / "content").read_text() == "theirs"
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_damaged_entry_that_somebody_else_owns_is_named(tmp_path, monkeypatch):
+    embed(tmp_path)
+    vectors = entry(tmp_path) / "embedding.safetensors"
+    vectors.write_bytes(vectors.read_bytes()[:-1])
+
+    def denied(entry, seen):
+        raise PermissionError(errno.EACCES, "Permission denied", str(entry))
+
+    monkeypatch.setattr(artifacts, "discard", denied)
+    with pytest.raises(
+        InputError, match=rf"words: cannot be written \({entry(tmp_path)}: Permission denied\)"
+    ):
+        embed(tmp_path)
+    assert [path.name for path in (tmp_path / "words").iterdir()] == [entry(tmp_path).name]

@@ -56,16 +56,20 @@ def test_a_database_that_is_held_for_ever_is_named_in_time(bench):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("delay", [0.5, 0.7])
-def test_a_database_that_is_taken_in_the_middle(bench, delay):
+@pytest.mark.parametrize("begun", ["#0", "#1"])
+def test_a_database_that_is_taken_in_the_middle(bench, begun):
+    """While the first job is at work, or the second."""
     import threading
 
     bench.make("sweep")
     bench.restore("sweep")
-    ended = []
+    ended, log = [], bench.server.folder / "log.txt"
+    log.unlink()
     running = threading.Thread(target=lambda: ended.append(bench.run("sweep", limit=400)))
     running.start()
-    time.sleep(bench.undisturbed["sweep"].seconds * delay)
+    while not log.exists() or f"\t{begun} :" not in log.read_text():
+        time.sleep(0.01)
+        assert running.is_alive()
     with held(bench, 600):
         running.join()
     assert ended[0].status == 1, ended[0].said

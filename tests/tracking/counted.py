@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 from src import results
 from src.tracking import Run, Tracker, children, finished, sweeps
@@ -24,11 +25,15 @@ def at_once(asked: dict[Path, list[str]]) -> list[int]:
         process.start()
     for process in processes:
         process.join(540)
+        process.kill()  # nothing, where it ended
+        process.join()
     return [process.exitcode for process in processes]
 
 
 def run(output: Path, arguments: list[str]) -> None:
     """A sweep within a forked process, what it says in a file beside its folder."""
+    # OpenMP's threads are not forked with their process: whoever works with several waits for them for good.
+    torch.set_num_threads(1)
     with output.with_suffix(".log").open("w") as out:
         for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
             stream.flush()
