@@ -174,11 +174,23 @@ def test_half_precision_moves_rho_by_less_than_a_hundredth(kept, sweeps, tmp_pat
     swept = command(tmp_path / "half", *arguments)
     assert (swept.code, swept.trained) == (0, 0)
     assert set(swept.analyses()["model"]) == {f"shrunk+{precision}+steps=600"}
-    moved = swept.analyses()["rho"] - sweeps[0].analyses()["rho"]
+    found = sweeps[0].analyses()
+    moved = swept.analyses()["rho"] - found["rho"]
     assert moved.abs().max() > 0
     assert abs(moved.mean()) < 0.01
+    assert moved.abs().median() < {"bf16": 0.01, "fp16": 0.001}[precision]
+    # Hundreds of words, each of a valence of its own: no ranks that hang by a thread.
+    assert (moved[found["exp"].isin(["faces_to_words", "words_to_faces"])].abs() < 0.01).all()
+    # Units that are all but equal may change places, and among few of them rho follows (docs/footguns.md).
+    # What half precision must hardly move is the values themselves: eight or eleven bits of mantissa a step.
+    for exp in reference.EXPERIMENTS:
+        whole, half = (
+            pd.read_parquet(sweep.results(exp) / "targets.parquet").set_index(["stratum", "id"])["intrinsic"]
+            for sweep in (sweeps[0], swept)
+        )
+        error = (half - whole).groupby("stratum").std() / whole.groupby("stratum").std()
+        assert error.max() < {"bf16": 0.1, "fp16": 0.01}[precision], exp
     # Eleven bits of mantissa keep each of them; with bfloat16's eight a few move further (docs/footguns.md).
-    assert moved.abs().median() < 0.01
     assert precision == "bf16" or moved.abs().max() < 0.01
 
 
