@@ -10,7 +10,7 @@ from open_clip.transform import image_transform
 
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import analysis, commands, pictures, sobit, texts, worth
+from src.bench import analysis, commands, compared, pictures, sobit, texts, worth
 from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.encoders.openclip import OpenClip
@@ -124,3 +124,25 @@ def test_a_part_that_is_not_there_is_said(capsys):
     with pytest.raises(SystemExit, match="2"):
         bench.main(["wroth"])
     assert "no such part: wroth" in capsys.readouterr().err
+
+
+def test_what_is_compared_takes_turns_and_every_turn_begins_with_another():
+    order, seconds = [], iter([5.0, 3.0, 4.0, 2.0, 7.0, 6.0])
+
+    def run(name):
+        order.append(name)
+        return next(seconds)
+
+    found = compared.in_turns({"a": lambda: run("a"), "b": lambda: run("b")})
+    assert "".join(order) == "abbaab"
+    assert found == {"a": 2.0, "b": 3.0}
+
+
+def test_a_commands_memory_is_its_own_and_not_that_of_who_started_it():
+    held = b"x" * 300_000_000
+    seconds, peak, said = commands._timed("help", ["json.tool", "--help"])
+    assert len(held) > 1e6 * peak > 5e6
+    assert 0 < seconds < 30
+    assert "json.tool" in said
+    with pytest.raises(SystemExit, match="wrong failed:(.|\n)*unrecognized arguments: --wrong"):
+        commands._timed("wrong", ["json.tool", "--wrong"])

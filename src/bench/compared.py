@@ -36,9 +36,16 @@ class Compared:
 
 
 def in_turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, float]:
-    """The least of several times of each, taken in turns: what slows a machine for a while slows all."""
-    times = [[run() for run in runs.values()] for _ in range(repeats)]
-    return {name: min(own) for name, own in zip(runs, zip(*times, strict=True), strict=True)}
+    """The least of several times of each, taken in turns: what slows a machine for a while slows all.
+
+    Every turn begins with another: a machine that has rested is faster for a while.
+    """
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(repeats):
+        names = [*runs]
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            times[name].append(runs[name]())
+    return {name: min(own) for name, own in times.items()}
 
 
 def told(rows: list[Compared]) -> None:
