@@ -91,8 +91,10 @@ def left() -> list[str]:
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.thorough)])
-def test_texts_of_two_processes_are_those_of_one(tmp_path, count):
+def test_texts_of_two_processes_are_those_of_one(tmp_path, monkeypatch, count):
     """23 words are five batches: neither divides."""
+    # More processes than cores are refused, for they gain nothing; here nobody is in a hurry.
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
     one, several = embed(tmp_path / "one", words(), 1), embed(tmp_path / "several", words(), count)
     assert several.hash == one.hash
     assert torch.equal(several.vectors, one.vectors)
