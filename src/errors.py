@@ -15,11 +15,20 @@ SECRET = re.compile(
 INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
 
 
+# Letters of a message: what a file holds in place of a name may be as long as the file.
+LONGEST = 4000
+
+
 class InputError(Exception):
     """Something that the user gave cannot be used: what was found, where, and what to do.
 
-    Entry points print its message without a traceback and exit with status 1.
+    Entry points print its message without a traceback and exit with status 1. Of one that is too long to be
+    read both ends are left: the place, and the remedy.
     """
+
+    def __init__(self, message: str) -> None:
+        cut = LONGEST // 2 - 1
+        super().__init__(message if len(message) <= LONGEST else f"{message[:cut]}…{message[-cut:]}")
 
 
 class NotApplicable(InputError):
@@ -29,13 +38,13 @@ class NotApplicable(InputError):
     """
 
 
-def brief(text: str, longest: int = 200) -> str:
-    r"""A user's text as it stands in a message: cut where it is long, control characters written out.
+def brief(given: object, longest: int = 200) -> str:
+    r"""What a user gave as it stands in a message: cut where it is long, control characters written out.
 
-    >>> brief("a\n" + "b" * 300, 5)
-    'a\\nbb…'
+    >>> brief("a\n" + "b" * 300, 5), brief(None)
+    ('a\\nbb…', 'None')
     """
-    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text[: longest + 1])
+    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(given)[: longest + 1])
     return shown if len(shown) <= longest else shown[:longest] + "…"
 
 

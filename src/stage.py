@@ -128,7 +128,7 @@ def read(names: list[str], file: Path) -> dict[str, Any]:
     try:
         params = plain.of_yaml(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{file}: {brief(str(error), 300)}. Correct it.") from None
+        raise InputError(f"{file}: {brief(error, 300)}. Correct it.") from None
     if not isinstance(params, dict):
         raise InputError(f"{file}: no parameters, but {type(params).__name__}. Write name: value.")
     missing = [name for name in names if name not in params]

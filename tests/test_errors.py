@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from src.errors import InputError, answered
+from src.errors import LONGEST, InputError, NotApplicable, answered
+from src.tracking import Unreachable
 
 
 def raising(error, context=None):
@@ -37,3 +38,13 @@ def test_mistakes_and_interruptions_have_no_traceback(entry, code, said, capsys)
 def test_faults_and_exits_pass(error):
     with pytest.raises(type(error)):
         answered(lambda: sys.exit(2) if isinstance(error, SystemExit) else 1 // 0)
+
+
+@pytest.mark.parametrize("kind", [InputError, NotApplicable, Unreachable])
+def test_of_a_message_as_long_as_a_file_the_place_and_the_remedy_are_left(kind):
+    said = str(kind(f"faces.csv: no face is {'x' * 140_000}. Correct faces.genders."))
+    assert said.startswith("faces.csv: no face is xxx")
+    assert said.endswith("xxx. Correct faces.genders.")
+    assert "x…x" in said
+    assert len(said) <= LONGEST
+    assert str(kind("x" * LONGEST)) == "x" * LONGEST

@@ -143,6 +143,7 @@ def test_missing_prompts_of_a_projection_are_no_matter_of_the_experiment(lab, jo
     [
         (lambda frame: frame.drop(columns="sentence"), "no column sentence"),
         (lambda frame: frame.assign(sentence="A photo of a man."), "sentences stand more than once"),
+        (lambda frame: frame.assign(sentence=None), "sentences stand more than once"),
     ],
 )
 def test_a_table_of_prompts_that_cannot_be_looked_up_is_refused(job, tmp_path, change, message):

@@ -75,7 +75,13 @@ def opened(path: Path) -> File:
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
             columns = dict(zip(schema.names, schema.types, strict=True))
-            return File(path, file.metadata.num_rows, columns, about=about)
+            rows = file.metadata.num_rows
+            groups = sum(file.metadata.row_group(number).num_rows for number in range(file.num_row_groups))
+            if rows != groups:
+                return File(
+                    path, problem=f"its footer promises {rows} rows and lists {groups}: damaged", about=about
+                )
+            return File(path, rows, columns, about=about)
     except DAMAGE as error:
         return File(path, problem=str(error).splitlines()[0], about=about)
 

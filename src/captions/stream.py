@@ -50,6 +50,12 @@ def _cells(file: File, column: str, broken: Counter[str], problems: dict[str, st
             except DAMAGE as error:
                 broken[UNREADABLE] += left
                 problems.setdefault(str(file.path), f"row group {group}: {str(error).splitlines()[0]}")
+                continue
+            if left:  # a damaged page may end early without an error
+                broken[UNREADABLE] += left
+                problems.setdefault(
+                    str(file.path), f"row group {group}: {left} rows of its footer are not there"
+                )
 
 
 def valid(cells: pa.Array, broken: Counter[str]) -> pl.Series:

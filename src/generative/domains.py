@@ -40,7 +40,7 @@ def read(path: Path) -> Mapping[str, Any]:
     try:
         content = plain.of_yaml(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {brief(str(error), 300)}. Correct it.") from None
+        raise InputError(f"{path}: {brief(error, 300)}. Correct it.") from None
     domain = mapping(content, str(path))
     checked(domain, str(path))
     return domain

@@ -100,7 +100,7 @@ def known(names: Iterable[Any], choices: Iterable[str], place: str, what: str) -
         if name not in listed:
             near = difflib.get_close_matches(str(name)[:LONGEST], listed, n=1)
             raise InputError(
-                f"{place}: no {what} is called {brief(str(name))!r}"
+                f"{place}: no {what} is called {brief(name)!r}"
                 f"{f'; did you mean {near[0]}?' if near else '.'} There are {', '.join(listed)}. Correct it."
             )
 

@@ -1,5 +1,6 @@
 """Captions out of Parquet files: which files, which column, and what is counted as broken."""
 
+import itertools
 from collections import Counter
 
 import polars as pl
@@ -94,6 +95,30 @@ def test_a_damaged_row_group_is_counted_and_the_others_are_read(tmp_path):
     assert found.counts.captions == 20
     assert broken(found) == {"unreadable": 10}
     assert found.problems[str(bad)].startswith("row group 1: ")
+
+
+def test_whichever_bit_is_wrong_every_row_that_is_promised_is_a_caption_or_counted(tmp_path):
+    path = written(tmp_path / "a.parquet", ["a king", None, "", "a calm woman"] * 5)
+    good, kinds = path.read_bytes(), set()
+    for place, bit in itertools.product(range(len(good)), range(8)):
+        bad = bytearray(good)
+        bad[place] ^= 1 << bit
+        path.write_bytes(bad)
+        file, lost = files.opened(path), Counter()
+        kinds.add(file.problem.partition(" ")[0] or "read")
+        if not file.problem:
+            seen = sum(map(len, stream.captions(file, files.column_of([file], ""), lost, {})))
+            assert seen + sum(lost.values()) == file.rows, (place, bit)
+    assert {"read", "its"} <= kinds
+
+
+def test_rows_of_a_page_that_ends_early_are_counted(tmp_path, monkeypatch):
+    path = written(tmp_path / "a.parquet", GOOD)
+    read = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *of, **how: (b[:2] for b in read(*of, **how)))
+    found = count(path)
+    assert (found.counts.captions, broken(found)) == (2, {"unreadable": 1})
+    assert found.problems == {str(path): "row group 0: 1 rows of its footer are not there"}
 
 
 def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from collections import deque
 from pathlib import Path
 from random import Random
@@ -58,7 +59,11 @@ def one(name: str, seconds: int) -> dict:
             with (place / "said").open("w") as said:
                 for stream in (1, 2):
                     os.dup2(said.fileno(), stream)
-            led(name, seconds, place)
+            try:
+                led(name, seconds, place)
+            except BaseException:  # nothing of the first process may go on here
+                traceback.print_exc()
+                os._exit(1)
             os._exit(0)
         code = ended(child, 2 * seconds + 2 * HANGS)
         stats = place / "stats.json"
