@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli.table import Table, checked
@@ -27,6 +28,8 @@ def raw(folder: Path, role: str) -> pd.DataFrame:
             f"{role}.parquet and {role}.safetensors, or choose another experiment."
         )
     try:
+        # pandas decodes a text only where it is looked at.
+        pq.read_table(path).validate(full=True)
         frame = pd.read_parquet(path)
     except Exception as error:  # pyarrow and pandas raise of everything over what others wrote
         raise InputError(f"{path}: not a Parquet file ({brief(str(error))}). Write it anew.") from None

@@ -48,6 +48,20 @@ def test_a_column_that_stands_twice_in_a_parquet_is_refused(tmp_path):
         models.read("faces", tmp_path)
 
 
+@pytest.mark.parametrize("role", ["faces", "prompts"])
+def test_a_column_of_bytes_that_are_no_text_is_refused(tmp_path, role):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    models.vectors(tmp_path)
+    path = tmp_path / f"{role}.parquet"
+    whole = pq.read_table(path)
+    odd = pa.array([b"A photo of \x9a"] * len(whole)).view(pa.string())
+    pq.write_table(whole.set_column(1, whole.column_names[1], odd), path)
+    with pytest.raises(InputError, match=rf"{role}.parquet: not a Parquet file \(.*UTF8.*Write it anew"):
+        models.prompts(tmp_path) if role == "prompts" else models.read(role, tmp_path)
+
+
 def test_vectors_of_eight_bits_are_read_as_floats(tmp_path):
     models.vectors(tmp_path)
     ones = torch.nn.functional.one_hot(torch.arange(6) % 4, 4)
