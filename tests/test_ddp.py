@@ -39,22 +39,16 @@ def started(folder: Path, *overrides: str) -> subprocess.Popen:
 
 
 def of_session(number: int) -> list[psutil.Process]:
+    """Its processes, but for those that have ended and wait to be noticed: these hold no memory any more."""
     found = []
     for process in psutil.process_iter():
         try:
-            if os.getsid(process.pid) == number and process.status() != psutil.STATUS_ZOMBIE:
+            # Of a process that has let go of its memory the command line is gone, too.
+            if os.getsid(process.pid) == number and process.cmdline():
                 found.append(process)
-        except (ProcessLookupError, psutil.NoSuchProcess):
+        except (ProcessLookupError, psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return found
-
-
-def none_left(number: int, seconds: float = 10) -> bool:
-    """Whether a session's processes are gone within a time: one that ends takes milliseconds for it."""
-    until = time.monotonic() + seconds
-    while (found := of_session(number)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not found
 
 
 def midway(process: subprocess.Popen, folder: Path) -> list[psutil.Process]:
@@ -94,7 +88,7 @@ def test_one_killed_midway_is_an_error_and_the_same_command_goes_on(tmp_path, on
     assert process.returncode == 1
     assert "of 2 was ended by SIGKILL" in said
     assert "Traceback" not in said
-    assert none_left(process.pid)
+    assert of_session(process.pid) == []
     nothing_half_written(tmp_path)
     client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
     (experiment,) = [found for found in client.search_experiments() if found.name == "demo"]
@@ -109,7 +103,7 @@ def test_stopped_it_leaves_no_process(tmp_path, number, code):
     process.send_signal(number)
     said, _ = process.communicate(timeout=600)
     assert process.returncode == code, said
-    assert none_left(process.pid)
+    assert of_session(process.pid) == []
     nothing_half_written(tmp_path)
 
 
@@ -118,4 +112,7 @@ def test_killed_itself_it_takes_the_others_along(tmp_path):
     midway(process, tmp_path)
     process.kill()
     process.communicate(timeout=600)
-    assert none_left(process.pid, 300)
+    until = time.monotonic() + 300
+    while of_session(process.pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert of_session(process.pid) == []

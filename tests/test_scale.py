@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -27,15 +28,15 @@ def place(tmp_path_factory):
 
 
 def test_memory_does_not_grow_with_a_corpus_on_disk(place):
-    # Samples miss peaks, and an allocator keeps what was freed: what is held would show each time.
+    # Samples miss peaks, and an allocator keeps what was freed: of three each the one in the middle.
     small, large = (
         [scale.stream(place, items, 32, 50, held=0) for _ in range(3)] for items in (150_000, 600_000)
     )
     assert all(found.exact for found in (*small, *large))
     # 307 MB on disk, twice as much in float64.
     assert max(found.own_mb for found in large) < 130
-    assert min(found.own_mb for found in large) < max(found.own_mb for found in small) + 30
-    assert max(found.mapped_mb for found in large) > 300
+    assert median(found.own_mb for found in large) < median(found.own_mb for found in small) + 30
+    assert min(found.mapped_mb for found in large) > 300
 
 
 def test_brute_force_sees_what_is_not_exact(place, monkeypatch):

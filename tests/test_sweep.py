@@ -168,12 +168,12 @@ def test_a_job_s_run_can_be_traced(client, runs, sweeps):
     assert len(client.list_artifacts(run.info.run_id, "results")) == 5
 
 
-# How far half precision moves what is found: mean + 4 SD over ten toys (model.seed 0 to 9) on this world,
-# rounded up. Where outcomes are all but equal, units change places by the last bit, and a single rho of few
-# units follows: in half of the toys one moves by more than .01 with fp16, in all with bf16: docs/footguns.md.
+# How far half precision may move what is found. The largest with fp16 is a bound that was asked before it was
+# known how toys differ: it holds for this toy on some processors, and for five of ten (docs/footguns.md). All
+# else is mean + 4 SD over ten toys (model.seed 0 to 9) on this world, rounded up.
 MOVED = {
     "bf16": {"mean": 0.01, "median": 0.005, "largest": 0.15, "of words": 0.008, "values": 0.12},
-    "fp16": {"mean": 0.0025, "median": 0.001, "largest": 0.055, "of words": 0.006, "values": 0.006},
+    "fp16": {"mean": 0.0025, "median": 0.001, "largest": 0.01, "of words": 0.006, "values": 0.006},
 }
 
 
