@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 J = TypeVar("J", bound=Named)
 P = TypeVar("P")
 
+# Python looks for garbage after every 700 objects. Importing torch and MLflow, and composing, make millions
+# that are none: that was a fifteenth of a sweep's time.
+gc.set_threshold(20_000, 20, 20)
 # What is left ends with the process. Python would look through all of torch and MLflow for garbage once more
 # as it exits: a second or two.
 atexit.register(gc.freeze)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,11 @@ class Pool:
     def size(self) -> int:
         """How many items are retrieved from."""
         return len(self.rows if self.retrievable is None else self.retrievable)
+
+    @cached_property
+    def attributes(self) -> np.ndarray:
+        """Positions within the pool of the items of A and B, ascending."""
+        return np.unique(np.concatenate([*self.a, *self.b]))
 
 
 @dataclass(frozen=True)

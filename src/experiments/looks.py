@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from src.experiments.attributes import Pool
-from src.metrics import cosines, mean_outcome, nearer, retrieved, sc_eats, unit
+from src.metrics import cosines, mean_outcome, nearer, retrieved, sc_eats, screened, unit
 
 # Similarities held at once: 25 MB. Fewer targets at a time multiply slower; what is larger than 32 MB
 # glibc asks the kernel for each time anew.
@@ -26,6 +26,8 @@ HELD, TILE = 2**30, 2**26
 ITEMS = 2**14
 # Bytes of the nearest items that a walk keeps: it serves as many targets, and others take another walk.
 NEAREST = 2**28
+# Share of a pool that A and B may take: with more, all similarities in float64 are the less work.
+FEW = 0.4
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,12 @@ def looks(
         held: bytes of a pool's float64 vectors beyond which it is walked, where they are not.
     """
     for number, pool in enumerate(pools):
-        walked = not every and len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > held
-        yield from (_walked if walked else _held)(number, pool, targets, corpus)
+        of = _held
+        if not every:
+            walked = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > held
+            few = len(pool.attributes) < FEW * len(pool.rows)
+            of = _walked if walked else _screened if few else _held
+        yield from of(number, pool, targets, corpus)
 
 
 def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
@@ -80,9 +86,22 @@ def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[
         yield Look(number, block, near, nearest if kept is None else kept[nearest], last)
 
 
+def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
+    items = unit(corpus[pool.rows])
+    attributes = items[pool.attributes]
+    kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
+    items = items if kept is None else items[kept]
+    rough = items.float()
+    for block in _blocks(targets, len(items)):
+        own = unit(targets[block])
+        nearest = screened(own, items, rough, pool.k)
+        nearest = nearest if kept is None else kept[nearest]
+        last = block.stop >= len(targets)
+        yield Look(number, block, cosines(own, attributes), nearest, last, pool.attributes)
+
+
 def _walked(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
-    shown = np.unique(np.concatenate([*pool.a, *pool.b]))
-    items = unit(corpus[pool.rows[shown]])
+    items = unit(corpus[pool.rows[pool.attributes]])
     served = max(1, NEAREST // (16 * pool.k))
     for start in range(0, len(targets), served):
         own = targets[start : start + served]
@@ -90,7 +109,7 @@ def _walked(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterato
         for block in _blocks(own, len(items)):
             near = cosines(unit(own[block]), items)
             place = slice(start + block.start, min(start + block.stop, start + len(own)))
-            yield Look(number, place, near, nearest[block], place.stop >= len(targets), shown)
+            yield Look(number, place, near, nearest[block], place.stop >= len(targets), pool.attributes)
 
 
 def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from src.metrics.implicit import (
     upper_tail,
     z_score,
 )
-from src.metrics.retrieval import mean_outcome, nearer, retrieved, top_k
+from src.metrics.retrieval import mean_outcome, nearer, retrieved, screened, top_k
 from src.metrics.similarity import cosines, similarity, unit
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "retrieved",
     "sc_eat",
     "sc_eats",
+    "screened",
     "similarity",
     "spearman",
     "spearman_columns",

@@ -93,9 +93,12 @@ def sc_eats(
     counts = sizes + len(b)
     if counts.min() <= ddof:
         raise ValueError(f"{int(counts.min())} similarities leave no deviation with ddof={ddof}")
-    # Ascending, so that memory is read in its order; numpy takes several times as fast as torch.
-    used = np.unique(np.concatenate([*a, b]))
-    shifted = torch.from_numpy(np.take(near.numpy(), used, axis=1)).sub_(near[:, b[:1]])
+    used, first = np.unique(np.concatenate([*a, b])), near[:, b[:1]]
+    if len(used) == near.shape[1]:
+        shifted = near - first
+    else:
+        # Ascending, so that memory is read in its order; numpy takes several times as fast as torch.
+        shifted = torch.from_numpy(np.take(near.numpy(), used, axis=1)).sub_(first)
     members = torch.zeros(len(a) + 1, len(used), dtype=torch.float64)
     for row, one in zip(members, [*a, b], strict=True):
         row[np.searchsorted(used, one)] = 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -61,10 +64,11 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
     # A matrix product rounds equal columns differently; equal vectors must be equally similar, or
     # ties would be broken by chance and a deviation of nothing be taken for one. Rounding keeps
     # the order, so it may follow the choice of the largest.
-    return _largest(x, y).round_(decimals=DECIMALS)
+    return products(x, y).round_(decimals=DECIMALS)
 
 
-def _largest(x: Tensor, y: Tensor) -> Tensor:
+def products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
+    """Inner products, the largest of an item's; in the vectors' own precision, not rounded."""
     if x.ndim == 3:
         return (x.flatten(0, 1) @ y.T).reshape(*x.shape[:2], len(y)).amax(dim=1)
     if y.ndim == 2:
@@ -76,3 +80,16 @@ def _largest(x: Tensor, y: Tensor) -> Tensor:
         products = x @ tile.flatten(0, 1).T
         found[:, start : start + items] = products.reshape(len(x), *tile.shape[:2]).amax(dim=2)
     return found
+
+
+def paired(x: Tensor, y: Tensor, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """`cosines` of some pairs alone: of row `rows[p]` of x with row `columns[p]` of y, [P]."""
+    size = max(1, TILE // max(math.prod(one.shape[1:]) for one in (x, y)))
+    found = [torch.empty(0, dtype=x.dtype)]
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        own, other = x[torch.from_numpy(rows[part])], y[torch.from_numpy(columns[part])]
+        # An item of one vector meets each of an item's several.
+        own, other = (one if one.ndim == 3 else one[:, None] for one in (own, other))
+        found.append((own * other).sum(dim=2).amax(dim=1))
+    return torch.cat(found).round_(decimals=DECIMALS).numpy()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from src.metrics import cosines, mean_outcome, nearer, retrieved, similarity, top_k
+from src.metrics import cosines, mean_outcome, nearer, retrieved, screened, similarity, top_k
 
 # Few distinct values, so that ties are the rule.
 tied = arrays(
@@ -69,6 +69,80 @@ def test_what_is_retrieved_does_not_depend_on_the_tiles_in_which_a_corpus_is_see
     assert found[1].tolist() == [sorted(brute_force(row, k)) for row in values.tolist()]
     assert torch.equal(found[1], retrieved(whole, k))
     assert torch.equal(found[0], whole.gather(1, found[1]))
+
+
+@pytest.mark.parametrize("order", ["ascending", "sampled ones largest", "sampled ones smallest"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_what_is_retrieved_of_a_long_row_does_not_hang_on_its_order(order, ties):
+    # Every third is sampled.
+    values = np.random.default_rng(0).random((9, 3500))
+    values[:4] = np.sort(values[:4], axis=1)
+    if order != "ascending":
+        values[:4, ::3] += 1 if order == "sampled ones largest" else -1
+    values = values.round(2) if ties else values
+    expected = np.sort(np.argsort(-values, axis=1, kind="stable")[:, :100], axis=1)
+    assert (retrieved(torch.from_numpy(values), 100).numpy() == expected).all()
+
+
+def close(rng, count, width, *several):
+    """Unit vectors of which many lie within float32's rounding of one another, or are the same."""
+    found = rng.normal(size=(count, *several, width))
+    near = rng.integers(0, count, count)
+    apart = rng.choice([0, 1e-12, 1e-9, 1e-7, 1e-5, 1], size=(count, *[1] * len(several), 1))
+    found = found[near] + apart * rng.normal(size=found.shape)
+    return torch.nn.functional.normalize(torch.from_numpy(found), dim=-1)
+
+
+@given(seed=st.integers(0, 2**32), data=st.data())
+def test_what_float32_screens_is_what_float64_finds(seed, data):
+    rng = np.random.default_rng(seed)
+    of, width = data.draw(st.sampled_from(["", "x", "y"])), data.draw(st.integers(1, 40))
+    sizes = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 150))
+    x, y = (close(rng, n, width, *[3] * (own == of)) for own, n in zip("xy", sizes, strict=True))
+    k = data.draw(st.integers(1, len(y)))
+    assert torch.equal(screened(x, y, y.float(), k), retrieved(cosines(x, y), k))
+
+
+@pytest.mark.parametrize(("spread", "computed"), [(1.0, False), (0.0, True)])
+def test_only_where_most_are_unsure_all_are_computed(spread, computed, monkeypatch):
+    rng, whole = np.random.default_rng(0), []
+    monkeypatch.setattr(
+        sys.modules["src.metrics.retrieval"], "cosines", lambda *of: whole.append(0) or cosines(*of)
+    )
+    x, y = (
+        unit(rng, 5, 16),
+        torch.nn.functional.normalize(unit(rng, 1, 16) + spread * unit(rng, 2000, 16), dim=-1),
+    )
+    found = screened(x, y, y.float(), 20)
+    assert bool(whole) == computed
+    assert torch.equal(found, retrieved(cosines(x, y), 20))
+
+
+def test_few_products_are_made_in_float64(monkeypatch):
+    rng, pairs = np.random.default_rng(0), []
+    own = sys.modules["src.metrics.retrieval"].paired
+    monkeypatch.setattr(
+        sys.modules["src.metrics.retrieval"], "paired", lambda *of: pairs.append(len(of[2])) or own(*of)
+    )
+    x, y = unit(rng, 20, 512), unit(rng, 20_000, 512)
+    screened(x, y, y.float(), 500)
+    assert sum(pairs) < 20 * 20
+
+
+def test_float32_is_wrong_by_no_more_than_is_allowed_for():
+    rng = np.random.default_rng(0)
+    for width in (2, 7, 512, 3000):
+        # All of one sign: nothing cancels, and errors add up.
+        x, y = (torch.from_numpy(np.abs(rng.normal(size=(40, width)))) for _ in "xy")
+        x, y = (torch.nn.functional.normalize(one, dim=-1) for one in (x, y))
+        wrong = (x.float() @ y.float().T).double() - x @ y.T
+        assert 0 < wrong.abs().max() < (width + 8) * 2.0**-24
+
+
+@pytest.mark.parametrize("k", [0, 6])
+def test_what_is_screened_out_of_range_is_refused(k):
+    with pytest.raises(ValueError, match=rf"k={k} of a corpus of 5 items: from 1 to 5"):
+        screened(torch.zeros(2, 3), torch.zeros(5, 3), torch.zeros(5, 3), k)
 
 
 @pytest.mark.parametrize("k", [0, 6])
