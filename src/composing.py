@@ -40,10 +40,9 @@ def once(loader: ConfigLoader) -> None:
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         asked = tuple(sweep_overrides)
         found = waiting.pop(asked, None)
-        if found is None:
-            waiting[asked] = compose(master_config, sweep_overrides)
-            # What is given is changed: the job's number is written into it.
-            found = copy.deepcopy(waiting[asked])
+        # Who runs a job writes its number into what is given: another may not have it.
+        if found is None or not OmegaConf.is_missing(found.hydra.job, "num"):
+            found = waiting[asked] = compose(master_config, sweep_overrides)
         # What a job takes from the sweep, as when it began, may have been resolved meanwhile.
         OmegaConf.copy_cache(from_config=master_config, to_config=found)
         return found

@@ -83,8 +83,14 @@ def test_texts_are_measured_beside_open_clip_and_agree(monkeypatch, tmp_path):
 def test_an_experiment_is_measured_beside_its_peers():
     rows = analysis.analysis(QUICK, "scenes_to_labels", vectors=2)
     assert {row.what.split(":")[0] for row in rows} == {"scenes_to_labels"}
-    assert [row.asked for row in rows] == [1 / 1.6, None, 30, None]
+    assert [row.asked for row in rows] == [1 / 1.6, 1 / 1.6, 30, None]
     assert all(row.seconds > 0 < row.peer_seconds for row in rows)
+    # Twice: as two experiments.
+    summed = analysis.together([*rows, *rows])
+    assert [row.peer for row in summed] == [row.peer for row in rows]
+    assert [row.seconds for row in summed] == [2 * row.seconds for row in rows]
+    assert [row.times for row in summed] == pytest.approx([row.times for row in rows])
+    assert {row.what for row in summed} == {"all 2 experiments of a model"}
 
 
 def test_what_is_measured_is_written_with_the_machine_and_shown(monkeypatch, tmp_path):
@@ -95,8 +101,10 @@ def test_what_is_measured_is_written_with_the_machine_and_shown(monkeypatch, tmp
     assert bench.main(["growth", "--output", str(tmp_path)]) == 0
 
     found = json.loads((tmp_path / "peers.json").read_text())
-    assert len(found["rows"]) == 13
+    assert len(found["rows"]) == 14
     assert found["rows"][0] == {**asdict(row), "times": 4.0}
+    assert found["rows"][12]["what"] == "all 8 experiments of a model"
+    assert [found["rows"][12][name] for name in ("seconds", "peer_seconds", "asked")] == [4.0, 16.0, 3]
     lines = (tmp_path / "README.md").read_text().splitlines()
     assert sum(line.split("|")[1:6] == CELLS for line in map(tight, lines)) == 13
     assert "|one more|2.00|90|30|" in map(tight, lines)

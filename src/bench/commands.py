@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from src.bench.analysis import together
 from src.bench.compared import Compared
 from src.bench.corpora import captions
 from src.bench.sizes import QUICK, Size
@@ -151,8 +152,13 @@ def peers(size: Size) -> Iterator[Compared]:
     asked.append(["src.bench.pictures", "clip_b32", "--count", count])
     asked.append(["src.bench.pictures", "clip_l14", "--count", str(size.pictures // 16)])
     given = ["--size", json.dumps(asdict(size))]
-    asked += [["src.bench.analysis", exp, *given] for exp in EXPERIMENTS]
-    asked.append(["src.bench.analysis", "scenes_to_words", "--vectors", "32", *given])
+    yield from _compared(asked)
+    each = list(_compared([["src.bench.analysis", exp, *given] for exp in EXPERIMENTS]))
+    yield from each + together(each)
+    yield from _compared([["src.bench.analysis", "scenes_to_words", "--vectors", "32", *given]])
+
+
+def _compared(asked: list[list[str]]) -> Iterator[Compared]:
     for arguments in asked:
         for line in _timed(" ".join(arguments[:2]), arguments)[2].splitlines():
             if line.startswith("{"):
