@@ -176,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m src.bench.costs")
     parser.add_argument("--cpu", type=float, default=default.cpu, help="GFLOP/s of a forward pass, two cores")
     parser.add_argument("--gpu", type=float, default=default.gpu, help="TFLOP/s of a forward pass, one GPU")
-    parser.add_argument("--product", type=float, default=default.product, help="float64 GFLOP/s of one core")
+    parser.add_argument("--product", type=float, default=default.product, help="GFLOP/s of products, a core")
     asked = parser.parse_args()
     rates = Rates(asked.cpu, asked.gpu, asked.product)
     print(table(rates), f"As measured: {measured(RESULTS)}", compared(rates), sep="\n\n")

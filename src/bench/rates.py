@@ -21,15 +21,15 @@ class Rates:
     Attributes:
         cpu: float32 GFLOP/s of a forward pass on two cores.
         gpu: bf16 TFLOP/s of a forward pass on one GPU.
-        product: float64 GFLOP/s of a product of matrices on one core.
+        product: GFLOP/s of one core in products of matrices: float32, and float64 where A and B are met.
         cosine: seconds of a core that each cosine takes besides: rounding, the largest of an image's, top-k.
         row: bytes of memory that each row of a corpus takes: its table and what is kept of each item.
     """
 
-    cpu: float = 195
+    cpu: float = 140
     gpu: float = 400
-    product: float = 60
-    cosine: float = 14e-9
+    product: float = 52
+    cosine: float = 12e-9
     row: float = 1000
 
     def analysis(self, similarities: float, width: int, vectors: int = 1) -> float:
@@ -67,7 +67,7 @@ def measured(folder: Path) -> Rates:
     n, m = (max(found[side] for found in seconds) for side in (0, 1))
     widths, times = np.array([(found[2], found[4]) for found in seconds if found[:2] == (n, m)]).T
     slope, rest = np.polyfit(widths, times * growth["machine"]["threads"] / (n * m), 1)
-    return Rates(cpu=1000 * min(passes), product=2e-9 / slope, cosine=float(rest))
+    return Rates(cpu=1000 * min(passes), product=float(2e-9 / slope), cosine=float(rest))
 
 
 def predicted(folder: Path, rates: Rates) -> Iterator[Predicted]:
