@@ -28,6 +28,10 @@ LOOPS = ("predict loop, pictures resized before", "predict loop, resizing them")
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
 
 
+# A pass takes half a minute, and a shared machine is a twentieth faster in one than in the next.
+TURNS = 5
+
+
 def pictures(
     model: str, count: int, side: int, accelerator: str, precision: str, compiled: bool = False
 ) -> list[Compared]:
@@ -56,7 +60,7 @@ def pictures(
             runs["bare forward pass, compiled"] = own
         for run in runs.values():  # once unmeasured: libraries are loaded, memory is had
             run()
-        (_, bare), *others = in_turns(runs).items()
+        (_, bare), *others = in_turns(runs, TURNS).items()
     rate = _rate(count / bare, cfg, accelerator)
     rows = []
     for what, seconds in others:
