@@ -8,10 +8,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from src.bench.analysis import together
-from src.bench.compared import Compared
+from src.bench.compared import Compared, in_turns
 from src.bench.corpora import captions
 from src.bench.sizes import QUICK, Size
 from src.bench.sobit import AUDITS, faces_and_prompts
@@ -72,15 +73,30 @@ def sweeps(size: Size, place: Path) -> Iterator[Row]:
     """Three toys x eight experiments on stored vectors: without and with all that a sweep brings."""
     off = ["report=false", *(f"protocol.{name}" for name in STEPS["scores"])]
     every = [f"model={','.join(TOYS)}", "exp=glob(*_to_*)"]
-    _sweep(size, place / "demo", "vectors", [*every, *off])
-    for what, given, asked in (("report, placebo and intervals off", off, 25), ("all on", [], 90)):
-        seconds, peak = _sweep(size, place / "demo", str(asked), [*every, *given])
-        yield Row(f"sweep: 24 jobs on stored vectors, {what}", seconds, peak, asked)
     # Of a world so small that its arithmetic takes next to nothing.
-    _sweep(QUICK, place / "small", "vectors", [*every, *off])
-    one, _ = _sweep(QUICK, place / "small", "one", ["model=toy_s", "exp=faces_to_words", *off])
-    many, peak = _sweep(QUICK, place / "small", "many", [*every, *off])
-    yield Row("sweep: one more job, next to no arithmetic", (many - one) / 23, peak, 0.4)
+    worlds = {place / "demo": size, place / "small": QUICK}
+    for world, own in worlds.items():
+        _sweep(own, world, "vectors", [*every, *off])
+    demo, small = worlds
+    asked = {
+        "off": (demo, [*every, *off]),
+        "on": (demo, every),
+        "one": (small, ["model=toy_s", "exp=faces_to_words", *off]),
+        "many": (small, [*every, *off]),
+    }
+    peaks = {}
+
+    def seconds(name: str) -> float:
+        world, given = asked[name]
+        found, peaks[name] = _sweep(worlds[world], world, name, given)
+        return found
+
+    found = in_turns({name: partial(seconds, name) for name in asked})
+    what = "sweep: 24 jobs on stored vectors"
+    yield Row(f"{what}, report, placebo and intervals off", found["off"], peaks["off"], 25)
+    yield Row(f"{what}, all on", found["on"], peaks["on"], 90)
+    job = (found["many"] - found["one"]) / 23
+    yield Row("sweep: one more job, next to no arithmetic", job, peaks["many"], 0.4)
 
 
 def _sweep(size: Size, place: Path, name: str, given: list[str]) -> tuple[float, float]:
