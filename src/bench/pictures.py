@@ -26,8 +26,6 @@ ASKED = (0.97, 0.9)
 LOOPS = ("predict loop, pictures resized before", "predict loop, resizing them")
 # Dense bf16 TFLOP/s that NVIDIA's data sheets give, by what a device's name holds; the first that fits.
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
-
-
 # A pass takes half a minute, and a shared machine is a twentieth faster in one than in the next.
 TURNS = 5
 
