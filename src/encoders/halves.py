@@ -51,9 +51,13 @@ def normalised(
     pixels: UInt8[Tensor, "n 3 height width"], values: Float[Tensor, "3 256"]
 ) -> Float[Tensor, "n 3 height width"]:
     """The second half: pixels as a model takes them, on the device where they are."""
-    first = torch.arange(0, values.numel(), 256, dtype=torch.int32, device=pixels.device)
-    places = pixels.int() + first[:, None, None]
-    return values.flatten().index_select(0, places.flatten()).view(pixels.shape)
+    first = torch.arange(0, values.numel(), 256, dtype=torch.int32, device=pixels.device)[:, None, None]
+    flat, found = values.flatten(), torch.empty(pixels.shape, dtype=values.dtype, device=pixels.device)
+    # One picture at a time stays in a CPU's cache: half the time. A GPU is asked once.
+    size = 1 if pixels.device.type == "cpu" else len(pixels)
+    for own, part in zip(torch.split(found, size), torch.split(pixels, size), strict=True):
+        torch.index_select(flat, 0, (part.int() + first).flatten(), out=own.view(-1))
+    return found
 
 
 def of_torchvision(transform: Any) -> Halves | None:

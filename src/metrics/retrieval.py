@@ -132,7 +132,8 @@ def nearer(
     else:
         # Of a tile late in a corpus next to nothing is nearer: to look for it is faster than to sort.
         near = similarities.numpy()
-        rows, columns = above(near, values.amin(dim=1).numpy())
+        # What is as near as the k-th so far comes behind it, and is not asked for.
+        rows, columns = above(near, np.nextafter(values.amin(dim=1).numpy(), np.inf))
         more = torch.from_numpy(padded(rows, near[rows, columns], len(values)))
         where = torch.from_numpy(padded(rows, places.numpy()[columns], len(values), fill=0))
     # What was found before comes first, as it lies before: columns stay in order of position.
@@ -156,6 +157,6 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
     >>> mean_outcome(torch.tensor([[1, 2]]), torch.tensor([[1.0], [0.2], [0.4]]))
     tensor([[0.3000]], dtype=torch.float64)
     """
-    # Column by column, of numpy: a quarter of what indexing all of them takes.
-    columns, places = np.ascontiguousarray(outcomes.double().numpy().T), nearest.numpy()
-    return torch.from_numpy(np.stack([column.take(places).mean(axis=1) for column in columns], axis=1))
+    # By numpy, and column by column: half the time. Of the outcomes only what is retrieved is copied.
+    taken = outcomes.double().numpy().take(nearest.numpy(), axis=0)
+    return torch.from_numpy(np.ascontiguousarray(np.moveaxis(taken, 2, 0)).mean(axis=2).T)

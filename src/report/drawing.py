@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -92,7 +93,10 @@ def brief(name: str, room: int = ROOM) -> str:
 
 def save(figure: Figure, alternative: str, path: Path) -> None:
     """Write a PNG that carries its text alternative as `Description`."""
-    figure.savefig(path, dpi=DPI, metadata={"Description": alternative})
+    # What `savefig` comes down to, less a first drawing that only looks for the figure's extent.
+    figure.set_dpi(DPI)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.print_png(path, metadata={"Description": alternative})
 
 
 def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> None:

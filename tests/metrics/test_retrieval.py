@@ -1,6 +1,7 @@
 """Top-k against a stable sort, outcomes against loops."""
 
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -159,6 +160,16 @@ def test_mean_outcome_is_the_loop(values, data):
     found = mean_outcome(top_k(torch.from_numpy(values), k), torch.from_numpy(outcomes))
     expected = [outcomes[brute_force(row, k)].mean(axis=0) for row in values.tolist()]
     assert found.numpy() == pytest.approx(np.array(expected), rel=1e-12)
+
+
+def test_outcomes_of_a_corpus_are_not_copied():
+    # They may be mapped from a file of any size.
+    nearest, outcomes = torch.arange(500)[None], torch.zeros(100_000, 6, dtype=torch.float64)
+    tracemalloc.start()
+    mean_outcome(nearest, outcomes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**17
 
 
 @given(values=tied, data=st.data())
