@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -30,13 +31,23 @@ def place(tmp_path_factory):
 
 
 def test_memory_does_not_grow_with_a_corpus_on_disk(place):
+    # Samples miss peaks, and an allocator keeps what was freed: of three each the one in the middle.
+    small, large = (
+        [scale.stream(place, items, 32, 50, held=0) for _ in range(3)] for items in (150_000, 600_000)
+    )
+    assert all(found.exact for found in (*small, *large))
+    # 307 MB on disk, twice as much in float64.
+    assert max(found.own_mb for found in large) < 130
+    assert median(found.own_mb for found in large) < median(found.own_mb for found in small) + 30
+    assert min(found.mapped_mb for found in large) > 300
+
+
+def test_what_a_walk_needs_does_not_grow_where_nothing_freed_is_kept(place):
     small, large = (_streamed(place, items) for items in (150_000, 600_000))
     assert small["exact"]
     assert large["exact"]
-    # 307 MB on disk, twice as much in float64.
     assert large["own_mb"] < 80
     assert large["own_mb"] < small["own_mb"] + 10
-    assert large["mapped_mb"] > 300
 
 
 def _streamed(place, items):

@@ -13,6 +13,8 @@ from torch import Tensor
 
 # Of a row so many, evenly, tell about how large the k-th largest is.
 SAMPLED = 1024
+# Values from which on threads share them.
+SPLIT = 2**18
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,16 @@ def candidates(values: Tensor, k: int, slack: float = 0.0) -> Candidates:
         k: from 1 to M.
         slack: 0 or more.
     """
-    # numpy works on one core, and lets go of the interpreter while it does.
-    threads = torch.get_num_threads()
+    # numpy works on one core, and lets go of the interpreter while it does. What is small is worth no
+    # thread: an allocator keeps some of the memory that each has of its own.
+    threads = torch.get_num_threads() if values.numel() >= SPLIT else 1
     parts = np.array_split(values.numpy(), threads)
-    with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(partial(_candidates, k=k, slack=slack), parts))
+    of = partial(_candidates, k=k, slack=slack)
+    if threads == 1:
+        found = [of(parts[0])]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(of, parts))
     starts = np.cumsum([0, *map(len, parts[:-1])])
     rows = np.concatenate([own + start for (own, _, _), start in zip(found, starts, strict=True)])
     columns, sure = (np.concatenate([own[place] for own in found]) for place in (1, 2))
