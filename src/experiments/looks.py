@@ -125,6 +125,8 @@ def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
         for index, block in enumerate(blocks):
             near = cosines(unit(targets[block]), items)
             found[index] = nearer(*found[index], near, places, pool.k)
+        # Or the next tile would be made beside this one.
+        del items, near
     return torch.cat([positions for _, positions in found])
 
 
