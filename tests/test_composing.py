@@ -2,10 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from inspect import unwrap
 from unittest import mock
 
 import pytest
 from hydra import initialize_config_dir
+from hydra._internal import defaults_list
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import ConfigCompositionException
@@ -33,6 +35,12 @@ NEIGHBOURS = [
 @dataclass
 class Typed:
     seed: int = 0
+
+
+@pytest.fixture(autouse=True)
+def hydra_itself(monkeypatch):
+    own = unwrap(defaults_list._create_interpolation_map)
+    monkeypatch.setattr(defaults_list, "_create_interpolation_map", own)
 
 
 @pytest.fixture
@@ -101,6 +109,21 @@ def test_a_yaml_that_does_not_fit_is_named(tmp_path):
         assert composed(loader, sweep, ["exp=wrong"]) == expected
         assert expected[0].startswith("In 'exp/wrong': ValidationError")
         assert loader.load_sweep_config(sweep, ["exp=right"]).seed == 3
+
+
+def test_a_default_that_refers_to_another_is_found(tmp_path):
+    for group in ("model", "tuned"):
+        (tmp_path / group).mkdir()
+        for name in ("small", "large"):
+            (tmp_path / group / f"{name}.yaml").write_text(f"{group}: {name}\n")
+    (tmp_path / "run.yaml").write_text("defaults: [{model: small}, {tuned: '${model}'}, _self_]\n")
+    with initialize_config_dir(str(tmp_path), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        expected = [composed(loader, master(loader), [f"model={name}"]) for name in ("small", "large")]
+        composing.once(loader)
+        for name, wanted in zip(("small", "large"), expected, strict=True):
+            assert loader.load_sweep_config(master(loader), [f"model={name}"]).tuned.tuned == name
+            assert composed(loader, master(loader), [f"model={name}"]) == wanted
 
 
 def test_yamls_that_neighbours_share_are_merged_once(loader):

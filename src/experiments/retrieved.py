@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import torch
 
 from src.experiments.attributes import Corpus
 from src.experiments.looks import Look
@@ -34,14 +33,14 @@ class Tally:
         for number, stratum in enumerate(strata):
             member[units.rows[stratum.rows].reshape(-1), number] = True
         self._kinds, self._kind = np.unique(member, axis=0, return_inverse=True)
-        self._counts = torch.zeros(len(self._kinds), len(corpus.exchange.grid), dtype=torch.int64)
+        self._counts = np.zeros((len(self._kinds), len(corpus.exchange.grid)), dtype=np.int64)
 
     def see(self, look: Look) -> None:
         """Count what is retrieved for the targets of a look."""
-        unit = torch.from_numpy(self._corpus.exchange.unit[self._corpus.pools[look.number].rows])
-        kind = torch.from_numpy(self._kind[look.block].reshape(-1))
-        flat = (kind[:, None] * self._counts.shape[1] + unit[look.nearest]).reshape(-1)
-        self._counts.view(-1).add_(torch.bincount(flat, minlength=self._counts.numel()))
+        unit = self._corpus.exchange.unit[self._corpus.pools[look.number].rows]
+        flat = unit.take(look.nearest.numpy())
+        flat += self._kind[look.block].reshape(-1, 1) * self._counts.shape[1]
+        self._counts += np.bincount(flat.reshape(-1), minlength=self._counts.size).reshape(self._counts.shape)
 
     def table(self) -> pd.DataFrame:
         """The items that move each stratum's outcome most (columns: `COLUMNS`).
@@ -51,7 +50,7 @@ class Tally:
         (share - reference) (outcome - the corpus's mean): over all items they sum to the difference of the
         mean outcomes.
         """
-        counts, outcomes = self._counts.numpy().astype(float), outcomes_of(self._corpus)
+        counts, outcomes = self._counts.astype(float), outcomes_of(self._corpus)
         possible = retrievable(self._corpus)
         names = self._corpus.exchange.names
         # Of groups each has its own targets: they are compared with everybody's.

@@ -133,8 +133,8 @@ def nearer(
         # Of a tile late in a corpus next to nothing is nearer: to look for it is faster than to sort.
         near = similarities.numpy()
         # What is as near as the k-th so far comes behind it, and is not asked for.
-        rows, columns = above(near, np.nextafter(values.amin(dim=1).numpy(), np.inf))
-        more = torch.from_numpy(padded(rows, near[rows, columns], len(values)))
+        rows, columns, found = above(near, np.nextafter(values.amin(dim=1).numpy(), np.inf))
+        more = torch.from_numpy(padded(rows, found, len(values)))
         where = torch.from_numpy(padded(rows, places.numpy()[columns], len(values), fill=0))
     # What was found before comes first, as it lies before: columns stay in order of position.
     values, positions = torch.cat([values, more], dim=1), torch.cat([positions, where], dim=1)
@@ -157,6 +157,10 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
     >>> mean_outcome(torch.tensor([[1, 2]]), torch.tensor([[1.0], [0.2], [0.4]]))
     tensor([[0.3000]], dtype=torch.float64)
     """
-    # By numpy, and column by column: half the time. Of the outcomes only what is retrieved is copied.
-    taken = outcomes.double().numpy().take(nearest.numpy(), axis=0)
-    return torch.from_numpy(np.ascontiguousarray(np.moveaxis(taken, 2, 0)).mean(axis=2).T)
+    # By numpy, and outcome by outcome: a quarter of the time. Only what is retrieved is copied.
+    count, values = outcomes.shape[1], outcomes.double().numpy().reshape(-1)
+    places, found = nearest.numpy() * count, np.empty((len(nearest), count))
+    for outcome in range(count):
+        values.take(places).mean(axis=1, out=found[:, outcome])
+        places += 1
+    return torch.from_numpy(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor
 
 # Of a row so many, evenly, tell about how large the k-th largest is.
 SAMPLED = 1024
+# A row of fewer than so many times that is asked as a whole.
+WORTH = 4
 # Values from which on threads share them.
 SPLIT = 2**18
 
@@ -32,7 +34,7 @@ class Candidates:
     sure: np.ndarray
     k: int
 
-    @property
+    @cached_property
     def unsure(self) -> np.ndarray:
         """Which of them are chosen from, ascending."""
         return np.flatnonzero(~self.sure)
@@ -77,26 +79,27 @@ def candidates(values: Tensor, k: int, slack: float = 0.0) -> Candidates:
         with ThreadPoolExecutor(threads) as pool:
             found = list(pool.map(of, parts))
     starts = np.cumsum([0, *map(len, parts[:-1])])
-    rows = np.concatenate([own + start for (own, _, _), start in zip(found, starts, strict=True)])
-    columns, sure = (np.concatenate([own[place] for own in found]) for place in (1, 2))
+    for (own, _, _), start in zip(found, starts, strict=True):
+        own += start
+    rows, columns, sure = (np.concatenate([own[place] for own in found]) for place in range(3))
     return Candidates(rows, columns, sure, k)
 
 
 def _candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     floor, exact = _floor(values, k)
-    rows, columns = above(values, floor - slack)
-    if exact and len(rows) == k * len(values):
-        return rows, columns, np.ones(len(rows), dtype=bool)
-    kept = values[rows, columns]
-    least = floor if exact else _kth(padded(rows, kept, len(values)), k)
+    rows, columns, kept = above(values, floor - slack)
+    if exact:
+        if len(rows) == k * len(values):
+            return rows, columns, np.ones(len(rows), dtype=bool)
+        return rows, columns, kept > (floor + slack).take(rows)
+    least = _kth(padded(rows, kept, len(values)), k)
     # A sample is no bound: where less was found than it promised, the whole row is asked.
     if (wrong := least < floor).any():
         least[wrong] = _kth(values[wrong], k)
-        rows, columns = above(values, least - slack)
-        kept = values[rows, columns]
-    near = kept >= (least - slack)[rows]
-    rows, columns, kept = rows[near], columns[near], kept[near]
-    return rows, columns, kept > (least + slack)[rows]
+        rows, columns, kept = above(values, least - slack)
+    near = np.flatnonzero(kept >= (least - slack).take(rows))
+    rows, columns, kept = rows.take(near), columns.take(near), kept.take(near)
+    return rows, columns, kept > (least + slack).take(rows)
 
 
 def _floor(values: np.ndarray, k: int) -> tuple[np.ndarray, bool]:
@@ -105,7 +108,7 @@ def _floor(values: np.ndarray, k: int) -> tuple[np.ndarray, bool]:
     expected = k / step
     # Four standard deviations more than expected.
     rank = math.ceil(expected + 4 * math.sqrt(expected))
-    if step == 1 or rank > SAMPLED / 2:
+    if step < WORTH or rank > SAMPLED / 2:
         return _kth(values, k), True
     return _kth(values[:, ::step], rank), False
 
@@ -118,11 +121,13 @@ def _kth(values: np.ndarray, k: int) -> np.ndarray:
     return np.partition(values, place, axis=1)[:, place]
 
 
-def above(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of all that is at least its row's bound, row by row, ascending."""
+def above(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and values of all that is at least its row's bound, row by row, ascending."""
     reached = values >= bounds[:, None]
     rows = np.repeat(np.arange(len(values)), np.count_nonzero(reached, axis=1))
-    return rows, np.flatnonzero(reached) - rows * values.shape[1]
+    flat = np.flatnonzero(reached)
+    # By one place in all of them: several times as fast as by row and column.
+    return rows, flat - rows * values.shape[1], values.reshape(-1).take(flat)
 
 
 def padded(rows: np.ndarray, values: np.ndarray, count: int, fill: float = -np.inf) -> np.ndarray:

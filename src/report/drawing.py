@@ -93,10 +93,11 @@ def brief(name: str, room: int = ROOM) -> str:
 
 def save(figure: Figure, alternative: str, path: Path) -> None:
     """Write a PNG that carries its text alternative as `Description`."""
-    # What `savefig` comes down to, less a first drawing that only looks for the figure's extent.
+    # What `savefig` comes down to, less a first drawing that only looks for the figure's extent; compressed
+    # in half the time, to a twentieth more.
     figure.set_dpi(DPI)
     canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(path, metadata={"Description": alternative})
+    canvas.print_png(path, metadata={"Description": alternative}, pil_kwargs={"compress_level": 2})
 
 
 def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> None:
