@@ -15,6 +15,7 @@ from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.encoders.openclip import OpenClip
 from src.jobs import Job
+from src.tracking import Tracker
 from tests.encoders import published as made
 
 
@@ -27,13 +28,25 @@ def noted(monkeypatch, said=""):
 
 def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
     typed = noted(monkeypatch)
+    monkeypatch.setattr(commands, "_analysed", lambda _: 0.1)
     list(commands.stages(Size(), tmp_path))
-    list(commands.sweeps(Size(), tmp_path))
+    sweeps = list(commands.sweeps(Size(), tmp_path))
+    assert [row.asked for row in sweeps] == [25, 90, None, 0.4]
+    assert sweeps[3].seconds == sweeps[2].seconds - 0.1
     stages = [arguments[1:] for arguments in typed if arguments[0] == "src.stage"]
     assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 4]
     for arguments in stages:
         asked = stage._parse(arguments)
         Job.of(*configs.compose(asked.overrides), "")
+
+
+def test_the_analysis_of_a_job_is_what_jobs_logged(tmp_path):
+    tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db")
+    for status, seconds in (("FINISHED", 1.0), ("FINISHED", 3.0), ("FAILED", 9.0)):
+        run = tracker.open("demo", "a job")
+        run.log(tags={"kind": "job"}, metrics={"analysis_seconds": seconds})
+        tracker.close(run, status)
+    assert commands._analysed(tmp_path / "mlflow.db") == 2
 
 
 def test_every_experiment_can_be_measured_on_stand_ins(tmp_path):

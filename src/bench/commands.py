@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from statistics import mean
 
 from src.bench.analysis import together
 from src.bench.compared import Compared, in_turns
@@ -21,6 +22,7 @@ from src.configs import CHECKOUT
 
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
 TOYS = ("toy_s", "toy_m", "toy_l")
+DATABASE = "mlflow.db"
 # Starts a command and writes its seconds and its largest memory into a file. On Linux the memory of a process
 # is at least that of the one that it was forked from: this one holds next to nothing.
 MEASURED = """
@@ -96,12 +98,21 @@ def sweeps(size: Size, place: Path) -> Iterator[Row]:
     yield Row(f"{what}, report, placebo and intervals off", found["off"], peaks["off"], 25)
     yield Row(f"{what}, all on", found["on"], peaks["on"], 90)
     job = (found["many"] - found["one"]) / 23
-    yield Row("sweep: one more job, next to no arithmetic", job, peaks["many"], 0.4)
+    yield Row("sweep: one more job, next to no arithmetic", job, peaks["many"])
+    left = job - _analysed(small / DATABASE)
+    yield Row("sweep: the same less its analysis: composed, logged, drawn, written", left, peaks["many"], 0.4)
+
+
+def _analysed(database: Path) -> float:
+    """Mean seconds that the jobs of a store took from their vectors to their numbers, as they logged them."""
+    from src.tracking import Tracker, finished
+
+    return mean(job.metrics["analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
 
 
 def _sweep(size: Size, place: Path, name: str, given: list[str]) -> tuple[float, float]:
     """Seconds and largest memory of a sweep that takes over no job."""
-    own = [f"tracking.uri=sqlite:///{place}/mlflow.db", f"hydra.sweep.dir={place}/{name}", "resume=false"]
+    own = [f"tracking.uri=sqlite:///{place / DATABASE}", f"hydra.sweep.dir={place}/{name}", "resume=false"]
     asked = ["src.run", "-m", *_world(size, place), f"protocol.k={size.k}", *given, *own]
     return _timed(f"sweep {name}", asked)[:2]
 
