@@ -116,12 +116,16 @@ def test_the_benchmark_streams_three_sizes_and_counts_three_of_captions(monkeypa
 
 def test_what_a_model_costs_is_multiplied_out():
     model = costs.Model("m", 1e8, image=10, text=7.7, width=100, vectors=2)
-    data = costs.Data("d", images=1000, texts=500, tokens=10, analysis="a", similarities=1e6, corpus=5e6)
-    found = costs.cost(model, data, rates.Rates(cpu=50, gpu=100, product=40, cosine=1e-8, row=1000))
+    data = costs.Data(
+        "d", images=1000, texts=500, tokens=10, analysis="a", similarities=1e6, targets=40, corpus=5e6
+    )
+    own = rates.Rates(cpu=50, gpu=100, product=40, cosine=1e-8, retrieved=1e-7, row=1000)
+    found = costs.cost(model, data, own)
     # 10,000 GFLOP of images, 500 of texts.
     assert (found.cpu, found.gpu) == pytest.approx((210, 0.105))
     assert (found.vectors, found.pictures) == (4 * 100 * 2500, 150_528_000)
-    assert found.analysis == pytest.approx(1e6 * 2 * (200 / 40e9 + 1e-8))
+    # Two products a similarity, and 40 x 500 retrieved items.
+    assert found.analysis == pytest.approx(1e6 * (2 * 200 / 40e9 + 1e-8) + 20_000 * 1e-7)
     assert found.memory == 6e9
 
 
@@ -133,6 +137,7 @@ def test_the_rates_are_those_of_the_benchmarks():
     assert rates.Rates().cpu == pytest.approx(found().cpu, rel=1 / 3)
     assert rates.Rates().product == pytest.approx(found().product, rel=1 / 3)
     assert rates.Rates().cosine == pytest.approx(found().cosine, rel=1 / 3)
+    assert rates.Rates().retrieved == pytest.approx(found().retrieved, rel=1 / 3)
 
 
 def found():
@@ -153,13 +158,18 @@ def test_rates_are_read_out_of_what_was_measured(tmp_path):
     grown = [{"what": f"growth: e: 1000 x 1000, width {w}, k 5", "seconds": 1 + 2 * w} for w in (1, 4, 8)]
     grown.append({"what": "growth: e: 500 x 1000, width 4, k 5", "seconds": 77})
     passes = [{"what": "p", "note": f"bare: 3 images/s, {rate} TFLOP/s"} for rate in ("0.2", "0.3")]
-    for part, rows in (("growth", grown), ("peers", [*passes, {"what": "q", "note": ""}])):
+    # Ten targets that retrieve all of a hundred: 42 seconds of a core, 17 microseconds a similarity of them.
+    whole = {"what": "e: 10 x 100, width 8, k 100", "seconds": 21, "note": ""}
+    rare = {"what": "e: 10 x 1000, width 8, k 100", "seconds": 5, "note": ""}
+    for part, rows in (("growth", grown), ("peers", [*passes, rare, whole, rare])):
         (tmp_path / f"{part}.json").write_text(json.dumps(machine | {"rows": rows}))
     read = rates.measured(tmp_path)
     # Four seconds of a core, or two operations in four microseconds; two microseconds besides.
     assert (read.cpu, read.product) == pytest.approx((200, 2 / 4e-6 / 1e9))
     assert read.cosine == pytest.approx(2e-6)
     assert read.analysis(1e6, 8) == pytest.approx(2 * 17)
+    assert read.retrieved == pytest.approx((42 - 1000 * 34e-6) / 1000)
+    assert [one.said for one in rates.predicted(tmp_path, read)] == pytest.approx([21.153, 21])
 
 
 def test_the_page_says_what_the_command_says():

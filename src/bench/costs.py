@@ -31,6 +31,7 @@ class Data:
         tokens: of a text, on average.
         analysis: what is analysed.
         similarities: of images and texts that it takes.
+        targets: of all its experiments.
         corpus: rows of its largest corpus.
     """
 
@@ -40,16 +41,20 @@ class Data:
     tokens: int
     analysis: str
     similarities: float
+    targets: float
     corpus: float
 
 
-WORDS, LABELS = 120_000, 5184
-PAPER = 2 * (6000 + 900) * (WORDS + LABELS)
+WORDS, LABELS, FACES = 120_000, 5184, 86_744
+BOTH = 2 * FACES * LABELS, FACES + LABELS
+IMAGES, TEXTS, K = 6000 + 900, WORDS + LABELS, 500
+# Images are shown to words and to labels, texts to faces and to scenes.
+PAPER = 2 * IMAGES * TEXTS, 2 * (IMAGES + TEXTS)
 DATA = (
-    Data("the paper", 6900, WORDS + LABELS, 9, "eight experiments", PAPER, WORDS),
-    Data("FairFace", 86_744, LABELS, 9, "faces and labels, both ways", 2 * 86_744 * LABELS, 86_744),
-    Data("LAION, a tenth of a billion", 1e8, 1e8, 20, "labels to faces", 1e8 * LABELS, 1e8),
-    Data("LAION, a billion", 1e9, 1e9, 20, "labels to faces", 1e9 * LABELS, 1e9),
+    Data("the paper", IMAGES, TEXTS, 9, "eight experiments", *PAPER, WORDS),
+    Data("FairFace", FACES, LABELS, 9, "faces and labels, both ways", *BOTH, FACES),
+    Data("LAION, a tenth of a billion", 1e8, 1e8, 20, "labels to faces", 1e8 * LABELS, LABELS, 1e8),
+    Data("LAION, a billion", 1e9, 1e9, 20, "labels to faces", 1e9 * LABELS, LABELS, 1e9),
 )
 
 
@@ -115,7 +120,7 @@ def cost(model: Model, data: Data, rates: Rates) -> Cost:
         gpu=flops / (1e12 * rates.gpu),
         vectors=4 * model.width * (data.images * model.vectors + data.texts),
         pictures=PICTURE * data.images,
-        analysis=rates.analysis(data.similarities, model.width, model.vectors),
+        analysis=rates.analysis(data.similarities, model.width, model.vectors, data.targets * K),
         memory=max(4 * model.parameters + ANALYSIS, ANALYSIS + rates.row * data.corpus),
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 # Experiments of less are mostly what every experiment takes, however small.
 LONG = 1.0
-ANALYSIS = re.compile(r"(\d+) x (\d+), width (\d+), k \d+(?:, (\d+) vectors an image)?")
+ANALYSIS = re.compile(r"(\d+) x (\d+), width (\d+), k (\d+)(?:, (\d+) vectors an image)?")
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,21 @@ class Rates:
         gpu: bf16 TFLOP/s of a forward pass on one GPU.
         product: GFLOP/s of one core in products of matrices: float32, and float64 where A and B are met.
         cosine: seconds of a core that each cosine takes besides: rounding, the largest of an image's, top-k.
+        retrieved: seconds of a core that each item retrieved for a target takes besides.
         row: bytes of memory that each row of a corpus takes: its table and what is kept of each item.
     """
 
-    cpu: float = 140
+    cpu: float = 200
     gpu: float = 400
-    product: float = 52
-    cosine: float = 12e-9
+    product: float = 100
+    cosine: float = 10e-9
+    retrieved: float = 60e-9
     row: float = 1000
 
-    def analysis(self, similarities: float, width: int, vectors: int = 1) -> float:
-        """Seconds of one core that similarities take, of images of so many vectors."""
-        return similarities * vectors * (2 * width / (1e9 * self.product) + self.cosine)
+    def analysis(self, similarities: float, width: int, vectors: int = 1, retrieved: float = 0) -> float:
+        """Seconds of one core that similarities take, of images of so many vectors, and what is retrieved."""
+        products = vectors * 2 * width / (1e9 * self.product)
+        return similarities * (products + self.cosine) + retrieved * self.retrieved
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,33 @@ class Predicted:
     said: float
 
 
-def measured(folder: Path) -> Rates:
-    """Rates from the results of `make bench`: the slowest forward pass; an experiment that grows with width.
+@dataclass(frozen=True)
+class Experiment:
+    """One that was measured.
 
-    What these do not hold, a GPU's rate and a row's bytes, stays as it is.
+    Attributes:
+        targets, corpus, width, k, vectors: its sizes; vectors of an image.
+        seconds: of all threads together.
+    """
+
+    targets: int
+    corpus: int
+    width: int
+    k: int
+    vectors: int
+    seconds: float
+
+    def said(self, rates: Rates) -> float:
+        """Seconds of one core by the rates."""
+        similarities, retrieved = self.targets * self.corpus, self.targets * self.k
+        return rates.analysis(similarities, self.width, self.vectors, retrieved)
+
+
+def measured(folder: Path) -> Rates:
+    """Rates from the results of `make bench`.
+
+    The slowest forward pass; an experiment that grows with width; and, of what retrieves the largest share of
+    its corpus, what these leave of its time. What none holds, a GPU's rate and a row's bytes, stays as it is.
 
     Raises:
         FileNotFoundError: `peers` or `growth` was not measured.
@@ -61,24 +87,30 @@ def measured(folder: Path) -> Rates:
         for row in _read(folder, "peers")["rows"]
         if (found := re.search(r"([\d.]+) TFLOP/s", row["note"]))
     ]
-    growth = _read(folder, "growth")
-    seconds = [(*sizes, row["seconds"]) for row in growth["rows"] if (sizes := _sizes(row["what"]))]
-    # Of the largest targets and corpus, so that widths alone differ.
-    n, m = (max(found[side] for found in seconds) for side in (0, 1))
-    widths, times = np.array([(found[2], found[4]) for found in seconds if found[:2] == (n, m)]).T
-    slope, rest = np.polyfit(widths, times * growth["machine"]["threads"] / (n * m), 1)
-    return Rates(cpu=1000 * min(passes), product=float(2e-9 / slope), cosine=float(rest))
+    grown = [one for _, one in _experiments(folder, "growth")]
+    # Of the largest targets, corpus and k, so that widths alone differ.
+    n, m, k = (max(getattr(one, size) for one in grown) for size in ("targets", "corpus", "k"))
+    wide = [one for one in grown if (one.targets, one.corpus, one.k) == (n, m, k)]
+    slope, rest = np.polyfit([one.width for one in wide], [one.seconds / (n * m) for one in wide], 1)
+    rates = Rates(cpu=1000 * min(passes), product=float(2e-9 / slope), cosine=float(rest), retrieved=0)
+    most = max((one for _, one in _experiments(folder, "peers")), key=lambda one: one.k / one.corpus)
+    return replace(rates, retrieved=(most.seconds - most.said(rates)) / (most.targets * most.k))
 
 
 def predicted(folder: Path, rates: Rates) -> Iterator[Predicted]:
     """Each experiment of `peers` that took a second or more, beside what the rates say of it."""
-    found = _read(folder, "peers")
-    # A row per peer: the experiment is the same.
-    for what, seconds in {row["what"]: row["seconds"] for row in found["rows"]}.items():
-        if seconds >= LONG and (sizes := _sizes(what)):
-            n, m, width, vectors = sizes
-            said = rates.analysis(n * m, width, vectors) / found["machine"]["threads"]
-            yield Predicted(what, seconds, said)
+    threads = _read(folder, "peers")["machine"]["threads"]
+    for what, one in _experiments(folder, "peers"):
+        yield Predicted(what, one.seconds / threads, one.said(rates) / threads)
+
+
+def _experiments(folder: Path, part: str) -> Iterator[tuple[str, Experiment]]:
+    """Those of a second or more, once each: of peers there is a row for each."""
+    found = _read(folder, part)
+    sized = {row["what"]: (row["seconds"], sizes) for row in found["rows"] if (sizes := _sizes(row["what"]))}
+    for what, (seconds, (n, m, width, k, vectors)) in sized.items():
+        if seconds >= LONG:
+            yield what, Experiment(n, m, width, k, vectors, seconds * found["machine"]["threads"])
 
 
 def _read(folder: Path, part: str) -> dict[str, Any]:
@@ -86,10 +118,7 @@ def _read(folder: Path, part: str) -> dict[str, Any]:
     return found
 
 
-def _sizes(what: str) -> tuple[int, int, int, int] | None:
-    """Targets, corpus, width, and vectors of an image, as a row of the benchmarks names them."""
+def _sizes(what: str) -> list[int]:
+    """Targets, corpus, width, k, and vectors of an image, as a row of the benchmarks names them."""
     found = ANALYSIS.search(what)
-    if found is None:
-        return None
-    n, m, width, vectors = (int(number or 1) for number in found.groups())
-    return n, m, width, vectors
+    return [int(number or 1) for number in found.groups()] if found else []
