@@ -119,11 +119,12 @@ def test_a_default_that_refers_to_another_is_found(tmp_path):
     (tmp_path / "run.yaml").write_text("defaults: [{model: small}, {tuned: '${model}'}, _self_]\n")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
-        expected = [composed(loader, master(loader), [f"model={name}"]) for name in ("small", "large")]
+        sweep = master(loader)  # of one second, which it holds
+        expected = [composed(loader, sweep, [f"model={name}"]) for name in ("small", "large")]
         composing.once(loader)
         for name, wanted in zip(("small", "large"), expected, strict=True):
-            assert loader.load_sweep_config(master(loader), [f"model={name}"]).tuned.tuned == name
-            assert composed(loader, master(loader), [f"model={name}"]) == wanted
+            assert loader.load_sweep_config(sweep, [f"model={name}"]).tuned.tuned == name
+            assert composed(loader, sweep, [f"model={name}"]) == wanted
 
 
 def test_yamls_that_neighbours_share_are_merged_once(loader):
