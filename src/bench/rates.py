@@ -30,7 +30,7 @@ class Rates:
     cpu: float = 200
     gpu: float = 400
     product: float = 100
-    cosine: float = 10e-9
+    cosine: float = 8e-9
     retrieved: float = 60e-9
     row: float = 1000
 
