@@ -2,12 +2,14 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from inspect import unwrap
 from unittest import mock
 
 import pytest
 from hydra import initialize_config_dir
 from hydra._internal import defaults_list
+from hydra.core import utils
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import ConfigCompositionException
@@ -41,6 +43,13 @@ class Typed:
 def hydra_itself(monkeypatch):
     own = unwrap(defaults_list._create_interpolation_map)
     monkeypatch.setattr(defaults_list, "_create_interpolation_map", own)
+
+
+@pytest.fixture(autouse=True)
+def one_second(monkeypatch):
+    """What is composed twice is compared, and a config holds the second in which it was resolved."""
+    moment = datetime(2026, 1, 1)
+    monkeypatch.setattr(utils, "datetime", mock.Mock(now=lambda: moment))
 
 
 @pytest.fixture
@@ -119,12 +128,11 @@ def test_a_default_that_refers_to_another_is_found(tmp_path):
     (tmp_path / "run.yaml").write_text("defaults: [{model: small}, {tuned: '${model}'}, _self_]\n")
     with initialize_config_dir(str(tmp_path), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
-        sweep = master(loader)  # of one second, which it holds
-        expected = [composed(loader, sweep, [f"model={name}"]) for name in ("small", "large")]
+        expected = [composed(loader, master(loader), [f"model={name}"]) for name in ("small", "large")]
         composing.once(loader)
         for name, wanted in zip(("small", "large"), expected, strict=True):
-            assert loader.load_sweep_config(sweep, [f"model={name}"]).tuned.tuned == name
-            assert composed(loader, sweep, [f"model={name}"]) == wanted
+            assert loader.load_sweep_config(master(loader), [f"model={name}"]).tuned.tuned == name
+            assert composed(loader, master(loader), [f"model={name}"]) == wanted
 
 
 def test_yamls_that_neighbours_share_are_merged_once(loader):

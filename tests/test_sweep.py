@@ -168,20 +168,17 @@ def test_a_job_s_run_can_be_traced(client, runs, sweeps):
     assert len(client.list_artifacts(run.info.run_id, "results")) == 5
 
 
-# How far half precision may move what is found ("share": of the rho that move by a hundredth or more):
-# mean + 4 SD over toys on this world (model.seed 0 to 9), rounded up. What moves a single rho is luck of
-# the toy, and a toy trained in float32 is one of its processor and its threads: fp16 is held against ten
-# toys trained in float32 and ten in float64, bf16 against the latter, the values of both against ten of
-# float32. The largest with fp16 was to be below .01 before that was known: 12 of the 20 exceed it.
-NAMES = ("mean", "median", "largest", "of words", "share", "values")
+# How far half precision may move what is found. The largest with fp16 is a bound that was asked before it was
+# known how toys differ, by processor and by threads: it holds for this toy on some, and for five of ten
+# (docs/footguns.md). All else is mean + 4 SD over ten toys (model.seed 0 to 9) on this world, rounded up.
 MOVED = {
-    "bf16": dict(zip(NAMES, (0.01, 0.005, 0.175, 0.023, 0.41, 0.12), strict=True)),
-    "fp16": dict(zip(NAMES, (0.002, 0.0013, 0.065, 0.007, 0.19, 0.006), strict=True)),
+    "bf16": {"mean": 0.01, "median": 0.005, "largest": 0.15, "of words": 0.008, "values": 0.12},
+    "fp16": {"mean": 0.0025, "median": 0.001, "largest": 0.01, "of words": 0.006, "values": 0.006},
 }
 
 
 @pytest.mark.parametrize("precision", MOVED)
-def test_half_precision_moves_mean_rho_by_less_than_a_hundredth(kept, sweeps, tmp_path, precision):
+def test_half_precision_moves_rho_by_less_than_a_hundredth(kept, sweeps, tmp_path, precision):
     arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *places(kept), f"model.precision={precision}"]
     swept = command(tmp_path / "half", *arguments)
     assert (swept.code, swept.trained) == (0, 0)
@@ -199,8 +196,6 @@ def test_half_precision_moves_mean_rho_by_less_than_a_hundredth(kept, sweeps, tm
         errors.append(((half - whole).groupby("stratum").std() / whole.groupby("stratum").std()).max())
     seen = {"mean": abs(moved.mean()), "median": moved.abs().median(), "largest": moved.abs().max()}
     seen |= {"of words": of_words.abs().max(), "values": max(errors)}
-    seen["share"] = (moved.dropna().abs() >= 0.01).mean()
-    assert {*seen} == {*NAMES}
     assert seen["largest"] > 0
     assert not {name: seen[name] for name, limit in MOVED[precision].items() if not seen[name] < limit}
 
