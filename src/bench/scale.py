@@ -85,11 +85,12 @@ def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed
     """
     import torch
 
-    from src.experiments.looks import Scores, looks
+    from src.experiments.looks import looks
+    from src.experiments.scores import Scores
 
     corpus, pool = mapped(place, items, k)
     x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
-    scores, nearest, read = Scores(targets, [pool], 1), [], read_bytes()
+    scores, nearest, read = Scores(x, corpus, [pool], 1), [], read_bytes()
     for path in place.iterdir():
         forget(path)
     with watched() as peak:

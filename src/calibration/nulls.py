@@ -13,8 +13,9 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.experiments.attributes import corpus_of
-from src.experiments.looks import Scores, looks
+from src.experiments.looks import looks
 from src.experiments.sample import Sample
+from src.experiments.scores import Scores
 from src.experiments.units import strata, units_of
 from src.experiments.worlds import alternatives
 from src.experiments.worth import reached
@@ -121,10 +122,10 @@ def p_value(null: Null, number: int) -> float:
     corpus = corpus_of(world.corpus, world.protocol, world.seed)
     units = units_of(world.targets, world.protocol)
     analyses = list(strata(world.targets, units, corpus.contents, world.protocol))
-    scores = Scores(len(world.target_vectors), corpus.pools, world.protocol.ddof)
     # The placebo comes first of the alternatives.
     placebo = next(alternatives(corpus, world.corpus_vectors))
     vectors = world.target_vectors, world.corpus_vectors
+    scores = Scores(*vectors, corpus.pools, world.protocol.ddof)
     sample = Sample(units, [analyses[number % len(analyses)]], corpus, [placebo], *vectors)
     for look in looks(*vectors, corpus.pools):
         scores.see(look)

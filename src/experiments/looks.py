@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from src.experiments.attributes import Pool
-from src.metrics import cosines, mean_outcome, nearer, retrieved, sc_eats, screened, unit
+from src.metrics import cosines, nearer, retrieved, screened, unit
 
 # Similarities held at once: 25 MB. Fewer targets at a time multiply slower; what is larger than 32 MB
 # glibc asks the kernel for each time anew.
@@ -26,7 +26,7 @@ HELD, TILE = 2**30, 2**26
 ITEMS = 2**14
 # Bytes of the nearest items that a walk keeps: it serves as many targets, and others take another walk.
 NEAREST = 2**28
-# Share of a pool that A and B may take: with more, all similarities in float64 are the less work.
+# Share of a pool whose similarities SC-EAT may ask for: of more, all in float64 are the less work.
 FEW = 0.4
 
 
@@ -37,22 +37,18 @@ class Look:
     Attributes:
         number: of the pool.
         block: which targets.
-        near: their similarities [targets, M] with the pool's items, or with some of them.
+        own: their vectors in float64, of unit length, [targets, D] or [targets, Q, D].
         nearest: [targets, k] positions within the pool of what is retrieved, ascending.
         last: whether these are the pool's last targets.
-        shown: positions of the items in `near`, ascending, those of A and B among them; None: all.
+        near: their similarities [targets, M] with the pool's items; None where they were not needed.
     """
 
     number: int
     block: slice
-    near: Tensor
+    own: Tensor
     nearest: Tensor
     last: bool
-    shown: np.ndarray | None = None
-
-    def places(self, positions: np.ndarray) -> np.ndarray:
-        """Columns of `near` in which positions of A or B stand."""
-        return positions if self.shown is None else np.searchsorted(self.shown, positions)
+    near: Tensor | None = None
 
 
 def looks(
@@ -70,9 +66,15 @@ def looks(
         of = _held
         if not every:
             walked = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > held
-            few = len(pool.attributes) < FEW * len(pool.rows)
+            few = factored(pool, targets, corpus) or len(pool.attributes) < FEW * len(pool.rows)
             of = _walked if walked else _screened if few else _held
         yield from of(number, pool, targets, corpus)
+
+
+def factored(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
+    """Whether SC-EAT can be had without similarities, and in less time (`src.metrics.factors`)."""
+    # A triangle of the width for each content, beside all of A and B.
+    return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
 
 def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
@@ -80,36 +82,32 @@ def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[
     items = unit(corpus[pool.rows])
     kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     for block in _blocks(targets, len(items)):
-        near = cosines(unit(targets[block]), items)
+        own = unit(targets[block])
+        near = cosines(own, items)
         nearest = retrieved(near if kept is None else near[:, kept], pool.k)
         last = block.stop >= len(targets)
-        yield Look(number, block, near, nearest if kept is None else kept[nearest], last)
+        yield Look(number, block, own, nearest if kept is None else kept[nearest], last, near)
 
 
 def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
-    items = unit(corpus[pool.rows])
-    attributes = items[pool.attributes]
     kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-    items = items if kept is None else items[kept]
+    items = unit(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
     rough = items.float()
     for block in _blocks(targets, len(items)):
         own = unit(targets[block])
         nearest = screened(own, items, rough, pool.k)
-        nearest = nearest if kept is None else kept[nearest]
         last = block.stop >= len(targets)
-        yield Look(number, block, cosines(own, attributes), nearest, last, pool.attributes)
+        yield Look(number, block, own, nearest if kept is None else kept[nearest], last)
 
 
 def _walked(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
-    items = unit(corpus[pool.rows[pool.attributes]])
     served = max(1, NEAREST // (16 * pool.k))
     for start in range(0, len(targets), served):
         own = targets[start : start + served]
         nearest = _nearest(pool, own, corpus)
-        for block in _blocks(own, len(items)):
-            near = cosines(unit(own[block]), items)
+        for block in _blocks(own, len(pool.attributes)):
             place = slice(start + block.start, min(start + block.stop, start + len(own)))
-            yield Look(number, place, near, nearest[block], place.stop >= len(targets), pool.attributes)
+            yield Look(number, place, unit(own[block]), nearest[block], place.stop >= len(targets))
 
 
 def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
@@ -133,46 +131,3 @@ def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
 def _blocks(targets: Tensor, items: int) -> Iterator[slice]:
     size = max(1, BLOCK // (items * math.prod(targets.shape[1:-1])))
     return (slice(start, start + size) for start in range(0, len(targets), size))
-
-
-class Scores:
-    """Algorithm 1 (Ghate et al. 2025): both scores of each target, averaged over the pools.
-
-    Args:
-        count: number of targets.
-        pools: parts of the corpus, with their attribute sets.
-        ddof: of SC-EAT's standard deviation.
-    """
-
-    def __init__(self, count: int, pools: Sequence[Pool], ddof: int) -> None:
-        self._pools, self._ddof = pools, ddof
-        self._outcomes = [torch.from_numpy(pool.outcomes) for pool in pools]
-        self._intrinsic = torch.zeros(count, len(pools[0].a), dtype=torch.float64)
-        self._extrinsic = torch.zeros_like(self._intrinsic)
-
-    def see(self, look: Look) -> None:
-        """Score the targets of a look in its pool."""
-        pool = self._pools[look.number]
-        for b, contents in _shared(pool.b):
-            a = [look.places(pool.a[content]) for content in contents]
-            effects = sc_eats(look.near, a, look.places(b), self._ddof)
-            self._intrinsic[look.block, contents] += effects
-        self._extrinsic[look.block] += mean_outcome(look.nearest, self._outcomes[look.number])
-
-    @property
-    def intrinsic(self) -> np.ndarray:
-        """[N, S]: SC-EAT with A and B."""
-        found: np.ndarray = (self._intrinsic / len(self._pools)).numpy()
-        return found
-
-    @property
-    def extrinsic(self) -> np.ndarray:
-        """[N, S]: mean outcome of the k most similar items."""
-        found: np.ndarray = (self._extrinsic / len(self._pools)).numpy()
-        return found
-
-
-def _shared(sets: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
-    """Each B, and the contents whose it is: groups share one."""
-    for b in {id(one): one for one in sets}.values():
-        yield b, [content for content, own in enumerate(sets) if own is b]

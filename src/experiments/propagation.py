@@ -13,9 +13,10 @@ from torch import Tensor
 from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.experiments.attributes import HELD_OUT, VALENCE, Corpus, corpus_of, enough
-from src.experiments.looks import Scores, looks
+from src.experiments.looks import looks
 from src.experiments.retrieved import Tally
 from src.experiments.sample import Sample
+from src.experiments.scores import Scores
 from src.experiments.units import Stratum, Units, strata, units_of
 from src.experiments.worlds import alternatives, pooled
 from src.experiments.worth import Scored, worth
@@ -124,7 +125,7 @@ def run(
         target_vectors, corpus_vectors = pooled(target_vectors), pooled(corpus_vectors)
     units = units_of(targets, protocol)
     parts = list(strata(targets, units, found.contents, protocol))
-    scores = Scores(len(target_vectors), found.pools, protocol.ddof)
+    scores = Scores(target_vectors, corpus_vectors, found.pools, protocol.ddof)
     worlds = list(alternatives(found, corpus_vectors))
     sample = Sample(units, parts, found, worlds, target_vectors, corpus_vectors)
     tally = Tally(units, parts, found)

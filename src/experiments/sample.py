@@ -105,6 +105,7 @@ class Sample:
         pool, copies = self._corpus.pools[look.number], self._units.rows.shape[1]
         if look.block.start == 0:
             self._held = torch.empty(len(self._counts) * copies, len(pool.rows), dtype=torch.float64)
+        assert look.near is not None
         self._held[places] = look.near[mine]
         retrieved = torch.from_numpy(self._corpus.exchange.unit[pool.rows])[look.nearest[mine]]
         flat = ((places // copies)[:, None] * self._counts.shape[1] + retrieved).reshape(-1)

@@ -13,6 +13,7 @@ from src.metrics.choices import (
 from src.metrics.common_language import cles, partition_cles, resampled_cles
 from src.metrics.composition import kl, max_skew, ndkl, normalised_entropy
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns
+from src.metrics.factors import Factors, factors, sc_eats_by
 from src.metrics.groups import gaps, group_association, permuted_association, standardised
 from src.metrics.implicit import (
     cles_mcgraw_wong,
@@ -31,6 +32,7 @@ from src.metrics.similarity import cosines, similarity, unit
 __all__ = [
     "Correlation",
     "EmbeddingAssociation",
+    "Factors",
     "auc",
     "choice_rates",
     "choice_tables",
@@ -40,6 +42,7 @@ __all__ = [
     "cosines",
     "delta_gap",
     "eat",
+    "factors",
     "gaps",
     "group_association",
     "iat",
@@ -62,6 +65,7 @@ __all__ = [
     "retrieved",
     "sc_eat",
     "sc_eats",
+    "sc_eats_by",
     "screened",
     "similarity",
     "spearman",

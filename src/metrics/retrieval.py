@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from src.metrics.selection import above, candidates, padded
+from src.metrics.selection import above, largest, padded
 from src.metrics.similarity import cosines, paired, products
 
-# Share of the items that are computed anew; where more are unsure, all are.
+# Share of the similarities that are computed one by one; where more are unsure, all are.
 MOST_UNSURE = 0.05
 
 
@@ -57,9 +57,8 @@ def retrieved(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     if _whole(similarities.shape[1], k):
         return torch.arange(k).expand(len(similarities), -1)
     # Rounding keeps the order: only what equals the k-th in float32 has to be looked at as it is.
-    found = candidates(similarities.float(), k)
-    unsure = found.unsure
-    return torch.from_numpy(found.largest(similarities.numpy()[found.rows[unsure], found.columns[unsure]]))
+    whole = similarities.numpy()
+    return largest(similarities.float(), k, lambda rows, columns: whole[rows, columns])
 
 
 def screened(
@@ -88,11 +87,15 @@ def screened(
     if _whole(len(y), k):
         return torch.arange(k).expand(len(x), -1)
     slack = 2 * (x.shape[-1] + 8) * 2.0**-24
-    found = candidates(products(x.float(), rough), k, slack)
-    unsure = found.unsure
-    if len(unsure) > MOST_UNSURE * len(x) * len(y):
-        return retrieved(cosines(x, y), k)
-    return torch.from_numpy(found.largest(paired(x, y, found.rows[unsure], found.columns[unsure])))
+
+    def exactly(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        own = slice(rows[0], rows[-1] + 1)
+        if len(rows) < MOST_UNSURE * (own.stop - own.start) * len(y):
+            return paired(x, y, rows, columns)
+        found: np.ndarray = cosines(x[own], y).numpy()[rows - own.start, columns]
+        return found
+
+    return largest(products(x.float(), rough), k, exactly, slack)
 
 
 def _whole(items: int, k: int) -> bool:

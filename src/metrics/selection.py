@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,73 +19,52 @@ WORTH = 4
 SPLIT = 2**18
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Items that may be among the k largest of their row.
-
-    Attributes:
-        rows, columns: [C] where they stand, row by row, ascending.
-        sure: [C] whether they are for certain.
-        k: how many of each row are.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    sure: np.ndarray
-    k: int
-
-    @cached_property
-    def unsure(self) -> np.ndarray:
-        """Which of them are chosen from, ascending."""
-        return np.flatnonzero(~self.sure)
-
-    def largest(self, values: np.ndarray) -> np.ndarray:
-        """[N, k] columns of the k largest of each row, ascending; of equal ones the first.
-
-        Args:
-            values: of those that are unsure.
-        """
-        unsure = self.unsure
-        if not len(unsure):
-            found: np.ndarray = self.columns.reshape(-1, self.k)
-            return found
-        missing = self.k - np.bincount(self.rows[self.sure], minlength=self.rows[-1] + 1)
-        # A stable sort: equal ones stay in order of position.
-        unsure = unsure[np.lexsort((-values, self.rows[unsure]))]
-        rows = self.rows[unsure]
-        rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        taken = self.sure.copy()
-        taken[unsure[rank < missing[rows]]] = True
-        found = self.columns[taken].reshape(-1, self.k)
-        return found
+# Of some rows and columns, in order, the values as they are.
+Exactly = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def candidates(values: Tensor, k: int, slack: float = 0.0) -> Candidates:
-    """All that are at least the k-th largest of their row less a slack; sure are those above it by more.
+def largest(values: Tensor, k: int, exactly: Exactly, slack: float = 0.0) -> Tensor:
+    """[N, k] columns of the k largest of each row, ascending; of equal ones the first.
+
+    What is above the k-th largest by more than a slack is one of them, what is below it by more is none; of
+    the others the exact values decide.
 
     Args:
-        values: [N, M], finite.
+        values: [N, M], finite, each less than half the slack off.
         k: from 1 to M.
+        exactly: see `Exactly`; is asked on several threads.
         slack: 0 or more.
     """
     # numpy works on one core, and lets go of the interpreter while it does. What is small is worth no
     # thread: an allocator keeps some of the memory that each has of its own.
     threads = torch.get_num_threads() if values.numel() >= SPLIT else 1
     parts = np.array_split(values.numpy(), threads)
-    of = partial(_candidates, k=k, slack=slack)
+    starts = np.cumsum([0, *map(len, parts[:-1])]).tolist()
+    of = partial(_largest, k=k, exactly=exactly, slack=slack)
     if threads == 1:
-        found = [of(parts[0])]
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(of, parts))
-    starts = np.cumsum([0, *map(len, parts[:-1])])
-    for (own, _, _), start in zip(found, starts, strict=True):
-        own += start
-    rows, columns, sure = (np.concatenate([own[place] for own in found]) for place in range(3))
-    return Candidates(rows, columns, sure, k)
+        return torch.from_numpy(of(parts[0], 0))
+    with ThreadPoolExecutor(threads) as pool:
+        return torch.from_numpy(np.concatenate([*pool.map(of, parts, starts)]))
+
+
+def _largest(values: np.ndarray, start: int, k: int, exactly: Exactly, slack: float) -> np.ndarray:
+    rows, columns, sure = _candidates(values, k, slack)
+    unsure = np.flatnonzero(~sure)
+    if len(unsure):
+        exact = exactly(rows[unsure] + start, columns[unsure])
+        missing = k - np.bincount(rows[sure], minlength=len(values))
+        # A stable sort: equal ones stay in order of position.
+        unsure = unsure[np.lexsort((-exact, rows[unsure]))]
+        of = rows[unsure]
+        rank = np.arange(len(of)) - np.searchsorted(of, of)
+        sure[unsure[rank < missing[of]]] = True
+        columns = columns[sure]
+    found: np.ndarray = columns.reshape(-1, k)
+    return found
 
 
 def _candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and columns of what may be among the k largest of its row, in order, and whether it surely is."""
     floor, exact = _floor(values, k)
     rows, columns, kept = above(values, floor - slack)
     if exact:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from src.experiments import looks as rooms
 from src.experiments.attributes import Pool
-from src.experiments.looks import Scores, looks
-from src.metrics import sc_eat
+from src.experiments.looks import looks
+from src.experiments.scores import Scores
+from src.metrics import sc_eat, similarity
 
 WIDTH = 3
 
@@ -61,7 +62,7 @@ def test_both_scores_are_those_of_brute_force(several, seed, block, held_out, ti
     rng = np.random.default_rng(seed)
     targets, corpus = vectors(rng, 7, several == "targets"), vectors(rng, 24, several == "corpus")
     pools = pools_of(rng, len(corpus), held_out)
-    scores, seen = Scores(len(targets), pools, 1), [[[]] * len(targets) for _ in pools]
+    scores, seen = Scores(targets, corpus, pools, 1), [[[]] * len(targets) for _ in pools]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rooms, "BLOCK", block)
         # Three or so targets a walk.
@@ -69,7 +70,7 @@ def test_both_scores_are_those_of_brute_force(several, seed, block, held_out, ti
         if tile:
             patch.setattr(rooms, "ITEMS", tile)
         for look in looks(targets, corpus, pools, every=tile is None, held=0):
-            assert (look.shown is None) == (tile is None)
+            assert (look.near is None) == (tile is not None)
             scores.see(look)
             seen[look.number][look.block] = look.nearest.tolist()
 
@@ -93,8 +94,9 @@ def test_each_b_has_its_contents():
     targets, corpus = vectors(rng, 5, False), vectors(rng, 12, False)
     a, b = [np.array([0, 1, 2]), np.array([3, 4])], [np.array([5, 6]), np.array([7, 8, 9])]
     outcomes = np.zeros((12, 2))
-    scores = Scores(5, [Pool(np.arange(12), None, a, b, outcomes, 3)], 1)
-    (look,) = looks(targets, corpus, scores._pools)
+    pools = [Pool(np.arange(12), None, a, b, outcomes, 3)]
+    scores = Scores(targets, corpus, pools, 1)
+    (look,) = looks(targets, corpus, pools)
     scores.see(look)
     expected = [sc_eat(look.near[:, one], look.near[:, other]) for one, other in zip(a, b, strict=True)]
     assert scores.intrinsic == pytest.approx(torch.stack(expected, dim=1).numpy(), rel=1e-10, nan_ok=True)
@@ -102,7 +104,7 @@ def test_each_b_has_its_contents():
 
 def _seen(*asked, **how):
     pools = asked[2]
-    scores, nearest = Scores(len(asked[0]), pools, 1), [[] for _ in pools]
+    scores, nearest = Scores(*asked, 1), [[] for _ in pools]
     for look in looks(*asked, **how):
         scores.see(look)
         nearest[look.number].append(look.nearest)
@@ -125,10 +127,36 @@ def test_a_pool_that_is_walked_is_what_it_is_where_it_is_held(items, monkeypatch
 
 
 @pytest.mark.parametrize(("every", "held"), [(True, 0), (False, 12 * WIDTH * 8), (False, 12 * WIDTH * 8 - 1)])
-def test_a_pool_is_walked_where_it_is_too_large_and_not_all_is_asked_for(every, held):
-    rng = np.random.default_rng(0)
+def test_a_pool_is_walked_where_it_is_too_large_and_not_all_is_asked_for(every, held, monkeypatch):
+    rng, walks = np.random.default_rng(0), []
+    monkeypatch.setattr(rooms, "_walked", lambda *given, own=rooms._walked: walks.append(1) or own(*given))
     pools = pools_of(rng, 24, False)
-    shown = [
-        look.shown for look in looks(vectors(rng, 5, False), vectors(rng, 24, False), pools, every, held)
-    ]
-    assert [one is not None for one in shown] == [not every and held < 12 * WIDTH * 8] * 2
+    near = [look.near for look in looks(vectors(rng, 5, False), vectors(rng, 24, False), pools, every, held)]
+    assert len(walks) == 2 * (not every and held < 12 * WIDTH * 8)
+    assert [one is not None for one in near] == [every] * 2
+
+
+@pytest.mark.parametrize(("several", "share"), [("corpus", 0.5), ("corpus", 0.1), ("neither", 0.5)])
+def test_similarities_are_computed_once(several, share):
+    rng = np.random.default_rng(0)
+    targets, corpus = vectors(rng, 5, False), vectors(rng, 100, several == "corpus")
+    half = int(50 * share)
+    sets = np.arange(half), np.arange(half, 2 * half)
+    pool = Pool(np.arange(100), None, [sets[0]], [sets[1]], np.zeros((100, 1)), 3)
+    (look,) = looks(targets, corpus, [pool], every=False)
+    # An image's several vectors have no mean to be met by: most of its similarities are needed, or few.
+    assert (look.near is not None) == (several == "corpus" and share == 0.5)
+
+
+def test_what_hardly_deviates_has_the_effect_size_of_its_similarities():
+    rng = np.random.default_rng(0)
+    corpus = torch.from_numpy(rng.normal(size=(40, 4)))
+    corpus[:, 0] = 0
+    # All cosines 0; of 1e-5; of any size.
+    targets = torch.from_numpy(np.stack([[1, 0, 0, 0], [1, 1e-5, 1e-5, 0], *rng.normal(size=(3, 4))]))
+    pools = [Pool(np.arange(40), None, [np.arange(15)], [np.arange(10, 40)], np.zeros((40, 1)), 3)]
+    scores, _ = _seen(targets, corpus, pools, every=False)
+    expected = sc_eat(similarity(targets, corpus[:15]), similarity(targets, corpus[10:]))
+    assert math.isnan(scores.intrinsic[0, 0])
+    assert scores.intrinsic[1, 0] == pytest.approx(expected[1].item(), rel=1e-12)
+    assert scores.intrinsic[2:, 0] == pytest.approx(expected[2:].numpy(), rel=0, abs=2e-12)

@@ -49,6 +49,7 @@ def test_top_k_of_many_is_a_stable_sort(dtype):
 @pytest.mark.parametrize("threads", [1, 3, 80])
 def test_top_k_does_not_depend_on_the_number_of_cores(threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(sys.modules["src.metrics.selection"], "SPLIT", 1)
     values = torch.rand(50, 200, generator=torch.Generator().manual_seed(2)).mul(20).round()
     assert top_k(values, 17).tolist() == [brute_force(row, 17) for row in values.tolist()]
 
@@ -102,6 +103,21 @@ def test_what_float32_screens_is_what_float64_finds(seed, data):
     x, y = (close(rng, n, width, *[3] * (own == of)) for own, n in zip("xy", sizes, strict=True))
     k = data.draw(st.integers(1, len(y)))
     assert torch.equal(screened(x, y, y.float(), k), retrieved(cosines(x, y), k))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("most", [0, 1])
+@given(seed=st.integers(0, 2**32))
+def test_what_float32_screens_does_not_depend_on_the_number_of_cores(threads, most, seed):
+    rng = np.random.default_rng(seed)
+    x, y = close(rng, 8, 6), close(rng, 150, 6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "get_num_threads", lambda: threads)
+        patch.setattr(sys.modules["src.metrics.selection"], "SPLIT", 1)
+        patch.setattr(sys.modules["src.metrics.retrieval"], "MOST_UNSURE", most)
+        found = screened(x, y, y.float(), 20)
+    expected = np.argsort(-cosines(x, y).numpy(), axis=1, kind="stable")[:, :20]
+    assert (found.numpy() == np.sort(expected, axis=1)).all()
 
 
 @pytest.mark.parametrize(("spread", "computed"), [(1.0, False), (0.0, True)])
