@@ -15,7 +15,8 @@ from src.metrics.association import checked
 
 # Rows of the triangles that meet a block of targets at once.
 ROWS = 64
-# Deviations below are not told: similarities are rounded to a billionth of it, which is then still nothing.
+# Of less deviation no effect size is told: by similarities, rounded to a billionth of this, it is what
+# `sc_eats` says, and undefined where they are equal.
 LEAST = 1e-3
 
 
@@ -36,7 +37,9 @@ class Factors:
 def factors(
     items: Float[Tensor, "m width"], a: Sequence[np.ndarray], b: Sequence[np.ndarray], ddof: int = 1
 ) -> Factors:
-    """Factors of the QR decomposition of A and B, less their mean: X = QR, so |Xw| = |Rw|.
+    """R of X = QR for each content: |Xw| = |Rw|, the deviation of a target w's cosines.
+
+    X is A and B, less their mean, divided by the root of their number less ddof.
 
     Args:
         items: float64, of unit length.
