@@ -116,15 +116,19 @@ def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
     blocks = list(_blocks(targets, size))
     none = torch.empty(len(targets), 0, dtype=torch.float64)
     found = [(none[block], none[block].long()) for block in blocks]
+    # All tiles in the same memory: of what is let go of, an allocator keeps some.
+    stored = corpus.new_empty(min(size, pool.size), *corpus.shape[1:])
+    vectors = torch.empty_like(stored, dtype=torch.float64)
     for start in range(0, pool.size, size):
         tile = np.arange(start, min(start + size, pool.size))
         tile = tile if pool.retrievable is None else pool.retrievable[tile]
-        items, places = unit(corpus[pool.rows[tile]]), torch.from_numpy(tile)
+        read = torch.index_select(corpus, 0, torch.from_numpy(pool.rows[tile]), out=stored[: len(tile)])
+        items, places = unit(read, out=vectors[: len(tile)]), torch.from_numpy(tile)
         for index, block in enumerate(blocks):
             near = cosines(unit(targets[block]), items)
             found[index] = nearer(*found[index], near, places, pool.k)
-        # Or the next tile would be made beside this one.
-        del items, near
+            # Or the next would be made beside this one.
+            del near
     return torch.cat([positions for _, positions in found])
 
 

@@ -41,9 +41,14 @@ def similarity(
     return cosines(unit(targets), unit(corpus))
 
 
-def unit(vectors: Float[Tensor, "*n width"]) -> Float[Tensor, "*n width"]:
-    """Vectors of unit length in float64; stored ones are of unit length to float32 only."""
-    copy = vectors.to(torch.float64, copy=True)
+def unit(vectors: Float[Tensor, "*n width"], out: Tensor | None = None) -> Float[Tensor, "*n width"]:
+    """Vectors of unit length in float64; stored ones are of unit length to float32 only.
+
+    Args:
+        vectors: of any length but zero.
+        out: where they are put; None: in memory of their own.
+    """
+    copy = vectors.to(torch.float64, copy=True) if out is None else out.copy_(vectors)
     return torch.nn.functional.normalize(copy, dim=-1, out=copy)
 
 
