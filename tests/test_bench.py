@@ -13,6 +13,7 @@ from src.bench import __main__ as bench
 from src.bench import analysis, commands, compared, pictures, sobit, texts, worth
 from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
+from src.embeddings import passes
 from src.encoders.openclip import OpenClip
 from src.jobs import Job
 from src.tracking import Tracker
@@ -72,8 +73,18 @@ def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch,
     monkeypatch.setattr(pictures, "_network", lambda _: network)
     rows = pictures.pictures("clip_b32", 7, 40, "cpu", "fp32")
     assert [row.asked for row in rows] == [0.97, 0.9, None, None]
-    assert {row.peer for row in rows} == {"bare forward pass"}
+    assert {row.peer for row in rows} == {"bare forward pass of batches"}
     assert all(0 < row.times < 1 for row in rows[2:])
+
+    # Where the loop shows fewer at a time than a batch has, beside both.
+    monkeypatch.setattr(passes, "WIDEST", 1)
+    rows = pictures.pictures("clip_b32", 7, 40, "cpu", "fp32")
+    assert [row.asked for row in rows] == [0.97, 0.97, 0.9, 0.9, None, None, None, None]
+    assert {row.peer for row in rows[1::2]} == {"bare forward pass of as few as the loop takes"}
+
+
+def test_what_is_compared_by_turns_is_their_median_and_range():
+    assert compared.turn_by_turn([1.0, 2.0, 4.0], [2.0, 2.0, 2.0]) == "by turns 1.00 (0.50 to 2.00)"
 
 
 def test_a_rate_is_told_as_a_share_of_what_the_device_can(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from statistics import median
 
 REPEATS = 3
 
@@ -36,7 +37,12 @@ class Compared:
 
 
 def in_turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, float]:
-    """The least of several times of each, taken in turns: what slows a machine for a while slows all.
+    """The least of several times of each, taken in turns."""
+    return {name: min(own) for name, own in turns(runs, repeats).items()}
+
+
+def turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, list[float]]:
+    """Several times of each, a turn of all after the other: what slows a machine for a while slows all.
 
     Every turn begins with another: a machine that has rested is faster for a while.
     """
@@ -45,7 +51,13 @@ def in_turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) ->
         names = [*runs]
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             times[name].append(runs[name]())
-    return {name: min(own) for name, own in times.items()}
+    return times
+
+
+def turn_by_turn(own: list[float], peer: list[float]) -> str:
+    """How many times as fast as the peer within single turns, as a note."""
+    found = [theirs / ours for ours, theirs in zip(own, peer, strict=True)]
+    return f"by turns {median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
 
 
 def told(rows: list[Compared]) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from src.bench.compared import Compared, in_turns, told
+from src.bench.compared import Compared, in_turns, told, turn_by_turn, turns
 
 if TYPE_CHECKING:
     from src.encoders import Network
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
 # Of the bare forward pass: with pictures resized before, and while resizing.
 ASKED = (0.97, 0.9)
+BARE = "bare forward pass"
 LOOPS = ("predict loop, pictures resized before", "predict loop, resizing them")
 # Dense bf16 TFLOP/s that NVIDIA's data sheets give, by what a device's name holds; the first that fits.
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
-# A pass takes half a minute, and a shared machine is a twentieth faster in one than in the next.
+# A shared machine is a twentieth faster in one pass than in the next.
 TURNS = 5
 
 
@@ -55,18 +57,24 @@ def pictures(
             own = _bare(
                 network, table, cfg.model.batch_size, accelerator, torch.compile(network.encode_images)
             )
-            runs["bare forward pass, compiled"] = own
+            runs["compiled forward pass"] = own
         for run in runs.values():  # once unmeasured: libraries are loaded, memory is had
             run()
-        (_, bare), *others = in_turns(runs, TURNS).items()
-    rate = _rate(count / bare, cfg, accelerator)
-    rows = []
-    for what, seconds in others:
-        # A loop without a forward pass is one with it, less it.
-        whole = bare + seconds if what.startswith("what the loop adds") else seconds
+        times = turns(runs, TURNS)
+    fastest = min(min(own) for name, own in times.items() if name.startswith(BARE))
+    return list(_rows(model, times, _rate(count / fastest, cfg, accelerator)))
+
+
+def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[Compared]:
+    bare = [name for name in times if name.startswith(BARE)]
+    for what, peer in product([name for name in times if name not in bare], bare):
+        seconds = times[what]
+        if what.startswith("what the loop adds"):
+            # A loop without a forward pass is one with it, less it.
+            seconds = [forward + added for forward, added in zip(times[peer], seconds, strict=True)]
         asked = dict(zip(LOOPS, ASKED, strict=True)).get(what)
-        rows.append(Compared(f"{model}: {what}", whole, "bare forward pass", bare, asked, rate))
-    return rows
+        note = f"{rate}; {turn_by_turn(seconds, times[peer])}"
+        yield Compared(f"{model}: {what}", min(seconds), peer, min(times[peer]), asked, note)
 
 
 def _rate(images: float, cfg: Any, accelerator: str) -> str:
@@ -111,11 +119,26 @@ def _runs(
         return predict(shown, table, batch_size, trainer, place / "vectors.safetensors", store)[1]
 
     idle = _idle(network)
-    yield "bare forward pass", _bare(network, table, batch_size, accelerator)
+    yield f"{BARE} of batches", _bare(network, table, batch_size, accelerator)
+    few = batch_size if _device(accelerator).type == "cuda" else _at_once(network, table, batch_size)
+    if few < batch_size:
+        yield f"{BARE} of as few as the loop takes", _bare(network, table, few, accelerator)
     yield LOOPS[0], lambda: loop(place / "kept")
     yield LOOPS[1], lambda: loop(place / next(fresh))
     yield "what the loop adds, pictures resized before", lambda: loop(place / "kept", idle)
     yield "what the loop adds, resizing them", lambda: loop(place / next(fresh), idle)
+
+
+def _at_once(network: Any, table: Table, batch_size: int) -> int:
+    """Pictures in a pass of the loop."""
+    import torch
+
+    from src.embeddings import passes
+    from src.stimuli import pictures
+
+    shown = network.transform(pictures.read(table.frame["path"].iloc[0]))
+    with torch.inference_mode():
+        return passes.at_once(network.encode_images, shown.expand(batch_size, -1, -1, -1))
 
 
 def _bare(

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from src import configs
 from src.artifacts import fingerprint
-from src.embeddings import pixels
+from src.embeddings import passes, pixels
 from src.embeddings.batches import Pictures, Resized, Sentences
 from src.embeddings.writer import VectorFile
 from src.encoders import Network
@@ -150,6 +150,7 @@ class _Module(lightning.LightningModule):
         # Processes may be more than batches.
         self.allow_zero_length_dataloader_with_multiple_devices = True
         self.network, self.image = network, image
+        self.at_once: int | None = None
         self.values: Tensor | None
         # A buffer: it follows the network to its device.
         self.register_buffer("values", split.values if split else None)
@@ -159,9 +160,15 @@ class _Module(lightning.LightningModule):
             rows, which, tokens = batch
             return rows, self.network.encode_texts(tokens)[which]
         index, shown = batch
-        if self.values is not None:
-            shown = normalised(shown, self.values)
-        return index, self.network.encode_images(shown)
+        # Once: it does not depend on what the pictures show, so that all processes find the same.
+        self.at_once = self.at_once or passes.at_once(self._seen, shown)
+        return index, passes.encoded(self._seen, shown, self.at_once)
+
+    def _seen(self, shown: Tensor) -> Tensor:
+        vectors: Tensor = self.network.encode_images(
+            shown if self.values is None else normalised(shown, self.values)
+        )
+        return vectors
 
 
 class Writer(BasePredictionWriter):
