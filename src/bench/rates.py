@@ -27,7 +27,7 @@ class Rates:
         row: bytes of memory that each row of a corpus takes: its table and what is kept of each item.
     """
 
-    cpu: float = 200
+    cpu: float = 250
     gpu: float = 400
     product: float = 150
     cosine: float = 8e-9
