@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import open_clip
 import pytest
+import torch
 from open_clip.transform import image_transform
 
 from src import configs, pipeline, stage
@@ -72,15 +73,25 @@ def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch,
     network = OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
     monkeypatch.setattr(pictures, "_network", lambda _: network)
     rows = pictures.pictures("clip_b32", 7, 40, "cpu", "fp32")
-    assert [row.asked for row in rows] == [0.97, 0.9, None, None]
-    assert {row.peer for row in rows} == {"bare forward pass of batches"}
-    assert all(0 < row.times < 1 for row in rows[2:])
+    assert [row.asked for row in rows] == [0.97, 0.97, 0.9, 0.9, None, None]
+    whole, parts = "bare forward pass of batches", "bare forward pass in the loop's passes"
+    assert [row.peer for row in rows] == [whole, parts, whole, parts, parts, parts]
+    assert all(0 < row.times < 1 for row in rows[4:])
 
-    # Where the loop shows fewer at a time than a batch has, beside both.
-    monkeypatch.setattr(passes, "WIDEST", 1)
-    rows = pictures.pictures("clip_b32", 7, 40, "cpu", "fp32")
-    assert [row.asked for row in rows] == [0.97, 0.97, 0.9, 0.9, None, None, None, None]
-    assert {row.peer for row in rows[1::2]} == {"bare forward pass of as few as the loop takes"}
+
+def test_the_bare_pass_is_shown_what_the_loop_shows(monkeypatch, tmp_path):
+    model = made.build("ViT-B-32-quickgelu", tmp_path)
+    network = OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
+    shown, encode = [], network.encode_images
+    monkeypatch.setattr(network, "encode_images", lambda one: shown.append(len(one)) or encode(one))
+    monkeypatch.setattr(passes, "WIDEST", 3 * passes._widest(encode, torch.zeros(1, 3, 32, 32)))
+    table = pictures._table(tmp_path, 11, 40)
+    runs = dict(pictures._runs(network, table, 8, "cpu", tmp_path))
+    for name in ("bare forward pass in the loop's passes", pictures.LOOPS[0]):
+        shown.clear()
+        runs[name]()
+        # One to see what is wide, then a batch of eight in three passes and one of three in one.
+        assert shown == [1] * (name == pictures.LOOPS[0]) + [3, 3, 2, 3]
 
 
 def test_what_is_compared_by_turns_is_their_median_and_range():

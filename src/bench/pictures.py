@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Of the bare forward pass: with pictures resized before, and while resizing.
 ASKED = (0.97, 0.9)
-BARE = "bare forward pass"
+BARE, ADDS = "bare forward pass", "what the loop adds"
 LOOPS = ("predict loop, pictures resized before", "predict loop, resizing them")
 # Dense bf16 TFLOP/s that NVIDIA's data sheets give, by what a device's name holds; the first that fits.
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
@@ -67,9 +67,10 @@ def pictures(
 
 def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[Compared]:
     bare = [name for name in times if name.startswith(BARE)]
-    for what, peer in product([name for name in times if name not in bare], bare):
+    adds = [(name, bare[-1]) for name in times if name.startswith(ADDS)]
+    for what, peer in [*product([name for name in times if not name.startswith((BARE, ADDS))], bare), *adds]:
         seconds = times[what]
-        if what.startswith("what the loop adds"):
+        if what.startswith(ADDS):
             # A loop without a forward pass is one with it, less it.
             seconds = [forward + added for forward, added in zip(times[peer], seconds, strict=True)]
         asked = dict(zip(LOOPS, ASKED, strict=True)).get(what)
@@ -120,25 +121,26 @@ def _runs(
 
     idle = _idle(network)
     yield f"{BARE} of batches", _bare(network, table, batch_size, accelerator)
-    few = batch_size if _device(accelerator).type == "cuda" else _at_once(network, table, batch_size)
-    if few < batch_size:
-        yield f"{BARE} of as few as the loop takes", _bare(network, table, few, accelerator)
+    if _device(accelerator).type == "cpu":
+        few = _in_passes(network, table)
+        yield f"{BARE} in the loop's passes", _bare(network, table, batch_size, accelerator, few)
     yield LOOPS[0], lambda: loop(place / "kept")
     yield LOOPS[1], lambda: loop(place / next(fresh))
-    yield "what the loop adds, pictures resized before", lambda: loop(place / "kept", idle)
-    yield "what the loop adds, resizing them", lambda: loop(place / next(fresh), idle)
+    yield f"{ADDS}, pictures resized before", lambda: loop(place / "kept", idle)
+    yield f"{ADDS}, resizing them", lambda: loop(place / next(fresh), idle)
 
 
-def _at_once(network: Any, table: Table, batch_size: int) -> int:
-    """Pictures in a pass of the loop."""
+def _in_passes(network: Any, table: Table) -> Callable[[Any], Any]:
+    """The forward pass of a batch, of as many pictures at a time as the loop shows a CPU."""
     import torch
 
     from src.embeddings import passes
     from src.stimuli import pictures
 
-    shown = network.transform(pictures.read(table.frame["path"].iloc[0]))
+    one = network.transform(pictures.read(table.frame["path"].iloc[0]))
     with torch.inference_mode():
-        return passes.at_once(network.encode_images, shown.expand(batch_size, -1, -1, -1))
+        most = passes.at_once(network.encode_images, one[None])
+    return lambda batch: passes.encoded(network.encode_images, batch, most)
 
 
 def _bare(

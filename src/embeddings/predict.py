@@ -62,7 +62,7 @@ def predict(
     Args:
         network: the encoder in memory.
         table: stimuli of one role.
-        batch_size: stimuli per forward pass.
+        batch_size: stimuli in a batch: on a GPU, of a forward pass.
         trainer: where Lightning computes: on one device.
         path: of the file to write.
         store: folder of resized pictures, of all models.

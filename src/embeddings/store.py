@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from src import artifacts, configs
+from src.embeddings import passes
 from src.encoders import Encoder, Network
-from src.stimuli import Table
+from src.stimuli import IMAGE_ROLES, Table
 from src.versions import versions
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def embed(
     Args:
         encoder: what looks.
         table: what is shown.
-        batch_size: stimuli per forward pass; part of the key, for it moves the last bits.
+        batch_size: stimuli in a batch; part of the key, for it moves the last bits.
         trainer: where Lightning computes.
         store: folder of the entries.
         pictures: folder of resized pictures, of all models.
@@ -100,13 +101,15 @@ def embed(
 
 def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
     """All that decides the vectors of a table's stimuli."""
-    return {
+    described = {
         "encoder": dict(encoder.identity),
         "weights": encoder.weights()["sha256"],
         "table": table.hash,
         "role": table.role,
         "batch_size": batch_size,
     }
+    # With the encoder and the batch it decides which pictures a CPU computes beside which.
+    return described | ({"widest": passes.WIDEST} if table.role in IMAGE_ROLES else {})
 
 
 # The network that was loaded last, by what decides its numbers.

@@ -144,6 +144,16 @@ def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
     assert len(list((tmp_path / "words").iterdir())) == 2
 
 
+def test_how_a_cpu_is_shown_pictures_decides_their_entries_alone(tmp_path, monkeypatch):
+    frame = pd.DataFrame({"id": ["a"], "valence": 0.5, "path": [str(drawn.picture(tmp_path / "a.jpg", 0))]})
+    frame["sha256"] = [artifacts.file_hash(Path(frame["path"].iloc[0]))]
+    shown = (checked("scenes", frame, "test"), words())
+    before = [store.decisive(encoder(), table, 5) for table in shown]
+    monkeypatch.setattr(store.passes, "WIDEST", 1)
+    after = [store.decisive(encoder(), table, 5) for table in shown]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
+
+
 def test_the_manifest_says_where_the_numbers_come_from(tmp_path):
     found = embed(tmp_path)
     manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())
