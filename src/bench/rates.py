@@ -29,9 +29,9 @@ class Rates:
 
     cpu: float = 250
     gpu: float = 400
-    product: float = 150
-    cosine: float = 8e-9
-    retrieved: float = 50e-9
+    product: float = 120
+    cosine: float = 13e-9
+    retrieved: float = 55e-9
     row: float = 1000
 
     def analysis(self, similarities: float, width: int, vectors: int = 1, retrieved: float = 0) -> float:
