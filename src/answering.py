@@ -31,8 +31,8 @@ from src.tasks import Task, device
 
 log = logging.getLogger(__name__)
 
-# Rooms whose code decides what is made of answers.
-DECISIVE = ("metrics", "generative")
+# Names in src/versions.yaml of what makes and scores the answers.
+PARTS = ("metrics", "generators", "scoring", "studies.subtler")
 LOGGED = ("tau_c", "tau_b", "del_PL", "del_NL", "del_NuL")
 
 
@@ -124,7 +124,7 @@ def plan(job: Task) -> Planned:
 
 def key(prepared: Prepared) -> str:
     """Hash of all that decides a job's numbers."""
-    return tasks.key(prepared.job, prepared.inputs, prepared.weights, DECISIVE)
+    return tasks.key(prepared.job, prepared.inputs, prepared.weights, PARTS)
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:

@@ -11,7 +11,6 @@ there and takes it. What a process that was killed leaves is a folder that no on
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import logging
@@ -23,7 +22,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +53,6 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@cache
-def source_hash(*modules: Path) -> str:
-    """Hash of what Python sources say: of their syntax trees, blind to comments and layout.
-
-    Taken once per process: that is the code which runs, whatever is edited meanwhile.
-    """
-    trees = [(path.name, ast.dump(ast.parse(path.read_bytes()))) for path in modules]
-    return fingerprint(trees)
 
 
 class NotStored(Exception):

@@ -18,12 +18,9 @@ from src.embeddings.precomputed import several
 from src.errors import InputError, NotApplicable
 from src.jobs import Job
 from src.stimuli import CARRIES, IMAGE_ROLES, PROMPTS, SHEET, Table
+from src.versions import declared
 
 log = logging.getLogger(__name__)
-
-SOURCES = Path(__file__).parent
-# Rooms whose code decides what is made of vectors.
-DECISIVE = ("metrics", "experiments", "debias")
 
 
 @dataclass(frozen=True)
@@ -202,7 +199,7 @@ def _shown(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
 
 
 def key(prepared: Prepared) -> str:
-    """Hash of all that decides a job's numbers: its config, its inputs and the code (DESIGN.md, "Resume").
+    """Hash of all that decides a job's numbers: its config, its inputs, the versions of what computes them.
 
     Raises:
         InputError: vectors are missing.
@@ -213,8 +210,10 @@ def key(prepared: Prepared) -> str:
     inputs = {
         name: [table.hash, vector_key(cfg, table.role, _shown(cfg, table))] for name, table in shown.items()
     }
-    sources = sorted(path for room in DECISIVE for path in (SOURCES / room).rglob("*.py"))
-    return artifacts.fingerprint([prepared.job.config_hash, inputs, artifacts.source_hash(*sources)])
+    parts = ["metrics", "inference", f"studies.{experiments.study(cfg.exp)}"]
+    if prepared.removed:
+        parts.append("debias")
+    return artifacts.fingerprint([prepared.job.config_hash, inputs, declared(*parts)])
 
 
 def tags(job: Job) -> dict[str, str]:

@@ -21,7 +21,7 @@ from src.tasks import Task
 log = logging.getLogger(__name__)
 
 # Rooms whose code decides what is made of poems.
-DECISIVE = ("metrics", "experiments", "generative")
+PARTS = ("metrics", "inference", "generators", "studies.poems")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def plan(job: Task) -> Planned:
 
 def key(prepared: Prepared) -> str:
     """Hash of all that decides a job's numbers."""
-    return tasks.key(prepared.job, {"faces": prepared.faces.hash}, prepared.weights, DECISIVE)
+    return tasks.key(prepared.job, {"faces": prepared.faces.hash}, prepared.weights, PARTS)
 
 
 def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:

@@ -14,8 +14,8 @@ from src import artifacts, configs, logged
 from src.asked import family
 from src.generative.kept import Kept
 from src.jobs import Named, decisive, differences, resolve
+from src.versions import declared
 
-SOURCES = Path(__file__).parent
 # Of a dataset; `faces` alone decides numbers, of a task that shows some.
 SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "taxonomy")
 
@@ -94,17 +94,16 @@ def kept(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], 
     return Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl", fits)
 
 
-def key(job: Task, inputs: Mapping[str, str], weights: Mapping[str, str], rooms: tuple[str, ...]) -> str:
-    """Hash of all that decides a job's numbers: its config, its items and the code (DESIGN.md, "Resume").
+def key(job: Task, inputs: Mapping[str, str], weights: Mapping[str, str], parts: tuple[str, ...]) -> str:
+    """Hash of all that decides a job's numbers: its config, its items, the versions of what computes them.
 
     Args:
         job: which.
         inputs: hash of each thing that is shown.
         weights: of the model.
-        rooms: whose code decides what is made of answers.
+        parts: names in `src/versions.yaml` of what makes and scores the answers.
     """
-    sources = sorted(path for room in rooms for path in (SOURCES / room).rglob("*.py"))
-    return artifacts.fingerprint([job.config_hash, inputs, weights, artifacts.source_hash(*sources)])
+    return artifacts.fingerprint([job.config_hash, inputs, weights, declared(*parts)])
 
 
 def tags(job: Task) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 from mlflow import MlflowClient
 from safetensors.numpy import load_file, save_file
 
-from src import pipeline
+from src import versions
 from src.tracking import Tracker
 from tests.conftest import SHRUNK, places, precomputed
 from tests.paths import CHECKOUT
@@ -80,7 +80,7 @@ def test_what_was_not_finished_is_computed_and_the_table_is_complete(swept, tmp_
 
 
 @pytest.mark.parametrize(
-    "change", [["resume=false"], ["protocol.k=12"], ["seed=1"], ["model.name=other"], "vectors", "code"]
+    "change", [["resume=false"], ["protocol.k=12"], ["seed=1"], ["model.name=other"], "vectors", "version"]
 )
 def test_what_decides_the_numbers_is_computed_anew(swept, tmp_path, monkeypatch, change):
     swept("first", TWO)
@@ -88,8 +88,8 @@ def test_what_decides_the_numbers_is_computed_anew(swept, tmp_path, monkeypatch,
         path = tmp_path / "lab" / "faces.safetensors"
         vectors = load_file(path)["embedding"]
         save_file({"embedding": vectors[::-1].copy()}, path)
-    elif change == "code":
-        monkeypatch.setattr(pipeline, "DECISIVE", ("metrics",))
+    elif change == "version":
+        monkeypatch.setitem(versions.every(), "metrics", 99)
     swept("second", TWO, *(change if isinstance(change, list) else []))
     _, jobs = found(tmp_path)
     # Only faces_to_words needs the faces.

@@ -13,6 +13,7 @@ import yaml
 from src import stage
 from src.embeddings import upkeep
 from src.errors import InputError
+from src.versions import every
 from tests.conftest import SHRUNK, places
 from tests.paths import CHECKOUT
 
@@ -118,7 +119,18 @@ def test_stages_depend_on_every_parameter_that_they_are_given():
         (given,) = re.findall(r"--params (\S+)", described["cmd"])
         for variable, value in names.items():
             given = given.replace(f"${{{variable}}}", value)
-        assert described["params"] == given.split(","), name
+        of_params = [entry for entry in described["params"] if isinstance(entry, str)]
+        assert of_params == given.split(","), name
+
+
+def test_code_enters_the_pipeline_by_declared_versions_alone():
+    stages = yaml.safe_load((CHECKOUT / "dvc.yaml").read_text())["stages"]
+    parts = set(every())
+    for name, described in stages.items():
+        assert not [path for path in described["deps"] if path.startswith("src")], name
+        (listed,) = [entry["src/versions.yaml"] for entry in described["params"] if isinstance(entry, dict)]
+        assert {entry.removesuffix(".version") for entry in listed} <= parts, name
+        assert all(entry.endswith(".version") for entry in listed), name
 
 
 def test_params_are_those_of_the_config():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from src import artifacts
+from src import artifacts, versions
 from src.demo.avatars import avatar
 from src.demo.scenes import scene
 
@@ -109,10 +109,7 @@ def _stream(seed: int, *names: str) -> np.random.Generator:
 
 
 def _kept(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
-    sources = Path(__file__).parent
-    described["source"] = artifacts.source_hash(
-        *(sources / name for name in ("world.py", "avatars.py", "scenes.py"))
-    )
+    described["parts"] = versions.declared("demo_world")
 
     def build(folder: Path) -> dict[str, Any]:
         rows = []

@@ -17,17 +17,16 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from src import artifacts
-from src.encoders import halves
 from src.encoders.halves import Halves
 from src.errors import InputError
 from src.stimuli import Table, pictures
+from src.versions import declared
 
 log = logging.getLogger(__name__)
 
 FILE = "pixels.npy"
 # Left free beside what is written, bytes.
 SPARE = 1 << 28
-SOURCES = (Path(__file__), Path(halves.__file__), Path(pictures.__file__))
 
 
 def resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 height width"] | None:
@@ -70,7 +69,7 @@ def stored(table: Table, split: Halves, store: Path) -> bool:
 def decisive(table: Table, split: Halves) -> dict[str, Any]:
     """All that decides the bytes: the pictures in their order, and how they are resized."""
     shown = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
-    return {"pictures": shown, "geometry": dict(split.geometry), "source": artifacts.source_hash(*SOURCES)}
+    return {"pictures": shown, "geometry": dict(split.geometry), "parts": declared("preprocessing")}
 
 
 def read(path: str) -> Image.Image:

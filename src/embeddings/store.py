@@ -16,7 +16,7 @@ from src import artifacts, configs
 from src.embeddings import passes
 from src.encoders import Encoder, Network
 from src.stimuli import IMAGE_ROLES, Table
-from src.versions import versions
+from src.versions import declared, versions
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +107,7 @@ def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
         "table": table.hash,
         "role": table.role,
         "batch_size": batch_size,
+        "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
     # With the encoder and the batch it decides which pictures a CPU computes beside which.
     return described | ({"widest": passes.WIDEST} if table.role in IMAGE_ROLES else {})

@@ -12,13 +12,13 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor, nn
 
-from src import artifacts, configs
+from src import configs
 from src.encoders import checkpoints, hub, published
 from src.encoders.halves import Halves, of_transformers
 from src.encoders.precision import Float32, unit
 from src.encoders.protocol import Encoder
 from src.errors import InputError
-from src.versions import versions
+from src.versions import declared, versions
 
 CONFIGS = (
     ("config.json",),
@@ -26,9 +26,6 @@ CONFIGS = (
     ("tokenizer.json", "vocab.txt"),
 )
 TOO = ("preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-SOURCES = tuple(
-    Path(__file__).parent / name for name in ("blip2.py", "halves.py", "precision.py", "published.py")
-)
 DECISIVE = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
 # Sentences are padded to a multiple of so many tokens.
 PADDED = 16
@@ -142,7 +139,7 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         "pooling": config.pooling,
         "precision": config.precision,
         "accelerator": accelerator,
-        "source": artifacts.source_hash(*SOURCES),
+        "parts": declared("encoders.blip2"),
         "versions": versions(*DECISIVE),
     }
     return Encoder(identity, lambda: _weights(config, place), lambda: _load(config, place, described))

@@ -19,7 +19,7 @@ from src import artifacts, configs
 from src.encoders import hub
 from src.encoders.protocol import Encoder
 from src.errors import InputError, brief
-from src.versions import versions
+from src.versions import declared, versions
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -28,9 +28,6 @@ TOKENIZER_TOO = ("tokenizer_config.json", "special_tokens_map.json", "added_toke
 HUB = "hf-hub:"
 # What open_clip's own configs ask of a tokeniser of transformers; it would pass on anything.
 TOKENIZER_KEYS = {"clean", "strip_sep_token"}
-SOURCES = tuple(
-    Path(__file__).parent / name for name in ("halves.py", "openclip.py", "precision.py", "published.py")
-)
 DECISIVE = (
     "torch",
     "torchvision",
@@ -84,7 +81,7 @@ def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
         },
         "precision": config.precision,
         "accelerator": accelerator,
-        "source": artifacts.source_hash(*SOURCES),
+        "parts": declared("encoders.open_clip"),
         "versions": versions(*DECISIVE),
     }
     return Encoder(identity, lambda: weights(config, published), lambda: load(config, published))

@@ -9,19 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from src import artifacts, configs, demo
+from src import artifacts, configs
 from src.encoders.protocol import Encoder
 from src.errors import InputError
 from src.stimuli import Table, pictures
-from src.versions import versions
+from src.versions import declared, versions
 
 log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
-SOURCES = (
-    *(Path(demo.__file__).parent / name for name in ("captions.py", "toys.py")),
-    *(Path(__file__).parent / name for name in ("halves.py", "openclip.py", "precision.py", "toy.py")),
-)
 # What says how a toy is used, not how it is trained.
 NOT_TRAINED = ("name", "batch_size", "precision")
 # Libraries that move the numbers: pictures are resized by pillow and torchvision.
@@ -42,7 +38,7 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         "config": {k: v for k, v in vars(config).items() if k not in NOT_TRAINED},
         "captions": vars(cfg.demo),
         "tables": {role: table.hash for role, table in tables.items()},
-        "source": artifacts.source_hash(*SOURCES),
+        "parts": declared("encoders.toy", "preprocessing"),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
         "accelerator": cfg.trainer.accelerator,
         "versions": versions(*DECISIVE),

@@ -38,6 +38,15 @@ class Found(Protocol):
         """What a reader of the numbers should know."""
 
 
+def study(exp: ExpConfig) -> str:
+    """Name in `src/versions.yaml` of the study that an experiment belongs to."""
+    if isinstance(exp, SobitConfig):
+        return "sobit"
+    if isinstance(exp, AuditConfig):
+        return "implicit"
+    return "zero_shot" if isinstance(exp, ZeroShotConfig) else "propagation"
+
+
 def roles(exp: ExpConfig) -> tuple[str, ...]:
     """Roles of the dataset's stimuli that an experiment shows."""
     if isinstance(exp, PropagationConfig | ZeroShotConfig):

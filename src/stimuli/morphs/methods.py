@@ -15,7 +15,7 @@ from src import artifacts
 from src.errors import InputError
 from src.stimuli.morphs import work
 from src.stimuli.morphs.standard import standard
-from src.versions import versions
+from src.versions import declared, versions
 
 OPENCV = "opencv-python-headless"
 
@@ -58,7 +58,6 @@ class Method:
 
     Attributes:
         decisive: what decides its bytes besides parents, size and the code that all methods share.
-        sources: modules of its own.
         packages: distributions whose versions decide its bytes.
         prepare: (parents, work folder, workers) -> draws the morph of two parents, given their numbers.
         alone: it holds a network, and works in this process.
@@ -66,19 +65,16 @@ class Method:
     """
 
     decisive: Mapping[str, object]
-    sources: Sequence[str]
     packages: Sequence[str]
     prepare: Callable[[Parents, Path, int], Callable[[int, int], np.ndarray]]
     alone: bool = False
     notes: Sequence[str] = field(default_factory=list)
 
     def described(self) -> dict[str, object]:
-        """What decides the bytes, of the method and of the code."""
-        here = Path(__file__).parent
-        shared = ("pairs", "standard", "work", "methods")
+        """All that decides the bytes besides parents and size: the method, its declared version, libraries."""
         return {
             **self.decisive,
-            "source": artifacts.source_hash(*(here / f"{name}.py" for name in (*shared, *self.sources))),
+            "parts": declared(f"morphs.{self.decisive['method']}"),
             "versions": versions("pillow", "numpy", *self.packages),
         }
 
@@ -89,7 +85,7 @@ def by_flow(size: int) -> Method:
     def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
         return partial(_flow, parents.standardised(folder, size, workers))
 
-    return Method({"method": "flow"}, ["flow", "warp"], [OPENCV], prepare)
+    return Method({"method": "flow"}, [OPENCV], prepare)
 
 
 def by_landmark(size: int, parents: Parents, path: str | None) -> Method:
@@ -109,7 +105,7 @@ def by_landmark(size: int, parents: Parents, path: str | None) -> Method:
         return partial(_landmark, parents.standardised(folder, size, workers), points)
 
     decisive = {"method": "landmark", "points": artifacts.fingerprint([own.tolist() for own in points])}
-    return Method(decisive, ["landmark", "templates", "warp"], [OPENCV, "scipy"], prepare)
+    return Method(decisive, [OPENCV, "scipy"], prepare)
 
 
 def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps: int) -> Method:
@@ -157,7 +153,7 @@ def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps
         hashes["perceptual"] = artifacts.file_hash(judging)
     notes = [] if judging else ["projected without a perceptual network: Laplacian pyramid and pixels"]
     decisive: dict[str, Any] = {"method": "stylegan2", "steps": steps, **hashes}
-    return Method(decisive, ["stylegan2", "networks"], ["torch"], prepare, alone=True, notes=notes)
+    return Method(decisive, ["torch"], prepare, alone=True, notes=notes)
 
 
 def _flow(pictures: Sequence[Path], a: int, b: int) -> np.ndarray:

@@ -1,0 +1,97 @@
+"""Outputs that are pictures: the built-in world, preprocessing, morphs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from open_clip.transform import image_transform
+from PIL import Image
+from transformers import AutoImageProcessor, BlipImageProcessor
+
+from src.demo import world
+from src.demo.avatars import avatar
+from src.encoders import halves
+from src.stimuli import pictures
+from src.stimuli.morphs import flow, landmark, networks, standard, stylegan2
+from tests.stimuli.networks import Generator, saved, seeded
+from tests.stimuli.test_warps import texture
+
+LOOK = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 20}
+
+
+def pixels(path: Path | str) -> np.ndarray:
+    with Image.open(path) as picture:
+        return np.asarray(picture)
+
+
+def of_world(folder: Path) -> dict[str, Any]:
+    """Draw one avatar of each of two groups and one scene."""
+    faces = world.faces(
+        folder / "faces",
+        per_group=1,
+        size=20,
+        seed=0,
+        peoples={"Horned": {"hue": 0.1, "crest": "horns"}},
+        genders={"Men": 0.2, "Women": 0.8},
+        hue_sd=0.02,
+        hair_sd=0.1,
+        places={"sea": 0.6},
+    )
+    scenes = world.scenes(folder / "scenes", count=1, size=20, noise=0.1, seed=0)
+    return {str(row["id"]): pixels(row["path"]) for frame in (faces, scenes) for _, row in frame.iterrows()}
+
+
+def of_preprocessing(folder: Path) -> dict[str, Any]:
+    """Read and resize a PNG by the steps of open_clip and of transformers."""
+    path = folder / "picture.png"
+    Image.fromarray(texture(size=48)[:, :40]).save(path)
+    picture = pictures.read(str(path))
+    BlipImageProcessor(size={"height": 12, "width": 12}).save_pretrained(folder)
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    split = {
+        "open_clip": halves.of_torchvision(image_transform(12, is_train=False)),
+        "transformers": halves.of_transformers(processor),
+    }
+    outputs: dict[str, Any] = {"read": np.asarray(picture)[::4, ::4]}
+    for name, found in split.items():
+        assert found is not None
+        outputs[f"{name}_resized"] = found.resized(picture)
+        outputs[f"{name}_normalised"] = (found.values[:, ::51].double() * 1e6).round()
+    return outputs
+
+
+def parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return two standardised avatars."""
+    rng = np.random.default_rng(0)
+    made = []
+    for number, hue in enumerate((0.2, 0.5)):
+        path = folder / f"{number}.png"
+        avatar(hue=hue, valence=hue, rng=rng, **LOOK | {"size": 40}).save(path)
+        made.append(standard.standard(path, 32))
+    return made[0], made[1]
+
+
+def of_flow(folder: Path) -> dict[str, Any]:
+    """Morph two avatars by optical flow."""
+    return {"morph": flow.morph(*parents(folder))}
+
+
+def of_landmark(folder: Path) -> dict[str, Any]:
+    """Morph two avatars by eight landmarks."""
+    points = np.random.default_rng(0).uniform(4, 28, (8, 2))
+    return {"morph": landmark.morph(*parents(folder), points - 1, points + 1)}
+
+
+def of_stylegan2(folder: Path) -> dict[str, Any]:
+    """Take the midpoint of two latents of a small generator with random weights."""
+    generator = networks.opened(
+        saved(seeded(Generator), folder / "generator.pt"), "faces.generator", networks.GENERATOR
+    )
+    with torch.no_grad():
+        z = torch.randn(2, generator.z_dim, generator=torch.Generator().manual_seed(1))
+        a, b = generator.mapping(z, torch.zeros(2, 0))[:, 0].numpy()
+    target = stylegan2.midpoint(generator, a, b, 32)
+    space = stylegan2.space(generator)
+    latent = stylegan2.project(generator, space, stylegan2.pyramid, target, steps=3, seed=0)
+    return {"midpoint": target, "after_three_steps": stylegan2.midpoint(generator, latent, latent, 32)}

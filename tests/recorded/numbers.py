@@ -1,0 +1,113 @@
+"""Outputs of pure functions on arrays: metrics and the projections."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from src import debias, metrics
+from src.stimuli import Table
+from tests.debias.chosen import chosen
+from tests.debias.test_projections import made
+
+
+def arrays(seed: int, *shape: int) -> np.ndarray:
+    """Draw unit vectors, float64."""
+    drawn = np.random.default_rng(seed).normal(size=shape)
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def of_metrics(_: Path) -> dict[str, Any]:
+    """Run every public metric once or in each of its forms."""
+    x, y = (torch.from_numpy(arrays(seed, count, 6)) for seed, count in ((0, 5), (1, 24)))
+    several = torch.from_numpy(arrays(2, 5, 3, 6))
+    near = metrics.similarity(x, y)
+    a, b = np.arange(8), np.arange(10, 18)
+    sets = {"near": near.double(), "a": [a, a + 4], "b": b}
+    images, texts = arrays(3, 7, 6) @ arrays(4, 9, 6).T, arrays(5, 8, 6) @ arrays(4, 9, 6).T
+    members = np.stack([np.arange(15) % step == 0 for step in (2, 3, 4)])
+    weights = np.random.default_rng(6).multinomial(7, np.full(7, 1 / 7), 4)
+    wide = np.random.default_rng(7).multinomial(8, np.full(8, 1 / 8), 4)
+    ranks, values = np.array([1.0, 2, 2, 4, 9, 3]), np.array([0.5, 0.1, 0.1, 0.9, 0.7, 0.2])
+    draws = np.random.default_rng(8).multinomial(6, np.full(6, 1 / 6), 5)
+    shares = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
+    base = np.array([0.4, 0.4, 0.2])
+    groups = np.eye(3, dtype=bool)[np.arange(9) % 3]
+    tables = metrics.choice_tables(
+        np.array([1, 1, -1, -1, 1, -1, 1, -1]),
+        np.array([1, -1, 0, 1, 1, -1, 0, -1]),
+        np.array([True, True, True, True, True, True, False, True]),
+        np.array([0, 0, 0, 1, 1, 1, 2, 2]),
+    )
+    correlation = metrics.spearman(ranks, values)
+    association = metrics.eat(*(torch.from_numpy(arrays(seed, 4, 6)) for seed in range(4)), seed=0)
+    nearest = metrics.top_k(near, 6)
+    return {
+        "similarity": near,
+        "similarity_of_several": metrics.similarity(several, y),
+        "cosines": metrics.cosines(x, y),
+        "unit": metrics.unit(x * 3),
+        "sc_eat": [metrics.sc_eat(near[:, a], near[:, b], ddof) for ddof in (0, 1)],
+        "sc_eats": [metrics.sc_eats(sets["near"], sets["a"], sets["b"], ddof) for ddof in (0, 1)],
+        "sc_eats_by": metrics.sc_eats_by(x, metrics.factors(y, [a, a + 4], [b, b])),
+        "eat": [association.d, association.p],
+        "top_k": nearest,
+        "retrieved": metrics.retrieved(near, 6).sort(dim=1).values,
+        "screened": metrics.screened(x, y, y.float(), 6).sort(dim=1).values,
+        "mean_outcome": metrics.mean_outcome(nearest, torch.linspace(0, 1, 24).double()[:, None]),
+        "spearman": [correlation.rho, correlation.p, correlation.n],
+        "spearman_columns": metrics.spearman_columns(images[:, :2], images[:, 2:4]),
+        "weighted_spearman": metrics.weighted_spearman(ranks, values, draws),
+        "auc": metrics.auc(ranks, 5 * values),
+        "interval": metrics.interval(np.arange(101) ** 2 / 7),
+        "cles": [metrics.cles(images, texts, ties) for ties in ("half", "strict")],
+        "cles_mcgraw_wong": metrics.cles_mcgraw_wong(images, texts),
+        "cohens_d": metrics.cohens_d(images, texts),
+        "delta_gap": [metrics.delta_gap(images, texts, signed) for signed in (False, True)],
+        "z_score": metrics.z_score(images, texts),
+        "upper_tail": metrics.upper_tail(0.7),
+        "partition_cles": metrics.partition_cles(np.concatenate([images, texts]), members),
+        "partition_gaps": metrics.partition_gaps(np.concatenate([images, texts]), members),
+        "resampled_cles": metrics.resampled_cles(images, texts, weights, wide),
+        "iat": [
+            metrics.iat(
+                *(
+                    metrics.iat_totals(metrics.iat_scores(of[:, :4], of[:, 4:8]), drawn, len(of))
+                    for of, drawn in ((images, weights), (texts, wide))
+                ),
+                reading,
+            )
+            for reading in ("total", "pair")
+        ],
+        "normalised_entropy": metrics.normalised_entropy(shares),
+        "kl": metrics.kl(shares, base),
+        "max_skew": metrics.max_skew(shares, base, 10),
+        "ndkl": metrics.ndkl(groups, base),
+        "gaps": metrics.gaps(groups),
+        "standardised": metrics.standardised(images),
+        "group_association": metrics.group_association(images, groups),
+        "permuted_association": metrics.permuted_association(
+            images, np.stack([np.arange(9) % 3, np.arange(9) // 3]), [np.eye(3, dtype=bool)]
+        ),
+        "choice_tables": tables,
+        "choice_rates": metrics.choice_rates(tables.sum(0)),
+        "rate_gaps": metrics.rate_gaps(tables.sum(0)),
+        "stuart_tau_c": metrics.stuart_tau_c(tables.sum(0)),
+        "kendall_tau_b": metrics.kendall_tau_b(np.array([1, 1, -1, -1, 1]), np.array([1, -1, 0, 1, 1])),
+        "resampled_tables": metrics.resampled_tables(tables, np.array([[1, 1, 1], [3, 0, 0]])),
+    }
+
+
+def of_debias(_: Path) -> dict[str, Any]:
+    """Project rows off invented prompts, plainly and calibrated."""
+    outputs = {}
+    for name, pairs in (("orth_proj", 0), ("orth_proj_calibrated", 4)):
+        prompts = made(3, pairs)
+        said = torch.from_numpy(arrays(0, len(prompts.table.frame), 6))
+        projection = debias.projection(chosen(name), prompts, said)
+        rows = torch.from_numpy(arrays(1, 3, 6))
+        table = Table("words", prompts.table.frame.head(3), 3)
+        _, projected, _ = debias.project(table, rows, projection)
+        outputs |= {f"{name}_matrix": projection, f"{name}_vectors": projected}
+    return outputs

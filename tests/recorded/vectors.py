@@ -1,0 +1,119 @@
+"""Outputs that are vectors: of each encoder family, of the embedding loop, of a folder that is read."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.numpy import load_file, save_file
+
+from src import configs, encoders, stimuli
+from src.embeddings import embeddings, precomputed
+from src.jobs import Job
+from tests.conftest import places
+from tests.conftest import precomputed as precomputed_folder
+from tests.encoders import published as made
+
+TINY = [
+    "model=toy_s",
+    "model.name=recorded",
+    "model.width=32",
+    "model.layers=1",
+    "model.embed_dim=8",
+    "model.pairs=16",
+    "model.steps=3",
+    "faces.per_group=2",
+    "scenes.count=60",
+    "words.count=60",
+    "trainer=cpu",
+    "trainer.workers=0",
+]
+SENTENCES = ["This is the word calm", "Here is the word anti-war", "a"]
+
+
+def shown(network: Any) -> dict[str, Any]:
+    """Show a network two pictures and three sentences."""
+    colours = np.random.default_rng(0).integers(0, 256, (2, 50, 70, 3), dtype=np.uint8)
+    with torch.inference_mode():
+        pixels = torch.stack([network.transform(Image.fromarray(picture)) for picture in colours])
+        images, texts = network.encode_images(pixels), network.encode_texts(network.tokenize(SENTENCES))
+    return {"images": images.flatten(0, -2), "texts": texts}
+
+
+def of_open_clip(folder: Path) -> dict[str, Any]:
+    """Embed with small models of two kinds, whose random weights are drawn with a seed."""
+    outputs = {}
+    with _small_architectures():
+        for architecture in ("ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"):
+            path = made.folder(made.clip(architecture, folder), folder / architecture)
+            config = configs.OpenClipConfig(name="recorded", id=str(path))
+            network = encoders.published_encoder(config, "cpu").load()
+            outputs |= {f"{architecture}_{name}": rows for name, rows in shown(network).items()}
+    return outputs
+
+
+def of_blip2(folder: Path) -> dict[str, Any]:
+    """Embed with a small BLIP-2, its queries apart and pooled."""
+    path = made.folder(made.blip2(folder / "made"), folder / "model")
+    outputs = {}
+    for pooling in ("max", "mean"):
+        config = configs.Blip2Config(name="recorded", id=str(path), pooling=pooling)
+        network = encoders.published_encoder(config, "cpu").load()
+        outputs |= {f"{pooling}_{name}": rows for name, rows in shown(network).items()}
+    return outputs
+
+
+def of_stimuli(folder: Path) -> dict[str, Any]:
+    """Make the tables of the built-in texts, and read a user's folder."""
+    cfg = _job(folder, "words.count=60", "model=toy_s")
+    outputs = {}
+    for role in ("words", "labels"):
+        frame = stimuli.load(cfg, role).frame
+        for name in ("id", "group", "valence", "sentence"):
+            if name in frame:
+                outputs[f"{role}.{name}"] = frame[name].tolist()[:: len(frame) // 20]
+    given = precomputed_folder(folder / "given")
+    cfg = _job(folder, "model=precomputed", f"model.path={given}")
+    for role in stimuli.ROLES:
+        frame = stimuli.load(cfg, role).frame
+        outputs |= {
+            f"given_{role}.{name}": frame[name].tolist()[::7]
+            for name in ("id", "group", "valence")
+            if name in frame
+        }
+    return outputs
+
+
+def of_toy(folder: Path) -> dict[str, Any]:
+    """Train a tiny toy for three steps on a tiny world, and embed with it."""
+    cfg = _job(folder, *TINY)
+    network = encoders.open_encoder(cfg, lambda role: stimuli.load(cfg, role)).load()
+    return shown(network)
+
+
+def of_embeddings(folder: Path) -> dict[str, Any]:
+    """Embed two roles by the loop, untrained; read and renormalise vectors of a folder."""
+    cfg = _job(folder, *TINY, "model.steps=0", "model.batch_size=50")
+    outputs = {}
+    for role in ("faces", "words"):
+        rows = embeddings(cfg, role, lambda name: stimuli.load(cfg, name)).vectors
+        outputs[role] = rows[:: max(1, len(rows) // 6)]
+    given = precomputed_folder(folder / "given", width=4)
+    for role in ("faces", "words"):
+        path = given / f"{role}.safetensors"
+        save_file({"embedding": load_file(path)["embedding"] * np.float32(1.0008)}, path)
+        outputs[f"renormalised_{role}"] = precomputed.read(given, role).vectors[:6]
+    return outputs
+
+
+def _job(folder: Path, *overrides: str) -> configs.RunConfig:
+    return Job.of(*configs.compose([*overrides, *places(folder)]), str(folder / "output")).cfg
+
+
+def _small_architectures() -> Any:
+    from unittest import mock
+
+    import open_clip
+
+    return mock.patch.dict(open_clip.factory._MODEL_CONFIGS, made.SMALL)
