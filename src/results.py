@@ -1,4 +1,7 @@
-"""What a job leaves in its output folder: `results/`, all of it or nothing (DESIGN.md)."""
+"""What a job leaves in its output folder: `results/`, all of it or nothing.
+
+See docs/architecture.md, "Formats".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""METHODS §3 as naive loops over Python floats: slow, independent, and easy to read.
+"""docs/methods.md, section 3, as naive loops over Python floats: slow, independent, and easy to read.
 
 Nothing of src is imported here. Cosines are lists of rows, one per image, of columns, one per prompt.
 """

@@ -1,4 +1,4 @@
-"""METHODS §2 as naive loops over Python floats: slow, independent, and easy to read.
+"""docs/methods.md, section 2, as naive loops over Python floats: slow, independent, and easy to read.
 
 Nothing of src is imported here.
 """

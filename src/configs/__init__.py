@@ -174,7 +174,7 @@ class ProtocolConfig:
 
 @dataclass
 class DebiasConfig:
-    """What is projected away before an experiment (METHODS §3, "Debiasing").
+    """What is projected away before an experiment (docs/methods.md, section 3, "Debiasing").
 
     Attributes:
         name: for display.

@@ -26,7 +26,7 @@ class PropagationConfig(ExpConfig):
 
 @dataclass
 class AuditConfig(ExpConfig):
-    """Which groups' faces an encoder finds nearer to prompts (METHODS §3).
+    """Which groups' faces an encoder finds nearer to prompts (docs/methods.md, section 3).
 
     Attributes:
         attribute: its name in the results.
@@ -47,7 +47,7 @@ class AuditConfig(ExpConfig):
 
 @dataclass
 class SobitConfig(ExpConfig):
-    """Whose faces an encoder finds for the loaded words of a taxonomy (METHODS §4).
+    """Whose faces an encoder finds for the loaded words of a taxonomy (docs/methods.md, section 4).
 
     Attributes:
         measure: association (C), retrieval (composition of the top k) or strength (against frequent words).
@@ -60,7 +60,7 @@ class SobitConfig(ExpConfig):
 
 @dataclass
 class TaxonomyConfig:
-    """Words that an encoder is asked about, by category (METHODS §4).
+    """Words that an encoder is asked about, by category (docs/methods.md, section 4).
 
     Attributes:
         name: of the list; null: the file's, or the YAML's.

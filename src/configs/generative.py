@@ -140,7 +140,7 @@ class TaskConfig:
 
 @dataclass
 class SubtlerConfig(TaskConfig):
-    """Which of three options completes a sentence (METHODS §5).
+    """Which of three options completes a sentence (docs/methods.md, section 5).
 
     Attributes:
         path: items, a csv in the published columns; null: composed of the domains.
@@ -165,7 +165,7 @@ class SubtlerConfig(TaskConfig):
 
 @dataclass
 class PoemConfig(TaskConfig):
-    """What a multimodal model writes about faces (METHODS §3, "Multimodal LLM").
+    """What a multimodal model writes about faces (docs/methods.md, section 3, "Multimodal language models").
 
     Attributes:
         image_prompt: with `<image>` in the picture's place.

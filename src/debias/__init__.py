@@ -1,4 +1,4 @@
-"""Directions of groups, projected out of vectors before an experiment (METHODS §3, "Debiasing")."""
+"""Directions of groups, projected out of vectors before an experiment (docs/methods.md, section 3)."""
 
 from src.debias.phrases import Prompts, prompts
 from src.debias.projections import project, projection, sides

@@ -1,4 +1,4 @@
-"""The projections of METHODS §3, "Debiasing", and what they make of stimuli and their vectors."""
+"""The projections of docs/methods.md, section 3, and what they make of stimuli and their vectors."""
 
 from __future__ import annotations
 

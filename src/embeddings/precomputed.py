@@ -1,4 +1,4 @@
-"""Vectors that somebody else computed: DIR/{role}.safetensors (DESIGN.md, "Precomputed vectors")."""
+"""Vectors that somebody else computed: DIR/{role}.safetensors (docs/architecture.md, "Formats")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attribute sets A and B, and the pools of the corpus in which they lie (METHODS §2)."""
+"""Attribute sets A and B, and the pools of the corpus in which they lie (docs/methods.md, section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Exchange units of a corpus: what carries the property, and may be permuted (METHODS §2, "Placebo")."""
+"""Exchange units of a corpus: what carries the property, and may be permuted.
+
+See docs/methods.md, section 6.1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poems about faces compared group against group (METHODS §3, "Multimodal LLM")."""
+"""Poems about faces compared group against group (docs/methods.md, section 6.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Properties that the vectors of a corpus encode as well as they encode its ratings (METHODS §2)."""
+"""Properties that the vectors of a corpus encode as well as they encode its ratings.
+
+See docs/methods.md, section 6.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a bootstrap resamples (METHODS §2, "Interval"): single units, parents of morphs, words of labels."""
+"""What a bootstrap resamples: single units, parents of morphs, words of labels.
+
+See docs/methods.md, section 6.2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both scores of a sample of units in other worlds (METHODS §2, "Placebo")."""
+"""Both scores of a sample of units in other worlds (docs/methods.md, section 6.1)."""
 
 from __future__ import annotations
 

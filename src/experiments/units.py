@@ -98,7 +98,7 @@ class Stratum:
 def strata(
     targets: Table, units: Units, contents: list[str | None], protocol: ProtocolConfig
 ) -> Iterator[Stratum]:
-    """Which units enter which analysis (METHODS §2, "Correlation").
+    """Which units enter which analysis (docs/methods.md, section 2, "Correlation").
 
     Args:
         targets: the stimuli.

@@ -1,4 +1,7 @@
-"""Worlds that an experiment is held against: the property exchanged, or other A and B (METHODS §2)."""
+"""Worlds that an experiment is held against: the property exchanged, or other A and B.
+
+See docs/methods.md, section 6.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rho is worth: interval, placebo, validity, spread over A and B (METHODS §2, "Beyond the paper")."""
+"""What a rho is worth: interval, placebo, validity, spread over A and B (docs/methods.md, section 6)."""
 
 from __future__ import annotations
 

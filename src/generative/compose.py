@@ -1,4 +1,6 @@
-"""Items of a domain: templates × stimuli × attributes × pronoun forms, published layout (METHODS §5).
+"""Items of a domain: templates × stimuli × attributes × pronoun forms, published layout.
+
+See docs/methods.md, section 5.
 
 Drawn are units: a template, a positive and a negative word that are given, three options. The options are
 asked for beside the one word and beside the other, in three pronoun forms: nothing else differs.

@@ -1,4 +1,4 @@
-"""The YAML of a domain: whether items can be composed of it (METHODS §5)."""
+"""The YAML of a domain: whether items can be composed of it (docs/methods.md, section 5)."""
 
 from __future__ import annotations
 

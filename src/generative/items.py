@@ -1,4 +1,4 @@
-"""Items of the published format: sentences with a BLANK and three options (METHODS §5)."""
+"""Items of the published format: sentences with a BLANK and three options (docs/methods.md, section 5)."""
 
 from __future__ import annotations
 

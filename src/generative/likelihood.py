@@ -1,4 +1,7 @@
-"""Which option a causal language model finds likeliest after a question: no parsing (METHODS §5)."""
+"""Which option a causal language model finds likeliest after a question: no parsing.
+
+See docs/methods.md, section 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which option a free answer means (METHODS §5).
+"""Which option a free answer means (docs/methods.md, section 5, "Answers").
 
 An answer counts only where the whole of it is one option, whatever its case and typography. A sentence
 around an option is none: "it is not rigid" holds one option and means another, and the published answers

@@ -1,4 +1,4 @@
-"""Poems about faces, and how likely words of feelings are in them (METHODS §3, "Multimodal LLM")."""
+"""Poems about faces, and how likely words of feelings are in them (docs/methods.md, section 3)."""
 
 from __future__ import annotations
 

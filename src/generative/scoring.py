@@ -1,4 +1,7 @@
-"""Answers to items, scored: conditional rates and tau, by domain, direction and gender (METHODS §5)."""
+"""Answers to items, scored: conditional rates and tau, by domain, direction and gender.
+
+See docs/methods.md, section 5.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whose images are retrieved: the top k against the base (Hamidieh et al. 2024; METHODS §4)."""
+"""Whose images are retrieved: the top k against the base (Hamidieh et al. 2024).
+
+See docs/methods.md, section 4.
+"""
 
 from __future__ import annotations
 

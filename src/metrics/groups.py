@@ -1,4 +1,4 @@
-"""Association of captions with groups of images (Hamidieh et al. 2024; METHODS §4)."""
+"""Association of captions with groups of images (Hamidieh et al. 2024; docs/methods.md, section 4)."""
 
 from __future__ import annotations
 

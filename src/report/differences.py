@@ -1,4 +1,4 @@
-"""Differences of two models, and of two groups, with what they are worth (METHODS, section 2)."""
+"""Differences of two models, and of two groups, with what they are worth (docs/methods.md, section 6.5)."""
 
 from __future__ import annotations
 

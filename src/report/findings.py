@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-# Tables beside analyses.csv and their columns, but for those that every version wrote (DESIGN.md).
+# Tables beside analyses.csv and their columns, but for those that every version wrote
+# (docs/architecture.md, "Formats").
 TABLES = {
     "targets": ("valence",),
     "draws": ("stratum", "kind", "draw", "rho"),

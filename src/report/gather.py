@@ -21,7 +21,7 @@ from src.tracking import Past, Run, Tracker, children, past
 ASKED, JOBS = "summary/asked.json", "summary/jobs.csv"
 NAMES = ("exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")
 COLUMNS = (*NAMES, "status", "run", "reason", "overrides")
-# What says how far a rho can be believed (METHODS, "Beyond the paper"); older versions did not ask.
+# What says how far a rho can be believed (docs/methods.md, section 6); older versions did not ask.
 WORTH = (
     *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
     *("placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"),

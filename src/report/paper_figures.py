@@ -29,7 +29,7 @@ def group_means(findings: Findings) -> pd.DataFrame:
     Returns:
         One row per group: its mean SC-EAT with valence in each of 1-a and 1-b that is there (mean over
         the models' group means), `mean` over these, and `z` over the groups with the population SD
-        (METHODS, section 2); empty where neither experiment is there.
+        (docs/methods.md, section 2); empty where neither experiment is there.
     """
     rows = []
     for job in _jobs(findings, VALENCE):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from src.report.tables import REPLICATED
 
-# The single rho's that the paper's text gives (METHODS, section 2).
+# The single rho's that the paper's text gives (docs/methods.md, section 2).
 SINGLES = Path(__file__).with_name("ghate2025_single.csv")
 # Of a mean that lies on the edge of theirs.
 TOLERANCE = 1e-12

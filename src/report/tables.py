@@ -14,7 +14,7 @@ from src.report.findings import READING, Reading, of_reading
 from src.report.findings import readings as readings_of
 
 OVERALL = "all"
-# Ghate et al. 2025: mean and SD of rho over their three models' analyses (METHODS, section 2).
+# Ghate et al. 2025: mean and SD of rho over their three models' analyses (docs/methods.md, section 2).
 PUBLISHED = Path(__file__).with_name("ghate2025.csv")
 # The dataset that is made as theirs was: only there do their figures stand beside ours.
 REPLICATED = "paper"

@@ -23,7 +23,7 @@ READING = ("dataset", "protocol", "seed", "groups", "faces")
 
 
 def measures(audits: pd.DataFrame) -> pd.DataFrame:
-    """What models are ranked by: means over unordered pairs of groups (METHODS, section 3).
+    """What models are ranked by: means over unordered pairs of groups (docs/methods.md, section 3).
 
     Only what was not debiased counts. Of two configs of one audit, model and reading the later row's is
     taken; so is the later of two runs of one config.

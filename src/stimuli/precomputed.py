@@ -1,4 +1,4 @@
-"""Tables that come with precomputed vectors: DIR/{role}.parquet (DESIGN.md, "Precomputed vectors")."""
+"""Tables that come with precomputed vectors: DIR/{role}.parquet (docs/architecture.md, "Formats")."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Table:
     Attributes:
         role: faces, scenes, words, labels or prompts.
         frame: one row per stimulus, sorted by `id` (code points): the order of every array that
-            belongs to it. Columns: DESIGN.md, "Stimulus table".
+            belongs to it. Columns: docs/architecture.md, "Formats".
         expected: how many items (images, words, phrases) the source holds.
         notes: why not all of them are used.
     """

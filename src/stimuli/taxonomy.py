@@ -1,4 +1,4 @@
-"""Loaded words by category (So-B-IT, METHODS §4), and the captions that they stand in."""
+"""Loaded words by category (So-B-IT, docs/methods.md, section 4), and the captions that they stand in."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def in_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
 def phrases(
     race_words: Mapping[str, Sequence[str]], gender_words: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Label phrases: race word, blank, gender word (METHODS §2).
+    """Label phrases: race word, blank, gender word (docs/methods.md, section 2, "Stimuli").
 
     Returns:
         One row per phrase: `word` (the phrase), `group` ("Black Women"), `race`, `gender`,

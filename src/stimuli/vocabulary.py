@@ -1,4 +1,4 @@
-"""Frequent words, against which loaded ones are held (METHODS §4)."""
+"""Frequent words, against which loaded ones are held (docs/methods.md, section 4)."""
 
 from __future__ import annotations
 

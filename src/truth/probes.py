@@ -28,7 +28,9 @@ def said(cfg: configs.RunConfig, captions: list[str]) -> Any:
 
 
 def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> pd.DataFrame:
-    """Largest |C(c, G)| of each planted or unplanted caption over the groups of each axis (METHODS §4).
+    """Largest |C(c, G)| of each planted or unplanted caption over the groups of each axis.
+
+    See docs/methods.md, section 4.
 
     Args:
         cfg: the job; `cfg.demo.probes` says what is planted.

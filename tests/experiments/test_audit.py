@@ -1,4 +1,4 @@
-"""An audit against METHODS §3 written out, its draws against what they say, and all its errors."""
+"""An audit against loops (docs/methods.md, section 3), its draws against what they say, and its errors."""
 
 from dataclasses import replace
 from itertools import combinations

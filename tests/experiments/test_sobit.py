@@ -1,4 +1,4 @@
-"""So-B-IT against METHODS §4 written as loops, its nulls against relabelled faces, and its errors."""
+"""So-B-IT against loops (docs/methods.md, section 4), its nulls against relabelled faces, and its errors."""
 
 import math
 from dataclasses import replace

@@ -67,7 +67,7 @@ def test_free_answers_are_those_of_each_question_alone(model):
 
 
 def naive(model, items):
-    """METHODS §5, one text at a time."""
+    """docs/methods.md, section 5: one text at a time."""
     found = []
     for row in items.itertuples():
         options, means = [getattr(row, name) for name in OPTIONS], np.zeros(3)

@@ -1,4 +1,4 @@
-"""Log-probabilities held against one text at a time, and what is made of them against METHODS §5."""
+"""Log-probabilities against one text at a time; what is made of them against docs/methods.md, section 5."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Composition and association against METHODS §4, written as naive loops, and their properties."""
+"""Composition and association against naive loops of docs/methods.md, section 4, and their properties."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which groups' faces a caption is nearer to (METHODS §4, "Association")."""
+"""Which groups' faces a caption is nearer to (docs/methods.md, section 4)."""
 
 from __future__ import annotations
 

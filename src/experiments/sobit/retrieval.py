@@ -1,4 +1,4 @@
-"""Whose faces are retrieved for a caption, and how similar they are (METHODS §4, "Retrieval", "Strength")."""
+"""Whose faces are retrieved for a caption, and how similar they are (docs/methods.md, section 4)."""
 
 from __future__ import annotations
 

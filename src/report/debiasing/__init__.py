@@ -1,4 +1,6 @@
-"""What debiasing changes: each number of a job against that of the same job without (METHODS, section 3).
+"""What debiasing changes: each number of a job against that of the same job without.
+
+See docs/methods.md, section 6.11.
 
 Neither paper asked: does removing directions of groups lower what is retrieved, or only what is measured?
 """

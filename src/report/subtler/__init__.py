@@ -1,1 +1,1 @@
-"""What generative models choose, as tables and figures (METHODS §5)."""
+"""What generative models choose, as tables and figures (docs/methods.md, section 5)."""
