@@ -22,7 +22,7 @@ DATABASE :=
 ARTIFACTS :=
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-server test-same test-fuzz audit test-faults test-full lint ui serve sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-thorough validate audit lint ui serve sweep report data repro bench lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -43,7 +43,7 @@ $(READY): requirements.txt
 	@echo "$(CURDIR)" > $@
 
 # Never an error: tests that need what is not there skip, with the reason.
-system: ## Debian's packages of tests: chromium (test-ui), SLURM (test-slurm), PostgreSQL (test-server); as root or with sudo
+system: ## Debian's packages of tests: chromium, SLURM, PostgreSQL; as root or with sudo
 	@wanted=""; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
 	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld && test -x /usr/sbin/slurmd && test -x /usr/sbin/munged \
@@ -75,27 +75,20 @@ demo-generate: setup ## shipped items put to a language model made on the spot; 
 
 # Processes that test beside each other, a file each; every one computes on one core.
 WORKERS ?= 2
-test: setup ## all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rs
+test: setup ## the commit suite: every room, each study once, quick forms of faults and servers (8 minutes)
+	$(PYTEST) --durations=30 $(ARGS)
 
-test-ui: setup ## MLflow's pages in a headless browser; screenshots in outputs/ui
-	$(BIN)/python -m pytest -rs tests/ui
+test-thorough: setup ## the rest: kills, remotes, browser, SLURM, servers, determinism, fuzzing (40 minutes; ARGS=tests/faults)
+	$(PYTEST) -m thorough --durations=30 $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m tests.fuzz seconds=$(FUZZ))
 
-test-remote: setup ## DVC's pipeline pushed to and pulled from a folder and a local S3, on four small worlds
-	$(BIN)/python -m pytest -m "thorough or not thorough" tests/test_remotes.py
-
-test-slurm: setup ## sweeps through a real SLURM of one node: cancelled, queued again, timed out (make system)
-	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_slurm.py tests/test_array.py tests/test_launching.py
-
-test-server: setup ## four sweeps at once through MLflow's server on PostgreSQL and a local S3; shared stores
-	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/tracking tests/test_shared.py
-
-test-same: setup ## the same bytes from one process or two, one killed midway, whatever threads (10 minutes)
-	$(BIN)/python -m pytest -m "thorough or not thorough" tests/embeddings/test_ranks.py tests/test_ddp.py tests/test_determinism.py
-
-test-fuzz: setup ## every parser against bad files, led by coverage, with a table of it: 50 minutes (ARGS="seconds=5")
-	$(BIN)/python -m pytest -rs tests/fuzz tests/security
-	$(BIN)/python -m tests.fuzz $(ARGS)
+# Seconds for each parser: about 5 minutes in all.
+FUZZ := 5
+validate: setup ## is it right? calibration, planted truth, an hour of fuzzing; hours, tables into docs/
+	$(BIN)/python -m src.calibration
+	$(BIN)/python -m src.truth model=toy_m output=docs/truth
+	$(BIN)/python -m tests.fuzz seconds=60 table=docs/fuzz.md
 
 AUDIT ?= $(BIN)/pip-audit
 # Never an error where nothing can be asked: on a machine without network that would say nothing of the packages.
@@ -110,16 +103,6 @@ audit: setup ## known holes of the locked packages (pip-audit, where it is insta
 	  skipped=$$(grep -c "could not be audited" <<< "$$said" || true); \
 	  if [ $$skipped != 0 ]; then echo "Of $$skipped packages nothing is known, good or bad."; fi; exit $$found; \
 	fi
-
-# Four at once, of a gigabyte each: much of what they do is to wait for a disk or a lock.
-FAULTS := $(BIN)/python -m pytest -s -rs -m "thorough or not thorough" tests/faults -k
-test-faults: setup ## more than 100 kills, full and read-only disks, damage, locks, clocks (as root for the disks)
-	@parts=(short_stage long_stage sweep_survives "not short_stage and not long_stage and not sweep_survives"); \
-	  started=(); for part in "$${parts[@]}"; do $(FAULTS) "$$part" & started+=($$!); done; \
-	  failed=0; for part in "$${started[@]}"; do wait $$part || failed=1; done; exit $$failed
-
-test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
-	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py
 
 lint: setup ## ruff, mypy strict, import contract
 	$(BIN)/ruff check .
@@ -149,9 +132,6 @@ repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/re
 
 bench: setup ## what the work costs, beside those that do the same; an hour (ARGS="peers --quick")
 	$(BIN)/python -m src.bench $(ARGS)
-
-calibration: setup ## do intervals and placebo hold where the truth is known? 10 minutes (ARGS=--quick)
-	$(BIN)/python -m src.calibration $(ARGS)
 
 lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -1,9 +1,11 @@
 """What several rooms' tests share: composed jobs, precomputed folders, one shrunk toy per run."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import hypothesis
 import numpy as np
@@ -16,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 from src import configs, debias, encoders, experiments
 from src.encoders import hub
 from src.jobs import Job
+from src.tracking import fresh
 from tests.encoders.published import SMALL
 from tests.paths import CHECKOUT
 from tests.sweeps import Swept, command
@@ -36,6 +39,28 @@ SHRUNK = [
     "trainer=cpu",
     "trainer.workers=0",
 ]
+
+
+def pytest_itemcollected(item):
+    """Keep a file's tests on one worker, and those that need the main job on one that makes it once."""
+    if item.get_closest_marker("xdist_group"):
+        return
+    shared = "sweeps" in getattr(item, "fixturenames", ())
+    item.add_marker(pytest.mark.xdist_group("sweeps" if shared else item.location[0]))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def migrated(tmp_path_factory) -> None:
+    """MLflow's migrations run once: every new database of this process is a copy of the first."""
+    first, migrate = tmp_path_factory.mktemp("migrated") / "mlflow.db", fresh.migrate
+
+    def copy(database: Path) -> None:
+        if not first.exists():
+            migrate(first)
+        shutil.copyfile(first, database)
+
+    with mock.patch.object(fresh, "migrate", copy):
+        yield
 
 
 @pytest.fixture(scope="session")

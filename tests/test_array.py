@@ -105,6 +105,7 @@ def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, caps
                for _, overrides in parcel.jobs for override in overrides)  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_an_array_that_is_refused_fails_every_job_with_the_reason(swept, cluster, tmp_path):
     assert swept("o", "hydra/launcher=slurm", "hydra.launcher.partition=none", "exp=faces_to_words").code == 1
     (parent,), jobs = store(tmp_path / "o")
@@ -114,6 +115,7 @@ def test_an_array_that_is_refused_fails_every_job_with_the_reason(swept, cluster
     assert "invalid partition specified" in table["reason"][0]
 
 
+@pytest.mark.thorough
 def test_a_task_that_ends_without_an_answer_fails_its_jobs_alone(swept, cluster, tmp_path):
     script = (cluster / "srun").read_text()
     (cluster / "srun").write_text(

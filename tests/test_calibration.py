@@ -22,6 +22,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.thorough
 def test_the_quick_form_holds_and_says_so(tmp_path, capsys, monkeypatch):
     size = calibration.Size(worlds=12, draws=60, population=50_000, nulls=2, quick=True)
     monkeypatch.setattr(calibration, "QUICK", size)

@@ -81,6 +81,7 @@ def test_a_run_bears_its_kind_s_numbers_and_what_was_removed(swept):
     assert {"input.prompts", "input.faces.vectors"} <= set(run.data.tags)
 
 
+@pytest.mark.thorough
 def test_a_second_time_all_is_taken_over(swept, kept, tmp_path, capsys):
     again = command(tmp_path / "again", *ARGUMENTS, *apart(kept, swept.output))
     assert (again.code, again.passes) == (0, 0)

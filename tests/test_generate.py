@@ -128,6 +128,7 @@ def test_what_cannot_be_done_is_said(tmp_path, arguments, message, capsys):
     assert "Traceback" not in said.out + said.err
 
 
+@pytest.mark.thorough
 def test_ctrl_c_keeps_what_was_answered_and_does_not_wait_for_a_slow_server(tmp_path):
     slow = threading.Event()
 

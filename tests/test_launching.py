@@ -167,6 +167,7 @@ def answered(sweep, *numbers):
     return all((sweep.output / parcels.FOLDER / f"job-{number}.json").exists() for number in numbers)
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
     with swept.slowly("o", *JOBLIB) as sweep:
         sweep.until(lambda: answered(sweep, 3))

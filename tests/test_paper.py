@@ -59,6 +59,7 @@ def place_weights(hub, tmp_path):
     made.place(hub, "Salesforce/blip2-itm-vit-g", made.blip2(tmp_path / "blip2"), PINNED["blip2"])
 
 
+@pytest.mark.thorough
 def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, capsys):
     place_weights(cache, tmp_path)
     there = [f"dataset.root={root}", *SMALL, *places(tmp_path)]

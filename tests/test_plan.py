@@ -66,6 +66,7 @@ def test_what_is_planned_is_about_what_comes(kept, sweeps, job):
         assert size / 2 < pieces[what].disk < size * 2, what
 
 
+@pytest.mark.thorough
 def test_a_plan_lists_what_is_not_applicable(tmp_path, capsys):
     folder = precomputed(tmp_path / "lab")
     (folder / "scenes.parquet").unlink()

@@ -63,6 +63,7 @@ def test_poems_are_written_compared_tracked_and_taken_over(tmp_path, folder, mon
     assert len(client.search_runs([run.info.experiment_id])) == 1
 
 
+@pytest.mark.thorough
 def test_a_sweep_of_models_ends_in_one_table(tmp_path, capsys):
     assert poem(tmp_path, "-m", "llm=tiny_vlm", "llm.seed=0,1", "report=false") == 0
     out = capsys.readouterr().out

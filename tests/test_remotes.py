@@ -1,6 +1,6 @@
 """What one clone pushes, another pulls: to a folder and to S3, whole, changed or missing.
 
-Quick on an untrained toy; `make test-remote` adds trained toys, photographs and morphs.
+On four small worlds: untrained and trained toys, photographs, morphs.
 """
 
 import hashlib
@@ -20,11 +20,13 @@ from tests import clones
 from tests.clones import Clone, Remote
 from tests.stimuli import drawn
 
+pytestmark = pytest.mark.thorough
+
 DEMO = {
     "dataset": "demo",
     "raw": {
-        "faces": "src/demo/avatars.py",
-        "scenes": "src/demo/scenes.py",
+        "faces": "conf/faces/avatars.yaml",
+        "scenes": "conf/scenes/abstract.yaml",
         "words": "conf/words/vader.yaml",
     },
     "models": ["toy_s"],

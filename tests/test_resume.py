@@ -69,6 +69,7 @@ def test_a_second_sweep_takes_all_over_and_says_so(swept, tmp_path, capsys):
     assert sorted(table["run"]) == sorted(run.info.run_id for run in jobs)
 
 
+@pytest.mark.thorough
 def test_what_was_not_finished_is_computed_and_the_table_is_complete(swept, tmp_path):
     swept("first", "exp=faces_to_words,words_to_faces")
     second = swept("second")
@@ -80,7 +81,13 @@ def test_what_was_not_finished_is_computed_and_the_table_is_complete(swept, tmp_
 
 
 @pytest.mark.parametrize(
-    "change", [["resume=false"], ["protocol.k=12"], ["seed=1"], ["model.name=other"], "vectors", "version"]
+    "change",
+    [
+        *(pytest.param(change, marks=pytest.mark.thorough) for change in (["seed=1"], ["model.name=other"])),
+        *(pytest.param(change, marks=pytest.mark.thorough) for change in (["resume=false"], ["protocol.k=12"])),
+        "vectors",
+        "version",
+    ],
 )
 def test_what_decides_the_numbers_is_computed_anew(swept, tmp_path, monkeypatch, change):
     swept("first", TWO)
@@ -96,6 +103,7 @@ def test_what_decides_the_numbers_is_computed_anew(swept, tmp_path, monkeypatch,
     assert len(jobs) == 2 + (1 if change == "vectors" else 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", ["changed", "gone"])
 def test_results_that_are_not_what_was_written_are_computed_anew(swept, tmp_path, capsys, damage):
     first = swept("first", TWO)
@@ -111,6 +119,7 @@ def test_results_that_are_not_what_was_written_are_computed_anew(swept, tmp_path
     assert len(found(tmp_path)[1]) == 3
 
 
+@pytest.mark.thorough
 def test_a_failed_or_killed_job_does_not_count(swept, tmp_path):
     swept("first", TWO)
     _, jobs = found(tmp_path)
@@ -121,6 +130,7 @@ def test_a_failed_or_killed_job_does_not_count(swept, tmp_path):
     assert len(found(tmp_path)[1]) == 4
 
 
+@pytest.mark.thorough
 def test_a_moved_checkout_goes_on(swept, tmp_path, capsys):
     first = swept("first")
     (tmp_path / "mlruns").rename(tmp_path / "there")
@@ -134,6 +144,7 @@ def test_a_moved_checkout_goes_on(swept, tmp_path, capsys):
     assert not (tmp_path / "mlruns").exists()
 
 
+@pytest.mark.thorough
 def test_a_killed_sweep_goes_on_where_it_stopped(kept, sweeps, tmp_path):
     """kill -9 in the middle, the same command again: nothing twice, and the undisturbed table."""
     arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *places(kept)]

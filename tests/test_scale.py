@@ -29,6 +29,7 @@ def place(tmp_path_factory):
     return found
 
 
+@pytest.mark.thorough
 def test_memory_does_not_grow_with_a_corpus_on_disk(place):
     # Samples miss peaks, and an allocator keeps what was freed: of three each the one in the middle.
     small, large = ([_streamed(place, items) for _ in range(3)] for items in (150_000, 600_000))

@@ -35,6 +35,7 @@ def hidden(store: Path) -> list[Path]:
     return [path for path in store.rglob(".*") if path.is_dir()]
 
 
+@pytest.mark.thorough
 def test_two_sweeps_on_one_store_at_once(tmp_path):
     store = tmp_path / "store"
     asked = {}

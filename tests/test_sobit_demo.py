@@ -73,6 +73,7 @@ def test_planted_words_retrieve_their_own(rows, job):
     assert sums.to_numpy() == pytest.approx(1)
 
 
+@pytest.mark.thorough
 def test_relabelled_faces_of_the_world_reject_as_often_as_asked(kept, sweeps, job):
     """A trained toy's vectors, race and gender dealt out anew: p <= .05 in the binomial band, by word."""
     made = job(

@@ -84,6 +84,7 @@ def test_analyses_of_all_three_stand_in_one_table(folder, listed, job, tracker):
     assert found["n"].dtype == "Int64"
 
 
+@pytest.mark.thorough
 def test_another_list_is_another_job_and_lies_anywhere(folder, listed, job, tmp_path):
     def config(path):
         return job(*overrides(folder, "association", path)).config_hash
@@ -115,6 +116,7 @@ def test_a_missing_prompt_is_named_and_many_are_counted(folder, listed, job, tmp
         pipeline.prepare(job(*overrides(place, "association", listed), "protocol.vocabulary=300"))
 
 
+@pytest.mark.thorough
 def test_faces_without_race_and_gender_are_not_applicable_in_a_glob_and_an_error_by_name(tmp_path, capsys):
     place = precomputed(tmp_path / "lab", width=24)
     chosen = ["model=precomputed", f"model.path={place}", *places(tmp_path / "p"), *FEW]

@@ -14,6 +14,7 @@ from src.truth.probes import associations, separation
 from tests.conftest import SHRUNK, places
 
 
+@pytest.mark.thorough
 def test_the_shrunk_world_without_and_with_its_bias(kept, sweeps, tmp_path, capsys):
     """After the main sweep, which trains one of these toys."""
     arguments = ["--seeds", "0", "--biases", "0,1", "--untrained", "0", "--output", str(tmp_path / "out")]

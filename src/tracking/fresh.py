@@ -22,15 +22,20 @@ def make(database: Path) -> None:
     if empty:
         log.warning("%s is empty: a new one is made, and nothing is known of earlier runs", database)
         database.unlink()
-    from mlflow import MlflowClient
-
     database.parent.mkdir(parents=True, exist_ok=True)
     draft = database.with_name(f".{database.name}.{uuid.uuid4().hex}")
     try:
-        MlflowClient(f"sqlite:///{draft}").search_experiments(max_results=1)
+        migrate(draft)
         _place(draft, database)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def migrate(database: Path) -> None:
+    """Make a database by MLflow's migrations, which takes seconds."""
+    from mlflow import MlflowClient
+
+    MlflowClient(f"sqlite:///{database}").search_experiments(max_results=1)
 
 
 def _place(draft: Path, database: Path) -> None:

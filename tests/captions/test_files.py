@@ -97,6 +97,7 @@ def test_a_damaged_row_group_is_counted_and_the_others_are_read(tmp_path):
     assert found.problems[str(bad)].startswith("row group 1: ")
 
 
+@pytest.mark.thorough
 def test_whichever_bit_is_wrong_every_row_that_is_promised_is_a_caption_or_counted(tmp_path):
     path = written(tmp_path / "a.parquet", ["a king", None, "", "a calm woman"] * 5)
     good, kinds = path.read_bytes(), set()

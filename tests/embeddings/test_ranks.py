@@ -114,6 +114,7 @@ def test_pictures_of_two_processes_are_those_of_one(tmp_path, network, count):
     assert len(entries(tmp_path / "2" / "pictures")) == 2 * (network is Halved)
 
 
+@pytest.mark.thorough
 def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setenv(PLAGUED, "1")
     monkeypatch.setenv(PLAGUE, "kill")

@@ -157,6 +157,7 @@ def test_fetching_fills_the_cache_and_a_second_time_asks_nobody(served, tmp_path
     assert len(_Hub.asked) == before
 
 
+@pytest.mark.thorough
 def test_a_hub_out_of_reach_is_said_without_a_traceback(tmp_path):
     for environment in ({}, {"HF_HUB_OFFLINE": "1"}):
         done = command(tmp_path, "http://127.0.0.1:9", "fetch", "model=clip_b32", **environment)

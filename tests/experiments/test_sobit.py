@@ -185,6 +185,7 @@ def test_a_bootstrap_sample_is_the_faces_repeated(sobit):
         assert shares[0, draw] == pytest.approx(expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("measure", ["association", "retrieval"])
 def test_randomly_relabelled_faces_reject_as_often_as_asked(sobit, measure):
     # p <= .05 of the corrected test, word by word: within the 99.9% binomial band over all of them.

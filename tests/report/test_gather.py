@@ -144,6 +144,7 @@ def test_results_of_before_are_read_with_empty_columns_and_tables(tmp_path):
     assert tuple(findings.read("c", "retrieved")) == TABLES["retrieved"]
 
 
+@pytest.mark.thorough
 def test_a_run_whose_results_are_gone_or_changed_is_said(page, tmp_path, tracker):
     sweep(tmp_path, "first", FOUR)
     newest = sweeps(tracker)[0]
@@ -173,6 +174,7 @@ def test_a_partly_failed_sweep_has_a_report_and_its_exit_code(page, tmp_path, ca
     assert found.missing == []
 
 
+@pytest.mark.thorough
 def test_what_was_asked_for_is_known_before_any_job(tmp_path, tracker):
     """range, several values, and params of the sweeper beside a glob; one job cannot be named."""
     swept = sweep(tmp_path, "o", TWO, "protocol.ddof=0,1", "+hydra.sweeper={params: {seed: 'range(0,2)'}}")
@@ -231,6 +233,7 @@ def test_ctrl_c_ends_with_a_report_of_what_is_finished(page, tmp_path, monkeypat
     assert found.missing[0].split()[-1] == "exp=words_to_faces"
 
 
+@pytest.mark.thorough
 def test_a_killed_sweep_tells_what_it_lacks(page, tmp_path, tracker):
     """kill -9 in the middle of precomputed jobs, of which two were finished earlier."""
     sweep(tmp_path, "first", "exp=faces_to_labels,faces_to_words")

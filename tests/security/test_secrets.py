@@ -86,6 +86,7 @@ def test_a_job_of_vectors_writes_no_secret(folder, form):
     silent(done, folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("uri", ["http://me:{}@127.0.0.1:9", "http://{}@127.0.0.1:9"])
 def test_a_password_of_the_tracking_store_is_written_nowhere(folder, uri):
     vectors = precomputed(folder / "vectors")
@@ -102,6 +103,7 @@ def test_a_password_of_the_tracking_store_is_written_nowhere(folder, uri):
     silent(done, folder)
 
 
+@pytest.mark.thorough
 def test_a_job_that_asks_a_server_with_a_password_reaches_it_and_writes_no_secret(folder):
     rows = [f"ageism,{who},Young Kim is BLANK,slow,quick,tall,positive,type1" for who in ("male", "female")]
     (folder / "items.csv").write_text("\n".join([HEADER, *rows]) + "\n")
@@ -119,6 +121,7 @@ def test_a_job_that_asks_a_server_with_a_password_reaches_it_and_writes_no_secre
     silent(done, folder)
 
 
+@pytest.mark.thorough
 def test_a_server_that_refuses_is_named_without_its_password(folder):
     rows = [f"ageism,{who},Young Kim is BLANK,slow,quick,tall,positive,type1" for who in ("male", "female")]
     (folder / "items.csv").write_text("\n".join([HEADER, *rows]) + "\n")
@@ -188,6 +191,7 @@ def test_errors_of_a_store_are_told_without_the_password():
     assert "hush" not in str(refused.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("launcher", ["basic", "joblib"])
 def test_what_a_sweep_asked_for_is_kept_without_the_password(folder, launcher):
     rows = [f"ageism,{who},Young Kim is BLANK,slow,quick,tall,positive,type1" for who in ("male", "female")]

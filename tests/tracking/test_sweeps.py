@@ -58,6 +58,7 @@ def alone(server):
     return server
 
 
+@pytest.mark.thorough
 def test_two_sweeps_at_once_lose_nothing(alone, tmp_path, monkeypatch, capsys):
     folders = [precomputed(tmp_path / "lab0", seed=0)]
     asked = {tmp_path / str(n): sweep(folders, PAIRS[n], alone, tmp_path) for n in range(2)}
@@ -137,6 +138,7 @@ def test_a_server_that_goes_away_in_the_middle(alone, tmp_path, monkeypatch):
     wire.close()
 
 
+@pytest.mark.thorough
 def test_a_server_that_comes_back_is_used_again(alone, tmp_path, monkeypatch):
     """The job in between is said to have failed, and its run is ended; the parent is complete."""
     monkeypatch.setattr(reach, "PATIENCE", {})

@@ -6,6 +6,8 @@ from mlflow import MlflowClient
 from tests.conftest import SHRUNK, places
 from tests.sweeps import command
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def runs(store, kept, sweeps, tmp_path_factory):

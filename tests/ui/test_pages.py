@@ -9,6 +9,8 @@ from tests.conftest import GROUPS, places, precomputed
 from tests.sweeps import command
 from tests.ui.conftest import SCREENSHOTS
 
+pytestmark = pytest.mark.thorough
+
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15", "report=true"]
 SMALL += [
     "protocol.placebo=99",
