@@ -65,8 +65,8 @@ demo: setup ## three models x eight experiments on the built-in world, tracked
 demo-truth: setup ## what is planted against what is measured: 12 toys
 	$(BIN)/python -m src.truth model=toy_m $(ARGS)
 
-# Recorded answers, where they were fetched (make data ARGS="fetch subtler") or lie beside this checkout.
-recorded = $(firstword $(wildcard data/raw/subtler/$(1) ../shared/data/subtler/responses/$(1)))
+# Recorded answers, where they were fetched: make data ARGS="fetch subtler".
+recorded = $(wildcard data/raw/subtler/$(1))
 demo-generate: setup ## shipped items put to a language model made on the spot; recorded answers where they are here
 	$(BIN)/python -m src.generate -m llm=tiny,planted task=subtler_en,subtler_zh $(ARGS)
 	$(if $(call recorded,llama2_en.csv),$(BIN)/python -m src.generate -m llm=recorded llm.path=$(call recorded,llama2_en.csv))
@@ -85,10 +85,10 @@ test-thorough: setup ## the rest: kills, remotes, browser, SLURM, servers, deter
 
 # Seconds for each parser: about 5 minutes in all.
 FUZZ := 5
-validate: setup ## is it right? calibration, planted truth, an hour of fuzzing; hours, tables into docs/
+validate: setup ## is it right? calibration, planted truth, every parser fuzzed for a minute: hours
 	$(BIN)/python -m src.calibration
-	$(BIN)/python -m src.truth model=toy_m output=docs/truth
-	$(BIN)/python -m tests.fuzz seconds=60 table=docs/fuzz.md
+	$(BIN)/python -m src.truth --output docs/truth model=toy_m
+	$(BIN)/python -m tests.fuzz seconds=60
 
 AUDIT ?= $(BIN)/pip-audit
 # Never an error where nothing can be asked: on a machine without network that would say nothing of the packages.

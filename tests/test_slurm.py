@@ -1,6 +1,6 @@
 """A sweep through a real SLURM: a task is cancelled, put back, timed out; the sweep is interrupted.
 
-make test-slurm; it needs Debian's slurm-wlm and munge (make system).
+make test-thorough ARGS=tests/test_slurm.py; it needs Debian's slurm-wlm and munge (make system).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The quick form: every parser, a dozen bad files each, always the same (`make test-fuzz`: the full form)."""
+"""The quick form: every parser, a dozen bad files each, always the same (`python -m tests.fuzz`: the full form)."""
 
 import csv
 import io
