@@ -84,7 +84,10 @@ def test_what_was_not_finished_is_computed_and_the_table_is_complete(swept, tmp_
     "change",
     [
         *(pytest.param(change, marks=pytest.mark.thorough) for change in (["seed=1"], ["model.name=other"])),
-        *(pytest.param(change, marks=pytest.mark.thorough) for change in (["resume=false"], ["protocol.k=12"])),
+        *(
+            pytest.param(change, marks=pytest.mark.thorough)
+            for change in (["resume=false"], ["protocol.k=12"])
+        ),
         "vectors",
         "version",
     ],

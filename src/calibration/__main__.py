@@ -93,7 +93,10 @@ def page(found: dict[str, pd.DataFrame], size: Size) -> str:
     """Both tables in Markdown, with what they say."""
     from src.calibration import nulls
 
-    parts = ["# Calibration", "Made by `python -m src.calibration`; each number is a share of simulated worlds.\n"]
+    parts = [
+        "# Calibration",
+        "Made by `python -m src.calibration`; each number is a share of simulated worlds.\n",
+    ]
     parts += [COVERAGE.format(worlds=f"{size.worlds:,}", draws=size.draws), _rows(found["coverage"])]
     parts += [PLACEBO.format(worlds=f"{size.nulls:,}", permutations=nulls.PROTOCOL.placebo)]
     return "\n".join([*parts, _rows(found["placebo"])])

@@ -54,7 +54,9 @@ def _elsewhere(cfg: configs.RunConfig, identity: str) -> Network:
     """
     encoder = open_encoder(cfg, partial(stimuli.load, cfg))
     if fingerprint(dict(encoder.identity)) != identity:
-        raise InputError(f"{cfg.model.name}: its code or its stimuli were changed meanwhile. Start again.")
+        raise InputError(
+            f"{cfg.model.name}: stimuli or versions changed while the job was running. Start it again."
+        )
     return encoder.load()
 
 

@@ -71,7 +71,7 @@ class Method:
     notes: Sequence[str] = field(default_factory=list)
 
     def described(self) -> dict[str, object]:
-        """All that decides the bytes besides parents and size: the method, its declared version, libraries."""
+        """All that decides the bytes besides parents and size: the method, its version, libraries."""
         return {
             **self.decisive,
             "parts": declared(f"morphs.{self.decisive['method']}"),
