@@ -1,4 +1,4 @@
-"""The quick form: every parser, a dozen bad files each, always the same (`python -m tests.fuzz`: the full form)."""
+"""Feed every parser a dozen bad files, always the same ones; `python -m tests.fuzz` is the full form."""
 
 import csv
 import io
