@@ -1,6 +1,6 @@
 """Sweeps through a server: several at once, one whose server goes away, a report from another machine.
 
-Quick on SQLite and a folder; `make test-thorough ARGS=tests/tracking` has four sweeps of 24 jobs on PostgreSQL and S3.
+Quick on SQLite and a folder; the thorough form has four sweeps of 24 jobs on PostgreSQL and S3.
 """
 
 import json
