@@ -27,6 +27,7 @@ from src.generative import (
 )
 from src.generative.causal import Causal
 from src.plan import Planned
+from src.report.subtler.short import reasons
 from src.tasks import Task, device
 
 log = logging.getLogger(__name__)
@@ -143,19 +144,26 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     asked = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
     coded = {coding: scoring.coded(answered, coding) for coding in codings}
-    score = partial(scoring.score, answered, bootstrap=task.bootstrap, seed=job.cfg.seed)
+    score = partial(
+        scoring.score,
+        answered,
+        bootstrap=task.bootstrap,
+        seed=job.cfg.seed,
+        max_unmatched=task.max_unmatched,
+    )
     rows = pd.concat(map(score, codings), ignore_index=True)
     seconds = time.perf_counter() - start - asked
-    unmatched = float((~coded["published"]["matched"]).mean())
+    shares = _shares(coded["published"])
     whole = results.named({"model": job.model, "task": job.exp}, rows)
+    named = results.named(job.columns, rows)
     results.write(
         job.output,
-        results.named(job.columns, rows),
+        named,
         {"answers": _answers(coded)},
         sheets={"subtler": whole},
     )
-    told = {"key": key(prepared), "results": results.digest(job.output)}
-    figures = {"items": len(prepared.items), "share_unmatched": unmatched, "answer_seconds": asked, **figures}
+    told = {"key": key(prepared), "results": results.digest(job.output), **_note(named)}
+    figures = {"items": len(prepared.items), **shares, "answer_seconds": asked, **figures}
     figures |= {"analysis_seconds": seconds}
     run.log(tags=told, metrics={**_metrics(rows), **figures})
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
@@ -188,6 +196,18 @@ def _answers(answered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     # One row per item, with what each coding makes of its answer.
     first, *_ = answered.values()
     return first.drop(columns="y").assign(**{f"y_{coding}": rows["y"] for coding, rows in answered.items()})
+
+
+def _shares(answers: pd.DataFrame) -> dict[str, float]:
+    """Return the shares of answers that match no option, and that a server did not give."""
+    unanswered = answers["unanswered"].notna().mean() if "unanswered" in answers else 0.0
+    return {"share_unmatched": float((~answers["matched"]).mean()), "share_unanswered": float(unanswered)}
+
+
+def _note(rows: pd.DataFrame) -> dict[str, str]:
+    """Return MLflow's note on strata without τ-c; empty where each has one."""
+    lines = reasons(rows)
+    return {"mlflow.note.content": "\n\n".join(lines)} if lines else {}
 
 
 def _metrics(rows: pd.DataFrame) -> dict[str, float]:

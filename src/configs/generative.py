@@ -152,6 +152,8 @@ class SubtlerConfig(TaskConfig):
             and corrected.
         question: with `{context}`, `{first}`, `{second}` and `{third}` in their places.
         bootstrap: draws of templates, for intervals.
+        max_unmatched: largest share of answers that may match no option; above it there is no τ, but a
+            reason with examples.
     """
 
     path: str | None = None
@@ -161,6 +163,7 @@ class SubtlerConfig(TaskConfig):
     stereotype: str = one_of("by_polarity", "positive")
     question: str = MISSING
     bootstrap: int = number(0)
+    max_unmatched: float = number(0, 1, default=0.25)
 
 
 @dataclass

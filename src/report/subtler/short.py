@@ -14,6 +14,11 @@ TITLE = (
     "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over sentence templates, n (unmatched)"
 )
 
+REMEDY = (
+    "Read all of them in results/answers.parquet. A model that thinks first needs a larger llm.most, another one a "
+    "clearer task.question; task.max_unmatched is the share that is allowed."
+)
+
 
 def short(subtler: pd.DataFrame) -> pd.DataFrame:
     """A row per reading, task, coding, domain and direction, a column per model.
@@ -38,7 +43,31 @@ def short(subtler: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def reasons(subtler: pd.DataFrame) -> list[str]:
+    """Return a line for each task, coding, domain and direction without τ-c: why, with examples.
+
+    Domains are listed only where all of them together have a τ-c.
+
+    Args:
+        subtler: rows of analyses.csv of generative models.
+    """
+    if "reason" not in subtler:  # an older version's
+        return []
+    whole = subtler[subtler["gender"] == ALL].fillna({"reason": ""})
+    by = [*READING, "model", "exp", "coding", "direction"]
+    pooled = whole["reason"].where(whole["domain"] == ALL, "")
+    covered = pooled.ne("").groupby([whole[name] for name in by]).transform("any")
+    listed = whole[(whole["reason"] != "") & (~covered | (whole["domain"] == ALL))]
+    return [
+        f"{row['model']} {row['exp']} {row['coding']} {row['domain']} {row['direction']}: no τ-c. {row['reason']}. "
+        f"{REMEDY}"
+        for row in listed.to_dict("records")
+    ]
+
+
 def _told(row: Mapping[Hashable, Any]) -> str:
+    if row.get("reason") and pd.isna(row["tau_c"]):
+        return f"no τ-c: {row['n_unmatched']} of {row['n']} match no option"
     interval = (
         f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]" if pd.notna(row["tau_c_low"]) else "no interval"
     )
