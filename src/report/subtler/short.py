@@ -46,7 +46,7 @@ def short(subtler: pd.DataFrame) -> pd.DataFrame:
 def reasons(subtler: pd.DataFrame) -> list[str]:
     """Return a line for each task, coding, domain and direction without τ-c: why, with examples.
 
-    Domains are listed only where all of them together have a τ-c.
+    Where no domain has one, a line stands for all of them.
 
     Args:
         subtler: rows of analyses.csv of generative models.
@@ -55,9 +55,8 @@ def reasons(subtler: pd.DataFrame) -> list[str]:
         return []
     whole = subtler[subtler["gender"] == ALL].fillna({"reason": ""})
     by = [*READING, "model", "exp", "coding", "direction"]
-    pooled = whole["reason"].where(whole["domain"] == ALL, "")
-    covered = pooled.ne("").groupby([whole[name] for name in by]).transform("any")
-    listed = whole[(whole["reason"] != "") & (~covered | (whole["domain"] == ALL))]
+    every = whole["reason"].ne("").groupby([whole[name] for name in by]).transform("all")
+    listed = whole[(whole["reason"] != "") & (~every | (whole["domain"] == ALL))]
     return [
         f"{row['model']} {row['exp']} {row['coding']} {row['domain']} {row['direction']}: no τ-c. {row['reason']}. "
         f"{REMEDY}"
