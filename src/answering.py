@@ -181,13 +181,14 @@ def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
     how, fits = ("free", answers.is_free) if free else ("likelihood", answers.is_weighed)
     with tasks.kept(job, prepared.weights, how, fits) as kept:
         if isinstance(llm, configs.ServerConfig):
-            return answers.free(partial(server.answers, llm), *asked, seed=job.cfg.seed, kept=kept)
+            proof = answers.answered_before(*asked, seed=job.cfg.seed, kept=kept)
+            ask = partial(server.answers, llm, proof=proof)
+            return answers.free(ask, *asked, seed=job.cfg.seed, kept=kept)
         assert isinstance(llm, configs.CausalConfig)
         assert prepared.model is not None
         model = prepared.model()
         if free:
-            ask = partial(model.answers, most=llm.most)
-            return answers.free(ask, *asked, seed=job.cfg.seed, kept=kept)
+            return answers.free(partial(model.answers, most=llm.most), *asked, seed=job.cfg.seed, kept=kept)
         per_token = job.cfg.answer == "likelihood_per_token"
         return answers.likeliest(model, *asked, per_token=per_token, kept=kept)
 

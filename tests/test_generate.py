@@ -107,6 +107,30 @@ def test_a_server_is_asked_once_for_each_item(tmp_path):
     assert answers["matched"].all()
 
 
+def test_a_reply_of_a_content_filter_is_counted_apart_and_the_rest_is_asked(tmp_path):
+    filtered = {"error": {"code": "content_filter", "message": "The response was filtered"}}
+
+    def behave(number, asked):
+        lines = asked["messages"][0]["content"].splitlines()
+        return said(lines[-1].removeprefix("Option 3: ")) if number != 3 else (400, filtered)
+
+    few = ["llm=openai_compatible", "llm.id=m", "answer=generate", "task.domains=[ageism]", "task.count=12"]
+    with served(behave) as (chat, url):
+        for _ in range(2):
+            chosen = [f"llm.url={url}", "llm.concurrency=1", "task.bootstrap=20", "resume=false"]
+            assert command(tmp_path, *few, *chosen) == 0
+    assert len(chat.asked) == 12
+    found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    whole = found[(found["domain"] == "all") & (found["gender"] == "all")]
+    assert whole[["n", "n_unmatched", "n_unanswered"]].sum().tolist() == [12, 1, 1]
+    answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
+    assert answers["unanswered"].dropna().tolist() == ["content_filter"]
+    assert answers.loc[answers["unanswered"].notna(), "response"].isna().all()
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    run, *_ = client.search_runs([client.get_experiment_by_name("subtler").experiment_id])
+    assert run.data.metrics["share_unanswered"] == pytest.approx(1 / 12)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -119,7 +119,9 @@ class ServerConfig(LlmConfig):
         concurrency: questions in flight.
         retries: of a question that failed, after 1, 2, 4, … seconds, or when the server says.
         timeout: of an answer, in seconds.
-        most: tokens of an answer.
+        most: tokens of an answer; a model that thinks first needs hundreds.
+        limit: field of the request that carries `most`; OpenAI's newer models refuse the usual one.
+        temperature: 0 for the likeliest answer; null: none is sent, for models that refuse it.
     """
 
     url: str = MISSING
@@ -129,6 +131,8 @@ class ServerConfig(LlmConfig):
     retries: int = number(0, default=5)
     timeout: float = number(0.01, default=120.0)
     most: int = number(1, default=32)
+    limit: str = one_of("max_tokens", "max_completion_tokens", "none", default="max_tokens")
+    temperature: float | None = number(0, 2, default=0.0)
 
 
 @dataclass
