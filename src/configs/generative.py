@@ -59,11 +59,13 @@ class WeightsConfig(LlmConfig):
         id: owner/name on the hub, or a folder.
         revision: of the hub's repository: commit, branch or tag; empty: main.
         sha256: of the weights, as a run's tags say it; others are refused; empty: any.
+        date: today's, YYYY-MM-DD, for a chat template that asks for it: the one that Llama's name themselves.
     """
 
     id: str = MISSING
     revision: str = ""
     sha256: str = ""
+    date: str = "2024-07-26"
 
 
 @dataclass
