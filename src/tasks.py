@@ -93,7 +93,8 @@ def kept(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], 
     Raises:
         InputError: see `Kept`.
     """
-    chosen = {name: value for name, value in job.resolved["llm"].items() if ADDED.get(name) != value}
+    llm = job.resolved["llm"]
+    chosen = {name: value for name, value in llm.items() if (name, value) not in ADDED.items()}
     own = [decisive(chosen), weights, how]
     return Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl", fits)
 

@@ -63,9 +63,9 @@ def free(
     for found in ask([texts[place] for place in left]):
         kept.keep({keys[left[place]]: _logged(answer) for place, answer in found.items()})
     shown = [", ".join(OPTIONS[index] for index in order) for order in orders]
-    answered = [kept.known[key] for key in keys]
-    why = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answered]
-    response = [None if isinstance(answer, dict) else answer for answer in answered]
+    answers = [kept.known[key] for key in keys]
+    why: Any = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answers]
+    response: Any = [None if isinstance(answer, dict) else answer for answer in answers]
     return items.assign(order=shown, response=response, unanswered=why), {}
 
 
@@ -75,9 +75,7 @@ def answered_before(items: pd.DataFrame, question: str, *, seed: int, kept: Kept
     return next((text for text in texts if fingerprint(text) in kept.known), None)
 
 
-def _questions(
-    items: pd.DataFrame, question: str, seed: int
-) -> tuple[list[tuple[int, int, int]], list[str]]:
+def _questions(items: pd.DataFrame, question: str, seed: int) -> tuple[list[tuple[int, int, int]], list[str]]:
     """Draw the order of each item's options, and write its question."""
     orders = [
         prompts.order_of(item, context, seed)

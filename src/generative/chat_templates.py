@@ -100,8 +100,8 @@ def pinned(template: Template, date: datetime.date) -> Template:
     if not reads_clock(template):
         return template
     midnight = datetime.datetime.combine(date, datetime.time())
-    formats = [_unquoted(text) for kind, text in _tokens(template) if kind == "string" and "%" in text]
-    return MACRO.format(dates={one: midnight.strftime(one) for one in formats}) + template
+    literals = [_unquoted(text) for kind, text in _tokens(template) if kind == "string" and "%" in text]
+    return MACRO.format(dates={text: midnight.strftime(text) for text in literals}) + template
 
 
 @contextmanager
@@ -115,8 +115,8 @@ def rendering() -> Iterator[None]:
         yield
     except (jinja2.TemplateError, TypeError) as error:
         raise InputError(
-            f"llm.id: its chat template cannot be rendered ({brief(error)}). Name another revision or model, or "
-            "a folder with a template of its own."
+            f"llm.id: its chat template cannot be rendered ({brief(error)}). Name another revision or model, "
+            "or a folder with a template of its own."
         ) from None
 
 

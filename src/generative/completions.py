@@ -27,7 +27,7 @@ REMEDIES = {
     "max_tokens": "llm.limit=max_completion_tokens, or llm.limit=none",
     "temperature": "llm.temperature=null",
 }
-KEPT = "answers so far are kept."
+SAVED = "answers so far are kept."
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ def read(reply: requests.Response, config: ServerConfig, url: str) -> Reply:
         return Unanswered("content_filter")
     if status in (401, 403):
         key = f"Put the right one into {config.key}" if config.key else "Name its variable: llm.key=NAME"
-        refused = InputError(f"{url}: the server refuses the key ({status}). {key}; {KEPT}")
+        refused = InputError(f"{url}: the server refuses the key ({status}). {key}; {SAVED}")
         if status == 401:
             raise refused
         return Doubtful(f"{status}: {text}", refused, passing=False)
-    failure = InputError(f"{url}: {described} ({text[:120]!r}). {_remedy(status, reply, config)}; {KEPT}")
+    failure = InputError(f"{url}: {described} ({text[:120]!r}). {_remedy(status, reply, config)}; {SAVED}")
     if status in FATAL:
         raise failure
     return Doubtful(f"{status}: {text}", failure, passing=status in PASSING)
@@ -90,7 +90,7 @@ def read(reply: requests.Response, config: ServerConfig, url: str) -> Reply:
 def unreachable(error: requests.RequestException, url: str) -> Doubtful:
     """Return what a failed connection says of its question: one may take longer than a server allows."""
     said = f"{url}: cannot be reached ({type(error).__name__})"
-    failure = InputError(f"{said}. Start the server, or correct llm.url; {KEPT}")
+    failure = InputError(f"{said}. Start the server, or correct llm.url; {SAVED}")
     return Doubtful(f"no reply ({type(error).__name__})", failure, passing=True)
 
 
@@ -120,7 +120,9 @@ def _completion(content: Any, reply: requests.Response, url: str) -> Reply:
         refusal = message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
         failure = f"{url}: answers with something else than a chat completion ({reply.text[:80]!r})"
-        return Doubtful("no chat completion", InputError(f"{failure}. Correct llm.url; {KEPT}"), passing=True)
+        return Doubtful(
+            "no chat completion", InputError(f"{failure}. Correct llm.url; {SAVED}"), passing=True
+        )
     if text.strip():
         # A character that was cut in two is none of any encoding.
         return text.encode("utf-8", "replace").decode("utf-8")

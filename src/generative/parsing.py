@@ -1,9 +1,9 @@
 """Which option a free answer means (METHODS §5).
 
 An answer counts only where the whole of it is one option, whatever its case and typography, once reasoning
-and the usual wrappings are dropped (`wrappings`). A sentence around an option is none: "it is not rigid" holds
-one option and means another, and the published answers have none either. Nor is a number alone: nobody knows
-here in which order the options were shown.
+and the usual wrappings are dropped (`wrappings`). A sentence around an option is none: "it is not rigid"
+holds one option and means another, and the published answers have none either. Nor is a number alone: nobody
+knows here in which order the options were shown.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def match(response: object, options: Sequence[str]) -> int | None:
     """Index of the option that an answer is, or None where it is none of them.
 
     Case, full-width forms, surrounding blanks, quotes and punctuation, kinds of dashes and apostrophes make
-    no difference, nor does "option N:" in front, a block of reasoning, or a wrapping such as "Answer: …". The
-    first reading that fits decides, the most literal one first, so that options may hold or end in punctuation,
-    and be told apart by it.
+    no difference, nor does "option N:" in front, a block of reasoning, or a wrapping such as "Answer: …".
+    The first reading that fits decides, the most literal one first, so that options may hold or end in
+    punctuation, and be told apart by it.
 
     Args:
         response: as the model gave it; whatever is no text (a missing cell) is no answer.

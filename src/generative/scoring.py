@@ -51,8 +51,9 @@ def score(
 
     Returns:
         One row per stratum that has items: `coding`, `domain`, `direction`, `gender`; `n` answers,
-        `n_unmatched` of them match no option, and of these `n_unanswered` were not given by a server; PPL to NNuL in per cent and del_PL, del_NL, del_NuL in percentage points,
-        over matched answers; `tau_c` with its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
+        `n_unmatched` of them match no option, and of these `n_unanswered` were not given by a server; PPL to
+        NNuL in per cent and del_PL, del_NL, del_NuL in percentage points, over matched answers; `tau_c` with
+        its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
         `tau_c_matched` without them; `n_templates`, of sentences; `_low` and `_high`, the 95% percentile
         interval of tau_c and the three del over these, NaN where there are fewer than 2; `reason`, why there
         is neither tau nor del, with examples, empty where there are; `position_effect`, the mean over answers

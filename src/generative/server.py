@@ -152,9 +152,7 @@ class BoundedRetry(Retry):
             return None
         if wanted is not None and wanted > LONGEST_WAIT:
             header = response.headers.get("Retry-After")
-            log.warning(
-                "the server asks to wait (Retry-After: %.40s); waiting %d s before the next try", header, LONGEST_WAIT
-            )
+            log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", header, LONGEST_WAIT)
             return LONGEST_WAIT
         return wanted
 

@@ -21,9 +21,8 @@ def reason(members: pd.DataFrame, max_unmatched: float) -> str:
     if len(unmatched) <= max_unmatched * len(members):
         return ""
     named = ", ".join(examples(unmatched))
-    return (
-        f"{len(unmatched)} of {len(members)} answers match no option, more than {100 * max_unmatched:g}%: {named}"
-    )
+    counts = f"{len(unmatched)} of {len(members)} answers match no option"
+    return f"{counts}, more than {100 * max_unmatched:g}%: {named}"
 
 
 def examples(unmatched: pd.DataFrame) -> list[str]:
@@ -36,8 +35,8 @@ def examples(unmatched: pd.DataFrame) -> list[str]:
     texts = unmatched["response"].map(lambda text: _quoted(text) if isinstance(text, str) else absent)
     texts = texts.where(unmatched["response"] != "", "(empty)")
     if "unanswered" in unmatched:
-        given = unmatched["unanswered"].isna()
-        texts = texts.where(given, unmatched["unanswered"].map(lambda why: f"({brief(why, LONGEST_EXAMPLE)})"))
+        reasons = unmatched["unanswered"].map(lambda why: f"({brief(why, LONGEST_EXAMPLE)})")
+        texts = texts.where(unmatched["unanswered"].isna(), reasons)
     counts = texts.value_counts().rename_axis("text").reset_index(name="count")
     frequent = counts.sort_values(["count", "text"], ascending=[False, True]).head(EXAMPLES)
     return [str(text) for text in frequent["text"]]

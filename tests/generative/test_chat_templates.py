@@ -17,8 +17,8 @@ CPU = torch.device("cpu")
 CLOCKS = {
     "llama": (
         "{%- if not date_string is defined %}{%- if strftime_now is defined %}"
-        "{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}{%- set date_string = 'never' %}{%- endif %}"
-        "{%- endif %}\n\n  {% if true %}Today Date: {{ date_string }}{% endif %}\n",
+        "{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}{%- set date_string = 'never' %}"
+        "{%- endif %}{%- endif %}\n\n  {% if true %}Today Date: {{ date_string }}{% endif %}\n",
         "\nToday Date: 26 Jul 2024",
     ),
     "gpt-oss": (
@@ -30,7 +30,10 @@ CLOCKS = {
         "2024-07-26, before it 25",
     ),
     "granite": ("\n{% set now = strftime_now %}{{ now('%B %d, %Y') }}", "\nJuly 26, 2024"),
-    "chinese": ("{{ strftime_now('%Y年%m月%d日') }} {{ strftime_now(\"it's %H:%M\") }}", "2024年07月26日 it's 00:00"),
+    "chinese": (
+        "{{ strftime_now('%Y年%m月%d日') }} {{ strftime_now(\"it's %H:%M\") }}",
+        "2024年07月26日 it's 00:00",
+    ),
 }
 
 
@@ -131,7 +134,9 @@ def test_a_template_that_draws_by_lot_is_refused_before_the_model_is_read(folder
         ("{% if %}", "cannot be rendered"),
     ],
 )
-def test_a_template_that_cannot_be_rendered_is_an_error_of_the_model(folder, seeing_folder, template, message):
+def test_a_template_that_cannot_be_rendered_is_an_error_of_the_model(
+    folder, seeing_folder, template, message
+):
     with_template(folder, template)
     with pytest.raises(InputError, match=message):
         published.load(published.find(HfConfig(id=str(folder))), CPU).question("Hi")

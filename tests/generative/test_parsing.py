@@ -108,7 +108,11 @@ THOUGHTS = "The options are rigid, Adaptable and extraverted.\nOption 2: Adaptab
         (f"[THINK]{THOUGHTS}[/THINK]rigid", TRAITS, 0),
         (f"rigid <think>{THOUGHTS}</think>", TRAITS, 0),
         (f"◁think▷{THOUGHTS}◁/think▷rigid", TRAITS, 0),
-        (f"<|channel|>analysis<|message|>{THOUGHTS}<|end|><|channel|>final<|message|>rigid<|return|>", TRAITS, 0),
+        (
+            f"<|channel|>analysis<|message|>{THOUGHTS}<|end|><|channel|>final<|message|>rigid<|return|>",
+            TRAITS,
+            0,
+        ),
         ("<think>也许是「没有成效的」</think>答案：富有成效的。", CHINESE, 1),
         ("Answer: rigid", TRAITS, 0),
         ("**Answer:** rigid.", TRAITS, 0),

@@ -20,9 +20,9 @@ recorded = pytest.mark.skipif(not RESPONSES.is_dir(), reason="the recorded answe
 pytestmark = pytest.mark.filterwarnings("error")
 
 FIGURES = (
-    "coding domain direction gender n n_unmatched n_unanswered PPL PNL PNuL NPL NNL NNuL del_PL del_NL del_NuL "
-    "tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high del_PL_low del_PL_high "
-    "del_NL_low del_NL_high del_NuL_low del_NuL_high reason position_effect"
+    "coding domain direction gender n n_unmatched n_unanswered PPL PNL PNuL NPL NNL NNuL "
+    "del_PL del_NL del_NuL tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high "
+    "del_PL_low del_PL_high del_NL_low del_NL_high del_NuL_low del_NuL_high reason position_effect"
 )
 
 

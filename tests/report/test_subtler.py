@@ -297,7 +297,8 @@ def withheld(tmp_path_factory):
     few = choices.items(["ageism", "beauty"], lean=0.3)
     few.loc[few["domain"] == "beauty", "response"] = "<b>Who</b> knows"
     none = few.assign(response="As a language model I cannot say")
-    about = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none", "protocol": "generate", "seed": 0}
+    about = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none"}
+    about |= {"protocol": "generate", "seed": 0}
     frames = [choices.scored("understood", "subtler_en", protocol="generate")]
     for model, items in (("in part", few), ("not at all", none)):
         scores = score(items, "published", bootstrap=20, seed=0)
@@ -308,7 +309,7 @@ def withheld(tmp_path_factory):
 
 
 def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_page(withheld):
-    found, written = withheld
+    _, written = withheld
     read = Read(written.read_text(encoding="utf-8"))
     assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in read.text
     assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in read.text

@@ -67,7 +67,8 @@ def answers(whole: pd.DataFrame) -> pd.DataFrame:
     one = whole[whole["domain"] == subtler.ALL].drop_duplicates(["exp", "model", "direction"])
     by = ["exp", "model", "protocol", "seed", "debias"]
     one = one.assign(position_effect=one["position_effect"] * one["n"])
-    sums: Any = {name: "sum" for name in ("n", "n_unmatched", "n_unanswered")} | {"position_effect": lambda own: own.sum(min_count=len(own))}
+    sums: Any = dict.fromkeys(("n", "n_unmatched", "n_unanswered"), "sum")
+    sums["position_effect"] = lambda own: own.sum(min_count=len(own))
     told: pd.DataFrame = one.groupby(by, sort=False, as_index=False).agg(sums)
     effect = told["position_effect"] / told["n"]
     return told.assign(share=told["n_unmatched"] / told["n"], position_effect=effect)

@@ -15,8 +15,8 @@ TITLE = (
 )
 
 REMEDY = (
-    "Read all of them in results/answers.parquet. A model that thinks first needs a larger llm.most, another one a "
-    "clearer task.question; task.max_unmatched is the share that is allowed."
+    "Read all of them in results/answers.parquet. A model that thinks first needs a larger llm.most, another "
+    "a clearer task.question; task.max_unmatched is the share that is allowed."
 )
 
 
@@ -57,9 +57,9 @@ def reasons(subtler: pd.DataFrame) -> list[str]:
     by = [*READING, "model", "exp", "coding", "direction"]
     every = whole["reason"].ne("").groupby([whole[name] for name in by]).transform("all")
     listed = whole[(whole["reason"] != "") & (~every | (whole["domain"] == ALL))]
+    named = ["model", "exp", "coding", "domain", "direction"]
     return [
-        f"{row['model']} {row['exp']} {row['coding']} {row['domain']} {row['direction']}: no τ-c. {row['reason']}. "
-        f"{REMEDY}"
+        f"{' '.join(str(row[name]) for name in named)}: no τ-c. {row['reason']}. {REMEDY}"
         for row in listed.to_dict("records")
     ]
 
