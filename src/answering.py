@@ -27,6 +27,7 @@ from src.generative import (
 )
 from src.generative.causal import Causal
 from src.plan import Planned
+from src.report.subtler.short import reasons
 from src.tasks import Task, device
 
 log = logging.getLogger(__name__)
@@ -143,19 +144,26 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     asked = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
     coded = {coding: scoring.coded(answered, coding) for coding in codings}
-    score = partial(scoring.score, answered, bootstrap=task.bootstrap, seed=job.cfg.seed)
+    score = partial(
+        scoring.score,
+        answered,
+        bootstrap=task.bootstrap,
+        seed=job.cfg.seed,
+        max_unmatched=task.max_unmatched,
+    )
     rows = pd.concat(map(score, codings), ignore_index=True)
     seconds = time.perf_counter() - start - asked
-    unmatched = float((~coded["published"]["matched"]).mean())
+    shares = _shares(coded["published"])
     whole = results.named({"model": job.model, "task": job.exp}, rows)
+    named = results.named(job.columns, rows)
     results.write(
         job.output,
-        results.named(job.columns, rows),
+        named,
         {"answers": _answers(coded)},
         sheets={"subtler": whole},
     )
-    told = {"key": key(prepared), "results": results.digest(job.output)}
-    figures = {"items": len(prepared.items), "share_unmatched": unmatched, "answer_seconds": asked, **figures}
+    told = {"key": key(prepared), "results": results.digest(job.output), **_note(named)}
+    figures = {"items": len(prepared.items), **shares, "answer_seconds": asked, **figures}
     figures |= {"analysis_seconds": seconds}
     run.log(tags=told, metrics={**_metrics(rows), **figures})
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
@@ -173,13 +181,14 @@ def _answered(prepared: Prepared) -> tuple[pd.DataFrame, dict[str, float]]:
     how, fits = ("free", answers.is_free) if free else ("likelihood", answers.is_weighed)
     with tasks.kept(job, prepared.weights, how, fits) as kept:
         if isinstance(llm, configs.ServerConfig):
-            return answers.free(partial(server.answers, llm), *asked, seed=job.cfg.seed, kept=kept)
+            proof = answers.answered_before(*asked, seed=job.cfg.seed, kept=kept)
+            ask = partial(server.answers, llm, proof=proof)
+            return answers.free(ask, *asked, seed=job.cfg.seed, kept=kept)
         assert isinstance(llm, configs.CausalConfig)
         assert prepared.model is not None
         model = prepared.model()
         if free:
-            ask = partial(model.answers, most=llm.most)
-            return answers.free(ask, *asked, seed=job.cfg.seed, kept=kept)
+            return answers.free(partial(model.answers, most=llm.most), *asked, seed=job.cfg.seed, kept=kept)
         per_token = job.cfg.answer == "likelihood_per_token"
         return answers.likeliest(model, *asked, per_token=per_token, kept=kept)
 
@@ -188,6 +197,18 @@ def _answers(answered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     # One row per item, with what each coding makes of its answer.
     first, *_ = answered.values()
     return first.drop(columns="y").assign(**{f"y_{coding}": rows["y"] for coding, rows in answered.items()})
+
+
+def _shares(answers: pd.DataFrame) -> dict[str, float]:
+    """Return the shares of answers that match no option, and that a server did not give."""
+    unanswered = answers["unanswered"].notna().mean() if "unanswered" in answers else 0.0
+    return {"share_unmatched": float((~answers["matched"]).mean()), "share_unanswered": float(unanswered)}
+
+
+def _note(rows: pd.DataFrame) -> dict[str, str]:
+    """Return MLflow's note on strata without τ-c; empty where each has one."""
+    lines = reasons(rows)
+    return {"mlflow.note.content": "\n\n".join(lines)} if lines else {}
 
 
 def _metrics(rows: pd.DataFrame) -> dict[str, float]:

@@ -16,11 +16,12 @@ from src.artifacts import file_hash, fingerprint
 from src.errors import InputError, masked
 
 # Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
-# is computed, taken over or only planned, or by how many processes.
+# is computed, taken over or only planned, or by how many processes. A language model's date decides where its
+# chat template asks for it: then it is one of the weights' tags.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
-    *("key", "concurrency", "retries", "timeout"),
+    *("key", "concurrency", "retries", "timeout", "date"),
 )
 # What decides no number, or nothing that a name should tell.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "url", "key", "concurrency", "retries", "timeout")

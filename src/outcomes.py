@@ -192,6 +192,8 @@ def show(dataset: str, part: Part, console: Console) -> None:
     ):
         if len(table):
             console.print(tables.plain(table, f"{dataset}: {title}"))
+    for line in subtler.reasons(of_kind("tau_c")):
+        console.print(line, style="yellow", markup=False, highlight=False)
     taken = part.count(TAKEN_OVER)
     if taken:
         console.print(

@@ -19,6 +19,9 @@ from src.versions import declared
 # Of a dataset; `faces` alone decides numbers, of a task that shows some.
 SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "taxonomy")
 
+# Fields that answers were logged without, at the values that they had: a log from before is still read.
+ADDED = {"limit": "max_tokens", "temperature": 0.0}
+
 
 @dataclass(frozen=True)
 class Task(Named):
@@ -90,7 +93,9 @@ def kept(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], 
     Raises:
         InputError: see `Kept`.
     """
-    own = [decisive(job.resolved["llm"]), weights, how]
+    llm = job.resolved["llm"]
+    chosen = {name: value for name, value in llm.items() if (name, value) not in ADDED.items()}
+    own = [decisive(chosen), weights, how]
     return Kept(Path(job.cfg.store.answers) / f"{artifacts.fingerprint(own)}.jsonl", fits)
 
 

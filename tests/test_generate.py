@@ -107,6 +107,30 @@ def test_a_server_is_asked_once_for_each_item(tmp_path):
     assert answers["matched"].all()
 
 
+def test_a_reply_of_a_content_filter_is_counted_apart_and_the_rest_is_asked(tmp_path):
+    filtered = {"error": {"code": "content_filter", "message": "The response was filtered"}}
+
+    def behave(number, asked):
+        lines = asked["messages"][0]["content"].splitlines()
+        return said(lines[-1].removeprefix("Option 3: ")) if number != 3 else (400, filtered)
+
+    few = ["llm=openai_compatible", "llm.id=m", "answer=generate", "task.domains=[ageism]", "task.count=12"]
+    with served(behave) as (chat, url):
+        for _ in range(2):
+            chosen = [f"llm.url={url}", "llm.concurrency=1", "task.bootstrap=20", "resume=false"]
+            assert command(tmp_path, *few, *chosen) == 0
+    assert len(chat.asked) == 12
+    found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    whole = found[(found["domain"] == "all") & (found["gender"] == "all")]
+    assert whole[["n", "n_unmatched", "n_unanswered"]].sum().tolist() == [12, 1, 1]
+    answers = pd.read_parquet(tmp_path / "out" / "results" / "answers.parquet")
+    assert answers["unanswered"].dropna().tolist() == ["content_filter"]
+    assert answers.loc[answers["unanswered"].notna(), "response"].isna().all()
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    run, *_ = client.search_runs([client.get_experiment_by_name("subtler").experiment_id])
+    assert run.data.metrics["share_unanswered"] == pytest.approx(1 / 12)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -155,3 +179,43 @@ def test_ctrl_c_keeps_what_was_answered_and_does_not_wait_for_a_slow_server(tmp_
         slow.set()
     (log,) = (tmp_path / "kept").iterdir()
     assert len(log.read_text().splitlines()) == 5
+
+
+def unmatched(path, answer):
+    """Answers recorded in the published format, all of them alike."""
+    rows = [
+        f'ageism,{gender},{age} is BLANK,slow,quick,tall,{sign},type1,"{answer}"'
+        for gender in ("male", "female", "not_spacified")
+        for age, sign in (("Young Kim", "positive"), ("Old Kim", "negative"))
+        for _ in range(10)
+    ]
+    path.write_text("\n".join([f"{HEADER},response", *rows]) + "\n")
+    return ["llm=recorded", f"llm.path={path}", "task.bootstrap=20"]
+
+
+def test_answers_that_are_not_understood_are_said_everywhere_and_no_tau_is(tmp_path, capsys):
+    asked = unmatched(tmp_path / "answers.csv", "I rather say quick than slow")
+    for _ in range(2):  # taken over the second time
+        assert command(tmp_path, *asked) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "no τ-c: 60 of 60 match no option" in shown.replace("│ │ ", "").replace("│", "")
+        assert "60 of 60 answers match no option, more than 25%: “I rather say quick than slow”" in shown
+    found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    assert found["tau_c"].isna().all()
+    assert found["reason"].str.contains("answers match no option, more than 25%").all()
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    (run,) = client.search_runs([client.get_experiment_by_name("subtler").experiment_id])
+    assert "no τ-c. 60 of 60 answers match no option" in run.data.tags["mlflow.note.content"]
+    assert not [name for name in run.data.metrics if name.startswith("tau")]
+    assert run.data.metrics["share_unmatched"] == 1
+    assert "undefined_metrics" not in run.data.tags
+
+
+def test_the_share_that_may_match_no_option_can_be_chosen(tmp_path, capsys):
+    asked = unmatched(tmp_path / "answers.csv", "no idea")
+    assert command(tmp_path, *asked, "task.max_unmatched=1") == 0
+    found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    assert (found["tau_c"] == 0).all()
+    assert set(found["protocol"]) == {"recorded+bootstrap=20+max_unmatched=1"}
+    assert command(tmp_path, *asked, "task.max_unmatched=1.5") == 1
+    assert "task.max_unmatched=1.5: must be from 0 to 1" in capsys.readouterr().out

@@ -59,11 +59,13 @@ class WeightsConfig(LlmConfig):
         id: owner/name on the hub, or a folder.
         revision: of the hub's repository: commit, branch or tag; empty: main.
         sha256: of the weights, as a run's tags say it; others are refused; empty: any.
+        date: today's, YYYY-MM-DD, for a chat template that asks for it: the one that Llama's name themselves.
     """
 
     id: str = MISSING
     revision: str = ""
     sha256: str = ""
+    date: str = "2024-07-26"
 
 
 @dataclass
@@ -119,7 +121,9 @@ class ServerConfig(LlmConfig):
         concurrency: questions in flight.
         retries: of a question that failed, after 1, 2, 4, … seconds, or when the server says.
         timeout: of an answer, in seconds.
-        most: tokens of an answer.
+        most: tokens of an answer; a model that thinks first needs hundreds.
+        limit: field of the request that carries `most`; OpenAI's newer models refuse the usual one.
+        temperature: 0 for the likeliest answer; null: none is sent, for models that refuse it.
     """
 
     url: str = MISSING
@@ -129,6 +133,8 @@ class ServerConfig(LlmConfig):
     retries: int = number(0, default=5)
     timeout: float = number(0.01, default=120.0)
     most: int = number(1, default=32)
+    limit: str = one_of("max_tokens", "max_completion_tokens", "none", default="max_tokens")
+    temperature: float | None = number(0, 2, default=0.0)
 
 
 @dataclass
@@ -152,6 +158,8 @@ class SubtlerConfig(TaskConfig):
             and corrected.
         question: with `{context}`, `{first}`, `{second}` and `{third}` in their places.
         bootstrap: draws of templates, for intervals.
+        max_unmatched: largest share of answers that may match no option; above it there is no τ, but a
+            reason with examples.
     """
 
     path: str | None = None
@@ -161,6 +169,7 @@ class SubtlerConfig(TaskConfig):
     stereotype: str = one_of("by_polarity", "positive")
     question: str = MISSING
     bootstrap: int = number(0)
+    max_unmatched: float = number(0, 1, default=0.25)
 
 
 @dataclass

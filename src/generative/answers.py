@@ -11,6 +11,7 @@ import pandas as pd
 from src.artifacts import fingerprint
 from src.generative import likelihood, prompts
 from src.generative.causal import Causal
+from src.generative.completions import Unanswered
 from src.generative.items import OPTIONS
 from src.generative.kept import Kept
 from src.generative.likelihood import ORDERS, Likelihoods
@@ -19,11 +20,15 @@ from src.generative.likelihood import ORDERS, Likelihoods
 AT_ONCE = 64
 
 # Answers to texts, by their places, as they come.
-Asked = Callable[[Sequence[str]], Iterable[Mapping[int, str]]]
+Asked = Callable[[Sequence[str]], Iterable[Mapping[int, str | Unanswered]]]
+# Of a log: why a question has no answer.
+UNANSWERED = "unanswered"
 
 
 def is_free(answer: Any) -> bool:
-    """Whether something is a free answer."""
+    """Whether something is a free answer, or says why there is none."""
+    if isinstance(answer, dict):
+        return set(answer) == {UNANSWERED} and isinstance(answer[UNANSWERED], str)
     return isinstance(answer, str)
 
 
@@ -49,8 +54,29 @@ def free(
         kept: answers that are there already; new ones go there as they come.
 
     Returns:
-        The items with `order` (of the options, as they were shown) and `response`; no figures beside them.
+        The items with `order` (of the options, as they were shown), `response` (null where there is none) and
+        `unanswered` (why not; null where there is one); no figures beside them.
     """
+    orders, texts = _questions(items, question, seed)
+    keys = [fingerprint(text) for text in texts]
+    left = [place for place, key in enumerate(keys) if key not in kept.known]
+    for found in ask([texts[place] for place in left]):
+        kept.keep({keys[left[place]]: _logged(answer) for place, answer in found.items()})
+    shown = [", ".join(OPTIONS[index] for index in order) for order in orders]
+    answers = [kept.known[key] for key in keys]
+    why: Any = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answers]
+    response: Any = [None if isinstance(answer, dict) else answer for answer in answers]
+    return items.assign(order=shown, response=response, unanswered=why), {}
+
+
+def answered_before(items: pd.DataFrame, question: str, *, seed: int, kept: Kept) -> str | None:
+    """Return a question of these items that a log has an answer to; None where it has none."""
+    _, texts = _questions(items, question, seed)
+    return next((text for text in texts if fingerprint(text) in kept.known), None)
+
+
+def _questions(items: pd.DataFrame, question: str, seed: int) -> tuple[list[tuple[int, int, int]], list[str]]:
+    """Draw the order of each item's options, and write its question."""
     orders = [
         prompts.order_of(item, context, seed)
         for item, context in zip(items["item"], items["context"], strict=True)
@@ -59,12 +85,11 @@ def free(
         prompts.asked(question, context, options, order)
         for (context, *options), order in zip(items[["context", *OPTIONS]].to_numpy(), orders, strict=True)
     ]
-    keys = [fingerprint(text) for text in texts]
-    left = [place for place, key in enumerate(keys) if key not in kept.known]
-    for found in ask([texts[place] for place in left]):
-        kept.keep({keys[left[place]]: answer for place, answer in found.items()})
-    shown = [", ".join(OPTIONS[index] for index in order) for order in orders]
-    return items.assign(order=shown, response=[kept.known[key] for key in keys]), {}
+    return orders, texts
+
+
+def _logged(answer: str | Unanswered) -> object:
+    return {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
 
 
 def likeliest(

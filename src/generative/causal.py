@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from src.generative import chat_templates
+
 # Where a model has no chat template an answer begins after this.
 PLAIN = "{}\n"
 
@@ -30,9 +32,10 @@ class Causal:
         """Tokens of a question, up to where the answer begins."""
         if self.tokenizer.chat_template:
             said = [{"role": "user", "content": text}]
-            found = self.tokenizer.apply_chat_template(
-                said, add_generation_prompt=True, tokenize=True, return_dict=False
-            )
+            with chat_templates.rendering():
+                found = self.tokenizer.apply_chat_template(
+                    said, add_generation_prompt=True, tokenize=True, return_dict=False
+                )
         else:
             found = self.tokenizer(PLAIN.format(text))["input_ids"]
         return [int(token) for token in found]

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from src.generative import chat_templates
 from src.generative.causal import greedy
 from src.stimuli import pictures
 
@@ -57,7 +58,8 @@ class Multimodal:
         if image:
             parts.insert(1 if before else 0, {"type": "image"})
         said = [{"role": "user", "content": parts}]
-        found: str = self.processor.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+        with chat_templates.rendering():
+            found: str = self.processor.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
         return found
 
     @property

@@ -1,8 +1,9 @@
 """Which option a free answer means (docs/methods.md, section 5, "Answers").
 
-An answer counts only where the whole of it is one option, whatever its case and typography. A sentence
-around an option is none: "it is not rigid" holds one option and means another, and the published answers
-have none either. Nor is a number alone: nobody knows here in which order the options were shown.
+An answer counts only where the whole of it is one option, whatever its case and typography, once reasoning
+and the usual wrappings are dropped (`wrappings`). A sentence around an option is none: "it is not rigid"
+holds one option and means another, and the published answers have none either. Nor is a number alone: nobody
+knows here in which order the options were shown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
+
+from src.generative.wrappings import unwrapped
 
 # What may stand around an answer: final punctuation, quotes, brackets and emphasis.
 AROUND = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"
@@ -23,8 +27,9 @@ def match(response: object, options: Sequence[str]) -> int | None:
     """Index of the option that an answer is, or None where it is none of them.
 
     Case, full-width forms, surrounding blanks, quotes and punctuation, kinds of dashes and apostrophes make
-    no difference, nor does "option N:" in front. The first reading that fits decides, the most literal one
-    first, so that options may hold or end in punctuation, and be told apart by it.
+    no difference, nor does "option N:" in front, a block of reasoning, or a wrapping such as "Answer: …".
+    The first reading that fits decides, the most literal one first, so that options may hold or end in
+    punctuation, and be told apart by it.
 
     Args:
         response: as the model gave it; whatever is no text (a missing cell) is no answer.
@@ -35,15 +40,26 @@ def match(response: object, options: Sequence[str]) -> int | None:
     1
     >>> match("Option 2", schools) is None
     True
+    >>> match("<think>Not the second.</think> **Answer:** Yale University", schools)
+    0
     """
     if not isinstance(response, str):
         return None
-    for said, offered in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
-        answer = said(response)
-        fitting = [index for index, option in enumerate(options) if offered(option) == answer]
-        if answer and fitting:
+    for text in chain([response], unwrapped(response)):
+        fitting = _fitting(text, options)
+        if fitting:
             return fitting[0] if len(fitting) == 1 else None
     return None
+
+
+def _fitting(text: str, options: Sequence[str]) -> list[int]:
+    """Options that a text is by the most literal reading that fits any."""
+    for read, offered in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
+        answer = read(text)
+        fitting = [index for index, option in enumerate(options) if offered(option) == answer]
+        if answer and fitting:
+            return fitting
+    return []
 
 
 @lru_cache(2**16)

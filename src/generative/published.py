@@ -13,6 +13,7 @@ import torch
 from src.configs import CausalConfig, MultimodalConfig, WeightsConfig
 from src.encoders import checkpoints, hub, published
 from src.errors import InputError
+from src.generative import chat_templates
 from src.generative.causal import Causal
 from src.generative.multimodal import Multimodal
 
@@ -42,7 +43,7 @@ class Published:
     weights: tuple[Path, ...]
 
     def said(self) -> dict[str, str]:
-        """Revision and hash of the weights.
+        """Revision and hash of the weights, and the day of a chat template that asks for one.
 
         Raises:
             InputError: a file was cut or changed since it was fetched, or `llm.sha256` asks for others.
@@ -53,7 +54,12 @@ class Published:
                 f"{self.config.id}: the weights have SHA-256 {digest}, llm.sha256 asks for "
                 f"{self.config.sha256}. Fetch the right ones, or correct llm.sha256 ('' takes any)."
             )
-        return {"revision": hub.revision(self.weights[0]), "sha256": digest}
+        return {"revision": hub.revision(self.weights[0]), "sha256": digest, **self._date()}
+
+    def _date(self) -> dict[str, str]:
+        templates = chat_templates.stored(self.described.values())
+        dated = any(map(chat_templates.reads_clock, templates))
+        return {"chat_date": chat_templates.day(self.config.date).isoformat()} if dated else {}
 
     def files(self) -> dict[str, str]:
         """Hash of each file but for the weights."""
@@ -64,11 +70,12 @@ def find(config: WeightsConfig) -> Published:
     """A model's files, fetched where they are not cached.
 
     Raises:
-        InputError: they are neither there nor to be had.
+        InputError: they are neither there nor to be had, or their chat template draws by lot.
         NotStored: within `artifacts.dry`, where they would have to be fetched.
     """
     if not config.id.strip():
         raise InputError("llm.id is empty. Say owner/name on the hub, or a folder.")
+    chat_templates.day(config.date)
     folder = Path(config.id).is_dir()
     if folder and config.revision:
         raise InputError(f"{config.id} is a folder: it has no revision. Leave out llm.revision (say '').")
@@ -83,6 +90,8 @@ def find(config: WeightsConfig) -> Published:
     described = hub.files(
         place, (*CONFIGS, *(PROCESSOR if sees else ())), (*TOO, *(PROCESSOR_TOO if sees else ()))
     )
+    for template in chat_templates.stored(described.values()):
+        chat_templates.refuse_random(template, config.id)
     return Published(config, described, tuple(checkpoints.files(place)))
 
 
@@ -139,6 +148,7 @@ def _read(found: Published, kind: Any, reader: Any, precision: str, device: torc
         if lacking:
             raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
         made = reader.from_pretrained(folder, **local)
+        made.chat_template = chat_templates.pinned(made.chat_template, chat_templates.day(found.config.date))
     # `generate` fills what it is not told from a repository's defaults, such as a penalty for repetition.
     make: Any = GenerationConfig
     model.generation_config = make(eos_token_id=model.generation_config.eos_token_id)

@@ -15,6 +15,7 @@ from src.artifacts import fingerprint
 from src.errors import InputError
 from src.generative.items import OPTIONS
 from src.generative.parsing import match
+from src.generative.unmatched import reason
 from src.metrics import (
     choice_rates,
     choice_tables,
@@ -31,26 +32,35 @@ RATES = ["PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL"]
 GAPS = ["del_PL", "del_NL", "del_NuL"]
 # Fewer templates resampled are always the same one.
 LEAST = 2
+# Of answers that match no option at random τ-c loses about the square of their share: 6% at this one.
+MAX_UNMATCHED = 0.25
+COMPARED = ["tau_c", "p", "tau_b", "tau_c_matched", *GAPS]
+ENDS = [f"{name}_{end}" for name in ("tau_c", *GAPS) for end in ("low", "high")]
 
 
-def score(answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int) -> pd.DataFrame:
+def score(
+    answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int, max_unmatched: float = MAX_UNMATCHED
+) -> pd.DataFrame:
     """Figures of every domain, direction and gender, and of all domains and all genders.
 
     Args:
         answered: items with `response`, see `items.read`; a null is an answer that matches no option. Of
-            likelihoods, `position_effect` too.
+            likelihoods, `position_effect` too; of a server, `unanswered`, why there is no answer.
         coding: what a choice of the stereotype means, see `coded`.
         bootstrap: draws of templates, with replacement, as many as there are.
         seed: of the draws, which else hang on the templates alone: two models that answered the same items
             share them, in whatever order their rows are.
+        max_unmatched: largest share of unmatched answers with which a stratum has a tau.
 
     Returns:
         One row per stratum that has items: `coding`, `domain`, `direction`, `gender`; `n` answers,
-        `n_unmatched` of them; PPL to NNuL in per cent and del_PL, del_NL, del_NuL in percentage points,
-        over matched answers; `tau_c` with its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
+        `n_unmatched` of them match no option, and of these `n_unanswered` were not given by a server; PPL to
+        NNuL in per cent and del_PL, del_NL, del_NuL in percentage points, over matched answers; `tau_c` with
+        its asymptotic `p` and `tau_b`, unmatched answers kept as 0;
         `tau_c_matched` without them; `n_templates`, of sentences; `_low` and `_high`, the 95% percentile
-        interval of tau_c and the three del over these, NaN where there are fewer than 2; `position_effect`,
-        the mean over answers that were weighed in every order. NaN wherever a figure is undefined.
+        interval of tau_c and the three del over these, NaN where there are fewer than 2; `reason`, why there
+        is neither tau nor del, with examples, empty where there are; `position_effect`, the mean over answers
+        that were weighed in every order. NaN wherever a figure is undefined.
 
     Raises:
         InputError: the coding is not known.
@@ -59,6 +69,7 @@ def score(answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int) -> 
     weighed = "position_effect" in choices
     rows = [
         {"coding": coding, **names, **_figures(members), **_intervals(members, bootstrap, seed)}
+        | _withheld(members, max_unmatched)
         | {"position_effect": members["position_effect"].mean() if weighed else math.nan}
         for names, members in _strata(choices)
     ]
@@ -91,6 +102,12 @@ def coded(answered: pd.DataFrame, coding: str) -> pd.DataFrame:
     return answered.assign(y=y, matched=chosen < len(OPTIONS))
 
 
+def _withheld(members: pd.DataFrame, max_unmatched: float) -> dict[str, object]:
+    """Return the reason why a stratum has no comparison, and NaN in place of each."""
+    why = reason(members, max_unmatched)
+    return {**(dict.fromkeys((*COMPARED, *ENDS), math.nan) if why else {}), "reason": why}
+
+
 def _strata(choices: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     # In alphabetical order, all last; directions are never pooled.
     for domain, of_domain in _each(choices, "domain"):
@@ -118,6 +135,7 @@ def _figures(members: pd.DataFrame) -> dict[str, float]:
     return {
         "n": len(x),
         "n_unmatched": int((~matched).sum()),
+        "n_unanswered": int(members["unanswered"].notna().sum()) if "unanswered" in members else 0,
         **dict(zip(RATES, choice_rates(table).ravel().tolist(), strict=True)),
         **dict(zip(GAPS, rate_gaps(table).tolist(), strict=True)),
         "tau_c": float(stuart_tau_c(table)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
@@ -11,31 +12,85 @@ from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import InvalidHeader
+from urllib3.response import BaseHTTPResponse
 from urllib3.util import Retry
 
 from src.configs import ServerConfig
-from src.errors import InputError, masked
+from src.errors import masked
+from src.generative.completions import PASSING, Doubtful, Reply, Unanswered, read, unreachable
 
-# What may pass: too many requests, and a server that is starting, overloaded or restarted.
-PASSING = (408, 409, 425, 429, 500, 502, 503, 504)
-REFUSED = (401, 403)
+log = logging.getLogger(__name__)
+
 LONGEST_WAIT = 60
+# Failures without an answer between them, after which a server is taken to be the cause.
+IN_A_ROW = 8
+
+Landed = tuple[int, Reply | Exception]
 
 
-def answers(config: ServerConfig, texts: Sequence[str]) -> Iterator[Mapping[int, str]]:
+def answers(
+    config: ServerConfig, texts: Sequence[str], *, proof: str | None = None
+) -> Iterator[Mapping[int, str | Unanswered]]:
     """Answers to questions, each as it comes, by its place.
+
+    A failure that may be the question's is taken for it only where the server answers another one: a refusal
+    once any question was answered, a fault that may pass after a second try at the end.
 
     Args:
         config: which server and model, and how patient to be.
         texts: questions.
+        proof: a question that this server has answered before; None where there is none.
 
     Raises:
-        InputError: the server refuses the key, knows no such model, cannot be reached, or answers with
-            something else. What came before was yielded; what was in flight is lost.
+        InputError: the server refuses the key or every question, knows no such model, cannot be reached, or
+            answers with something else. What came before was yielded; what was in flight is lost.
     """
-    session = _session(config)
+    with _session(config) as session:
+        refused: dict[int, Doubtful] = {}
+        again: dict[int, Doubtful] = {}
+        row = 0
+        for place, reply in _landing(session, config, texts):
+            if isinstance(reply, Doubtful):
+                (again if reply.passing else refused)[place] = reply
+                row += reply.passing or proof is None
+                if row >= IN_A_ROW:
+                    if not _works(session, config, proof):
+                        raise reply.error
+                    row = 0
+            else:
+                yield {place: reply}
+                proof, row = texts[place], 0
+            if proof is not None and refused:
+                yield {place: Unanswered(doubtful.reason) for place, doubtful in refused.items()}
+                refused.clear()
+        if proof is None and (refused or again):
+            raise next(iter({**refused, **again}.values())).error
+        for place in again:
+            yield {place: _again(session, config, texts[place], proof)}
+
+
+def _again(session: requests.Session, config: ServerConfig, text: str, proof: str | None) -> str | Unanswered:
+    reply = _reply(session, config, text)
+    if isinstance(reply, Doubtful):
+        if not _works(session, config, proof):
+            raise reply.error
+        log.warning("no answer to %.60r: %s", text, reply.reason)
+        return Unanswered(reply.reason)
+    return reply
+
+
+def _works(session: requests.Session, config: ServerConfig, proof: str | None) -> bool:
+    """Return whether a server answers a question that it has answered before."""
+    return proof is not None and not isinstance(_reply(session, config, proof), Doubtful)
+
+
+def _landing(
+    session: requests.Session, config: ServerConfig, texts: Sequence[str]
+) -> Iterator[tuple[int, Reply]]:
+    """Yield what comes of each question; raise what ends all of them after what came before it."""
     waiting: SimpleQueue[tuple[int, str]] = SimpleQueue()
-    landed: SimpleQueue[tuple[int, str | Exception]] = SimpleQueue()
+    landed: SimpleQueue[Landed] = SimpleQueue()
     for asked in enumerate(texts):
         waiting.put(asked)
 
@@ -54,42 +109,57 @@ def answers(config: ServerConfig, texts: Sequence[str]) -> Iterator[Mapping[int,
         Thread(target=work, daemon=True).start()
     try:
         for _ in texts:
-            place, answer = _next(landed)
-            if isinstance(answer, Exception):
+            place, outcome = _next(landed)
+            if isinstance(outcome, Exception):
                 yield from _answered(landed)
-                raise answer
-            yield {place: answer}
+                raise outcome
+            yield place, outcome
     finally:
         stopped.set()
-        session.close()
 
 
-def _next(landed: SimpleQueue[tuple[int, str | Exception]]) -> tuple[int, str | Exception]:
+def _next(landed: SimpleQueue[Landed]) -> Landed:
     while True:
         # Who waits without end is not woken by a Ctrl-C that another thread was given.
         with contextlib.suppress(Empty):
             return landed.get(timeout=0.2)
 
 
-def _outcome(session: requests.Session, config: ServerConfig, text: str) -> str | Exception:
+def _outcome(session: requests.Session, config: ServerConfig, text: str) -> Reply | Exception:
     try:
-        return _answer(session, config, text)
+        return _reply(session, config, text)
     except Exception as error:  # raised again by who waits for it
         return error
 
 
-def _answered(landed: SimpleQueue[tuple[int, str | Exception]]) -> Iterator[Mapping[int, str]]:
+def _answered(landed: SimpleQueue[Landed]) -> Iterator[tuple[int, Reply]]:
     # No answer that is here already is lost for another's failure.
     with contextlib.suppress(Empty):
         while True:
-            place, answer = landed.get_nowait()
-            if isinstance(answer, str):
-                yield {place: answer}
+            place, outcome = landed.get_nowait()
+            if not isinstance(outcome, Exception):
+                yield place, outcome
+
+
+class BoundedRetry(Retry):
+    """Wait as long as a server asks for, up to a minute."""
+
+    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
+        """Return the seconds to wait; None where the server does not say so in any known form."""
+        try:
+            wanted = super().get_retry_after(response)
+        except InvalidHeader:
+            return None
+        if wanted is not None and wanted > LONGEST_WAIT:
+            header = response.headers.get("Retry-After")
+            log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", header, LONGEST_WAIT)
+            return LONGEST_WAIT
+        return wanted
 
 
 def _session(config: ServerConfig) -> requests.Session:
     session = requests.Session()
-    again = Retry(
+    again = BoundedRetry(
         total=config.retries,
         allowed_methods=None,
         status_forcelist=PASSING,
@@ -106,52 +176,25 @@ def _session(config: ServerConfig) -> requests.Session:
     return session
 
 
-def _answer(session: requests.Session, config: ServerConfig, text: str) -> str:
+def _reply(session: requests.Session, config: ServerConfig, text: str) -> Reply:
+    """Return what a server makes of a question; a reply that is cut off is asked for again."""
     address = f"{config.url.rstrip('/')}/chat/completions"
     url = masked(address)
-    question: Any = {
-        "model": config.id,
-        "messages": [{"role": "user", "content": text}],
-        "temperature": 0,
-        "max_tokens": config.most,
-    }
     for left in range(config.retries, -1, -1):
         try:
-            reply = session.post(address, json=question, timeout=config.timeout)
+            response = session.post(address, json=_question(config, text), timeout=config.timeout)
         except requests.RequestException as error:
-            said = f"{url}: cannot be reached ({type(error).__name__})"
-            raise InputError(
-                f"{said}. Start the server, or correct llm.url; answers so far are kept."
-            ) from None
-        _accept(reply, config, url)
-        answer = _said(reply)
-        if answer is not None:
-            return answer
-        if not left:
+            return unreachable(error, url)
+        reply = read(response, config, url)
+        if not isinstance(reply, Doubtful) or response.status_code >= 400 or not left:
             break
-    raise InputError(
-        f"{url}: answers with something else than a chat completion ({reply.text[:80]!r}). Correct llm.url; "
-        "answers so far are kept."
-    )
+    return reply
 
 
-def _accept(reply: requests.Response, config: ServerConfig, url: str) -> None:
-    if reply.status_code in REFUSED:
-        key = f"Put the right one into {config.key}" if config.key else "Name its variable: llm.key=NAME"
-        raise InputError(
-            f"{url}: the server refuses the key ({reply.status_code}). {key}; answers so far are kept."
-        )
-    if reply.status_code >= 400:
-        raise InputError(
-            f"{url}: {reply.status_code} {reply.reason} ({reply.text[:120]!r}). Correct llm.url or "
-            f"llm.id={config.id}; answers so far are kept."
-        )
-
-
-def _said(reply: requests.Response) -> str | None:
-    """The answer of a reply; None where it is none: cut off, or no chat completion."""
-    try:
-        content: Any = reply.json()["choices"][0]["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        return None
-    return content if isinstance(content, str) else None
+def _question(config: ServerConfig, text: str) -> dict[str, Any]:
+    question: dict[str, Any] = {"model": config.id, "messages": [{"role": "user", "content": text}]}
+    if config.temperature is not None:
+        question["temperature"] = config.temperature
+    if config.limit != "none":
+        question[config.limit] = config.most
+    return question

@@ -30,7 +30,7 @@ PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho
 # Whole numbers, also beside rows that have none.
 COUNTED = (
     *("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest"),
-    *("n_unmatched", "n_templates", "pool_size", "most"),
+    *("n_unmatched", "n_unanswered", "n_templates", "pool_size", "most"),
 )
 # A column that only the analyses of one kind have, besides `rho` of propagation.
 OTHERS = ("p_null", "accuracy", "caption", "tau_c", "pool")

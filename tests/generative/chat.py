@@ -11,8 +11,8 @@ from typing import Any
 class Chat:
     """What was asked, and how it is answered.
 
-    `behave` is given the number of the request from 1 and the question, and returns a status and a body
-    (a text: as it stands; None: the connection is cut).
+    `behave` is given the number of the request from 1 and the question, and returns a status, a body
+    (a text: as it stands; None: the connection is cut) and, where there are some, headers.
     """
 
     def __init__(self, behave: Callable[[int, dict[str, Any]], tuple[int, Any]]) -> None:
@@ -40,7 +40,7 @@ def served(behave: Callable[[int, dict[str, Any]], tuple[int, Any]]) -> Iterator
                 chat.most = max(chat.most, chat.flying)
                 number = len(chat.asked)
             try:
-                status, body = chat.behave(number, asked)
+                status, body, *headers = chat.behave(number, asked)
             finally:
                 with chat.lock:
                     chat.flying -= 1
@@ -49,6 +49,8 @@ def served(behave: Callable[[int, dict[str, Any]], tuple[int, Any]]) -> Iterator
                 return
             sent = (body if isinstance(body, str) else json.dumps(body)).encode()
             self.send_response(status)
+            for name, value in (headers[0] if headers else {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(sent)))
             self.end_headers()
             self.wfile.write(sent)

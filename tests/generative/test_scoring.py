@@ -20,9 +20,9 @@ recorded = pytest.mark.skipif(not RESPONSES.is_dir(), reason="the recorded answe
 pytestmark = pytest.mark.filterwarnings("error")
 
 FIGURES = (
-    "coding domain direction gender n n_unmatched PPL PNL PNuL NPL NNL NNuL del_PL del_NL del_NuL "
-    "tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high del_PL_low del_PL_high "
-    "del_NL_low del_NL_high del_NuL_low del_NuL_high position_effect"
+    "coding domain direction gender n n_unmatched n_unanswered PPL PNL PNuL NPL NNL NNuL "
+    "del_PL del_NL del_NuL tau_c p tau_b tau_c_matched n_templates tau_c_low tau_c_high "
+    "del_PL_low del_PL_high del_NL_low del_NL_high del_NuL_low del_NuL_high reason position_effect"
 )
 
 
@@ -241,3 +241,61 @@ def test_models_on_the_same_items_share_draws_whatever_else_is_scored():
     other = figures(score(frame, "published", bootstrap=50, seed=1), "ageism")
     assert other["tau_c"] == alone["tau_c"]
     assert other["tau_c_low"] != alone["tau_c_low"]
+
+
+def thoughtful(answers, **columns):
+    """As many items of either polarity, answered as given."""
+    polarity = [1, -1] * (len(answers) // 2)
+    frame = pd.DataFrame({"domain": "ageism", "gender": "male", "direction": "SAI", "polarity": polarity})
+    frame["template"] = [f"t{number % 4}" for number in range(len(answers))]
+    frame = frame.assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
+    return frame.assign(response=answers, **columns)
+
+
+WITHHELD = [
+    *("tau_c", "p", "tau_b", "tau_c_matched", "del_PL", "del_NL", "del_NuL"),
+    *(f"{name}_{end}" for name in ("tau_c", "del_PL", "del_NL", "del_NuL") for end in ("low", "high")),
+]
+
+
+def test_answers_that_are_not_understood_have_no_tau_but_a_reason_with_three_examples():
+    answers = ["I would say good."] * 30 + ["<think>Well, good"] * 20 + ["Nobody knows"] * 9 + ["No"]
+    found = figures(score(thoughtful(answers), "published", bootstrap=20, seed=0))
+    assert found[WITHHELD].isna().all()
+    assert (found["n"], found["n_unmatched"], found["n_unanswered"]) == (60, 60, 0)
+    assert found["reason"] == (
+        "60 of 60 answers match no option, more than 25%: “I would say good.”, “<think>Well, good”, "
+        "“Nobody knows”"
+    )
+
+
+def test_thoughts_before_each_right_answer_do_not_read_as_unbiased():
+    frame = thoughtful(["<think>It says bad, or good?</think>\n\nGood."] * 60)
+    found = figures(score(frame, "published", bootstrap=20, seed=0))
+    assert (found["tau_c"], found["n_unmatched"], found["reason"]) == (1, 0, "")
+
+
+@pytest.mark.parametrize(("unmatched", "withheld"), [(0, False), (15, False), (16, True), (60, True)])
+def test_tau_is_withheld_above_the_share_that_is_set(unmatched, withheld):
+    frame = thoughtful(["else"] * unmatched + ["good"] * (60 - unmatched))
+    found = figures(score(frame, "published", bootstrap=20, seed=0))
+    assert pd.isna(found["tau_c"]) == bool(found["reason"]) == withheld
+    open_to_all = figures(score(frame, "published", bootstrap=20, seed=0, max_unmatched=1))
+    assert open_to_all["reason"] == ""
+    assert open_to_all["tau_c"] > 0 or unmatched == 60
+    none = figures(score(frame, "published", bootstrap=20, seed=0, max_unmatched=0))
+    assert bool(none["reason"]) == (unmatched > 0)
+
+
+def test_what_a_server_did_not_answer_is_counted_apart_and_named():
+    frame = thoughtful(["good"] * 40 + [None] * 20, unanswered=[None] * 40 + ["content_filter"] * 20)
+    found = figures(score(frame, "published", bootstrap=20, seed=0))
+    assert (found["n_unmatched"], found["n_unanswered"]) == (20, 20)
+    assert found["reason"] == "20 of 60 answers match no option, more than 25%: (content_filter)"
+
+
+def test_ties_of_likelihoods_and_empty_cells_are_named_as_such():
+    tied = figures(score(thoughtful([None] * 4, position_effect=0.1), "published", bootstrap=0, seed=0))
+    assert tied["reason"].endswith(": (two options equally likely)")
+    empty = figures(score(thoughtful([None, ""] * 2), "published", bootstrap=0, seed=0))
+    assert empty["reason"].endswith(": (empty)")

@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from src import results
+from src.generative.scoring import score
 from src.report import gather, page, sections
 from src.report.subtler import drawn, rows, section, tex
-from src.report.subtler.short import short
+from src.report.subtler.short import reasons, short
 from tests.report import choices, made, sobit
 from tests.report.test_page import Read
 
@@ -288,3 +289,57 @@ def test_the_position_effect_is_of_all_answers():
     found = section.answers(rows.completed(whole)).set_index("model")["position_effect"]
     assert found["m"] == pytest.approx(0.375)
     assert pd.isna(found["r"])
+
+
+@pytest.fixture(scope="module")
+def withheld(tmp_path_factory):
+    """A model that is understood, and another that is not in one domain, nor in either of another task."""
+    few = choices.items(["ageism", "beauty"], lean=0.3)
+    few.loc[few["domain"] == "beauty", "response"] = "<b>Who</b> knows"
+    none = few.assign(response="As a language model I cannot say")
+    about = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none"}
+    about |= {"protocol": "generate", "seed": 0}
+    frames = [choices.scored("understood", "subtler_en", protocol="generate")]
+    for model, items in (("in part", few), ("not at all", none)):
+        scores = score(items, "published", bootstrap=20, seed=0)
+        named = results.named({"exp": "subtler_en", **about, "model": model, "config": model}, scores)
+        frames.append(named[frames[0].columns])
+    found = choices.swept(*frames)
+    return found, page.write(found, tmp_path_factory.mktemp("withheld"))
+
+
+def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_page(withheld):
+    _, written = withheld
+    read = Read(written.read_text(encoding="utf-8"))
+    assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in read.text
+    assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in read.text
+    assert "“<b>Who</b> knows”" in read.text
+    assert "nan" not in read.text.lower().split()
+    rows = [(row, cell) for row, cell, _ in read.cells if row.get("data-choices") == "not at all"]
+    empty = {cell["data-column"] for _, cell in rows if cell["data-value"] == ""}
+    assert {"tau_c", "p", "tau_b", "tau_c_matched", "del_PL", "PPL"} <= empty
+    assert "0 understood" not in read.text
+    tex_lines = (written.parent / "tables" / "subtler.tex").read_text()
+    assert " & -- " in tex_lines
+    alternative = pictures(written.parent)["subtler-tau-subtler_en-SAI"]
+    assert "not at all all –, 96 (96) no interval" in alternative
+
+
+def test_in_short_a_tau_that_is_withheld_is_said(withheld):
+    found, _ = withheld
+    told = short(found.subtler).set_index("")
+    assert told.loc["subtler_en published all SAI", "not at all"] == "no τ-c: 96 of 96 match no option"
+    # A domain is named where another has a τ.
+    lines = reasons(found.subtler)
+    assert [line.split(":")[0] for line in lines if line.startswith("not at all")] == [
+        f"not at all subtler_en published all {direction}" for direction in ("SAI", "ASA")
+    ]
+    assert not [line for line in lines if line.startswith("understood")]
+
+
+def test_answers_that_were_not_given_are_counted(tmp_path):
+    frame = choices.scored("m", "subtler_en").assign(n_unanswered=3)
+    cells = Read(page.write(choices.swept(frame), tmp_path).read_text(encoding="utf-8")).cells
+    assert {text for _, cell, text in cells if cell["data-column"] == "n_unanswered"} == {"3"}
+    (row,) = section.answers(rows.completed(frame.query("gender == 'all'"))).to_dict("records")
+    assert row["n_unanswered"] == 6

@@ -22,7 +22,7 @@ SERIES = 6
 NONE = "no interval"
 HOLLOW = (
     f"A hollow point: its 95% interval holds 0, or there is none, which is written (“{NONE}”: fewer than two "
-    "sentence templates, or none were drawn)."
+    "sentence templates, none were drawn, or too many answers match no option: then there is no point)."
 )
 
 

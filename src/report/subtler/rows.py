@@ -14,7 +14,7 @@ CODINGS = {"published": "as published", "corrected": "corrected"}
 GENDERS = (ALL, "female", "male", "not_specified")
 RATES = ("PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL")
 GAPS = ("del_PL", "del_NL", "del_NuL")
-COUNTS = ("n", "n_unmatched", "n_templates")
+COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
 ENDS = tuple(f"{name}_{end}" for name in (*GAPS, "tau_c") for end in ("low", "high"))
 NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *ENDS)
 ITEMS = ("exp", "coding")
@@ -23,8 +23,8 @@ ITEMS = ("exp", "coding")
 def completed(subtler: pd.DataFrame) -> pd.DataFrame:
     """The rows with every column that the page shows: NaN where an older version had none."""
     columns = (*NUMBERS, "position_effect")
-    found = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns))])
-    return found.astype(dict.fromkeys(columns, float))
+    found = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns, "reason"))])
+    return found.astype(dict.fromkeys(columns, float)).fillna({"reason": ""})
 
 
 def shown(subtler: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from src.report.cells import records, slugs
 from src.report.folder import Folder
 from src.report.subtler import drawn, tex
 from src.report.subtler import rows as subtler
+from src.report.subtler.short import reasons
 
 # Models whose tables the page shows; models of which tasks stand side by side.
 DETAILED = 8
@@ -44,6 +45,7 @@ def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
         "with_interval": int(whole["tau_c_low"].notna().sum()),
         "without": int(told["tau_c_low"].isna().sum()),
         "strata": len(told),
+        "reasons": reasons(rows),
         "left": rows["model"].nunique() - len(models),
         "itself": [title for title, _ in compared if title],
         "compared": [
@@ -55,7 +57,7 @@ def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
 
 
 def answers(whole: pd.DataFrame) -> pd.DataFrame:
-    """Of each task and model how many answers there are, how many match no option, and by which reading.
+    """Of each task and model how many answers there are, match no option, were not given, by which reading.
 
     `position_effect`, the mean over answers, is NaN where options were not weighed.
 
@@ -65,7 +67,8 @@ def answers(whole: pd.DataFrame) -> pd.DataFrame:
     one = whole[whole["domain"] == subtler.ALL].drop_duplicates(["exp", "model", "direction"])
     by = ["exp", "model", "protocol", "seed", "debias"]
     one = one.assign(position_effect=one["position_effect"] * one["n"])
-    sums: Any = {"n": "sum", "n_unmatched": "sum", "position_effect": lambda own: own.sum(min_count=len(own))}
+    sums: Any = dict.fromkeys(("n", "n_unmatched", "n_unanswered"), "sum")
+    sums["position_effect"] = lambda own: own.sum(min_count=len(own))
     told: pd.DataFrame = one.groupby(by, sort=False, as_index=False).agg(sums)
     effect = told["position_effect"] / told["n"]
     return told.assign(share=told["n_unmatched"] / told["n"], position_effect=effect)
