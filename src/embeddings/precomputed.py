@@ -35,9 +35,9 @@ LISTED = 100
 def read(folder: Path, role: str) -> Embeddings:
     """The vectors of one role, in the order of its table (sorted by id).
 
-    Norms within 1e-2 of 1 are made exact, in memory; those that were off by more than 1e-3 are counted in
-    `notes`. Of floats of 8 bits the norms may be off by the rounding of that type. A file above 4 GB stays on disk, mapped, where nothing
-    is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
+    Norms within 1e-2 of 1 are made exact, in memory; `notes` counts those that were off by more than 1e-3. Of
+    floats of 8 bits they may be off by the rounding of that type. A file above 4 GB stays on disk, mapped, where
+    nothing is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
 
     Raises:
         InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
@@ -166,7 +166,7 @@ def _renormalised(norms: Tensor, role: str) -> tuple[str, ...]:
 
 
 def _check(vectors: Tensor, stored: torch.dtype, rows: int, role: str, path: Path) -> Tensor:
-    """Check that a file's vectors fit their table; returns their norms, [N, Q] float64, Q being 1 of [N, D]."""
+    """Check that vectors fit their table; returns their norms, [N, Q] float64 (Q is 1 of [N, D])."""
     allowed = (2, 3) if role in IMAGE_ROLES else (2,)
     shape = tuple(vectors.shape)
     if vectors.ndim not in allowed or 0 in shape:

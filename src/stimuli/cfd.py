@@ -55,8 +55,8 @@ def load(
 
     Returns:
         Columns `id` (the file's name without .jpg), `group` ("Black Women"), `race`, `gender`,
-        `expression`, `path`, `sha256`, `conversions`, with `norming` also `age` in years; how many pictures there
-        are; what was left out.
+        `expression`, `path`, `sha256`, `conversions`, with `norming` also `age` in years; how many
+        pictures there are; what was left out.
 
     Raises:
         InputError: files are missing or unreadable, a chosen letter does not occur, or a group has

@@ -123,9 +123,7 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
         raise OSError(f"signed integers of {bits} bits have no white: save it as grey of 8 or 16 bits")
     values = np.asarray(picture)
     if 0 < values.max() < 1 << (bits - 8):
-        raise OSError(
-            f"all values lie below {values.max() + 1} of {1 << bits}: it would be black. Save it as grey of 8 bits"
-        )
+        raise OSError(f"all values lie below {values.max() + 1} of {1 << bits}: save it as grey of 8 bits")
     grey = (values >> (bits - 8)).astype(np.uint8)
     inverted = picture.format == "TIFF" and tags.get(ExifTags.Base.PhotometricInterpretation) == 0
     return Image.fromarray(255 - grey if inverted else grey)

@@ -11,9 +11,7 @@ from src.artifacts import file_hash
 from src.errors import InputError
 
 
-def distinct(
-    frame: pd.DataFrame, source: Path, duplicates: str, role: str
-) -> tuple[pd.DataFrame, list[str]]:
+def distinct(frame: pd.DataFrame, source: Path, duplicates: str, role: str) -> tuple[pd.DataFrame, list[str]]:
     """Refuse pictures that occur twice, or drop all but the first of each.
 
     Args:
@@ -46,7 +44,8 @@ def distinct(
     conflict = f" with {carried} {first[carried]} (here {second[carried]})" if differ[0] else ""
     raise InputError(
         f"{_place(second, source)}: the same picture, byte for byte, as {_place(first, source)}{conflict}; "
-        f"{copies.sum()} such pictures. Delete one of each two, or set {role}.duplicates=drop to keep the first."
+        f"{copies.sum()} such pictures. Delete one of each two, or set {role}.duplicates=drop to keep the "
+        "first."
     )
 
 
@@ -55,7 +54,7 @@ def _place(row: pd.Series, source: Path) -> str:
 
 
 def _digest(path: Path) -> str | None:
-    """Hash a file; None of one that is empty or unreadable, which `pictures.hashes` refuses where it is used."""
+    """Hash a file; None of one that is empty or unreadable, which `pictures.hashes` refuses."""
     try:
         return file_hash(path) if path.stat().st_size else None
     except OSError:

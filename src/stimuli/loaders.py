@@ -97,7 +97,7 @@ def load(chosen: configs.RoleConfig, store: PicturesConfig) -> Loaded:
     """
     frame, expected, notes = LOADERS[type(chosen)][0](chosen, store)
     if "conversions" in frame:
-        notes = [*notes, *remarks(frame.pop("conversions"))]
+        notes = [*notes, *remarks(frame.pop("conversions").tolist())]
     return frame, expected, notes
 
 

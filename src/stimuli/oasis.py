@@ -12,9 +12,7 @@ from src.stimuli.duplicates import distinct
 from src.stimuli.within import no_link_out, paths_below
 
 
-def load(
-    root: Path, csv: str, folder: str, duplicates: str = "stop"
-) -> tuple[pd.DataFrame, int, list[str]]:
+def load(root: Path, csv: str, folder: str, duplicates: str = "stop") -> tuple[pd.DataFrame, int, list[str]]:
     """Scenes with valence (v - 1) / 6.
 
     Args:
@@ -24,7 +22,8 @@ def load(
         duplicates: see `src.stimuli.duplicates.distinct`.
 
     Returns:
-        Columns `id` (the theme), `valence`, `path`, `sha256`, `conversions`; rows of the csv; what was left out.
+        Columns `id` (the theme), `valence`, `path`, `sha256`, `conversions`; rows of the csv; what was
+        left out.
 
     Raises:
         InputError: files are missing or unreadable, a rating lies outside 1 to 7, or a picture occurs twice.

@@ -144,7 +144,7 @@ def _distinct_pictures(frame: pd.DataFrame, source: str) -> None:
         first = frame[frame["sha256"] == second["sha256"]].iloc[0]
         raise InputError(
             f"{source}: {brief(second['id'])!r} is the same picture as {brief(first['id'])!r} (equal sha256; "
-            f"{copies.sum()} such rows). Keep one row of each picture, and of its vectors, and write both anew."
+            f"{copies.sum()} such rows). Keep one row of each picture, and its vectors, and write both anew."
         )
 
 
@@ -155,7 +155,7 @@ def _distinct_texts(texts: pd.Series, source: str) -> None:
         first = spellings.setdefault(" ".join(unicodedata.normalize("NFC", text).split()), text)
         if first != text:
             raise InputError(
-                f"{source}: the {texts.name}s {ascii(brief(first))} and {ascii(brief(text))} differ in blanks "
+                f"{source}: the {texts.name}s {brief(first)!a} and {brief(text)!a} differ in blanks "
                 "or in Unicode form (NFC) alone. Write both alike, or keep one of them."
             )
 

@@ -12,7 +12,7 @@ from tests.stimuli.layouts import load
 
 # A layout, a picture of it, another under which the same bytes are found, and the words that name both.
 PAIRS = [
-    ("folder", "right/0.png", "right/6.png", r"faces.csv, row 8 \(.*6.png\): .* as .*faces.csv, row 2 \(.*0.png\)"),
+    ("folder", "right/0.png", "right/6.png", r"faces.csv, row 8 \(.*6.png\): .* as .*, row 2 \(.*0.png\)"),
     ("folder", "right/0.png", "left/5.png", r"row 7 .* row 2 .* with group Roma F \(here Sorb F\); 1 such"),
     ("fairface", "train/1.jpg", "train/2.jpg", r"_train.csv, row 3 \(.*2.jpg\): .* row 2 \(.*/1.jpg\)"),
     ("fairface", "train/1.jpg", "train/4.jpg", r"with group Black Men \(here Black Women\)"),
@@ -29,7 +29,9 @@ def test_it_stops_and_names_both(tmp_path, layout, first, second, message):
     getattr(drawn, layout)(tmp_path)
     shutil.copy(tmp_path / first, tmp_path / second)
     role = "scenes" if layout == "oasis" else "faces"
-    with pytest.raises(InputError, match=rf"{message}(?s:.)*Delete one .* set {role}.duplicates=drop to keep"):
+    with pytest.raises(
+        InputError, match=rf"{message}(?s:.)*Delete one .* set {role}.duplicates=drop to keep"
+    ):
         load(layout, tmp_path)
 
 

@@ -80,7 +80,8 @@ def test_a_picture_stands_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("caf\u00e9", "cafe\u0301"), ("old man", "old  man"), ("x", "x "), ("a\u00a0b", "a b")]
+    ("first", "second"),
+    [("caf\u00e9", "cafe\u0301"), ("old man", "old  man"), ("x", "x "), ("a\u00a0b", "a b")],
 )
 def test_texts_that_differ_in_form_alone_are_refused(first, second):
     items = pd.DataFrame({"word": [first, second], "valence": [0.2, 0.7]})
