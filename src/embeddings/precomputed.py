@@ -36,8 +36,8 @@ def read(folder: Path, role: str) -> Embeddings:
     """The vectors of one role, in the order of its table (sorted by id).
 
     Norms within 1e-2 of 1 are made exact, in memory; `notes` counts those that were off by more than 1e-3. Of
-    floats of 8 bits they may be off by the rounding of that type. A file above 4 GB stays on disk, mapped, where
-    nothing is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
+    floats of 8 bits they may be off by the rounding of that type. A file above 4 GB stays on disk, mapped,
+    where nothing is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
 
     Raises:
         InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
