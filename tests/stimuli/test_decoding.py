@@ -6,12 +6,14 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image, ImageCms
 
 from src.errors import InputError
 from src.stimuli import decoding, pictures
-from src.stimuli.morphs import standard
+from src.stimuli.morphs import contact_sheet, standard, templates
+from src.stimuli.morphs.sheet import TILE, TITLE
 
 # What turns stored rows and columns upright, by EXIF 2.32, table 6 (where row 0 and column 0 belong).
 UPRIGHT = {
@@ -155,6 +157,21 @@ class TestOrientation:
         path = oriented(tmp_path / "a.png", orientation)
         upright = saved(tmp_path / "upright.png", np.ascontiguousarray(UPRIGHT[orientation](COLOURS)))
         assert (standard.standard(path, 16) == standard.standard(upright, 16)).all()
+
+    def test_landmarks_lie_in_the_upright_picture(self, tmp_path):
+        parents = {"a": oriented(tmp_path / "a.png", 6), "b": saved(tmp_path / "b.png", COLOURS)}
+        (tmp_path / "points.csv").write_text("fname,x,y\na,3,38\nb,38,3\n")
+        points = templates.landmarks(tmp_path / "points.csv", parents, 24)
+        assert points["a"].tolist() == [[3, 30]]  # of 24 x 40: the centre square begins 8 pixels down
+        assert points["b"].tolist() == [[30, 3]]
+
+    def test_the_contact_sheet_shows_parents_upright(self, tmp_path):
+        turned, upright = (oriented(tmp_path / f"{number}.png", number) for number in (6, 1))
+        row = {"id": "x~y", "group": "g", "parent_a": "x", "parent_b": "y", "path": str(upright)}
+        sheet = contact_sheet(pd.DataFrame([row]), {"x": turned, "y": upright}, 0)
+        shown = np.asarray(sheet)[TITLE : TITLE + TILE, : 3 * TILE]
+        left, right = shown[:, :TILE].astype(int), shown[:, 2 * TILE :]
+        assert np.abs(left - np.rot90(right, -1)).max() <= 2  # resized in another order
 
     @pytest.mark.parametrize("value", [0, 9, 255])
     def test_an_orientation_that_does_not_exist_turns_nothing(self, tmp_path, value):
