@@ -159,6 +159,8 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     notes = [*notes, *result.notes]
     for note in notes:
         log.info("%s", note)
+    read = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
+    notes = [*read, *(note for role in vectors for note in vectors[role].notes), *notes]
     results.write(job.output, results.named(job.columns, result.analyses), result.tables)
     told = {"notes": "; ".join(notes), "key": key(prepared), "results": results.digest(job.output)}
     run.log(

@@ -112,7 +112,11 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     rows = compared.compare(faces, scores, sizes, **drawn).assign(most=task.most)
     tables = {"scores": scores, "words": words, "pools": _pools(model, pools)}
     results.write(job.output, results.named(job.columns, rows.reset_index(drop=True)), tables)
-    told = {"key": key(prepared), "results": results.digest(job.output), "notes": "; ".join(notes)}
+    told = {
+        "key": key(prepared),
+        "results": results.digest(job.output),
+        "notes": "; ".join([*(f"faces: {note}" for note in prepared.faces.notes), *notes]),
+    }
     whole = {"faces": len(faces), "tokens": float(scores["tokens"].mean()), "answer_seconds": written}
     run.log(tags=told, metrics={**_metrics(rows), **whole})
     run.artifacts(job.output / results.FOLDER, results.FOLDER)

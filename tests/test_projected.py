@@ -1,5 +1,7 @@
 """Projections in front of any experiment, through the folder of precomputed vectors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +104,21 @@ def test_a_projection_is_another_job(lab, job):
         for method in ("none", *PROJECTIONS)
     }
     assert len({*keys.values()}) == 4
+
+
+def test_what_was_left_out_or_changed_of_the_inputs_is_in_the_run_s_notes(job, tracker, tmp_path):
+    place = precomputed(tmp_path / "lab", width=24)
+    vectors = load_file(place / "words.safetensors")["embedding"]
+    save_file({"embedding": vectors * np.float32(1.004)}, place / "words.safetensors")
+    prepared = pipeline.prepare(job(*overrides(place, "faces_to_words"), *FEW))
+    faces = replace(prepared.tables["faces"], notes=("2 pictures occur a second time",))
+    run = tracker.open("precomputed", "noted")
+    with tracker.recorded(run):
+        pipeline.perform(replace(prepared, tables={**prepared.tables, "faces": faces}), run)
+    notes = tracker.client.get_run(run.id).data.tags["notes"]
+    assert notes.startswith(
+        "faces: 2 pictures occur a second time; 90 of 90 words had vectors with norms from"
+    )
 
 
 def test_without_labels_faces_say_which_groups_are_meant(lab, job, tmp_path):

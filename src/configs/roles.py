@@ -47,6 +47,7 @@ class FairFaceConfig(RoleConfig):
     ages: list[str] | None = None
     per_group: int | None = number(1)
     seed: int = number(0, default=0)
+    duplicates: str = one_of("stop", "drop", default="stop")
 
 
 @dataclass
@@ -66,6 +67,7 @@ class OasisConfig(RoleConfig):
     root: str = MISSING
     csv: str = MISSING
     pictures: str = MISSING
+    duplicates: str = one_of("stop", "drop", default="stop")
 
 
 @dataclass
@@ -104,6 +106,7 @@ class CfdConfig(RoleConfig):
     expressions: list[str] = MISSING
     per_group: int | None = number(1)
     seed: int = number(0, default=0)
+    duplicates: str = one_of("stop", "drop", default="stop")
 
 
 @dataclass
@@ -116,6 +119,7 @@ class UtkFaceConfig(RoleConfig):
     ages: list[int] | None = None  # youngest and oldest, both included
     per_group: int | None = number(1)
     seed: int = number(0, default=0)
+    duplicates: str = one_of("stop", "drop", default="stop")
 
 
 @dataclass
@@ -128,6 +132,7 @@ class FolderConfig(RoleConfig):
     group: list[str] = MISSING  # columns whose values, joined by a blank, name the group
     per_group: int | None = number(1)
     seed: int = number(0, default=0)
+    duplicates: str = one_of("stop", "drop", default="stop")
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,13 @@ from src.embeddings.store import TENSOR, Embeddings
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed
 
-NORM_TOLERANCE = 1e-3
+log = logging.getLogger(__name__)
+
+# A norm that is rounded to bfloat16, and quotients that are, are each off by 2^-8 at most: together by .0078.
+# Squares and their sum in bfloat16 as well: .0094 at most, of all equal vectors of widths from 64 to 4096.
+NORM_TOLERANCE = 1e-2
+# From here on renormalising is noted.
+NOTED = 1e-3
 # Of float32 vectors that somebody has divided by their norms.
 ROUNDING = 1e-6
 # Bytes of a file beyond which vectors stay on disk, mapped, where they can; rows that are checked at once.
@@ -28,8 +35,9 @@ LISTED = 100
 def read(folder: Path, role: str) -> Embeddings:
     """The vectors of one role, in the order of its table (sorted by id).
 
-    Norms within 1e-3 of 1 are made exact, in memory. A file above 4 GB stays on disk, mapped, where nothing
-    is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
+    Norms within 1e-2 of 1 are made exact, in memory; `notes` counts those that were off by more than 1e-3. Of
+    floats of 8 bits they may be off by the rounding of that type. A file above 4 GB stays on disk, mapped,
+    where nothing is to be changed: its rows are sorted by id, its norms within 1e-6 of 1.
 
     Raises:
         InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
@@ -37,14 +45,17 @@ def read(folder: Path, role: str) -> Embeddings:
     """
     path = folder / f"{role}.safetensors"
     ids = precomputed.raw(folder, role)["id"]
-    vectors = _tensor(path)
-    stray = _check(vectors, len(ids), role, path)
+    stored = _tensor(path)
+    # Of floats of eight bits torch cannot even say whether they are finite.
+    vectors = stored.float() if stored.is_floating_point() and stored.itemsize < 2 else stored
+    norms = _check(vectors, stored.dtype, len(ids), role, path)
+    stray = float((norms - 1).abs().max())
     # The table is sorted by id, so the vectors are too.
     order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
     if vectors.nbytes > MAPPED and stray <= ROUNDING and torch.equal(order, torch.arange(len(order))):
         return Embeddings(vectors, file_hash(path))
     unit = torch.nn.functional.normalize(vectors[order].double(), dim=-1)
-    return Embeddings(unit, file_hash(path))
+    return Embeddings(unit, file_hash(path), notes=_renormalised(norms, role))
 
 
 def texts(folder: Path, prompts: Table) -> Embeddings:
@@ -138,12 +149,24 @@ def _tensor(path: Path) -> Tensor:
             tensor: Tensor = file.get_tensor(TENSOR)
     except (SafetensorError, OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         raise InputError(f"{path}: not a safetensors file ({brief(str(error))}). Write it anew.") from None
-    # Of floats of eight bits torch cannot even say whether they are finite.
-    return tensor.float() if tensor.is_floating_point() and tensor.itemsize < 2 else tensor
+    return tensor
 
 
-def _check(vectors: Tensor, rows: int, role: str, path: Path) -> float:
-    """See that a file's vectors fit; returns how far from 1 a norm is at most."""
+def _renormalised(norms: Tensor, role: str) -> tuple[str, ...]:
+    """Count the items whose norms were off by more than rounding to float16 explains, and log it."""
+    off = ((norms - 1).abs() > NOTED).any(dim=1)
+    if not off.any():
+        return ()
+    note = (
+        f"{int(off.sum())} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} to "
+        f"{float(norms.max()):.4f}, as rounding leaves them: renormalised"
+    )
+    log.info("%s", note)
+    return (note,)
+
+
+def _check(vectors: Tensor, stored: torch.dtype, rows: int, role: str, path: Path) -> Tensor:
+    """Check that vectors fit their table; returns their norms, [N, Q] float64 (Q is 1 of [N, D])."""
     allowed = (2, 3) if role in IMAGE_ROLES else (2,)
     shape = tuple(vectors.shape)
     if vectors.ndim not in allowed or 0 in shape:
@@ -167,12 +190,12 @@ def _check(vectors: Tensor, rows: int, role: str, path: Path) -> float:
             "Embed them anew."
         )
     norms = torch.cat([tile.double().norm(dim=-1).reshape(len(tile), -1) for tile in tiles])
-    off = (norms - 1).abs()
-    stray = (off > NORM_TOLERANCE).any(dim=1)
+    # Rounding to the type that they are stored in moves a norm by no more than the type's unit roundoff.
+    stray = ((norms - 1).abs() > max(NORM_TOLERANCE, torch.finfo(stored).eps / 2)).any(dim=1)
     if stray.any():
         first = int(stray.nonzero()[0])
         raise InputError(
             f"{path}: {int(stray.sum())} vectors are not of unit length, first row {first} with norm "
-            f"{float(norms[first, 0]):.4g}. Divide each vector by its norm."
+            f"{float(norms[first, (norms[first] - 1).abs().argmax()]):.4g}. Divide each vector by its norm."
         )
-    return float(off.max())
+    return norms

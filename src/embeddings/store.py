@@ -35,11 +35,13 @@ class Embeddings:
             stimulus table.
         hash: SHA-256 of the file that holds them.
         seconds: that computing them took; 0 where they were stored.
+        notes: what was changed of vectors that somebody else computed.
     """
 
     vectors: Tensor
     hash: str
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
 
 
 _kept: OrderedDict[Path, Embeddings] = OrderedDict()

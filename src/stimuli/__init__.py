@@ -7,6 +7,7 @@ from pathlib import Path
 from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
+from src.stimuli.loaders import faces
 from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, SHEET, TEXT_ROLES, Table, checked
 
 __all__ = [
@@ -44,17 +45,6 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     return _tables[key]
 
 
-def faces(chosen: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
-    """Faces of a config, read or drawn.
-
-    Raises:
-        InputError: they cannot be read.
-    """
-    loader, source = loaders.LOADERS[type(chosen)]
-    frame, expected, notes = loader(chosen, store)
-    return checked("faces", frame, source, expected=expected, notes=notes)
-
-
 def parents(cfg: configs.RunConfig) -> Table | None:
     """The faces that a job's faces are morphs of; None where they are none.
 
@@ -89,10 +79,9 @@ def _precomputed(model: configs.PrecomputedConfig, role: str) -> Table:
 
 
 def _read(cfg: configs.RunConfig, role: str, chosen: configs.RoleConfig) -> Table:
-    loader, source = loaders.LOADERS[type(chosen)]
-    frame, expected, notes = loader(chosen, cfg.store)
+    frame, expected, notes = loaders.load(chosen, cfg.store)
     if role in TEXT_ROLES:
         from src.stimuli import texts
 
         frame = texts.in_templates(frame, cfg.templates)
-    return checked(role, frame, source, expected=expected, notes=notes)
+    return checked(role, frame, loaders.LOADERS[type(chosen)][1], expected=expected, notes=notes)

@@ -14,6 +14,7 @@ import pandas as pd
 from src.errors import InputError
 from src.stimuli import filenames, people, pictures
 from src.stimuli.csvs import read_csv, unique
+from src.stimuli.duplicates import distinct
 from src.stimuli.within import no_link_out
 
 EXAMPLE = "CFD-BF-001-025-N.jpg"
@@ -37,6 +38,7 @@ def load(
     expressions: Sequence[str],
     per_group: int | None,
     seed: int,
+    duplicates: str = "stop",
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Faces of the chosen groups with the chosen expressions.
 
@@ -49,15 +51,16 @@ def load(
         expressions: N (neutral), A (angry), HC and HO (happy, mouth closed or open), F (afraid).
         per_group: draw so many of each group, without replacement; None takes all.
         seed: of the draw.
+        duplicates: see `src.stimuli.duplicates.distinct`; done before the draw.
 
     Returns:
         Columns `id` (the file's name without .jpg), `group` ("Black Women"), `race`, `gender`,
-        `expression`, `path`, `sha256`, with `norming` also `age` in years; how many pictures there
-        are; what was left out.
+        `expression`, `path`, `sha256`, `conversions`, with `norming` also `age` in years; how many
+        pictures there are; what was left out.
 
     Raises:
         InputError: files are missing or unreadable, a chosen letter does not occur, or a group has
-            fewer faces than `per_group`.
+            fewer faces than `per_group`; or a picture occurs twice.
     """
     remedy = (
         "Set dataset.root to the folder that holds cfd/, faces.root to the one that holds Images/, or "
@@ -68,13 +71,14 @@ def load(
     chosen, others = people.grouped(
         rows, root, races=races, genders=genders, third="expression", wanted=wanted
     )
-    frame, left = people.draw(chosen, people.group_names(races, genders), per_group, seed, root)
-    notes += others + left + _repeated(frame)
+    frame, copies = distinct(chosen, root, duplicates, "faces")
+    frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, root)
+    notes += others + copies + left + _repeated(frame)
     if norming is not None:
         no_link_out([root / norming], root, "faces.root")
         frame["age"], said = _ages(frame["person"], root / norming)
         notes += said
-    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
+    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame.drop(columns="person"), found, notes
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from src.stimuli import people, pictures
 from src.stimuli.csvs import read_csv, unique
+from src.stimuli.duplicates import distinct
 from src.stimuli.within import no_link_out, paths_below
 
 
@@ -21,6 +22,7 @@ def load(
     ages: Sequence[str] | None,
     per_group: int | None,
     seed: int,
+    duplicates: str = "stop",
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Faces of the chosen groups.
 
@@ -32,14 +34,15 @@ def load(
         ages: values of the csv's column; None takes all.
         per_group: draw so many of each group, without replacement; None takes all.
         seed: of the draw.
+        duplicates: see `src.stimuli.duplicates.distinct`; done before the draw.
 
     Returns:
         Columns `id` (the file), `group` ("Black Women"), `race`, `gender`, `age`, `path`,
-        `sha256`; rows of the csv; what was left out.
+        `sha256`, `conversions`; rows of the csv; what was left out.
 
     Raises:
         InputError: files are missing or unreadable, a chosen value does not occur, or a group has
-            fewer faces than `per_group`.
+            fewer faces than `per_group`; or a picture occurs twice.
     """
     path = root / csv
     remedy = (
@@ -56,8 +59,9 @@ def load(
     chosen, notes = people.grouped(rows, path, races=races, genders=genders, third="age", wanted=wanted)
     frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
     frame, absent = pictures.present(
-        frame[["id", "group", "race", "gender", "age", "path"]], path, root, "faces.root"
+        frame[["id", "group", "race", "gender", "age", "path", "row"]], path, root, "faces.root"
     )
+    frame, copies = distinct(frame, path, duplicates, "faces")
     frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, path)
-    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), notes + absent + left
+    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
+    return frame, len(rows), notes + absent + copies + left

@@ -10,11 +10,19 @@ import pandas as pd
 from src.errors import InputError
 from src.stimuli import people, pictures
 from src.stimuli.csvs import filled, read_csv, unique
+from src.stimuli.duplicates import distinct
 from src.stimuli.within import no_link_out, paths_below
 
 
 def load(
-    root: Path, csv: str, *, file: str, group: Sequence[str], per_group: int | None, seed: int
+    root: Path,
+    csv: str,
+    *,
+    file: str,
+    group: Sequence[str],
+    per_group: int | None,
+    seed: int,
+    duplicates: str = "stop",
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """All faces that the csv names.
 
@@ -25,14 +33,15 @@ def load(
         group: columns whose values, joined by a blank, name the group; two are race and gender.
         per_group: draw so many of each group, without replacement; None takes all.
         seed: of the draw.
+        duplicates: see `src.stimuli.duplicates.distinct`; done before the draw.
 
     Returns:
         Columns `id` (the picture's path below `root`), `group`, with two columns also `race` and
-        `gender`, `path`, `sha256`; rows of the csv; what was left out.
+        `gender`, `path`, `sha256`, `conversions`; rows of the csv; what was left out.
 
     Raises:
         InputError: files are missing or unreadable, a cell is empty, a path leaves the folder, or a
-            group has fewer faces than `per_group`.
+            group has fewer faces than `per_group`; or a picture occurs twice.
     """
     if not group:
         raise InputError("faces.group=[]: name the columns of the csv that make up a group's name.")
@@ -45,12 +54,14 @@ def load(
     paths_below(rows, file, path, "faces.root")
     rows[file] = [str(PurePosixPath(name)) for name in rows[file]]  # ./a.jpg is a.jpg
     unique(rows, file, path)
-    frame = pd.DataFrame({"id": rows[file], "group": rows[list(group)].agg(" ".join, axis=1)})
+    groups_of_rows = rows[list(group)].agg(" ".join, axis=1)
+    frame = pd.DataFrame({"id": rows[file], "group": groups_of_rows, "row": rows["row"]})
     if len(group) == 2:
         frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
     frame["path"] = [str(root / name) for name in rows[file]]
     groups = sorted(set(frame["group"]))
     frame, absent = pictures.present(frame, path, root, "faces.root")
+    frame, copies = distinct(frame, path, duplicates, "faces")
     frame, left = people.draw(frame, groups, per_group, seed, path)
-    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), absent + left
+    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
+    return frame, len(rows), absent + copies + left

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from src import configs
 from src.configs import PicturesConfig
 from src.errors import InputError
+from src.stimuli.pictures import remarks
 from src.stimuli.table import Table, checked
 
 if TYPE_CHECKING:
@@ -64,7 +66,6 @@ def parents(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
     """
     if isinstance(chosen, configs.MorphsConfig):
         raise InputError("faces.parents: morphs are not morphed again. Choose other parents.")
-    loader, source = LOADERS[type(chosen)]
 
     def nested(text: str) -> str:
         # Loaders speak of `faces.races`; a parent's setting lies one level lower.
@@ -72,10 +73,32 @@ def parents(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
         return re.sub(rf"(?<![\w./])faces\.(?=(?:{names})\b)", "faces.parents.", text)
 
     try:
-        frame, expected, notes = loader(chosen, store)
+        table = faces(chosen, store)
     except InputError as error:
         raise InputError(nested(str(error))) from None
-    return checked("faces", frame, source, expected=expected, notes=[nested(note) for note in notes])
+    return replace(table, notes=tuple(nested(note) for note in table.notes))
+
+
+def faces(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
+    """Faces of a config, read or drawn.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    frame, expected, notes = load(chosen, store)
+    return checked("faces", frame, LOADERS[type(chosen)][1], expected=expected, notes=notes)
+
+
+def load(chosen: configs.RoleConfig, store: PicturesConfig) -> Loaded:
+    """Stimuli of a config by its loader; its notes count the pictures that had to be converted, too.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    frame, expected, notes = LOADERS[type(chosen)][0](chosen, store)
+    if "conversions" in frame:
+        notes = [*notes, *remarks(frame.pop("conversions").tolist())]
+    return frame, expected, notes
 
 
 def _abstract(cfg: configs.AbstractConfig, store: PicturesConfig) -> Loaded:
@@ -96,6 +119,7 @@ def _fairface(cfg: configs.FairFaceConfig, _: PicturesConfig) -> Loaded:
         ages=cfg.ages,
         per_group=cfg.per_group,
         seed=cfg.seed,
+        duplicates=cfg.duplicates,
     )
 
 
@@ -111,6 +135,7 @@ def _cfd(cfg: configs.CfdConfig, _: PicturesConfig) -> Loaded:
         expressions=cfg.expressions,
         per_group=cfg.per_group,
         seed=cfg.seed,
+        duplicates=cfg.duplicates,
     )
 
 
@@ -124,6 +149,7 @@ def _utkface(cfg: configs.UtkFaceConfig, _: PicturesConfig) -> Loaded:
         ages=cfg.ages,
         per_group=cfg.per_group,
         seed=cfg.seed,
+        duplicates=cfg.duplicates,
     )
 
 
@@ -131,14 +157,20 @@ def _folder(cfg: configs.FolderConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import folder
 
     return folder.load(
-        Path(cfg.root), cfg.csv, file=cfg.file, group=cfg.group, per_group=cfg.per_group, seed=cfg.seed
+        Path(cfg.root),
+        cfg.csv,
+        file=cfg.file,
+        group=cfg.group,
+        per_group=cfg.per_group,
+        seed=cfg.seed,
+        duplicates=cfg.duplicates,
     )
 
 
 def _oasis(cfg: configs.OasisConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import oasis
 
-    return oasis.load(Path(cfg.root), cfg.csv, cfg.pictures)
+    return oasis.load(Path(cfg.root), cfg.csv, cfg.pictures, cfg.duplicates)
 
 
 def _vader(cfg: configs.VaderConfig, _: PicturesConfig) -> Loaded:

@@ -8,22 +8,25 @@ import pandas as pd
 
 from src.stimuli import pictures
 from src.stimuli.csvs import ratings, read_csv, unique
+from src.stimuli.duplicates import distinct
 from src.stimuli.within import no_link_out, paths_below
 
 
-def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str]]:
+def load(root: Path, csv: str, folder: str, duplicates: str = "stop") -> tuple[pd.DataFrame, int, list[str]]:
     """Scenes with valence (v - 1) / 6.
 
     Args:
         root: folder of the csv.
         csv: ratings: columns `Theme` and `Valence_mean`.
         folder: of the pictures, named `{Theme}.jpg`, below `root`.
+        duplicates: see `src.stimuli.duplicates.distinct`.
 
     Returns:
-        Columns `id` (the theme), `valence`, `path`, `sha256`; rows of the csv; what was left out.
+        Columns `id` (the theme), `valence`, `path`, `sha256`, `conversions`; rows of the csv; what was
+        left out.
 
     Raises:
-        InputError: files are missing or unreadable, or a rating lies outside 1 to 7.
+        InputError: files are missing or unreadable, a rating lies outside 1 to 7, or a picture occurs twice.
     """
     path = root / csv
     remedy = (
@@ -42,8 +45,10 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
             "id": rows["Theme"],
             "valence": ratings(rows, "Valence_mean", "Theme", 7, path),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
+            "row": rows["row"],
         }
     )
     frame, notes = pictures.present(frame, path, root, "scenes.root")
-    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), notes
+    frame, copies = distinct(frame, path, duplicates, "scenes")
+    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
+    return frame, len(rows), notes + copies

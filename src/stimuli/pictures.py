@@ -12,38 +12,52 @@ from PIL import Image
 
 from src.artifacts import file_hash
 from src.errors import InputError, brief
+from src.stimuli.decoding import decode
 from src.stimuli.within import no_link_out
-
-# Others that Pillow knows are never tried: a PostScript called .jpg would be run by Ghostscript.
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
 
 
 def read(path: str | Path) -> Image.Image:
-    """Decode a picture into RGB; transparency is dropped, as CLIP's own preprocessing does.
+    """Decode a picture into upright RGB: see `src.stimuli.decoding.decode`.
 
     Raises:
         OSError: the file is no picture that can be decoded whole.
     """
-    with Image.open(path, formats=FORMATS) as picture:
-        return picture.convert("RGB")
+    return decode(path)[0]
 
 
-def hashes(paths: Sequence[Path]) -> list[str]:
-    """SHA-256 of each file, having decoded each.
+def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Decode and hash each picture.
+
+    Returns:
+        SHA-256 of each file, and what `decode` had to convert of each, joined by "; ".
 
     Raises:
-        InputError: a picture is empty, cut off or no picture; all of them are named.
+        InputError: a picture is empty, cut off, no picture or of a kind without a single right value in RGB;
+            all of them are named.
     """
     with ThreadPoolExecutor() as pool:
-        examined = list(pool.map(_examine, paths))
-    broken = [f"{path} ({why})" for path, (_, why) in zip(paths, examined, strict=True) if why]
+        results = list(pool.map(_examine, paths))
+    broken = [f"{path} ({why})" for path, (_, _, why) in zip(paths, results, strict=True) if why]
     if broken:
-        shown = "\n  ".join(broken[:10] + (["..."] if len(broken) > 10 else []))
+        listed = "\n  ".join(broken[:10] + (["..."] if len(broken) > 10 else []))
         raise InputError(
-            f"{len(broken)} of {len(paths)} pictures cannot be read:\n  {shown}\n"
+            f"{len(broken)} of {len(paths)} pictures cannot be read:\n  {listed}\n"
             "Replace the files, or delete them: rows without a picture are left out and counted."
         )
-    return [digest for digest, _ in examined]
+    return [digest for digest, _, _ in results], [conversions for _, conversions, _ in results]
+
+
+def remarks(conversions: Sequence[str]) -> list[str]:
+    """Count the pictures that had to be converted, by what was done.
+
+    Args:
+        conversions: of each picture, as `hashes` gives them.
+
+    >>> remarks(["transparency dropped", "", "EXIF orientation applied; transparency dropped"])
+    ['EXIF orientation applied: 1 pictures', 'transparency dropped: 2 pictures']
+    """
+    counts = pd.Series(conversions, dtype=str).str.split("; ").explode().value_counts()
+    return [f"{what}: {count} pictures" for what, count in sorted(counts.items()) if what]
 
 
 def present(frame: pd.DataFrame, source: Path, root: Path, setting: str) -> tuple[pd.DataFrame, list[str]]:
@@ -71,11 +85,14 @@ def present(frame: pd.DataFrame, source: Path, root: Path, setting: str) -> tupl
     return frame[there].reset_index(drop=True), notes
 
 
-def _examine(path: Path) -> tuple[str, str]:
+def _examine(path: Path) -> tuple[str, str, str]:
+    """SHA-256 of a file, what had to be converted, and why it cannot be decoded."""
     try:
         if path.stat().st_size == 0:
-            return "", "empty file"
-        read(path)
-        return file_hash(path), ""
+            return "", "", "empty file"
+        _, conversions = decode(path)
+        return file_hash(path), "; ".join(conversions), ""
+    except Image.DecompressionBombError:
+        return "", "", f"more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels: scale it down"
     except Exception as error:  # Pillow's decoders raise whatever they stumble over
-        return "", str(error).replace(str(path), path.name) or repr(error)
+        return "", "", str(error).replace(str(path), path.name) or repr(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -93,8 +94,9 @@ def checked(
         notes: see `Table`.
 
     Raises:
-        InputError: a column is missing, there is no row, an id occurs twice, a group is empty, a
-            valence is not a number in [0, 1], or words and templates do not form a full grid.
+        InputError: a column is missing, there is no row, an id or a picture (`sha256`) occurs twice, a group
+            is empty, words or groups differ in blanks or Unicode form alone, a valence is not a number in
+            [0, 1], or words and templates do not form a full grid.
     """
     needed = ["id", CARRIES[role]]
     if role in TEXT_ROLES:
@@ -109,14 +111,19 @@ def checked(
         raise InputError(f"{source}: no {role} in it. Add at least one.")
     frame = frame.assign(id=frame["id"].astype(str)).sort_values("id", kind="stable", ignore_index=True)
     _unique(frame, source)
+    if role in IMAGE_ROLES and "sha256" in frame:
+        _distinct_pictures(frame, source)
     if role in TEXT_ROLES:
         _texts(frame, source)
     if CARRIES[role] == "valence":
         _valence(frame, source)
     else:
         _group(frame, source)
+        _distinct_texts(frame["group"], source)
     if role in TEXT_ROLES:
+        _distinct_texts(frame["word"], source)
         _grid(frame, CARRIES[role], source)
+        notes = [*notes, *_case_notes(frame["word"])]
     table = Table(role, frame, 0, tuple(notes))
     return replace(table, expected=table.items if expected is None else expected)
 
@@ -128,6 +135,38 @@ def _unique(frame: pd.DataFrame, source: str) -> None:
             f"{source}: {len(twice)} ids occur more than once, first {brief(twice.iloc[0])!r}. "
             "Ids name rows: make them unique."
         )
+
+
+def _distinct_pictures(frame: pd.DataFrame, source: str) -> None:
+    copies = frame["sha256"].notna() & frame["sha256"].duplicated()
+    if copies.any():
+        second = frame[copies].iloc[0]
+        first = frame[frame["sha256"] == second["sha256"]].iloc[0]
+        raise InputError(
+            f"{source}: {brief(second['id'])!r} is the same picture as {brief(first['id'])!r} (equal sha256; "
+            f"{copies.sum()} such rows). Keep one row of each picture, and its vectors, and write both anew."
+        )
+
+
+def _distinct_texts(texts: pd.Series, source: str) -> None:
+    """Refuse texts that differ in blanks or in Unicode's form alone, as é can be one sign or two."""
+    spellings: dict[str, str] = {}
+    for text in texts.unique():
+        first = spellings.setdefault(" ".join(unicodedata.normalize("NFC", text).split()), text)
+        if first != text:
+            raise InputError(
+                f"{source}: the {texts.name}s {brief(first)!a} and {brief(text)!a} differ in blanks "
+                "or in Unicode form (NFC) alone. Write both alike, or keep one of them."
+            )
+
+
+def _case_notes(words: pd.Series) -> list[str]:
+    distinct = pd.Series(words.unique())
+    same = distinct[distinct.str.casefold().duplicated(keep=False)].sort_values()
+    if same.empty:
+        return []
+    first = ", ".join(brief(word) for word in same if word.casefold() == same.iloc[0].casefold())
+    return [f"words that differ in case alone, which most encoders drop: {len(same)}, first {first}"]
 
 
 def _texts(frame: pd.DataFrame, source: str) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from src.errors import InputError
 from src.stimuli import filenames, people, pictures
+from src.stimuli.duplicates import distinct
 
 EXAMPLE = "25_0_1_20170116174525125.jpg"
 # Some published names have a blank or a stray suffix after the time, which tells nothing; those
@@ -24,6 +25,7 @@ def load(
     ages: Sequence[int] | None,
     per_group: int | None,
     seed: int,
+    duplicates: str = "stop",
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Faces of the chosen groups.
 
@@ -34,14 +36,15 @@ def load(
         ages: youngest and oldest, in years, both included; None takes all.
         per_group: draw so many of each group, without replacement; None takes all.
         seed: of the draw.
+        duplicates: see `src.stimuli.duplicates.distinct`; done before the draw.
 
     Returns:
         Columns `id` (the name up to the time), `group` ("Black Women"), `race`, `gender`, `age` in
-        years, `path`, `sha256`; how many pictures there are; what was left out.
+        years, `path`, `sha256`, `conversions`; how many pictures there are; what was left out.
 
     Raises:
         InputError: files are missing or unreadable, `ages` are no span, a chosen code does not
-            occur, or a group has fewer faces than `per_group`.
+            occur, or a group has fewer faces than `per_group`; or a picture occurs twice.
     """
     if ages is not None and (len(ages) != 2 or ages[0] > ages[1]):
         raise InputError(f"faces.ages={list(ages)}: must be youngest and oldest, as in [20,29].")
@@ -53,6 +56,7 @@ def load(
     rows["age"] = rows["age"].astype(int)
     wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
     chosen, others = people.grouped(rows, root, races=races, genders=genders, third="age", wanted=wanted)
-    frame, left = people.draw(chosen, people.group_names(races, genders), per_group, seed, root)
-    frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, found, notes + others + left
+    frame, copies = distinct(chosen, root, duplicates, "faces")
+    frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, root)
+    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
+    return frame, found, notes + others + copies + left

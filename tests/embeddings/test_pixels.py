@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
+from PIL import Image
 from safetensors.torch import load_file
 
 from src import artifacts, configs
@@ -94,6 +95,22 @@ def test_models_of_one_geometry_share_an_entry(tmp_path, scenes, monkeypatch):
     assert torch.equal(other, seen(Means("plain", False, mean=(0.5,) * 3, std=(0.25,) * 3), scenes, tmp_path))
     seen(Means("squashed", resize_mode="squash"), scenes, tmp_path)
     assert len(entries(tmp_path)) == 2
+
+
+def test_pictures_are_resized_upright_and_of_16_bits(tmp_path):
+    values = np.random.default_rng(0).integers(0, 256, (20, 24), np.uint8)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    written = {"plain": (values, None), "deep": (values * np.uint16(257), None), "turned": (values, turned)}
+    for name, (array, exif) in written.items():
+        Image.fromarray(array).save(tmp_path / f"{name}.png", **({"exif": exif} if exif else {}))
+    paths = [str(tmp_path / f"{name}.png") for name in written]
+    frame = pd.DataFrame({"id": [*written], "valence": 0.5, "path": paths, "sha256": [*written]})
+    table = checked("scenes", frame, "test")
+    shown = pixels.resized(table, Means(resize_mode="squash").halves(), tmp_path / "store")
+    deep, plain, rotated = (shown[row] for row in range(3))
+    assert (deep == plain).all()
+    assert np.abs(rotated.astype(int) - np.rot90(plain, -1, (1, 2))).max() <= 1  # resized in another order
 
 
 def test_what_decides_the_bytes_decides_the_entry(scenes):

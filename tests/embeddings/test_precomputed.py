@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import save_file as save_tensors
 
 from src.embeddings import precomputed
 from src.errors import InputError
@@ -49,8 +50,15 @@ def spoil(value):
 @pytest.mark.parametrize(
     ("role", "change", "message"),
     [
-        ("words", scaled(1.002), "90 vectors are not of unit length, first row 0 with norm 1.002"),
-        ("faces", scaled(0.99), "66 vectors are not of unit length"),
+        ("words", scaled(1.02), "90 vectors are not of unit length, first row 0 with norm 1.02"),
+        ("faces", scaled(0.98), "66 vectors are not of unit length"),
+        ("words", scaled(10.3), "90 vectors are not of unit length, first row 0 with norm 10.3"),
+        ("words", scaled(0), "90 vectors are not of unit length, first row 0 with norm 0"),
+        (
+            "words",
+            lambda v: v * np.linspace(0.9, 1.1, 90)[:, None].astype("f4"),
+            "82 vectors are not of unit",
+        ),
         ("words", spoil(np.nan), "1 vectors hold NaN or infinity, first row 3"),
         ("faces", spoil(np.inf), "1 vectors hold NaN or infinity, first row 3"),
         ("words", lambda v: v[1:], "89 vectors, but words.parquet has 90 rows"),
@@ -69,6 +77,94 @@ def test_norms_near_one_are_made_exact(folder):
     before = precomputed.read(folder, "words").vectors
     rewrite(folder, "words", scaled(1.0005))
     assert torch.allclose(precomputed.read(folder, "words").vectors, before, atol=1e-6)
+
+
+WIDTHS = (64, 128, 256, 512, 640, 768, 1024, 1536, 2048, 4096)
+BF16 = torch.bfloat16
+# The ways to normalise that libraries and papers' code take, in whatever type they are given.
+WAYS = {
+    "normalize": lambda x: torch.nn.functional.normalize(x, dim=-1),
+    "norm": lambda x: x / x.norm(dim=-1, keepdim=True),
+    "squares": lambda x: x / (x * x).sum(-1, keepdim=True).sqrt(),
+    "rsqrt": lambda x: x * torch.rsqrt((x * x).sum(-1, keepdim=True)),
+    "inverse": lambda x: x * (1 / x.norm(dim=-1, keepdim=True)),
+    "mean-pooled": lambda x: torch.nn.functional.normalize(
+        torch.stack([torch.nn.functional.normalize(x + n, dim=-1) for n in range(3)]).mean(0), dim=-1
+    ),
+}
+
+
+def replaced(folder, vectors, role="words"):
+    """Other vectors of a role, as torch saves them: numpy has no bfloat16."""
+    save_tensors({"embedding": vectors.contiguous()}, folder / f"{role}.safetensors")
+    return precomputed.read(folder, role)
+
+
+def gaussian(width, rows=90):
+    # A few large coordinates, as CLIP's vectors have.
+    generator = torch.Generator().manual_seed(width)
+    return 3 * torch.randn(rows, width, generator=generator).pow(3)
+
+
+@pytest.mark.parametrize("stored", [BF16, torch.float32])
+@pytest.mark.parametrize("way", WAYS)
+def test_vectors_normalised_in_bfloat16_are_read(folder, way, stored):
+    order = np.argsort(pd.read_parquet(folder / "words.parquet")["id"].to_numpy(dtype=str), kind="stable")
+    for width in WIDTHS:
+        vectors = WAYS[way](gaussian(width).to(BF16)).to(stored)
+        found = replaced(folder, vectors).vectors
+        assert torch.equal(found, torch.nn.functional.normalize(vectors[order].double(), dim=-1))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_tolerance_holds_where_roundings_do_not_average(way):
+    """All coordinates equal, so that each is rounded alike: with every significand of bfloat16."""
+    significands = (1 + torch.arange(128) / 128).repeat(2) * torch.tensor([1.0, 2.0]).repeat_interleave(128)
+    for width in (*range(64, 1100, 24), *WIDTHS):
+        vectors = WAYS[way](significands[:, None].expand(-1, width).to(BF16))
+        assert (vectors.double().norm(dim=-1) - 1).abs().max() < precomputed.NORM_TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("stored", "width"),
+    [(torch.float16, 768), (torch.float64, 64), (torch.float8_e4m3fn, 64), (torch.float8_e5m2, 64)],
+)
+def test_vectors_that_were_rounded_to_another_type_are_read(folder, stored, width):
+    vectors = torch.nn.functional.normalize(gaussian(width), dim=-1).to(stored)
+    assert len(replaced(folder, vectors).vectors) == 90
+
+
+@pytest.mark.parametrize(
+    "stored", [BF16, torch.float16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2]
+)
+@pytest.mark.parametrize("factor", [0.5, 1.3, 10])
+def test_vectors_that_were_not_normalised_are_refused_in_any_type(folder, stored, factor):
+    vectors = (factor * torch.nn.functional.normalize(gaussian(512), dim=-1)).to(stored)
+    with pytest.raises(
+        InputError, match="90 vectors are not of unit length.* Divide each vector by its norm"
+    ):
+        replaced(folder, vectors)
+    with pytest.raises(InputError, match="not of unit length"):
+        replaced(folder, gaussian(512).clamp(-200, 200).to(stored))
+
+
+def test_a_mean_of_unit_vectors_that_was_not_normalised_again_is_refused(folder):
+    parts = torch.nn.functional.normalize(torch.randn(6, 90, 512), dim=-1) + 0.1
+    with pytest.raises(InputError, match="not of unit length"):
+        replaced(folder, parts.mean(0))
+
+
+def test_what_is_renormalised_is_noted(folder, caplog):
+    assert precomputed.read(folder, "words").notes == ()
+    rewrite(folder, "words", scaled(1.0005))
+    assert precomputed.read(folder, "words").notes == ()
+    rewrite(folder, "words", lambda v: v * np.where(np.arange(90) < 7, 1.004, 1)[:, None].astype("f4"))
+    with caplog.at_level("INFO"):
+        (note,) = precomputed.read(folder, "words").notes
+    assert note == (
+        "7 of 90 words had vectors with norms from 1.0005 to 1.0045, as rounding leaves them: renormalised"
+    )
+    assert note in caplog.text
 
 
 def in_order(folder, role):

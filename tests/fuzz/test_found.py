@@ -198,6 +198,6 @@ def test_a_decoder_that_stumbles_names_the_picture(tmp_path, monkeypatch):
     def stumbles(path):
         raise IndexError
 
-    monkeypatch.setattr(pictures, "read", stumbles)
+    monkeypatch.setattr(pictures, "decode", stumbles)
     with pytest.raises(InputError, match=r"a.jpg \(IndexError\(\)\)"):
         pictures.hashes([tmp_path / "a.jpg"])

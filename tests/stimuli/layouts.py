@@ -35,7 +35,7 @@ LOADS = {
     "cfd": lambda root, **choice: cfd.load(root, **CFD | choice),
     "utkface": lambda root, **choice: utkface.load(root, **UTKFACE | choice),
     "folder": lambda root, **choice: folder.load(root, **FOLDER | choice),
-    "oasis": lambda root: oasis.load(root, "OASIS.csv", "images"),
+    "oasis": lambda root, **choice: oasis.load(root, "OASIS.csv", "images", **choice),
     "nrc_vad": lambda root, lowest=0: lexicons.nrc_vad(root, lowest),
     "nrc_vad_v2": lambda root, lowest=-1: lexicons.nrc_vad(root, lowest),
     "warriner": lexicons.warriner,

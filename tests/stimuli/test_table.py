@@ -71,6 +71,36 @@ def test_a_word_has_one_valence():
         checked("words", frame, "here")
 
 
+def test_a_picture_stands_once(tmp_path):
+    frame = scenes(sha256=["x", "y", "x"])
+    with pytest.raises(InputError, match=r"here: 'c' is the same picture as 'b' .*1 such rows.*Keep one row"):
+        checked("scenes", frame, "here")
+    for hashes in (["x", "y", "z"], ["x", None, None]):
+        assert len(checked("scenes", scenes(sha256=hashes), "here").frame) == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("caf\u00e9", "cafe\u0301"), ("old man", "old  man"), ("x", "x "), ("a\u00a0b", "a b")],
+)
+def test_texts_that_differ_in_form_alone_are_refused(first, second):
+    items = pd.DataFrame({"word": [first, second], "valence": [0.2, 0.7]})
+    message = "words '.*' and '.*' differ in blanks or in Unicode form .*Write both alike"
+    with pytest.raises(InputError, match=message):
+        checked("words", in_templates(items, ["a {}", "the {}"]), "here")
+    with pytest.raises(InputError, match=message.replace("words", "groups")):
+        checked("faces", pd.DataFrame({"id": ["a", "b"], "group": [first, second]}), "here")
+
+
+def test_words_that_differ_in_case_are_two_and_counted():
+    items = pd.DataFrame({"word": ["polish", "Polish", "x"], "valence": [0.2, 0.7, 0.5]})
+    table = checked("words", in_templates(items, ["a {}", "the {}"]), "here")
+    assert table.items == 3
+    assert table.notes == (
+        "words that differ in case alone, which most encoders drop: 2, first Polish, polish",
+    )
+
+
 @pytest.mark.parametrize("templates", [[], ["no place"], ["{} {}"], ["a {}", "a {}"]])
 def test_bad_templates_are_refused(templates):
     with pytest.raises(InputError, match="templates"):

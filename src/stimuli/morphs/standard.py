@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from src.stimuli.decoding import decode
+
 Box = tuple[float, float, float, float]
 # Shrinking goes in whole-number steps down to this many times the size, and by Lanczos from there.
 GAP = 3.0
 
 
 def standard(path: str | Path, size: int) -> np.ndarray:
-    """The centre square of a picture, as [size, size, 3] uint8 RGB."""
-    with Image.open(path) as opened:
-        # A JPEG of studio size is decoded at a half, a quarter or an eighth, never below twice the size.
-        opened.draft("RGB", (2 * size, 2 * size))
-        picture = opened.convert("RGB")
+    """The centre square of a picture, upright, as [size, size, 3] uint8 RGB."""
+    # A JPEG of studio size is decoded at a half, a quarter or an eighth, never below twice the size.
+    picture, _ = decode(path, min_edge=2 * size)
     scaled = picture.resize(
         (size, size), Image.Resampling.LANCZOS, box=square(*picture.size), reducing_gap=GAP
     )

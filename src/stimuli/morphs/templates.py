@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from PIL import Image
 
 from src.errors import InputError, brief
 from src.stimuli.csvs import read_csv
+from src.stimuli.decoding import upright_size
 from src.stimuli.morphs.standard import carried
 
 SUFFIXES = (".tem", ".txt")
@@ -28,7 +28,8 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
             begin with `#`, and what follows the points, are ignored) or `.txt` files (the same, or x and y
             alone), or a csv (`fname`, `x`, `y`, one row per point). A file is called like the
             picture; so is an `fname`, or it is the parent's id.
-        parents: id -> picture, in whose pixels the points are, the first pixel being (0, 0).
+        parents: id -> picture, in whose pixels, turned upright as its EXIF says, the points are, the first
+            being (0, 0).
         size: edge of the standardised form, in pixels.
 
     Returns:
@@ -48,7 +49,7 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
     usual = len(next(iter(points.values())))
     other = [f"{name} ({len(own)})" for name, own in points.items() if len(own) != usual]
     _refuse(path, other, len(parents), f"have not {usual} points like the first", "Correct them.")
-    sizes = {name: _size(picture) for name, picture in parents.items()}
+    sizes = {name: upright_size(picture) for name, picture in parents.items()}
     outside = [
         name
         for name, own in points.items()
@@ -63,11 +64,6 @@ def _refuse(path: Path, names: list[str], of: int, what: str, remedy: str) -> No
     if names:
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         raise InputError(f"{path}: {len(names)} of {of} parents {what}: {shown}. {remedy}")
-
-
-def _size(picture: Path) -> tuple[int, int]:
-    with Image.open(picture) as opened:  # the header alone
-        return opened.size
 
 
 def _from_csv(path: Path) -> dict[str, np.ndarray]:
