@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from src.stimuli import people, pictures
-from src.stimuli.csvs import read_csv, unique
+from src.stimuli.csvs import PUBLISHED, read_csv, unique
 from src.stimuli.within import no_link_out, paths_below
 
 
@@ -47,7 +47,8 @@ def load(
         "make data says how to get it."
     )
     no_link_out([path], root, "faces.root")
-    rows = read_csv(path, ["file", "age", "gender", "race"], remedy)
+    lacking = f"{PUBLISHED} For pictures of your own choose faces=folder."
+    rows = read_csv(path, ["file", "age", "gender", "race"], remedy, lacking=lacking)
     paths_below(rows, "file", path, "faces.root")
     unique(rows, "file", path)
     wanted = None

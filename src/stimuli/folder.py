@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pandas as pd
 
@@ -39,18 +40,41 @@ def load(
     path = root / csv
     remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
     no_link_out([path], root, "faces.root")
-    rows = read_csv(path, [file, *group], remedy)
+    columns = (
+        f"Set faces.file (now {file}) to the column of the pictures' paths and faces.group to those of the "
+        "groups"
+    )
+    lacking = f"{columns}, or correct the header (commas part columns)."
+    rows = read_csv(path, [file, *group], remedy, lacking=lacking)
     for column in (file, *group):
         filled(rows, column, path)
     paths_below(rows, file, path, "faces.root")
-    rows[file] = [str(PurePosixPath(name)) for name in rows[file]]  # ./a.jpg is a.jpg
+    rows[file], notes = _slashed(rows[file], root, path)
     unique(rows, file, path)
     frame = pd.DataFrame({"id": rows[file], "group": rows[list(group)].agg(" ".join, axis=1)})
     if len(group) == 2:
         frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
     frame["path"] = [str(root / name) for name in rows[file]]
     groups = sorted(set(frame["group"]))
-    frame, absent = pictures.present(frame, path, root, "faces.root")
+    absent_all = f"Set faces.root to the folder that the paths begin in. {columns}."
+    frame, absent = pictures.present(frame, path, root, "faces.root", absent_all)
+    if lost := [name for name in groups if name not in set(frame["group"])]:
+        raise InputError(
+            f"{path}: groups without a face, as none of their pictures is there: {', '.join(lost)}. Put the "
+            "pictures below faces.root, or delete the rows."
+        )
     frame, left = people.draw(frame, groups, per_group, seed, path)
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), absent + left
+    return frame, len(rows), notes + absent + left
+
+
+def _slashed(names: pd.Series, root: Path, path: Path) -> tuple[list[str], list[str]]:
+    """Paths with / between folders, and how many of them Windows wrote."""
+    # A backslash may be part of a name, but on Windows.
+    written = [
+        str(PureWindowsPath(name).as_posix()) if "\\" in name and not os.path.isfile(root / name) else name  # noqa: PTH113
+        for name in names
+    ]
+    changed = sum(new != name for new, name in zip(written, names, strict=True))
+    notes = [f"{changed} paths of {path.name} are written with \\, read as /"] if changed else []
+    return [str(PurePosixPath(name)) for name in written], notes  # ./a.jpg is a.jpg

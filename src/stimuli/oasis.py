@@ -11,19 +11,23 @@ from src.stimuli.csvs import ratings, read_csv, unique
 from src.stimuli.within import no_link_out, paths_below
 
 
-def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str]]:
-    """Scenes with valence (v - 1) / 6.
+def load(
+    root: Path, csv: str, folder: str, *, lowest: float, highest: float
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """Read scenes and their valence, rescaled to [0, 1].
 
     Args:
         root: folder of the csv.
         csv: ratings: columns `Theme` and `Valence_mean`.
         folder: of the pictures, named `{Theme}.jpg`, below `root`.
+        lowest: of the scale: 1.
+        highest: of the scale: 7.
 
     Returns:
         Columns `id` (the theme), `valence`, `path`, `sha256`; rows of the csv; what was left out.
 
     Raises:
-        InputError: files are missing or unreadable, or a rating lies outside 1 to 7.
+        InputError: files are missing or unreadable, or a rating lies off the scale.
     """
     path = root / csv
     remedy = (
@@ -40,7 +44,7 @@ def load(root: Path, csv: str, folder: str) -> tuple[pd.DataFrame, int, list[str
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
-            "valence": ratings(rows, "Valence_mean", "Theme", 7, path),
+            "valence": ratings(rows, "Valence_mean", "Theme", (lowest, highest), path, "scenes"),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
         }
     )

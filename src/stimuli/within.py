@@ -25,7 +25,11 @@ def paths_below(rows: pd.DataFrame, column: str, path: Path, setting: str) -> No
     """
     for number, name in zip(rows["row"], rows[column], strict=True):
         kinds = (PurePosixPath(name), PureWindowsPath(name))
-        if any(kind.anchor or ".." in kind.parts for kind in kinds):
+        if any(kind.anchor for kind in kinds):
+            raise InputError(
+                f"{path}, row {number}: {brief(name)!r} is a full path. Write it as it is below {setting}."
+            )
+        if any(".." in kind.parts for kind in kinds):
             raise InputError(
                 f"{path}, row {number}: {brief(name)!r} leads out of the folder. "
                 f"Write a path below {setting}."
