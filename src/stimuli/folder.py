@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 import pandas as pd
 
 from src.errors import InputError
 from src.stimuli import people, pictures
 from src.stimuli.csvs import filled, read_csv, unique
-from src.stimuli.within import no_link_out, paths_below
+from src.stimuli.within import no_link_out, paths_below, posix_paths
 
 
 def load(
@@ -49,15 +48,15 @@ def load(
     for column in (file, *group):
         filled(rows, column, path)
     paths_below(rows, file, path, "faces.root")
-    rows[file], notes = _slashed(rows[file], root, path)
+    rows[file], notes = posix_paths(rows[file], root, path)
     unique(rows, file, path)
     frame = pd.DataFrame({"id": rows[file], "group": rows[list(group)].agg(" ".join, axis=1)})
     if len(group) == 2:
         frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
     frame["path"] = [str(root / name) for name in rows[file]]
     groups = sorted(set(frame["group"]))
-    absent_all = f"Set faces.root to the folder that the paths begin in. {columns}."
-    frame, absent = pictures.present(frame, path, root, "faces.root", absent_all)
+    nowhere = f"Set faces.root to the folder that the paths begin in. {columns}."
+    frame, absent = pictures.present(frame, path, root, "faces.root", nowhere)
     if lost := [name for name in groups if name not in set(frame["group"])]:
         raise InputError(
             f"{path}: groups without a face, as none of their pictures is there: {', '.join(lost)}. Put the "
@@ -66,15 +65,3 @@ def load(
     frame, left = people.draw(frame, groups, per_group, seed, path)
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes + absent + left
-
-
-def _slashed(names: pd.Series, root: Path, path: Path) -> tuple[list[str], list[str]]:
-    """Paths with / between folders, and how many of them Windows wrote."""
-    # A backslash may be part of a name, but on Windows.
-    written = [
-        str(PureWindowsPath(name).as_posix()) if "\\" in name and not os.path.isfile(root / name) else name  # noqa: PTH113
-        for name in names
-    ]
-    changed = sum(new != name for new, name in zip(written, names, strict=True))
-    notes = [f"{changed} paths of {path.name} are written with \\, read as /"] if changed else []
-    return [str(PurePosixPath(name)) for name in written], notes  # ./a.jpg is a.jpg

@@ -48,6 +48,7 @@ def load(
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
         }
     )
-    frame, notes = pictures.present(frame, path, root, "scenes.root")
+    nowhere = "Put the pictures there, or set scenes.root and scenes.pictures to where Theme.jpg of each is."
+    frame, notes = pictures.present(frame, path, root, "scenes.root", nowhere)
     frame["sha256"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes

@@ -47,11 +47,7 @@ def hashes(paths: Sequence[Path]) -> list[str]:
 
 
 def present(
-    frame: pd.DataFrame,
-    source: Path,
-    root: Path,
-    setting: str,
-    remedy: str = "Put the pictures where the publisher's archive has them.",
+    frame: pd.DataFrame, source: Path, root: Path, setting: str, remedy: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Leave out the rows whose `path` does not exist, and say so.
 

@@ -36,6 +36,27 @@ def paths_below(rows: pd.DataFrame, column: str, path: Path, setting: str) -> No
             )
 
 
+def posix_paths(names: Iterable[str], root: Path, path: Path) -> tuple[list[str], list[str]]:
+    """Write paths with / between folders, as Windows does not, and without a leading `./`.
+
+    Args:
+        names: cells that `paths_below` lets pass.
+        root: folder that they are relative to; a name there that holds a backslash is left as it is.
+        path: of the csv, for the note.
+
+    Returns:
+        The paths; how many of them Windows wrote.
+    """
+    names = list(names)
+    written = [
+        name if "\\" not in name or os.path.isfile(root / name) else PureWindowsPath(name).as_posix()  # noqa: PTH113
+        for name in names
+    ]
+    changed = sum(new != name for new, name in zip(written, names, strict=True))
+    notes = [f"paths of {path.name} with \\ in place of / in {changed} rows"] if changed else []
+    return [str(PurePosixPath(name)) for name in written], notes
+
+
 def no_link_out(paths: Iterable[Path], root: Path, setting: str) -> None:
     """Refuse links that lead out of a folder; the folder itself may be one, and links within it are taken.
 

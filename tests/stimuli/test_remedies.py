@@ -17,21 +17,27 @@ def refusal(layout, root, **choice):
     return str(error.value)
 
 
-def backslashed(root):
-    """Write the paths of a folder's csv as Windows does."""
-    path = root / "faces.csv"
+def backslashed(root, csv="faces.csv"):
+    """Write the paths of a csv as Windows does."""
+    path = root / csv
     path.write_text(path.read_text().replace("/", "\\"))
 
 
 class TestBackslashes:
     def test_paths_of_windows_are_read_and_noted(self, tmp_path):
         frame, expected, notes = load("folder", drawn.folder(tmp_path))
-        lines = (tmp_path / "faces.csv").read_text().splitlines()
         backslashed(tmp_path)
         again, still, noted = load("folder", tmp_path)
         assert again.equals(frame)
         assert (still, notes) == (expected, [])
-        assert noted == [f"{len(lines) - 1} paths of faces.csv are written with \\, read as /"]
+        assert noted == ["paths of faces.csv with \\ in place of / in 12 rows"]
+
+    def test_so_are_those_of_a_published_csv_that_windows_saved_again(self, tmp_path):
+        frame, _, notes = load("fairface", drawn.fairface(tmp_path))
+        backslashed(tmp_path, "fairface_label_train.csv")
+        again, _, noted = load("fairface", tmp_path)
+        assert again.equals(frame)
+        assert noted == ["paths of fairface_label_train.csv with \\ in place of / in 24 rows", *notes]
 
     def test_a_picture_that_stands_in_both_ways_stands_twice(self, tmp_path):
         drawn.folder(tmp_path)
@@ -112,6 +118,14 @@ def test_pictures_that_are_not_the_published_ones_have_a_loader(tmp_path, layout
     drawn.picture(tmp_path / "Images" / "CFD" / "me.jpg")
     (tmp_path / "fairface_label_train.csv").write_text("path,sex\nme.jpg,F\n")
     assert "faces=folder" in refusal(layout, tmp_path)
+
+
+def test_scenes_in_another_place_name_their_settings(tmp_path):
+    drawn.oasis(tmp_path)
+    (tmp_path / "images").rename(tmp_path / "elsewhere")
+    said = refusal("oasis", tmp_path)
+    assert "set scenes.root and scenes.pictures" in said
+    assert not PUBLISHED.search(said)
 
 
 class TestScale:
