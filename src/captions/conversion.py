@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -10,12 +11,12 @@ READ = {
     ".csv": ("csv", "pl.scan_csv({path}, infer_schema=False).sink_parquet({target})"),
     ".tsv": (
         "tsv",
-        "pl.scan_csv({path}, separator='\\t', quote_char=None, infer_schema=False).sink_parquet({target})",
+        'pl.scan_csv({path}, separator="\\t", quote_char=None, infer_schema=False).sink_parquet({target})',
     ),
     ".jsonl": ("JSON lines", "pl.scan_ndjson({path}, infer_schema_length=None).sink_parquet({target})"),
     ".ndjson": ("JSON lines", "pl.scan_ndjson({path}, infer_schema_length=None).sink_parquet({target})"),
     ".json": ("JSON", "import json; pl.DataFrame(json.load(open({path}))).write_parquet({target})"),
-    ".txt": ("text", "pl.DataFrame({{'caption': open({path}).read().splitlines()}}).write_parquet({target})"),
+    ".txt": ("text", 'pl.DataFrame({{"caption": open({path}).read().splitlines()}}).write_parquet({target})'),
 }
 EXPLODE = "pl.scan_parquet({path}).select({column}).explode({column}).sink_parquet({target})"
 
@@ -39,6 +40,8 @@ def of_lists(path: Path, column: str) -> str:
 def _converted(path: Path, code: str, column: str = "") -> str:
     ends = ".parquet" if path.suffix != ".parquet" else "-single.parquet"
     target = path.with_name(path.name.split(".")[0] + ends)
-    filled = code.format(path=repr(str(path)), target=repr(str(target)), column=repr(column))
+    # In double quotes, as the shell's are single.
+    given = {"path": str(path), "target": str(target), "column": column}
+    filled = code.format(**{name: json.dumps(text) for name, text in given.items()})
     command = f"python -c {shlex.quote(f'import polars as pl; {filled}')}"
     return f"Convert it: {command} and then say path={target}."
