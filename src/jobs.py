@@ -210,7 +210,8 @@ def differences(
 def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
     taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
     # What a file says decides, not where it lies.
-    files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary) if path]
+    files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary, taxonomy.types) if path]
+    resolved.pop("types", None)
     resolved |= {"name": taxonomy.name, "content": [file_hash(path) for path in files if path.is_file()]}
 
 

@@ -94,6 +94,15 @@ def test_another_list_is_another_job_and_lies_anywhere(folder, listed, job, tmp_
     assert config(copy) == config(listed)
     copy.write_text(json.dumps({**LIST, "more": {"noun": ["smith"]}}))
     assert config(copy) != config(listed)
+    # Nor does it matter where the types of its words lie, but which they are.
+    copy.write_text(json.dumps({"tempers": ["calm"]}))
+    typed = []
+    for name, kind in (("a", "noun"), ("b", "noun"), ("c", "adjective")):
+        (tmp_path / f"{name}.yaml").write_text(f"calm: {kind}\n")
+        chosen = [*overrides(folder, "association", copy), f"taxonomy.types={tmp_path}/{name}.yaml"]
+        typed.append(job(*chosen).config_hash)
+    assert typed[0] == typed[1]
+    assert len({*typed, config(copy)}) == 3
     # A list decides nothing in other experiments.
     other = [job("model=toy_s", f"taxonomy={name}").config_hash for name in ("sobit", "demo")]
     assert other[0] == other[1]

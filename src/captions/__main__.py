@@ -30,6 +30,8 @@ DEFAULTS = {
     "text_column": "",
     "taxonomy": "sobit",
     "taxonomy.path": "",
+    "taxonomy.types": "",
+    "taxonomy.untyped": "",
     "labels": "race_gender",
     "output": "",
     "run": "",
@@ -40,7 +42,9 @@ HELP = f"""{__doc__}
 path           a Parquet file, a folder with such files in it or below, or a pattern in quotes
 text_column    of the captions (default: the only column of text, or the one called caption or text)
 taxonomy       loaded words, of conf/taxonomy (default: sobit)
-taxonomy.path  another list of them: YAML or JSON, category -> type -> words
+taxonomy.path  another list of them: YAML or JSON, category -> type -> words, or category -> words
+taxonomy.types  of the words of such a list: a YAML or JSON, word -> type, or a csv with columns word and type
+taxonomy.untyped  type of all words for which no file names one: adjective, noun or activity
 labels         whose race_words and gender_words name groups, of conf/labels (default: race_gender)
 output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
                are replaced, anything else is not
@@ -137,8 +141,9 @@ def config(said: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsConfig]:
     from omegaconf import OmegaConf
 
     composed, _ = compose([f"taxonomy={said['taxonomy']}", f"labels={said['labels']}"])
-    if said["taxonomy.path"]:
-        composed.taxonomy.path = said["taxonomy.path"]
+    for name in ("path", "types", "untyped"):
+        if said[f"taxonomy.{name}"]:
+            composed.taxonomy[name] = said[f"taxonomy.{name}"]
     taxonomy, labels = (OmegaConf.to_object(composed[name]) for name in ("taxonomy", "labels"))
     if not isinstance(taxonomy, TaxonomyConfig) or not isinstance(labels, LabelsConfig):
         raise InputError(f"labels={said['labels']}: has no race_words and gender_words. Choose race_gender.")

@@ -58,7 +58,10 @@ def counted(
         why = ", ".join(f"{rows:,} {kind}" for kind, rows in audit.broken.items() if rows) or "no rows at all"
         problem = next(iter(audit.problems.items()), None)
         first = f" The first problem: {problem[0]}: {problem[1]}." if problem else ""
-        raise InputError(f"column {column}: not one caption in {len(found)} files ({why}).{first}")
+        raise InputError(
+            f"column {column}: not one caption in {len(found)} files ({why}).{first} Name another column or "
+            "file: text_column=NAME, path=FILE."
+        )
     return audit
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from src.captions import conversion
 from src.errors import InputError
 
 SUFFIX = ".parquet"
@@ -59,6 +60,11 @@ def found(path: str) -> list[Path]:
         files = [file for file in matched if file.is_file()]
     if not files:
         what = f"holds no {SUFFIX} file" if place.is_dir() else "no such file or folder, and no file fits it"
+        others = (
+            sorted(file for file in place.rglob("*") if conversion.of_file(file)) if place.is_dir() else []
+        )
+        if others:
+            raise InputError(f"path={path}: {what}. Of {len(others)} others, {conversion.of_file(others[0])}")
         raise InputError(
             f"path={path}: {what}. Name a Parquet file, a folder of them, or a pattern in quotes."
         )
@@ -109,6 +115,8 @@ def column_of(files: Sequence[File], wanted: str) -> str:
     """
     readable = [file for file in files if not file.problem]
     if not readable:
+        if other := next(filter(None, (conversion.of_file(file.path) for file in files)), ""):
+            raise InputError(other)
         first = f"{files[0].path}: {files[0].problem}"
         raise InputError(
             f"none of {len(files)} files can be read; the first: {first}. Are they Parquet? "
@@ -120,6 +128,11 @@ def column_of(files: Sequence[File], wanted: str) -> str:
             raise InputError(f"{file.path}: no column {column}. {_listed(file)} Say text_column=NAME.")
     if not any(is_text(file.columns[column]) for file in readable):
         kind = readable[0].columns[column]
+        if is_list(kind):
+            raise InputError(
+                f"{readable[0].path}: column {column} holds {kind}, several captions a row. "
+                f"{conversion.of_lists(readable[0].path, column)}"
+            )
         raise InputError(f"{readable[0].path}: column {column} holds {kind}, no text. {_listed(readable[0])}")
     return column
 
@@ -127,7 +140,8 @@ def column_of(files: Sequence[File], wanted: str) -> str:
 def _obvious(file: File) -> str:
     texts = [name for name, kind in file.columns.items() if is_text(kind)]
     usual = [name for name in texts if name.lower() in USUAL]
-    for choice in (texts, usual):
+    lists = [name for name, kind in file.columns.items() if is_list(kind)]
+    for choice in (texts, usual, lists if not texts else []):
         if len(choice) == 1:
             return choice[0]
     problem = "several columns hold text" if texts else "no column holds text"
@@ -136,6 +150,13 @@ def _obvious(file: File) -> str:
 
 def _listed(file: File) -> str:
     return "It has " + (", ".join(f"{name} ({kind})" for name, kind in file.columns.items()) or "none") + "."
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether a column of a type holds lists of texts."""
+    of = pa.types
+    listed = of.is_list(kind) or of.is_large_list(kind) or of.is_fixed_size_list(kind)
+    return bool(listed and is_text(kind.value_type))
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -68,7 +68,8 @@ class TaxonomyConfig:
         categories: category -> type -> words.
         path: another list instead of `categories`: a YAML or JSON file, category -> type -> words, or
             category -> words.
-        untyped: type of the words of a file that names none.
+        types: second file, word -> type, for a list of category -> words: a YAML, a JSON, or a csv.
+        untyped: type of the words for which no file names one.
         language: of the frequent words of the baseline.
         vocabulary: file of these, one a line, the most frequent first; null: wordfreq's.
     """
@@ -77,6 +78,7 @@ class TaxonomyConfig:
     captions: dict[str, str] = MISSING
     categories: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     path: str | None = None
+    types: str | None = None
     untyped: str | None = None
     language: str = "en"
     vocabulary: str | None = None

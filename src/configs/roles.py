@@ -67,6 +67,8 @@ class OasisConfig(RoleConfig):
     root: str = MISSING
     csv: str = MISSING
     pictures: str = MISSING
+    lowest: float = MISSING  # of the scale of ratings
+    highest: float = MISSING
     duplicates: str = one_of("stop", "drop", default="stop")
 
 
@@ -83,7 +85,9 @@ class NrcVadConfig(RoleConfig):
     """NRC-VAD lexicon."""
 
     path: str = MISSING
-    lowest: float = number(-1, 0)  # of the scale: 0 in version 1, -1 in version 2; the highest is 1
+    word: str | None = None  # column of the words; null: the only one that holds texts
+    lowest: float = MISSING  # of the scale of ratings: 0 in version 1, -1 in version 2
+    highest: float = MISSING
 
 
 @dataclass
@@ -153,6 +157,10 @@ class MorphsConfig(RoleConfig):
 
 @dataclass
 class WarrinerConfig(RoleConfig):
-    """Ratings of Warriner, Kuperman & Brysbaert 2013."""
+    """Ratings of Warriner, Kuperman & Brysbaert 2013, or another csv of rated words."""
 
     path: str = MISSING
+    word: str = MISSING  # column of the words
+    valence: str = MISSING  # column of the ratings
+    lowest: float = MISSING  # of the scale of ratings
+    highest: float = MISSING

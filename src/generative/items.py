@@ -10,7 +10,7 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.generative.templates import templates
-from src.stimuli.csvs import cells
+from src.stimuli.csvs import check_cell, records
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +86,17 @@ def of(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 def _table(path: Path) -> pd.DataFrame:
     # Of rows and cells as they are: pandas would fill up a row that lacks a cell, and take "None" for none.
-    rows = [row for row in cells(path, "Name a csv of items in the published format.") if any(row)]
+    numbered = records(path, "Name a csv of items in the published format.")
+    numbers, rows = [], []
+    for number, row in numbered:
+        if any(row):
+            numbers.append(number)
+            rows.append(row)
     header = rows[0] if rows else []
     missing = [column for column in COLUMNS if column not in header]
     if missing:
+        for cell in header:
+            check_cell(cell, "the header", f"{path}, row {numbers[0]}")
         found = brief(", ".join(header)) or "nothing"
         raise InputError(
             f"{path}: no column {', '.join(missing)}; found {found}. The published format needs the columns "
@@ -99,12 +106,16 @@ def _table(path: Path) -> pd.DataFrame:
         raise InputError(f"{path}: a header and no items. Add a row for each item.")
     odd = pd.Series([len(row) != len(header) for row in rows[1:]])
     _refuse(path, odd, f"more or fewer than {len(header)} cells", "Quote cells that hold a comma.")
-    twice = [column for column in (*COLUMNS, *OPTIONAL) if header.count(column) > 1]
+    places = {column: header.index(column) for column in (*COLUMNS, *OPTIONAL) if column in header}
+    twice = [column for column in places if header.count(column) > 1]
     if twice:
         raise InputError(f"{path}: the column {twice[0]} stands there twice. Rename or delete one of them.")
-    return pd.DataFrame(rows[1:], columns=pd.Index(header), dtype="str").loc[
-        :, ~pd.Index(header).duplicated()
-    ]
+    for number, row in zip(numbers[1:], rows[1:], strict=True):
+        for column, place in places.items():
+            check_cell(row[place], column, f"{path}, row {number}")
+    return pd.DataFrame(
+        {column: [row[place] for row in rows[1:]] for column, place in places.items()}, dtype="str"
+    )
 
 
 def _refuse(path: Path, bad: pd.Series, problem: str, remedy: str) -> None:

@@ -64,7 +64,8 @@ def load(
     """
     remedy = (
         "Set dataset.root to the folder that holds cfd/, faces.root to the one that holds Images/, or "
-        "faces.pictures to the folders of the pictures below it. make data says how to get them."
+        "faces.pictures to the folders of the pictures below it. make data says how to get them; for "
+        "pictures of your own choose faces=folder."
     )
     rows, found, notes = filenames.read([root / folder for folder in folders], root, NAME, EXAMPLE, remedy)
     wanted = people.named(rows, "expression", {name: [name] for name in expressions}, root).notna()
@@ -91,7 +92,7 @@ def _repeated(frame: pd.DataFrame) -> list[str]:
 def _ages(person: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
     """Age of each person, in years, null where there is none."""
     remedy = "Save a sheet of the norming workbook as csv and name it in faces.norming, or leave that out."
-    rows = read_csv(path, ["Model"], remedy, optional=AGES)
+    rows = read_csv(path, ["Model"], remedy, optional=AGES, lacking=remedy)
     # The Indian sheets write IF601-519 for the person whose pictures are named IF-601.
     parts = rows["Model"].str.extract(r"^([A-Z][FM])-?(\d+)")
     rows["person"] = parts[0] + "-" + parts[1]

@@ -8,9 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from src.stimuli import people, pictures
-from src.stimuli.csvs import read_csv, unique
+from src.stimuli.csvs import PUBLISHED, read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.within import no_link_out, paths_below
+from src.stimuli.within import no_link_out, paths_below, posix_paths
+
+NOWHERE = "Put the pictures beside the csv as the publisher's archive has them, or set faces.root."
 
 
 def load(
@@ -50,18 +52,20 @@ def load(
         "make data says how to get it."
     )
     no_link_out([path], root, "faces.root")
-    rows = read_csv(path, ["file", "age", "gender", "race"], remedy)
+    lacking = f"{PUBLISHED} For pictures of your own choose faces=folder."
+    rows = read_csv(path, ["file", "age", "gender", "race"], remedy, lacking=lacking)
     paths_below(rows, "file", path, "faces.root")
+    rows["file"], notes = posix_paths(rows["file"], root, path)
     unique(rows, "file", path)
     wanted = None
     if ages is not None:
         wanted = people.named(rows, "age", {age: [age] for age in ages}, path).notna()
-    chosen, notes = people.grouped(rows, path, races=races, genders=genders, third="age", wanted=wanted)
+    chosen, others = people.grouped(rows, path, races=races, genders=genders, third="age", wanted=wanted)
     frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
     frame, absent = pictures.present(
-        frame[["id", "group", "race", "gender", "age", "path", "row"]], path, root, "faces.root"
+        frame[["id", "group", "race", "gender", "age", "path", "row"]], path, root, "faces.root", NOWHERE
     )
     frame, copies = distinct(frame, path, duplicates, "faces")
     frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, path)
     frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), notes + absent + copies + left
+    return frame, len(rows), notes + others + absent + copies + left

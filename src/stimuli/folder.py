@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from src.errors import InputError
 from src.stimuli import people, pictures
 from src.stimuli.csvs import filled, read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.within import no_link_out, paths_below
+from src.stimuli.within import no_link_out, paths_below, posix_paths
 
 
 def load(
@@ -48,11 +48,16 @@ def load(
     path = root / csv
     remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
     no_link_out([path], root, "faces.root")
-    rows = read_csv(path, [file, *group], remedy)
+    columns = (
+        f"Set faces.file (now {file}) to the column of the pictures' paths and faces.group to those of the "
+        "groups"
+    )
+    lacking = f"{columns}, or correct the header (commas part columns)."
+    rows = read_csv(path, [file, *group], remedy, lacking=lacking)
     for column in (file, *group):
         filled(rows, column, path)
     paths_below(rows, file, path, "faces.root")
-    rows[file] = [str(PurePosixPath(name)) for name in rows[file]]  # ./a.jpg is a.jpg
+    rows[file], notes = posix_paths(rows[file], root, path)
     unique(rows, file, path)
     groups_of_rows = rows[list(group)].agg(" ".join, axis=1)
     frame = pd.DataFrame({"id": rows[file], "group": groups_of_rows, "row": rows["row"]})
@@ -60,8 +65,14 @@ def load(
         frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
     frame["path"] = [str(root / name) for name in rows[file]]
     groups = sorted(set(frame["group"]))
-    frame, absent = pictures.present(frame, path, root, "faces.root")
+    nowhere = f"Set faces.root to the folder that the paths begin in. {columns}."
+    frame, absent = pictures.present(frame, path, root, "faces.root", nowhere)
+    if lost := [name for name in groups if name not in set(frame["group"])]:
+        raise InputError(
+            f"{path}: groups without a face, as none of their pictures is there: {', '.join(lost)}. Put the "
+            "pictures below faces.root, or delete the rows."
+        )
     frame, copies = distinct(frame, path, duplicates, "faces")
     frame, left = people.draw(frame, groups, per_group, seed, path)
     frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), absent + copies + left
+    return frame, len(rows), notes + absent + copies + left

@@ -170,7 +170,14 @@ def _folder(cfg: configs.FolderConfig, _: PicturesConfig) -> Loaded:
 def _oasis(cfg: configs.OasisConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import oasis
 
-    return oasis.load(Path(cfg.root), cfg.csv, cfg.pictures, cfg.duplicates)
+    return oasis.load(
+        Path(cfg.root),
+        cfg.csv,
+        cfg.pictures,
+        lowest=cfg.lowest,
+        highest=cfg.highest,
+        duplicates=cfg.duplicates,
+    )
 
 
 def _vader(cfg: configs.VaderConfig, _: PicturesConfig) -> Loaded:
@@ -180,15 +187,17 @@ def _vader(cfg: configs.VaderConfig, _: PicturesConfig) -> Loaded:
 
 
 def _nrc_vad(cfg: configs.NrcVadConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import lexicons
+    from src.stimuli import nrc_vad
 
-    return lexicons.nrc_vad(Path(cfg.path), cfg.lowest)
+    return nrc_vad.load(Path(cfg.path), word=cfg.word, lowest=cfg.lowest, highest=cfg.highest)
 
 
 def _warriner(cfg: configs.WarrinerConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import lexicons
 
-    return lexicons.warriner(Path(cfg.path))
+    return lexicons.warriner(
+        Path(cfg.path), word=cfg.word, valence=cfg.valence, lowest=cfg.lowest, highest=cfg.highest
+    )
 
 
 def _phrases(cfg: configs.LabelsConfig, _: PicturesConfig) -> Loaded:

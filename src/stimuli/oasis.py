@@ -12,13 +12,17 @@ from src.stimuli.duplicates import distinct
 from src.stimuli.within import no_link_out, paths_below
 
 
-def load(root: Path, csv: str, folder: str, duplicates: str = "stop") -> tuple[pd.DataFrame, int, list[str]]:
-    """Scenes with valence (v - 1) / 6.
+def load(
+    root: Path, csv: str, folder: str, *, lowest: float, highest: float, duplicates: str = "stop"
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """Read scenes and their valence, rescaled to [0, 1].
 
     Args:
         root: folder of the csv.
         csv: ratings: columns `Theme` and `Valence_mean`.
         folder: of the pictures, named `{Theme}.jpg`, below `root`.
+        lowest: of the scale: 1.
+        highest: of the scale: 7.
         duplicates: see `src.stimuli.duplicates.distinct`.
 
     Returns:
@@ -26,7 +30,7 @@ def load(root: Path, csv: str, folder: str, duplicates: str = "stop") -> tuple[p
         left out.
 
     Raises:
-        InputError: files are missing or unreadable, a rating lies outside 1 to 7, or a picture occurs twice.
+        InputError: files are missing or unreadable, a rating lies off the scale, or a picture occurs twice.
     """
     path = root / csv
     remedy = (
@@ -43,12 +47,13 @@ def load(root: Path, csv: str, folder: str, duplicates: str = "stop") -> tuple[p
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
-            "valence": ratings(rows, "Valence_mean", "Theme", 7, path),
+            "valence": ratings(rows, "Valence_mean", "Theme", (lowest, highest), path, "scenes"),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
             "row": rows["row"],
         }
     )
-    frame, notes = pictures.present(frame, path, root, "scenes.root")
+    nowhere = "Put the pictures there, or set scenes.root and scenes.pictures to where Theme.jpg of each is."
+    frame, notes = pictures.present(frame, path, root, "scenes.root", nowhere)
     frame, copies = distinct(frame, path, duplicates, "scenes")
     frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes + copies

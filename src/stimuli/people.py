@@ -107,9 +107,12 @@ def draw(
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
     least = min(sizes.values())
+    if least == 0:
+        raise InputError(
+            f"{path}: groups without a face: {sizes}. Add pictures of them, or choose others in faces.races "
+            "and faces.genders."
+        )
     if per_group is None:
-        if least == 0:
-            raise InputError(f"{path}: groups without a face: {sizes}. Choose others.")
         return frame.reset_index(drop=True), []
     if least < per_group:
         raise InputError(

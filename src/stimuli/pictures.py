@@ -60,7 +60,9 @@ def remarks(conversions: Sequence[str]) -> list[str]:
     return [f"{what}: {count} pictures" for what, count in sorted(counts.items()) if what]
 
 
-def present(frame: pd.DataFrame, source: Path, root: Path, setting: str) -> tuple[pd.DataFrame, list[str]]:
+def present(
+    frame: pd.DataFrame, source: Path, root: Path, setting: str, remedy: str
+) -> tuple[pd.DataFrame, list[str]]:
     """Leave out the rows whose `path` does not exist, and say so.
 
     Args:
@@ -68,6 +70,7 @@ def present(frame: pd.DataFrame, source: Path, root: Path, setting: str) -> tupl
         source: of the rows, for messages.
         root: folder that the pictures lie in.
         setting: that names it.
+        remedy: what to do where none exists.
 
     Raises:
         InputError: none exists, or a link leads out of the folder.
@@ -79,7 +82,7 @@ def present(frame: pd.DataFrame, source: Path, root: Path, setting: str) -> tupl
     if absent == len(frame):
         raise InputError(
             f"{source}: none of the {len(frame)} pictures that it names is there; the first would be "
-            f"{brief(frame['path'].iloc[0])}. Put the pictures where the publisher's archive has them."
+            f"{brief(frame['path'].iloc[0])}. {remedy}"
         )
     notes = [f"{absent} rows of {source.name} have no picture"] if absent else []
     return frame[there].reset_index(drop=True), notes

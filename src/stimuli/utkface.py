@@ -50,7 +50,7 @@ def load(
         raise InputError(f"faces.ages={list(ages)}: must be youngest and oldest, as in [20,29].")
     remedy = (
         "Set dataset.root to the folder that holds utkface/, or faces.root to the one of the pictures. "
-        "make data says how to get it."
+        "make data says how to get it; for pictures of your own choose faces=folder."
     )
     rows, found, notes = filenames.read([root], root, NAME, EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)

@@ -25,11 +25,36 @@ def paths_below(rows: pd.DataFrame, column: str, path: Path, setting: str) -> No
     """
     for number, name in zip(rows["row"], rows[column], strict=True):
         kinds = (PurePosixPath(name), PureWindowsPath(name))
-        if any(kind.anchor or ".." in kind.parts for kind in kinds):
+        if any(kind.anchor for kind in kinds):
+            raise InputError(
+                f"{path}, row {number}: {brief(name)!r} is a full path. Write it as it is below {setting}."
+            )
+        if any(".." in kind.parts for kind in kinds):
             raise InputError(
                 f"{path}, row {number}: {brief(name)!r} leads out of the folder. "
                 f"Write a path below {setting}."
             )
+
+
+def posix_paths(names: Iterable[str], root: Path, path: Path) -> tuple[list[str], list[str]]:
+    """Write paths with / between folders, as Windows does not, and without a leading `./`.
+
+    Args:
+        names: cells that `paths_below` lets pass.
+        root: folder that they are relative to; a name there that holds a backslash is left as it is.
+        path: of the csv, for the note.
+
+    Returns:
+        The paths; how many of them Windows wrote.
+    """
+    names = list(names)
+    written = [
+        name if "\\" not in name or os.path.isfile(root / name) else PureWindowsPath(name).as_posix()  # noqa: PTH113
+        for name in names
+    ]
+    changed = sum(new != name for new, name in zip(written, names, strict=True))
+    notes = [f"paths of {path.name} with \\ in place of / in {changed} rows"] if changed else []
+    return [str(PurePosixPath(name)) for name in written], notes
 
 
 def no_link_out(paths: Iterable[Path], root: Path, setting: str) -> None:

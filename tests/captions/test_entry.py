@@ -162,6 +162,14 @@ def test_mistakes_are_said_before_any_work(captions, tmp_path, monkeypatch, caps
     assert files(tmp_path) == []
 
 
+def test_a_list_without_types_is_given_them_as_its_refusal_says(tmp_path):
+    chosen = [f"taxonomy.path={tmp_path}/a.json", f"taxonomy.types={tmp_path}/b.csv", "taxonomy.untyped=noun"]
+    listed, _ = entry.config(entry.read([f"path={tmp_path}", *chosen]))
+    assert [f"taxonomy.{name}={getattr(listed, name)}" for name in ("path", "types", "untyped")] == chosen
+    listed, _ = entry.config(entry.read([f"path={tmp_path}"]))
+    assert (listed.path, listed.types, listed.untyped) == (None, None, None)
+
+
 def test_results_have_a_place_of_their_own(monkeypatch):
     from src.captions import written as writing
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from src.errors import InputError
 from src.generative.parsing import match
-from src.stimuli.csvs import cells
+from src.stimuli.csvs import records
 from tests.fuzz.harness import TABLE, tried
 from tests.fuzz.parsers import PARSERS
 
@@ -44,7 +44,8 @@ def test_whatever_is_written_as_csv_is_read_as_it_was(tmp_path, rows, end):
     made = io.StringIO()
     csv.writer(made, lineterminator=end).writerows(rows)
     (tmp_path / "a.csv").write_bytes(made.getvalue().encode())
-    assert cells(tmp_path / "a.csv", "") == [[cell.strip() for cell in row] for row in rows]
+    found = [row for _, row in records(tmp_path / "a.csv", "")]
+    assert found == [[cell.strip() for cell in row] for row in rows]
 
 
 @settings(QUICK, max_examples=60)
@@ -52,11 +53,11 @@ def test_whatever_is_written_as_csv_is_read_as_it_was(tmp_path, rows, end):
 def test_bytes_are_rows_or_refused(tmp_path, content):
     (tmp_path / "a.csv").write_bytes(content)
     try:
-        found = cells(tmp_path / "a.csv", "")
+        found = list(records(tmp_path / "a.csv", ""))
     except InputError as error:
         assert str(tmp_path / "a.csv") in str(error)  # noqa: PT017 - it may be a table, too
     else:
-        assert all(isinstance(cell, str) for row in found for cell in row)
+        assert all(isinstance(cell, str) for _, row in found for cell in row)
 
 
 @settings(QUICK, max_examples=60)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from src.stimuli import cfd, fairface, folder, lexicons, oasis, utkface
+from src.stimuli import cfd, fairface, folder, lexicons, nrc_vad, oasis, utkface
 from tests.stimuli import drawn
 
 CHOICE = {
@@ -29,16 +29,19 @@ UTKFACE = {
     "seed": 0,
 }
 FOLDER = {"csv": "faces.csv", "file": "file", "group": ["ethnicity", "sex"], "per_group": None, "seed": 0}
+OASIS = {"lowest": 1, "highest": 7}
+NRC_VAD = {"word": None, "lowest": 0, "highest": 1}
+WARRINER = {"word": "Word", "valence": "V.Mean.Sum", "lowest": 1, "highest": 9}
 
 LOADS = {
     "fairface": lambda root, **choice: fairface.load(root, "fairface_label_train.csv", **CHOICE | choice),
     "cfd": lambda root, **choice: cfd.load(root, **CFD | choice),
     "utkface": lambda root, **choice: utkface.load(root, **UTKFACE | choice),
     "folder": lambda root, **choice: folder.load(root, **FOLDER | choice),
-    "oasis": lambda root, **choice: oasis.load(root, "OASIS.csv", "images", **choice),
-    "nrc_vad": lambda root, lowest=0: lexicons.nrc_vad(root, lowest),
-    "nrc_vad_v2": lambda root, lowest=-1: lexicons.nrc_vad(root, lowest),
-    "warriner": lexicons.warriner,
+    "oasis": lambda root, **choice: oasis.load(root, "OASIS.csv", "images", **OASIS | choice),
+    "nrc_vad": lambda root, **choice: nrc_vad.load(root, **NRC_VAD | choice),
+    "nrc_vad_v2": lambda root, **choice: nrc_vad.load(root, **NRC_VAD | {"lowest": -1} | choice),
+    "warriner": lambda root, **choice: lexicons.warriner(root, **WARRINER | choice),
 }
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from src.stimuli import fairface, lexicons, oasis
+from src.stimuli import fairface
 from tests.paths import SHARED
-from tests.stimuli.layouts import CHOICE
+from tests.stimuli.layouts import CHOICE, load
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the published files are not at hand")
 
 
 def test_oasis_has_806_of_900_pictures_here():
-    frame, expected, notes = oasis.load(SHARED / "oasis", "OASIS.csv", "images")
+    frame, expected, notes = load("oasis", SHARED / "oasis")
     assert (len(frame), expected) == (806, 900)
     assert notes == ["94 rows of OASIS.csv have no picture"]
     # Acorns 1 is rated 4.68627451 of 7.
@@ -19,7 +19,7 @@ def test_oasis_has_806_of_900_pictures_here():
 
 
 def test_nrc_vad_has_19971_words():
-    frame, expected, notes = lexicons.nrc_vad(SHARED / "nrc_vad", 0)
+    frame, expected, notes = load("nrc_vad", SHARED / "nrc_vad")
     assert (len(frame), expected, notes) == (19_971, 19_971, [])
     words = set(frame["word"])
     assert {"null", "abdominal"} <= words

@@ -150,6 +150,93 @@ class TestWords:
         assert triples(config({name: {"noun": words} for name, words in listed.items()})) == expected
 
 
+PUBLISHED = {"jobs": ["doctor", "Third-World"], "acts": ["waving a flag", "calm"], "both": ["doctor"]}
+TYPES = {"doctor": "noun", "third-world": "adjective", "waving  a flag": "activity", "calm": "adjective"}
+
+
+def types(tmp_path, content, name="types.json"):
+    path = tmp_path / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return {"types": str(path)}
+
+
+class TestTypes:
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("types.json", TYPES),
+            ("types.yaml", OmegaConf.to_yaml(TYPES)),
+            (
+                "types.csv",
+                "number,word,type\n" + "".join(f"1,{word},{kind}\n" for word, kind in TYPES.items()),
+            ),
+        ],
+    )
+    def test_a_second_file_gives_words_their_types(self, tmp_path, name, content):
+        cfg = file(tmp_path, json.dumps(PUBLISHED), "list.json", **types(tmp_path, content, name))
+        frame = taxonomy.words(cfg)
+        assert dict(zip(frame["word"], frame["type"], strict=True)) == {
+            **{"doctor": "noun", "Third-World": "adjective", "waving a flag": "activity", "calm": "adjective"}
+        }
+        captions = taxonomy.captioned(frame, cfg, "right")
+        assert captions[0] == captions[4] == "a photo of a doctor"
+
+    def test_what_stands_in_neither_is_named_or_of_the_type_of_the_untyped(self, tmp_path, caplog):
+        given = types(tmp_path, {"doctor": "noun", "waving a flag": "activity"})
+        with pytest.raises(
+            InputError, match=r"2 words have no type \(Third-World, calm\). Set taxonomy.types"
+        ):
+            taxonomy.words(file(tmp_path, json.dumps(PUBLISHED), "list.json", **given))
+        cfg = file(tmp_path, json.dumps(PUBLISHED), "list.json", untyped="adjective", **given)
+        assert [kind for _, _, kind in triples(cfg)] == ["noun", "adjective", "activity", "adjective", "noun"]
+        assert "2 words without a type are captioned as adjective (taxonomy.untyped)" in caplog.text
+        assert "'a photo of a Third-World person'" in caplog.text
+
+    def test_the_type_of_the_untyped_is_said_once(self, tmp_path, caplog):
+        cfg = file(tmp_path, '{"jobs": ["doctor", "nurse"]}', "list.json", untyped="adjective")
+        for _ in range(2):
+            taxonomy.words(cfg)
+        (record,) = caplog.records
+        assert "'a photo of a doctor person', 'a photo of a nurse person'" in record.getMessage()
+        assert "taxonomy.types=FILE" in record.getMessage()
+
+    def test_a_list_with_types_needs_none_and_says_nothing(self, tmp_path, caplog):
+        cfg = file(tmp_path, "a: {noun: [thief]}", untyped="adjective", **types(tmp_path, {"Thief": "noun"}))
+        assert triples(cfg) == [("a", "thief", "noun")]
+        assert not caplog.records
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ({"doctor": "nuon"}, r"types.json, doctor: no type is called 'nuon'; did you mean noun\?"),
+            (
+                {"doctor": "profession"},
+                r"'\+taxonomy.captions.profession=\"a photo of \{article\} \{word\}\"'",
+            ),
+            ({"dotcor": "noun"}, r"types.json: 1 words of it stand in no category of .*list.json \(dotcor\)"),
+            ({"doctor": "noun", "Doctor": "noun"}, r"types.json: word 'Doctor' stands there already"),
+            (
+                {"doctor": ["noun"]},
+                r"types.json, doctor: a type is looked for, found \['noun'\]. Write word: type",
+            ),
+            (["doctor"], r"types.json: .*Write word: type"),
+            ("{", r"types.json: "),
+        ],
+    )
+    def test_mistakes_in_it(self, tmp_path, content, message):
+        with pytest.raises(InputError, match=message):
+            taxonomy.words(file(tmp_path, json.dumps(PUBLISHED), "list.json", **types(tmp_path, content)))
+
+    def test_two_types_for_one_word_and_no_file(self, tmp_path):
+        given = types(tmp_path, {"thief": "adjective"})
+        with pytest.raises(InputError, match=r"'thief' is noun in .*list.yaml and adjective in .*types.json"):
+            taxonomy.words(file(tmp_path, "a: {noun: [thief]}", **given))
+        with pytest.raises(InputError, match=r"gone.yaml: no such file. Set taxonomy.types to one"):
+            taxonomy.words(file(tmp_path, "a: [thief]", types=str(tmp_path / "gone.yaml")))
+        with pytest.raises(InputError, match=r"a.csv: no column word, type; found thief, noun. Name the col"):
+            taxonomy.words(file(tmp_path, "a: [thief]", **types(tmp_path, "thief,noun\n", "a.csv")))
+
+
 class TestMistakes:
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -190,7 +277,7 @@ class TestMistakes:
             ("~: {noun: [old]}", "key type 'NoneType'"),
             ("a: ['${']", r"list\.yaml: .*\$\{"),
             ("a: &a [*a]", "line 1: references in it stand for more than"),
-            ("- old", r"no categories, but list\. Write category"),
+            ("- old", r"a mapping is expected, got list\. Write category"),
             ("", r"list\.yaml: no category\. Write category"),
             ("old", "old: no words"),
             (b"a: {noun: [\xff]}", r"list\.yaml: .*Save it as text in UTF-8"),
@@ -206,7 +293,7 @@ class TestMistakes:
             ('{"a": ["old"], "a": ["calm"]}', r"list\.json: 'a' stands there twice"),
             ('{"a": ["old"]', r"list\.json: .*line 1"),
             ('{"a": [true]}', "True is no word"),
-            ('["old"]', "no categories, but list"),
+            ('["old"]', "a mapping is expected, got list"),
             ("[" * 100_000, "recursion"),
         ],
     )
@@ -218,7 +305,7 @@ class TestMistakes:
         content = "a: [old, calm, tall]\nb: {noun: [thief]}\nc: [kind, cruel, rude]"
         with pytest.raises(InputError) as error:
             taxonomy.words(file(tmp_path, content))
-        assert "6 words have no type (old, calm, tall, kind, cruel, …). Set taxonomy.untyped" in str(
+        assert "6 words have no type (old, calm, tall, kind, cruel, …). Set taxonomy.types" in str(
             error.value
         )
         assert "(adjective, noun, activity)" in str(error.value)

@@ -67,7 +67,7 @@ def _refuse(path: Path, names: list[str], of: int, what: str, remedy: str) -> No
 
 
 def _from_csv(path: Path) -> dict[str, np.ndarray]:
-    rows = read_csv(path, ["fname", "x", "y"], REMEDY)
+    rows = read_csv(path, ["fname", "x", "y"], REMEDY, lacking=REMEDY)
     for column in ("x", "y"):
         numbers = pd.to_numeric(rows[column], errors="coerce")
         bad = rows[~np.isfinite(numbers)]

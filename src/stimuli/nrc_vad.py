@@ -1,0 +1,176 @@
+"""NRC-VAD (Mohammad 2018, 2025): a lexicon in English, and translated into a hundred languages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from src.errors import InputError, brief
+from src.stimuli.csvs import filled, ratings, unique
+from src.stimuli.lexicons import only_file
+
+REMEDY = (
+    "Set words.path to the NRC-VAD lexicon, or dataset.root to the folder above nrc_vad/. "
+    "make data says how to get it."
+)
+# Of a file without a header, as version 1 was published.
+COLUMNS = ["Word", "Valence", "Arousal", "Dominance"]
+NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
+# Files beside the lexicon, without a header: one dimension each.
+OTHER_DIMENSION = re.compile(r"(arousal|dominance|[ad]-?scores)\b", re.IGNORECASE)
+UNTRANSLATED = ("", "NO TRANSLATION")
+Rows = list[tuple[int, list[str]]]
+
+
+def load(
+    path: Path, *, word: str | None, lowest: float, highest: float
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """Read words and valences of a tab-separated file, with or without a header.
+
+    Only the two columns are read, so that an unreadable dominance costs no word. A word that reads `null` or
+    `nan` is a word. Several English words may share a translation: its valence is their mean.
+
+    Args:
+        path: the lexicon, or the folder that holds it as its only .txt file but for a README.
+        word: column of the words; None: the only one that holds texts.
+        lowest: of the scale: 0 in version 1, -1 in version 2.
+        highest: of the scale: 1 in both.
+
+    Returns:
+        Columns `word` and `valence`, rescaled to [0, 1]; how many rows the lexicon has; which of them have
+        no translation or share one.
+
+    Raises:
+        InputError: there is no such file, it holds words of several languages and `word` names none, a row
+            has no word or number where they belong, or the scale is another one.
+    """
+    path = only_file(path, ".txt", REMEDY)
+    if OTHER_DIMENSION.match(path.name):
+        raise InputError(f"{path}: by its name it holds another dimension, not valence. {REMEDY}")
+    header, rows = _table(path)
+    languages = _languages(header, rows)
+    place = _column(header, languages, word, path)
+    valence = next(place for place, name in enumerate(header or COLUMNS) if name.lower() == "valence")
+    frame = pd.DataFrame(
+        [(number, _cell(cells, place), _cell(cells, valence)) for number, cells in rows],
+        columns=["row", "word", "valence"],
+    )
+    translated = place != languages[0]
+    notes = []
+    if translated:
+        frame = frame[~frame["word"].isin(UNTRANSLATED)]
+        notes = [f"{len(rows) - len(frame)} have no {header[place]}"] if len(frame) < len(rows) else []
+    filled(frame, "word", path)
+    if not translated:
+        unique(frame, "word", path)
+    _version(frame, (lowest, highest), path)
+    rated = frame.assign(valence=ratings(frame, "valence", "word", (lowest, highest), path, "words"))
+    means = rated.groupby("word", sort=False)["valence"].mean().reset_index()
+    if len(means) < len(rated):
+        repeated = len(rated) - len(means)
+        notes.append(f"{repeated} repeat a word of {header[place]}, whose valence is the mean of its rows")
+    return means, len(rows), notes
+
+
+def _table(path: Path) -> tuple[list[str], Rows]:
+    """The header, empty where there is none, and the rows below it with their numbers."""
+    try:
+        text = path.read_text("utf-8-sig")
+        if "\0" in text:
+            row = text.partition("\0")[0].count("\n") + 1
+            raise UnicodeError(f"row {row} holds a NUL, as text in UTF-16 does")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{path}: {error}. Save it as text in UTF-8 that may be read.") from None
+    rows = [
+        (number, [cell.strip() for cell in line.split("\t")])
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip()
+    ]
+    header = rows.pop(0)[1] if rows and _is_header(rows[0][1]) else []
+    for number, cells in rows:
+        if len(cells) == 1:
+            raise InputError(
+                f"{path}, row {number}: no tab in {brief(cells[0])!r}. Write a tab between word and valence, "
+                "or delete the row."
+            )
+        extra = "" if header else next((cell for cell in cells[4:] if cell and not _is_number(cell)), "")
+        if extra:
+            raise InputError(
+                f"{path}, row {number}: {brief(extra)!r} after word, valence, arousal and dominance, and no "
+                "header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "
+                "Dominance and the language, parted by tabs), and set words.word to one of its columns."
+            )
+    if not rows:
+        raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
+    return header, rows
+
+
+def _is_header(cells: list[str]) -> bool:
+    """Whether a row names the columns; a word called `valence` has a number beside it."""
+    return "valence" in map(str.lower, cells[1:]) and not any(map(_is_number, cells[1:]))
+
+
+def _is_number(cell: str) -> bool:
+    return NUMBER.fullmatch(cell) is not None
+
+
+def _cell(cells: list[str], place: int) -> str:
+    return cells[place] if place < len(cells) else ""
+
+
+def _languages(header: list[str], rows: Rows) -> list[int]:
+    """Places of the columns that hold words; the first where none does."""
+    dimensions = [name.lower() for name in COLUMNS[1:]]
+    texts = [
+        place
+        for place, name in enumerate(header)
+        if name.lower() not in dimensions
+        and any(cell and not _is_number(cell) for _, cells in rows for cell in [_cell(cells, place)])
+    ]
+    return texts or [0]
+
+
+def _column(header: list[str], languages: list[int], word: str | None, path: Path) -> int:
+    """The place of the column of words."""
+    if word is None:
+        if len(languages) > 1:
+            raise InputError(
+                f"{path}: words stand in the columns {_listed(header, languages)}. Set words.word to one of "
+                "them."
+            )
+        return languages[0]
+    if not header:
+        raise InputError(
+            f"{path}, row 1: no header with a column {brief(word)}. Set words.word=null, or write one."
+        )
+    if header.count(word) != 1:
+        problem = "several columns" if word in header else "no column"
+        raise InputError(
+            f"{path}, row 1: {problem} {brief(word)}; found {brief(', '.join(header))}. Set words.word to "
+            f"one that holds words: {_listed(header, languages)}."
+        )
+    return header.index(word)
+
+
+def _listed(header: list[str], places: list[int], most: int = 10) -> str:
+    names = [brief(header[place]) if header else COLUMNS[0] for place in places]
+    return ", ".join(names[:most] + [f"{len(names) - most} more"] * (len(names) > most))
+
+
+def _version(frame: pd.DataFrame, ends: tuple[float, float], path: Path) -> None:
+    """Refuse a version whose scale is the other's."""
+    valence = pd.to_numeric(frame["valence"], errors="coerce")
+    negative = frame[valence.between(-1, 0, inclusive="left")]
+    if ends == (0, 1) and len(negative):
+        row, name, given = negative[["row", "word", "valence"]].iloc[0]
+        raise InputError(
+            f"{path}, row {row}: valence {given} of {brief(name)!r} is negative, on a scale from 0 to 1. "
+            "Version 2 goes from -1 to 1: choose words=nrc_vad_v2, or set words.lowest=-1."
+        )
+    if ends == (-1, 1) and valence.between(0, 1).all():
+        raise InputError(
+            f"{path}: none of {len(frame)} valences is negative, on a scale from -1 to 1. Version 1 "
+            "goes from 0 to 1: choose words=nrc_vad, or set words.lowest=0."
+        )
