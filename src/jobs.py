@@ -23,7 +23,18 @@ INDIFFERENT = (
     *("key", "concurrency", "retries", "timeout"),
 )
 # What decides no number, or nothing that a name should tell.
-NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "url", "key", "concurrency", "retries", "timeout")
+NOT_IN_NAME = (
+    "name",
+    "batch_size",
+    "path",
+    "sha256",
+    "pretraining",
+    "url",
+    "key",
+    "concurrency",
+    "retries",
+    "timeout",
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,8 @@ class Job(Named):
         assert isinstance(cfg, configs.RunConfig)
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or _default_name(cfg.model, choices["model"])
+        if not resolved["model"].get("pretraining"):
+            resolved["model"].pop("pretraining", None)  # nothing is stated
         model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
         if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
             model += "+random"  # whatever the YAML says: it is in the name
