@@ -17,7 +17,7 @@ from src.jobs import Named, decisive, differences, resolve
 
 SOURCES = Path(__file__).parent
 # Of a dataset; `faces` alone decides numbers, of a task that shows some.
-SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "taxonomy")
+SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
 
 
 @dataclass(frozen=True)
