@@ -22,7 +22,7 @@ DATABASE :=
 ARTIFACTS :=
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-server test-same test-fuzz audit test-faults test-full lint ui serve sweep report data repro bench calibration lock
+.PHONY: help setup system demo demo-truth demo-generate test test-ui test-remote test-slurm test-server test-same test-fuzz audit test-faults test-full wheel-test lint ui serve sweep report data repro bench calibration lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -120,6 +120,9 @@ test-faults: setup ## more than 100 kills, full and read-only disks, damage, loc
 
 test-full: setup ## a full-size CLIP with random weights on real photographs, where they are at hand
 	$(BIN)/python -m pytest -rs -m thorough tests/test_full_size.py
+
+wheel-test: setup ## the wheel, installed where no checkout is: entries, a small sweep, an answering model
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_wheel.py
 
 lint: setup ## ruff, mypy strict, import contract
 	$(BIN)/ruff check .

@@ -205,7 +205,7 @@ def differences(
         below: key of the YAML that holds what `node` does.
         defaults: a dataclass whose defaults count where the YAML says nothing.
     """
-    path = configs.CHECKOUT / "conf" / group / f"{choice}.yaml"
+    path = configs.CONF / group / f"{choice}.yaml"
     if not path.is_file():  # a user's own config folder
         return ""
     read = _yaml(path)
@@ -239,7 +239,7 @@ def _yaml(path: Path) -> dict[str, Any]:
 
 
 def _reading(protocol: str) -> frozenset[str]:
-    folder = configs.CHECKOUT / "conf" / "protocol"
+    folder = configs.CONF / "protocol"
     path = folder / f"{protocol}.yaml"
     if not path.is_file():
         return frozenset()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
@@ -44,6 +43,7 @@ from src.configs.models import (
     PretrainedConfig,
     ToyConfig,
 )
+from src.configs.places import CHECKOUT, CODE, CONF
 from src.configs.roles import (
     AbstractConfig,
     AvatarsConfig,
@@ -64,6 +64,8 @@ from src.errors import InputError
 
 __all__ = [
     "CHECKOUT",
+    "CODE",
+    "CONF",
     "AbstractConfig",
     "AuditConfig",
     "AvatarsConfig",
@@ -122,8 +124,6 @@ __all__ = [
     "names",
     "register",
 ]
-
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass
@@ -354,7 +354,7 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
 
     register()
     try:
-        with hydra.initialize_config_dir(str(CHECKOUT / "conf"), version_base="1.3"):
+        with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
             composed = hydra.compose(entry, overrides, return_hydra_config=True)
     except HydraException as error:
         raise InputError(str(error)) from None
