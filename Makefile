@@ -22,7 +22,7 @@ DATABASE :=
 ARTIFACTS :=
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-thorough validate audit lint ui serve sweep report data repro bench lock
+.PHONY: help setup system demo demo-truth demo-generate test test-thorough validate audit wheel-test lint ui serve sweep report data repro bench lock
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -103,6 +103,9 @@ audit: setup ## known holes of the locked packages (pip-audit, where it is insta
 	  skipped=$$(grep -c "could not be audited" <<< "$$said" || true); \
 	  if [ $$skipped != 0 ]; then echo "Of $$skipped packages nothing is known, good or bad."; fi; exit $$found; \
 	fi
+
+wheel-test: setup ## the wheel, installed where no checkout is: entries, a small sweep, an answering model
+	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_wheel.py
 
 lint: setup ## ruff, mypy strict, import contract
 	$(BIN)/ruff check .

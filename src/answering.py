@@ -107,7 +107,7 @@ def _file(path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def _composed(task: configs.SubtlerConfig, seed: int) -> tuple[pd.DataFrame, dict[str, str]]:
-    folder = configs.CHECKOUT / "conf" / "domain" / task.language
+    folder = configs.CONF / "domain" / task.language
     paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in task.domains]
     parts = [compose.compose(domains.read(path), count=task.count, seed=seed) for path in paths]
     table = pd.concat(parts, ignore_index=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from src import asked, outcomes, sweep
+from src import asked, configs, outcomes, sweep
 from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, masked, refused
 from src.jobs import Named
 
@@ -75,6 +75,7 @@ def perform(composed: DictConfig, kind: Kind[Any, Any]) -> None:
     columns, part, job = {}, None, None
     try:
         _heed()
+        configs.check_dataset(hydra_config)
         job = kind.named(composed, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
         job = sweep.current.told_apart(job, given)
         columns = job.columns

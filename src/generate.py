@@ -19,7 +19,7 @@ configs.register()
 launching.register()
 
 
-@hydra.main(version_base="1.3", config_path=str(configs.CHECKOUT / "conf"), config_name="generate")
+@hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="generate")
 def generate(composed: DictConfig) -> None:
     """One job."""
     from src import answering, poems, tasks

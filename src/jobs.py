@@ -24,7 +24,18 @@ INDIFFERENT = (
     *("key", "concurrency", "retries", "timeout", "date"),
 )
 # What decides no number, or nothing that a name should tell.
-NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "url", "key", "concurrency", "retries", "timeout")
+NOT_IN_NAME = (
+    "name",
+    "batch_size",
+    "path",
+    "sha256",
+    "pretraining",
+    "url",
+    "key",
+    "concurrency",
+    "retries",
+    "timeout",
+)
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,8 @@ class Job(Named):
         assert isinstance(cfg, configs.RunConfig)
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or _default_name(cfg.model, choices["model"])
+        if not resolved["model"].get("pretraining"):
+            resolved["model"].pop("pretraining", None)  # nothing is stated
         model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
         if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
             model += "+random"  # whatever the YAML says: it is in the name
@@ -193,7 +206,7 @@ def differences(
         below: key of the YAML that holds what `node` does.
         defaults: a dataclass whose defaults count where the YAML says nothing.
     """
-    path = configs.CHECKOUT / "conf" / group / f"{choice}.yaml"
+    path = configs.CONF / group / f"{choice}.yaml"
     if not path.is_file():  # a user's own config folder
         return ""
     read = _yaml(path)
@@ -228,7 +241,7 @@ def _yaml(path: Path) -> dict[str, Any]:
 
 
 def _reading(protocol: str) -> frozenset[str]:
-    folder = configs.CHECKOUT / "conf" / "protocol"
+    folder = configs.CONF / "protocol"
     path = folder / f"{protocol}.yaml"
     if not path.is_file():
         return frozenset()

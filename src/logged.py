@@ -36,7 +36,7 @@ ZERO_SHOT = ("accuracy", "chance")
 
 def provenance() -> dict[str, str]:
     """Tags of the code that runs, libraries included."""
-    return {**tracking.commit(configs.CHECKOUT), **tracking.versions()}
+    return {**tracking.commit(configs.CODE), **tracking.versions()}
 
 
 def tables(shown: Mapping[str, Table]) -> dict[str, str]:

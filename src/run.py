@@ -17,7 +17,7 @@ configs.register()
 launching.register()
 
 
-@hydra.main(version_base="1.3", config_path=str(configs.CHECKOUT / "conf"), config_name="run")
+@hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="run")
 def run(composed: DictConfig) -> None:
     """One job."""
     from src import pipeline, plan

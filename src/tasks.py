@@ -17,7 +17,7 @@ from src.jobs import Named, decisive, differences, resolve
 from src.versions import declared
 
 # Of a dataset; `faces` alone decides numbers, of a task that shows some.
-SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "taxonomy")
+SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
 
 # Fields that answers were logged without, at the values that they had: a log from before is still read.
 ADDED = {"limit": "max_tokens", "temperature": 0.0}

@@ -18,6 +18,13 @@ from tests.sweeps import Swept, command
 NAMES = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
 
 
+def tracked_files() -> list[str]:
+    """List what git holds of the checkout, or would take."""
+    command = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    return [name for name in names.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
 @dataclass(frozen=True)
 class Clone:
     """A clone and what DVC keeps of it outside of it."""
@@ -27,12 +34,9 @@ class Clone:
     @classmethod
     def of_the_checkout(cls, root: Path) -> "Clone":
         """All that git holds or would take, committed anew: a dirty tree is tested as it stands."""
-        listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        names = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
-        for name in filter(None, names.split("\0")):
-            if (CHECKOUT / name).is_file():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_bytes((CHECKOUT / name).read_bytes())
+        for name in tracked_files():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes((CHECKOUT / name).read_bytes())
         clone = cls(root)
         clone.run("git", "init", "--quiet")
         clone.commit()

@@ -144,7 +144,7 @@ def test_yamls_that_neighbours_share_are_merged_once(loader):
             loader.load_sweep_config(sweep, ["model=toy_s", f"exp={exp}"])
         merged.append(load.call_count)
     assert merged[0] > 30
-    assert merged[2] == 3  # the experiment's schema, its YAML, and run.yaml
+    assert merged[2] == 2  # the experiment's schema and its YAML
 
 
 def test_a_job_is_composed_once_and_a_yaml_read_once(loader):

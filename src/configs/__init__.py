@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from src.configs import sources
+from src.configs.datasets import check_dataset
 from src.configs.exps import (
     AuditConfig,
     ExpConfig,
@@ -43,6 +43,7 @@ from src.configs.models import (
     PretrainedConfig,
     ToyConfig,
 )
+from src.configs.places import CHECKOUT, CODE, CONF
 from src.configs.roles import (
     AbstractConfig,
     AvatarsConfig,
@@ -63,6 +64,8 @@ from src.errors import InputError
 
 __all__ = [
     "CHECKOUT",
+    "CODE",
+    "CONF",
     "AbstractConfig",
     "AuditConfig",
     "AvatarsConfig",
@@ -116,12 +119,11 @@ __all__ = [
     "WeightsConfig",
     "ZeroShotConfig",
     "check",
+    "check_dataset",
     "compose",
     "names",
     "register",
 ]
-
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass
@@ -274,14 +276,15 @@ class GenerateConfig(JobConfig):
     Attributes:
         answer: by the likelihood of each option (or of a token of it), or free; recorded answers are what
             they are.
-        dataset, demo, faces, scenes, words, labels, taxonomy: as `RunConfig` has them, of a task that shows
-            pictures; of these `faces` alone decides numbers.
+        dataset, demo, faces, scenes, words, labels, templates, taxonomy: as `RunConfig` has them, of a task
+            that shows pictures; of these `faces` alone decides numbers.
     """
 
     answer: str = one_of("likelihood", "likelihood_per_token", "generate")
     llm: LlmConfig = MISSING
     task: TaskConfig = MISSING
     store: AnswersConfig = MISSING
+    templates: list[str] = field(default_factory=list)
     dataset: DatasetConfig | None = None
     demo: DemoConfig | None = None
     faces: RoleConfig | None = None
@@ -351,10 +354,11 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
 
     register()
     try:
-        with hydra.initialize_config_dir(str(CHECKOUT / "conf"), version_base="1.3"):
+        with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
             composed = hydra.compose(entry, overrides, return_hydra_config=True)
     except HydraException as error:
         raise InputError(str(error)) from None
+    check_dataset(composed.hydra)
     choices = {str(group): str(choice) for group, choice in composed.hydra.runtime.choices.items()}
     content = composed._content
     assert isinstance(content, dict)

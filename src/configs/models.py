@@ -49,6 +49,7 @@ class PretrainedConfig(EncoderConfig):
     revision: str = ""  # of the hub's repository: commit, branch or tag; empty: main
     sha256: str = ""  # of the weights; others are refused; empty: any
     weights: str = one_of("pretrained", "random", default="pretrained")
+    pretraining: str = ""  # short name of the training data; empty: as src/encoders/pretraining.csv has it
 
 
 @dataclass
@@ -68,3 +69,4 @@ class PrecomputedConfig(ModelConfig):
     """Vectors that somebody else computed; `name` defaults to the folder's."""
 
     path: str = MISSING
+    pretraining: str = ""  # short name of the data that the encoder was trained on; empty: unknown

@@ -71,7 +71,7 @@ def _list(everything: bool) -> None:
 
 def _named() -> dict[str, configs.PretrainedConfig]:
     found = {}
-    for path in sorted((configs.CHECKOUT / "conf" / "model").glob("*.yaml")):
+    for path in sorted((configs.CONF / "model").glob("*.yaml")):
         if "id" in (written := OmegaConf.load(path)) and not OmegaConf.is_missing(written, "id"):
             found[path.stem] = _published([f"model={path.stem}"])
     return found

@@ -17,6 +17,7 @@ from src.encoders import checkpoints, hub, published
 from src.encoders.halves import Halves, of_transformers
 from src.encoders.precision import Float32, unit
 from src.encoders.protocol import Encoder
+from src.encoders.remedies import fetch_command
 from src.errors import InputError
 from src.versions import declared, versions
 
@@ -145,7 +146,7 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     return Encoder(identity, lambda: _weights(config, place), lambda: _load(config, place, described))
 
 
-def place_of(config: configs.PretrainedConfig) -> hub.Place:
+def place_of(config: configs.Blip2Config) -> hub.Place:
     """Where a model's files are."""
     if not config.id.strip():
         raise InputError("model.id is empty. Say owner/name on the hub, or a folder.")
@@ -155,7 +156,7 @@ def place_of(config: configs.PretrainedConfig) -> hub.Place:
     remedy = (
         "Put the files of a Blip2ForImageTextRetrieval there."
         if folder
-        else f"Fetch it where there is a network: {published.fetch_command(config)}"
+        else f"Fetch it where there is a network: {fetch_command(config)}"
     )
     return hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
 

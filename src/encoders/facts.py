@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from functools import cache
 from pathlib import Path
 
@@ -17,21 +16,15 @@ from src.encoders import catalogue
 ZERO_SHOT = Path(__file__).with_name("zero_shot.csv")
 FACTS = ("parameters_millions", "gflops_image", "zero_shot")
 
+# What the weights of a published model were trained on, by a short name, as its maker states it: open_clip's
+# README and docs/PRETRAINED.md, the papers of BLIP-2, EVA-CLIP, MetaCLIP, DFN and MobileCLIP. Image and
+# text towers that began from other weights are not told. "unknown": its maker names no data set.
+PRETRAINING = Path(__file__).with_name("pretraining.csv")
+
 # Of CLIP's tokeniser.
 VOCABULARY = 49_408
 
 UNKNOWN, UNTRAINED, CAPTIONS = "unknown", "none", "the dataset's captions"
-# What a tag of weights says of the run rather than of the data: samples seen and batch size, epochs, and
-# what was done to the weights afterwards; a text tower that was frozen has seen the same pictures.
-RUN = re.compile(r"^frozen_|_s\d+[bm](?=_|$)|_b\d+k(?=_|$)|_e\d+$|_(augreg|rewind|ft|soup|lt)(?=_|$)")
-# One set under several names; and tags that name a release, of data that nobody says.
-SETS = {
-    "datacomp": "datacomp_xl",
-    "datacomp1b": "datacomp_xl",
-    "mscoco_finetuned_laion2b": "laion2b+mscoco",
-    "v1": UNKNOWN,
-    "mrl": UNKNOWN,
-}
 
 
 def facts(model: configs.ModelConfig) -> dict[str, float]:
@@ -40,39 +33,43 @@ def facts(model: configs.ModelConfig) -> dict[str, float]:
         return dict(zip(FACTS, (*_counted(model), math.nan), strict=True))
     if not isinstance(model, configs.PretrainedConfig):
         return dict.fromkeys(FACTS, math.nan)
-    profile = catalogue.profile_of(model.id)
-    found = {name: _number(profile[name]) for name in FACTS[:2]}
+    name = _published_id(model)
+    profile = catalogue.profile_of(name)
+    known = {column: _number(profile[column]) for column in FACTS[:2]}
     trained = model.weights == "pretrained"
-    return found | {"zero_shot": zero_shot().get(model.id, math.nan) if trained else math.nan}
+    return known | {"zero_shot": zero_shot().get(name, math.nan) if trained else math.nan}
 
 
 def pretraining(model: configs.ModelConfig) -> str:
-    """The data that a model was trained on, by a short name; "unknown" where only its maker knows.
+    """Name the data that a model was trained on: as its config states it, or as `PRETRAINING` has it.
+
+    Returns:
+        A short name; "unknown" where neither names any, "none" of random weights.
 
     >>> pretraining(configs.OpenClipConfig(id="ViT-B-32/laion2b_s34b_b79k"))
     'laion2b'
+    >>> pretraining(configs.PrecomputedConfig(path="vectors", pretraining="our scans"))
+    'our scans'
     """
     if isinstance(model, configs.ToyConfig):
         return CAPTIONS if model.steps else UNTRAINED
-    if not isinstance(model, configs.PretrainedConfig):
-        return UNKNOWN
-    if model.weights == "random":
-        return UNTRAINED
-    if isinstance(model, configs.Blip2Config):
-        return "blip2"
-    architecture, slash, tag = model.id.partition("/")
-    listed = slash and ":" not in architecture and not Path(model.id).is_dir()
-    return trained_on(tag) if listed else UNKNOWN
+    if isinstance(model, configs.PretrainedConfig):
+        if model.weights == "random":
+            return UNTRAINED
+        return model.pretraining or pretraining_sets().get(_published_id(model), UNKNOWN)
+    return model.pretraining or UNKNOWN if isinstance(model, configs.PrecomputedConfig) else UNKNOWN
 
 
-def trained_on(tag: str) -> str:
-    """The data that open_clip's tag of weights names, without what it says of the run.
+def _published_id(model: configs.PretrainedConfig) -> str:
+    """Return the id by which tables know a model; "" of a folder, whatever it is called."""
+    return "" if Path(model.id).is_dir() else model.id
 
-    >>> trained_on("laion2b_s34b_b82k_augreg_soup"), trained_on("commonpool_l_clip_s1b_b8k")
-    ('laion2b', 'commonpool_l_clip')
-    """
-    name = RUN.sub("", tag)
-    return SETS.get(name, name)
+
+@cache
+def pretraining_sets() -> dict[str, str]:
+    """Read `PRETRAINING`: id of a model -> short name of its training data."""
+    with PRETRAINING.open(encoding="utf-8", newline="") as file:
+        return {row["id"]: row["pretraining"] for row in csv.DictReader(file)}
 
 
 @cache

@@ -110,7 +110,8 @@ def _cached(place: Place, name: str) -> Path | None:
         found = try_to_load_from_cache(place.name, name, revision=place.revision)
     except ValueError as error:
         raise InputError(
-            f"{place.name}: neither a folder that exists nor owner/name on the hub ({error}). {place.remedy}"
+            f"{place.name}: neither a folder that exists nor owner/name on the hub ({error}). "
+            "Correct the name."
         ) from None
     return Path(found) if isinstance(found, str) else None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import logging
-import shlex
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from src import artifacts, configs
 from src.encoders import hub
 from src.encoders.protocol import Encoder
+from src.encoders.remedies import fetch_command
 from src.errors import InputError, brief
 from src.versions import declared, versions
 
@@ -98,12 +98,11 @@ def find(config: configs.OpenClipConfig) -> Published:
     remedy = f"Fetch it where there is a network: {fetch_command(config)}"
     if config.id.startswith(HUB):
         place = hub.Place(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
-        return _described(place)
+        return _described(place, remedy)
     if Path(config.id).is_dir():
         unpinned(config)
-        return _described(
-            hub.Place(config.id, folder=True, remedy="Put the files of an open_clip model there.")
-        )
+        place = hub.Place(config.id, folder=True, remedy="Put the files of an open_clip model there.")
+        return _described(place, remedy)
     return _listed(config, remedy)
 
 
@@ -179,15 +178,6 @@ def seeded(build: Any) -> Any:
         return build()
 
 
-def fetch_command(config: configs.PretrainedConfig) -> str:
-    """What to type to fetch a model's files."""
-    kind = "open_clip" if isinstance(config, configs.OpenClipConfig) else "blip2"
-    # BLIP-2's YAML has pins of its own.
-    said = {"id": config.id, "revision": config.revision, "sha256": config.sha256}
-    given = [f"model.{name}={shlex.quote(value)}" for name, value in said.items() if value or kind == "blip2"]
-    return " ".join([f"python -m src.encoders fetch model={kind}", *given])
-
-
 def _listed(config: configs.OpenClipConfig, remedy: str) -> Published:
     import open_clip
 
@@ -217,10 +207,11 @@ def _listed(config: configs.OpenClipConfig, remedy: str) -> Published:
         {key: entry[key] for key in ("mean", "std", "interpolation", "resize_mode") if key in entry},
         hub.Place(owner, config.revision or None, remedy=remedy),
         names,
+        remedy,
     )
 
 
-def _described(place: hub.Place) -> Published:
+def _described(place: hub.Place, remedy: str) -> Published:
     (path,) = hub.files(place, [(CONFIG,)]).values()
     try:
         described = json.loads(path.read_text("utf-8"))
@@ -233,12 +224,17 @@ def _described(place: hub.Place) -> Published:
             f"{path}: not the config of an open_clip model ({brief(repr(error))}). {place.remedy}"
         ) from None
     with strict(place.name):  # what lies deeper is of any type
-        return _placed(architecture, described.get("preprocess_cfg", {}), place, WEIGHTS)
+        return _placed(architecture, described.get("preprocess_cfg", {}), place, WEIGHTS, remedy)
 
 
 def _placed(
-    architecture: dict[str, Any], preprocessing: dict[str, Any], place: hub.Place, names: tuple[str, ...]
+    architecture: dict[str, Any],
+    preprocessing: dict[str, Any],
+    place: hub.Place,
+    names: tuple[str, ...],
+    remedy: str,
 ) -> Published:
+    """Locate what a config names beside its weights; `remedy` is of files on the hub."""
     text = architecture["text_cfg"]
     _harmless(architecture, place.name)
     of_tokenizer, of_text = text.get("hf_tokenizer_name"), text.get("hf_model_name")
@@ -246,8 +242,8 @@ def _placed(
     if of_tokenizer:
         # As open_clip does: a folder brings its own, and so does the repository that it is.
         own = place.folder or of_tokenizer == place.name
-        tokenizer = place if own else hub.Place(of_tokenizer, remedy=place.remedy)
-    text_config = hub.Place(of_text, remedy=place.remedy) if of_text else None
+        tokenizer = place if own else hub.Place(of_tokenizer, remedy=remedy)
+    text_config = hub.Place(of_text, remedy=remedy) if of_text else None
     return Published(architecture, preprocessing, place, names, tokenizer, text_config)
 
 

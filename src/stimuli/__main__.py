@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT
 from src.errors import InputError, answered
-from src.stimuli.published import PRESENT, Need, Standing, chosen, standing
+from src.stimuli.published import PRESENT, Need, Standing, chosen, command, standing
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -73,8 +73,7 @@ def _what(need: Need) -> str:
 def _how(one: Standing, root: Path) -> str:
     """How to get what is not there."""
     dataset = one.dataset
-    elsewhere = "" if root == ROOT else f" --root {root}"
-    way = f"make data ARGS='fetch {dataset.name}{elsewhere}'"
+    way = command("fetch", dataset, root)
     if not dataset.files:
         way = f"{'after a form' if dataset.form else 'by hand'}, laid out in {one.folder}: {dataset.layout}"
     return (

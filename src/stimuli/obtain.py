@@ -13,7 +13,7 @@ from pathlib import Path
 from src.artifacts import file_hash
 from src.errors import InputError, brief
 from src.stimuli.download import Told, download
-from src.stimuli.published import PRESENT, Dataset, File, standing
+from src.stimuli.published import PRESENT, Dataset, File, command, standing
 from src.stimuli.unpack import unpack
 
 
@@ -46,7 +46,7 @@ def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], told: Told)
         asked = "Its publisher gives it out after a form" if dataset.form else "It is to be fetched by hand"
         raise InputError(
             f"{dataset.name}: {asked}: open {dataset.address}, and lay it out below {folder}: "
-            f"{dataset.layout} Then make data counts it. Terms: {dataset.terms}"
+            f"{dataset.layout} Then {command('status', dataset, root)} counts it. Terms: {dataset.terms}"
         )
     say(f"{dataset.title} ({dataset.citation}). Terms: {dataset.terms} You accept them by using it.")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -135,6 +136,11 @@ def chosen(names: Iterable[str]) -> list[Dataset]:
                 f"There are {', '.join(known)}."
             )
     return [known[name] for name in names or known]
+
+
+def command(what: str, dataset: Dataset, root: Path) -> str:
+    """Write the command that does `what` (`fetch`, `status`) with a dataset below `root`."""
+    return shlex.join(["python", "-m", "src.stimuli", what, dataset.name, "--root", str(root)])
 
 
 def standing(dataset: Dataset, root: Path) -> Standing:

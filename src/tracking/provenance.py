@@ -22,7 +22,8 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit(checkout: Path) -> dict[str, str]:
-    """Tags `git.commit` and `git.dirty` of a checkout; `unknown` where it is no git checkout."""
+    """Tags `git.commit` and `git.dirty` of a checkout; `unknown` where no repository begins there."""
+    unknown = {"git.commit": "unknown", "git.dirty": "unknown"}
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -31,9 +32,11 @@ def commit(checkout: Path) -> dict[str, str]:
         return done.stdout.strip() if done.returncode == 0 else "unknown"
 
     try:
+        if git("rev-parse", "--show-prefix"):  # installed below somebody's repository
+            return unknown
         return {
             "git.commit": git("rev-parse", "HEAD"),
             "git.dirty": {"": "false", "unknown": "unknown"}.get(git("status", "--porcelain"), "true"),
         }
     except OSError:  # no git on this machine
-        return {"git.commit": "unknown", "git.dirty": "unknown"}
+        return unknown

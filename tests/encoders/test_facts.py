@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from src import configs
 from src.encoders import catalogue, toy
-from src.encoders.facts import FACTS, facts, pretraining, trained_on, zero_shot
+from src.encoders.facts import FACTS, facts, pretraining, pretraining_sets, zero_shot
 
 
 def known(overrides):
@@ -62,7 +62,7 @@ def test_accuracies_are_of_models_that_can_be_loaded():
     assert len(zero_shot()) == 113
 
 
-# By hand, from the tags of the 90: which data, of how many weights.
+# By hand, of the 90: which data, of how many weights.
 CAPITANI = {
     "openai": 12, "yfcc15m": 4, "cc12m": 2, "laion400m": 12, "laion2b": 21, "laion5b": 2,
     "laion_aesthetic": 3,
@@ -79,17 +79,21 @@ CAPITANI = {
 
 def test_every_model_of_capitani_has_its_pretraining_set():
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
-        found = Counter(trained_on(row["weights"]) for row in csv.DictReader(file))
-    assert found == CAPITANI
-    assert found.total() == 90
+        rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
+    sets = Counter(pretraining_sets()[f"{catalogue.faithful(*row)}/{row[1]}"] for row in rows)
+    assert sets == CAPITANI
+    assert sets.total() == 90
 
 
-def test_no_listed_tag_keeps_what_it_says_of_the_run():
-    import open_clip
+def test_training_data_are_declared_for_every_model_that_can_be_loaded():
+    assert set(pretraining_sets()) == {*catalogue.pairs(), catalogue.BLIP2}
+    assert all(name == name.strip() != "" for name in pretraining_sets().values())
 
-    names = {trained_on(tag) for _, tag in open_clip.list_pretrained()}
-    assert {"dfn5b", "dfn2b", "webli", "metaclip_400m", "datacompdr", "unknown"} <= names
-    assert not {name for name in names if name.endswith(("k", "_lt", "_soup", "_ft")) or "_s1" in name}
+
+def model_of(*overrides):
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_object(configs.compose([*overrides])[0].model)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +105,44 @@ def test_no_listed_tag_keeps_what_it_says_of_the_run():
         (["model=clip_b32", "model.weights=random"], "none"),
         (["model=openclip_h14"], "laion2b"),
         (["model=siglip2_b16"], "webli"),
-        (["model=blip2"], "blip2"),
+        (["model=blip2"], "coco+vg+cc3m+cc12m+sbu+laion115m"),
         (["model=precomputed", "model.path=x"], "unknown"),
         (["model=open_clip", "model.id=hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K"], "unknown"),
         (["model=open_clip", "model.id=src/encoders"], "unknown"),
+        # The tag names the maker; a tag that nobody declared names nothing; another BLIP-2 is another model.
+        (["model=open_clip", "model.id=PE-Core-B-16/meta"], "unknown"),
+        (["model=open_clip", "model.id=ViT-B-32/laion9b_s1b_b1k"], "unknown"),
+        (["model=blip2", "model.id=Salesforce/blip2-itm-vit-g-coco"], "unknown"),
+        (["model=clip_b32", "model.id=ViT-B-32/laion2b_s34b_b79k"], "laion2b"),
+        # Stated by the user.
+        (["model=blip2", "model.id=lab/blip2", "model.pretraining=coco"], "coco"),
+        (["model=open_clip", "model.id=hf-hub:lab/clip", "model.pretraining=our_scans"], "our_scans"),
+        (["model=precomputed", "model.path=x", "model.pretraining=laion2b"], "laion2b"),
+        (["model=clip_b32", "model.pretraining=wit"], "wit"),
+        (["model=clip_b32", "model.pretraining=wit", "model.weights=random"], "none"),
     ],
 )
-def test_pretraining_is_named_or_unknown(overrides, expected):
-    from omegaconf import OmegaConf
+def test_pretraining_is_declared_or_unknown(overrides, expected):
+    assert pretraining(model_of(*overrides)) == expected
 
-    assert pretraining(OmegaConf.to_object(configs.compose(overrides)[0].model)) == expected
+
+@pytest.mark.parametrize("kind", ["open_clip", "blip2"])
+@pytest.mark.parametrize("name", ["ViT-B-32-quickgelu/openai", "Salesforce/blip2-itm-vit-g"])
+def test_of_a_folder_that_is_called_like_a_published_model_nothing_is_known(
+    tmp_path, monkeypatch, kind, name
+):
+    model = model_of(f"model={kind}", f"model.id={name}", "model.revision=''", "model.sha256=''")
+    assert facts(model)["parameters_millions"] > 100
+    (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert all(math.isnan(value) for value in facts(model).values())
+    assert pretraining(model) == "unknown"
+
+
+def test_what_is_stated_names_no_other_job_where_nothing_is(job):
+    silent = job("model=clip_b32")
+    assert "pretraining" not in silent.resolved["model"]
+    stated = job("model=clip_b32", "model.pretraining=wit")
+    assert stated.model == silent.model == "clip_b32"
+    # Its run is made anew, so that its tags say what is stated.
+    assert stated.config_hash != silent.config_hash

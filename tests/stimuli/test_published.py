@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import zipfile
 from dataclasses import replace
 
@@ -96,8 +97,19 @@ def test_an_empty_root_has_nothing_but_what_comes_with_a_package(tmp_path, capsy
             assert one.address in said
             assert one.terms in said
     assert "after a form, laid out in" in said
-    assert f"make data ARGS='fetch oasis --root {tmp_path}'" in said
+    assert f"python -m src.stimuli fetch oasis --root {tmp_path}\n" in said
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["plain", "it's my data", "$HOME; # data"])
+def test_commands_that_are_printed_name_dataset_and_root(tmp_path, capsys, folder):
+    root = tmp_path / folder
+    assert main(["status", "oasis", "--root", str(root)]) == 0
+    command = re.search("how +python -m src.stimuli (.*)", capsys.readouterr().out)[1]
+    assert shlex.split(command) == ["fetch", "oasis", "--root", str(root)]
+    assert main(["fetch", "cfd", "--root", str(root)]) == 1  # by hand
+    command = re.search("python -m src.stimuli (.*) counts it", capsys.readouterr().err)[1]
+    assert shlex.split(command) == ["status", "cfd", "--root", str(root)]
 
 
 def test_published_layouts_are_counted_as_their_loaders_read_them(tmp_path):
