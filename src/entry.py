@@ -34,9 +34,19 @@ P = TypeVar("P")
 # Python looks for garbage after every 700 objects. Importing torch and MLflow, and composing, make millions
 # that are none: that was a fifteenth of a sweep's time.
 gc.set_threshold(20_000, 20, 20)
-# What is left ends with the process. Python would look through all of torch and MLflow for garbage once more
-# as it exits: a second or two.
-atexit.register(gc.freeze)
+
+
+def _skip_last_collection() -> None:
+    """Spare the exit a search of torch and MLflow for garbage, a second or two, where nobody reports what is left.
+
+    Bindings made with nanobind, as Triton's, print every object that the last collection did not free.
+    torchvision imports Triton, and with it whatever trains or embeds.
+    """
+    if "triton" not in sys.modules:
+        gc.freeze()
+
+
+atexit.register(_skip_last_collection)
 
 # Signals that came to end this command.
 _stopped: list[int] = []

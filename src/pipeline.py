@@ -224,5 +224,5 @@ def tags(job: Job) -> dict[str, str]:
 
 
 def params(job: Job) -> dict[str, object]:
-    """Every choice, by its name on the command line."""
-    return logged.flat(job.resolved)
+    """Every choice, as the config nests them."""
+    return job.resolved

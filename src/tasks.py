@@ -114,5 +114,5 @@ def tags(job: Task) -> dict[str, str]:
 
 
 def params(job: Task) -> dict[str, object]:
-    """Every choice, by its name on the command line."""
-    return logged.flat(job.resolved)
+    """Every choice, as the config nests them."""
+    return job.resolved

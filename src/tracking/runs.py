@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from src.errors import GOES_ON, InputError, masked, refused
-from src.tracking import fresh, lost, server, upkeep
-from src.tracking.run import REFUSED, JobRun, Run, taken
+from src.tracking import fresh, lost, names, server, upkeep
+from src.tracking.run import JobRun, Run
 from src.tracking.server import Unreachable
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ SQLITE = "sqlite:///"
 LOST = "the tracking store was out of reach while it ran"
 # Runs of one key: more than one only where results were lost or asked for anew.
 TRIED = 20
+# Characters: MLflow takes 500 of an experiment's name, file systems 255 of a folder's.
+LIMIT_EXPERIMENT, LIMIT_FOLDER = 480, 200
 
 
 class Tracker:
@@ -133,9 +136,10 @@ class Tracker:
         """
         from mlflow.exceptions import MlflowException
 
+        name = names.title(name, LIMIT_EXPERIMENT)
         found = self.client.get_experiment_by_name(name)
         if found is None:
-            place = None if self._artifacts is None else (self._artifacts / _file_name(name)).as_uri()
+            place = None if self._artifacts is None else (self._artifacts / _folder_name(name)).as_uri()
             try:
                 self.client.create_experiment(name, artifact_location=place, tags=KIND)
             except MlflowException:
@@ -164,7 +168,7 @@ class Tracker:
         tags = upkeep.process() | ({PARENT_TAG: parent.id} if parent else {})
 
         def create() -> Any:
-            return self.client.create_run(self.experiment(experiment), run_name=taken(name), tags=tags)
+            return self.client.create_run(self.experiment(experiment), run_name=names.title(name), tags=tags)
 
         return Run(self.ask(create).info.run_id, self)
 
@@ -199,7 +203,8 @@ class Tracker:
 
         All of them: the newest may have lost its files, or a clock that was set back may call another so.
         """
-        known = self.ask(lambda: self.client.get_experiment_by_name(experiment))
+        title = names.title(experiment, LIMIT_EXPERIMENT)
+        known = self.ask(lambda: self.client.get_experiment_by_name(title))
         if known is None:
             return []
         found = self.ask(
@@ -216,20 +221,22 @@ class Tracker:
         """End a run as FINISHED, FAILED or KILLED."""
         run.end(status)
 
-    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
+    def end(self, parent: Run, labels: Collection[str], why: str) -> dict[str, tuple[str, str]]:
         """End the RUNNING children of a run whose process is known to be gone, as KILLED.
 
         Args:
             parent: of a sweep.
-            names: of the children.
+            labels: names that the children were opened with.
             why: for a tag, `ended`.
 
         Returns:
-            Name -> id and status, of each name that has a run.
+            Label -> id and status, of each label that has a run.
         """
         child = f"tags.`{PARENT_TAG}` = '{parent.id}'"
+        titles = {names.title(label): label for label in labels}
         experiment = self.ask(lambda: self.client.get_run(parent.id)).info.experiment_id
-        return self.ask(lambda: lost.end(self.client, experiment, child, names, why))
+        ended = self.ask(lambda: lost.end(self.client, experiment, child, titles, why))
+        return {titles[title]: run for title, run in ended.items()}
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
@@ -251,5 +258,6 @@ class Tracker:
         self.close(run)
 
 
-def _file_name(name: str) -> str:
-    return REFUSED.sub("_", name).replace(":", "_").strip(". ") or "experiment"
+def _folder_name(experiment: str) -> str:
+    """Return the folder of an experiment's artifacts; its runs have folders of their own, named by their ids."""
+    return re.sub(r"[^\w\-. ]", "_", experiment[:LIMIT_FOLDER], flags=re.ASCII).strip(". ") or "experiment"
