@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from src.errors import GOES_ON, InputError, masked, refused
-from src.tracking import fresh, lost, names, server, upkeep
+from src.tracking import database, fresh, lost, names, server, upkeep, waiting
+from src.tracking.database import SQLITE
 from src.tracking.run import JobRun, Run
 from src.tracking.server import Unreachable
 
@@ -24,7 +25,6 @@ T = TypeVar("T")
 # MLflow's pages open on runs, not on traces of language models.
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 PARENT_TAG = "mlflow.parentRunId"
-SQLITE = "sqlite:///"
 LOST = "the tracking store was out of reach while it ran"
 # Runs of one key: more than one only where results were lost or asked for anew.
 TRIED = 20
@@ -61,35 +61,37 @@ class Tracker:
         if uri.startswith(server.SCHEMES):
             server.prepare()
             self.uri = uri.rstrip("/")
-            server.require(self.uri)
+            with waiting.announced(f"tracking.uri={masked(self.uri)}"):
+                server.require(self.uri)
         elif uri.startswith(SQLITE):
-            if not make:
-                upkeep.require(Path(uri.removeprefix(SQLITE)), uri)
-            self.uri = f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}"
+            place = Path(uri.removeprefix(SQLITE)).absolute()
+            database.require(place, make=make)
+            self.uri = f"{SQLITE}{place}"
         else:
             raise Unreachable(
                 f"tracking.uri={uri}: neither a database nor a server. Say sqlite:///PATH or "
                 "http://HOST:PORT; other databases stand behind a server (docs/server.md)."
             )
-        self._open()
+        with waiting.announced(f"tracking.uri={masked(self.uri)}"):
+            self._open()
 
     def _open(self) -> None:
         from mlflow import MlflowClient
 
         try:
             if self.uri.startswith(SQLITE):
-                database = Path(self.uri.removeprefix(SQLITE))
-                fresh.make(database)
-                self._artifacts = database.parent / "artifacts"
+                place = Path(self.uri.removeprefix(SQLITE))
+                fresh.make(place)
+                self._artifacts = place.parent / "artifacts"
             self.client = MlflowClient(self.uri)
             self.client.search_experiments(max_results=1)
             if self._artifacts is not None:
-                upkeep.relocate(database, self._artifacts)
+                upkeep.relocate(place, self._artifacts)
             upkeep.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
             remedy = "Name a database that MLflow made, a new one, or the address of a running server."
             if "locked" in refused(error):
-                remedy = "Another process holds it: when that has ended, the same command goes on."
+                remedy = database.REMEDIES["database is locked"]
             said = f"tracking.uri={self.uri}: cannot be opened ({server.short(error)})"
             raise Unreachable(f"{said}. {remedy}") from None
 
@@ -113,7 +115,8 @@ class Tracker:
         if self._away:
             self.require()
         try:
-            found = do()
+            with waiting.announced(f"tracking.uri={masked(self.uri)}"):
+                found = do()
         except Unreachable:
             self._away = True
             raise

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT
 from src.errors import SECRET, InputError, answered, masked
-from src.tracking.runs import SQLITE
+from src.tracking.database import SQLITE
 from src.tracking.server import SCHEMES, THROUGH
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
