@@ -17,7 +17,16 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, outcomes, sweep
-from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, masked, refused
+from src.errors import (
+    GOES_ON,
+    INTERRUPTED,
+    InputError,
+    NotApplicable,
+    interrupted,
+    masked,
+    refused,
+    replace_unprintable,
+)
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -37,10 +46,10 @@ gc.set_threshold(20_000, 20, 20)
 
 
 def _skip_last_collection() -> None:
-    """Spare the exit a search of torch and MLflow for garbage, a second or two, where nobody reports what is left.
+    """Spare the exit a search of torch and MLflow for garbage, a second or two.
 
-    Bindings made with nanobind, as Triton's, print every object that the last collection did not free.
-    torchvision imports Triton, and with it whatever trains or embeds.
+    Bindings made with nanobind, as Triton's, print every object that the last collection did not free: where
+    torchvision has imported Triton, as all that trains or embeds does, Python looks through everything.
     """
     if "triton" not in sys.modules:
         gc.freeze()
@@ -232,6 +241,7 @@ def main(entry: Callable[[], object], module: str) -> int:
     Returns:
         The exit status.
     """
+    replace_unprintable()
     sweep.current = sweep.Sweep(module=module, command=asked.as_typed(module, sys.argv[1:]))
     try:
         sys.argv[1:] = asked.as_sweeps(asked.models_first(asked.without_secrets(sys.argv[1:])))

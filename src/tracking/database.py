@@ -47,8 +47,9 @@ def require(database: Path, *, make: bool = True) -> None:
         tables = _tables(database, make)
     if not make and not {"experiments", "runs"} <= tables:
         raise InputError(
-            f"tracking.uri={SQLITE}{database}: there is no tracking database. Name the one that the sweep was "
-            "given (tracking.uri=sqlite:///PATH), or run a sweep first: python -m src.run -m 'exp=glob(*_to_*)'"
+            f"tracking.uri={SQLITE}{database}: there is no tracking database. Name the one that the sweep "
+            "was given (tracking.uri=sqlite:///PATH), or run a sweep first: "
+            "python -m src.run -m 'exp=glob(*_to_*)'"
         )
     if tables and "experiments" not in tables:
         raise _unreachable(database, "it holds the tables of another program", OTHER)

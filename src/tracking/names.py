@@ -1,8 +1,8 @@
 """Encode a user's words as names that MLflow takes, and decode them.
 
-MLflow takes letters, digits, `_`, `-`, `.`, blanks and `:` in the name of a metric, a parameter or a tag. Any other
-character becomes `_xHEX_`, its code point in hexadecimal, as in SQL/XML (ISO 9075-14): `mood (day)` is
-`mood _x28_day_x29_`. No two words share a name, and names of ordinary words are the words themselves.
+MLflow takes letters, digits, `_`, `-`, `.`, blanks and `:` in the name of a metric, a parameter or a tag.
+Any other character becomes `_xHEX_`, its code point in hexadecimal, as in SQL/XML (ISO 9075-14): `mood (day)`
+is `mood _x28_day_x29_`. No two words share a name, and names of ordinary words are the words themselves.
 """
 
 from __future__ import annotations

@@ -262,5 +262,5 @@ class Tracker:
 
 
 def _folder_name(experiment: str) -> str:
-    """Return the folder of an experiment's artifacts; its runs have folders of their own, named by their ids."""
+    """Return the folder of an experiment's artifacts; below it each run has one of its own."""
     return re.sub(r"[^\w\-. ]", "_", experiment[:LIMIT_FOLDER], flags=re.ASCII).strip(". ") or "experiment"

@@ -1,4 +1,4 @@
-"""A database that cannot be opened is named at once, with the reason and the remedy; one that is held, in time."""
+"""A database that cannot be opened is named at once, with the reason and the remedy."""
 
 import logging
 import socket
@@ -27,9 +27,12 @@ def test_a_folder_is_no_database(tmp_path):
 
 @pytest.mark.parametrize(
     ("place", "says"),
-    [("/proc/nowhere/mlflow.db", "its folder takes no files"), ("/sys/mlflow.db", "its folder takes no files"),
-     ("/dev/full", "expected a file, got no ordinary file")],
-)  # fmt: skip
+    [
+        ("/proc/nowhere/mlflow.db", "its folder takes no files"),
+        ("/sys/mlflow.db", "its folder takes no files"),
+        ("/dev/full", "expected a file, got no ordinary file"),
+    ],
+)
 def test_a_place_that_takes_no_files(place, says):
     refused(place, says)
 
