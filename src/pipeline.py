@@ -223,6 +223,6 @@ def tags(job: Job) -> dict[str, str]:
     return {**named, **logged.provenance(), "kind": "job"}
 
 
-def params(job: Job) -> dict[str, object]:
+def params(job: Job) -> Mapping[str, object]:
     """Every choice, as the config nests them."""
     return job.resolved

@@ -113,6 +113,6 @@ def tags(job: Task) -> dict[str, str]:
     return {**named, **logged.provenance(), "kind": "job"}
 
 
-def params(job: Task) -> dict[str, object]:
+def params(job: Task) -> Mapping[str, object]:
     """Every choice, as the config nests them."""
     return job.resolved

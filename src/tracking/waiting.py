@@ -1,4 +1,4 @@
-"""Say what is waited for, where that takes more than a few seconds."""
+"""Say what a command waits for, where that takes more than a few seconds."""
 
 from __future__ import annotations
 

@@ -7,18 +7,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src import results
+from src import outcomes, results
 from src.configs import check
 from src.errors import InputError
+from src.sweep import Sweep
 from src.tracking import Run, Tracker, children, finished, names, sweeps
 from tests.conftest import places, precomputed, prompted
 from tests.sweeps import command
 
 AWKWARD = (
     *("mood (day)", "a/b", "a\\b", "50%", "#1", "<b>", "x|y", "two\nlines", "a\tb", "😀", "心情", "é"),
-    *("e\u0301", " lead", "trail ", ".", "..", "...", "a.b", "a..b", "../c", "Mood", "1", "yes"),
-    *("mood", "null", "2024-01-01", "NaN", "nan", "a_x28_", "_x_", "_x41", "{{ x }}", "${seed}", "a=b", "a,b", "'", '"'),
-    *("`", "x" * 300, "x" * 299 + "y", "é(" * 200, "a:b", "\u200b", "مرحبا", "~", "C:\\nul", "mlflow.user"),
+    *("e\u0301", " lead", "trail ", ".", "..", "...", "a.b", "a..b", "../c", "Mood", "mood", "1", "yes"),
+    *("null", "2024-01-01", "NaN", "nan", "a_x28_", "_x_", "_x41", "{{ x }}", "${seed}", "a=b", "a,b"),
+    *("'", '"', "`", "~", "a:b", "C:\\nul", "\u200b", "مرحبا", "mlflow.user", "é(" * 200),
+    *("x" * 300, "x" * 299 + "y"),
 )  # fmt: skip
 IN_YAML = (
     *("mood (day)", "a/b", "50% #1", "<b>|`", "two\nlines", "😀", "心情", " blanks ", "../c", "a.b", "Mood"),
@@ -120,6 +122,15 @@ def test_an_audit_whose_sets_have_awkward_names_is_recorded_and_reported(tmp_pat
     measured = {names.decoded(whole.get(name, name)) for name in job.metrics}
     assert measured >= {f"cles_gap.{word}" for word in table["attribute"]}
     assert "mood (day)" in (tmp_path / "out" / "report" / "index.html").read_text("utf-8")
+
+
+def test_reports_of_awkward_data_sets_stay_in_the_folder_of_the_sweep(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(outcomes, "report", lambda part, parent, folder: folders.append(folder) or folder)
+    part = outcomes.Part(None, object(), report=True, folders={"config": tmp_path})
+    assert Sweep(folder=tmp_path, parts=dict.fromkeys(("../x", "A/b", "demo"), part))._report()
+    assert {folder.parent for folder in folders} == {tmp_path / "report"}
+    assert [folder.name for folder in folders] == ["x", "a-b", "demo"]
 
 
 def test_an_empty_name_is_refused_before_work():
