@@ -17,7 +17,16 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from src import asked, configs, outcomes, sweep
-from src.errors import GOES_ON, INTERRUPTED, InputError, NotApplicable, interrupted, masked, refused
+from src.errors import (
+    GOES_ON,
+    INTERRUPTED,
+    InputError,
+    NotApplicable,
+    interrupted,
+    masked,
+    refused,
+    replace_unprintable,
+)
 from src.jobs import Named
 
 if TYPE_CHECKING:
@@ -34,9 +43,19 @@ P = TypeVar("P")
 # Python looks for garbage after every 700 objects. Importing torch and MLflow, and composing, make millions
 # that are none: that was a fifteenth of a sweep's time.
 gc.set_threshold(20_000, 20, 20)
-# What is left ends with the process. Python would look through all of torch and MLflow for garbage once more
-# as it exits: a second or two.
-atexit.register(gc.freeze)
+
+
+def _skip_last_collection() -> None:
+    """Spare the exit a search of torch and MLflow for garbage, a second or two.
+
+    Bindings made with nanobind, as Triton's, print every object that the last collection did not free: where
+    torchvision has imported Triton, as all that trains or embeds does, Python looks through everything.
+    """
+    if "triton" not in sys.modules:
+        gc.freeze()
+
+
+atexit.register(_skip_last_collection)
 
 # Signals that came to end this command.
 _stopped: list[int] = []
@@ -223,6 +242,7 @@ def main(entry: Callable[[], object], module: str) -> int:
     Returns:
         The exit status.
     """
+    replace_unprintable()
     sweep.current = sweep.Sweep(module=module, command=asked.as_typed(module, sys.argv[1:]))
     try:
         sys.argv[1:] = asked.as_sweeps(asked.models_first(asked.without_secrets(sys.argv[1:])))

@@ -1,8 +1,9 @@
-"""The one error that a user's input can cause, and how an entry answers it."""
+"""The one error that a user's input can cause, and how an entry answers it and prints."""
 
 from __future__ import annotations
 
 import errno
+import io
 import re
 import sys
 from collections.abc import Callable
@@ -80,6 +81,14 @@ def refused(error: BaseException) -> str:
             return said
         link = link.__cause__ or link.__context__
     return ""
+
+
+def replace_unprintable() -> None:
+    """Have stdout and stderr write `?` for a character that their encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        # Others, as a notebook's, print every character.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="replace")
 
 
 def answered(entry: Callable[[], int]) -> int:

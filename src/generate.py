@@ -14,6 +14,7 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from src import configs, entry, launching
+from src.tracking import waiting
 
 configs.register()
 launching.register()
@@ -22,7 +23,8 @@ launching.register()
 @hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="generate")
 def generate(composed: DictConfig) -> None:
     """One job."""
-    from src import answering, poems, tasks
+    with waiting.announced("PyTorch and the other libraries to load"):
+        from src import answering, poems, tasks
 
     work: Any = poems if OmegaConf.get_type(composed, "task") is configs.PoemConfig else answering
     kind = entry.Kind(

@@ -154,11 +154,3 @@ def _worth(rows: pd.DataFrame) -> dict[str, float]:
 
 def _known(found: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in found.items() if math.isfinite(value)}
-
-
-def flat(node: object, prefix: str = "") -> dict[str, object]:
-    """Nested values by their names on the command line."""
-    if isinstance(node, Mapping):
-        parts = (flat(value, f"{prefix}.{name}" if prefix else str(name)) for name, value in node.items())
-        return {name: value for part in parts for name, value in part.items()}
-    return {prefix: node}

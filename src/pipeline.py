@@ -224,6 +224,6 @@ def tags(job: Job) -> dict[str, str]:
     return {**named, **logged.provenance(), "kind": "job"}
 
 
-def params(job: Job) -> dict[str, object]:
-    """Every choice, by its name on the command line."""
-    return logged.flat(job.resolved)
+def params(job: Job) -> Mapping[str, object]:
+    """Every choice, as the config nests them."""
+    return job.resolved

@@ -12,6 +12,7 @@ import hydra
 from omegaconf import DictConfig
 
 from src import configs, entry, launching
+from src.tracking import waiting
 
 configs.register()
 launching.register()
@@ -20,8 +21,9 @@ launching.register()
 @hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="run")
 def run(composed: DictConfig) -> None:
     """One job."""
-    from src import pipeline, plan
-    from src.jobs import Job
+    with waiting.announced("PyTorch and the other libraries to load"):
+        from src import pipeline, plan
+        from src.jobs import Job
 
     kind = entry.Kind(
         named=Job.of,

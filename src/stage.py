@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from src import configs, stimuli
-from src.errors import InputError, answered, brief
+from src.errors import InputError, answered, brief, replace_unprintable
 from src.stimuli import plain
 
 PARAMS = Path("params.yaml")
@@ -196,6 +196,7 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one stage; returns the exit status."""
+    replace_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     asked = _parse(arguments)
     return answered(lambda: _main(asked))

@@ -186,11 +186,15 @@ class Sweep:
 
     def _report(self) -> bool:
         """Draw the reports, and say where they are; returns whether all could be drawn."""
+        from src.report import cells
+
         drawn, whole = [], True
+        names = cells.slugs(self.parts)
         for dataset, part in self.parts.items():
             if not (part.report and part.parent and part.folders and self.folder):
                 continue
-            folder = self.folder / "report" / (dataset if len(self.parts) > 1 else "")
+            folder = self.folder / "report" / (names[dataset] if len(self.parts) > 1 else "")
+            log.info("drawing the report of %s", dataset)
             try:
                 drawn.append(outcomes.report(part, part.parent, folder))
                 continue

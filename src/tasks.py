@@ -117,6 +117,6 @@ def tags(job: Task) -> dict[str, str]:
     return {**named, **logged.provenance(), "kind": "job"}
 
 
-def params(job: Task) -> dict[str, object]:
-    """Every choice, by its name on the command line."""
-    return logged.flat(job.resolved)
+def params(job: Task) -> Mapping[str, object]:
+    """Every choice, as the config nests them."""
+    return job.resolved

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import asdict
 
 import open_clip
@@ -11,7 +12,7 @@ from open_clip.transform import image_transform
 
 from src import configs, pipeline, stage
 from src.bench import __main__ as bench
-from src.bench import analysis, commands, compared, pictures, sobit, texts, worth
+from src.bench import analysis, commands, compared, pictures, scale, sobit, texts, worth
 from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.embeddings import passes
@@ -151,6 +152,30 @@ CELLS = ["ours", "0.50", "theirs", "2.00", "4.00"]
 
 def tight(line):
     return "|".join(cell.strip() for cell in line.split("|"))
+
+
+def test_a_quick_benchmark_has_something_of_everything_to_measure(monkeypatch, tmp_path):
+    typed = noted(monkeypatch)
+    monkeypatch.setattr(commands, "together", lambda _: [])
+    list(commands.peers(QUICK))
+    counts = [
+        words[words.index(name) + 1]
+        for words in typed
+        for name in ("--count", "--sentences")
+        if name in words
+    ]
+    assert len(counts) == 4
+    assert all(int(count) >= 1 for count in counts)
+
+
+@pytest.mark.parametrize("items", [1, 7, 200_000])
+def test_no_corpus_is_empty_however_few_items_are_asked_for(monkeypatch, items, tmp_path):
+    typed = []
+    monkeypatch.setattr(scale, "write", lambda *_: None)
+    monkeypatch.setattr(scale.subprocess, "run", lambda command, **_: typed.append(command))
+    monkeypatch.setattr(sys, "argv", ["scale", "--items", str(items), "--place", str(tmp_path)])
+    scale.main()
+    assert [int(command[4]) > 0 for command in typed] == [True] * 5
 
 
 def test_growth_is_measured_at_three_sizes_of_each(monkeypatch):

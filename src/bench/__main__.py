@@ -25,7 +25,7 @@ from src.bench import commands
 from src.bench.compared import Compared
 from src.bench.sizes import QUICK, Size
 from src.configs import CHECKOUT
-from src.errors import answered
+from src.errors import answered, replace_unprintable
 from src.versions import versions
 
 LIBRARIES = (
@@ -60,6 +60,7 @@ def machine() -> dict[str, object]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure part by part; write each with machine and versions, and a page of all that was measured."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m src.bench", description="What the work costs.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; none: all")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the work, to see that it works")
@@ -88,7 +89,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
             rows = list(_measured(part, size, Path(name)))
         (folder / f"{part}.json").write_text(json.dumps(about | {"rows": rows}, indent=2) + "\n")
     page = folder / "README.md"
-    page.write_text(_page(folder))
+    page.write_text(_page(folder), "utf-8")
     print(f"Written to {page}")
     return 0
 

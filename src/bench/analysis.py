@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from src.bench.compared import Compared, in_turns, told
 from src.bench.sizes import BLOCK, TEMPLATES, Size
 from src.bench.worth import EXPERIMENTS, protocol, tables
+from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -159,6 +160,7 @@ def _loop(x: Tensor, y: Tensor, pools: int, k: int, dtype: str) -> float:
 
 def main() -> None:
     """Print what is found, as JSON."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m src.bench.analysis")
     parser.add_argument("exps", nargs="*", choices=EXPERIMENTS, default=EXPERIMENTS)
     parser.add_argument("--vectors", type=int, default=1)

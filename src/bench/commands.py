@@ -177,7 +177,7 @@ def peers(size: Size) -> Iterator[Compared]:
         ["src.bench.texts", model, "--sentences", str(size.sentences)] for model in ("clip_b32", "clip_l14")
     ]
     asked.append(["src.bench.pictures", "clip_b32", "--count", count])
-    asked.append(["src.bench.pictures", "clip_l14", "--count", str(size.pictures // 16)])
+    asked.append(["src.bench.pictures", "clip_l14", "--count", str(max(1, size.pictures // 16))])
     given = ["--size", json.dumps(asdict(size))]
     yield from _compared(asked)
     each = list(_compared([["src.bench.analysis", exp, *given] for exp in EXPERIMENTS]))

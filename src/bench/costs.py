@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from src.bench.rates import Rates, measured, predicted
 from src.configs import CHECKOUT
+from src.errors import replace_unprintable
 
 RESULTS = CHECKOUT / "benchmarks" / "results"
 MODELS = ("clip_b32", "clip_l14", "openclip_h14", "siglip2_b16", "blip2")
@@ -177,6 +178,7 @@ def compared(rates: Rates) -> str:
 
 def main() -> None:
     """Print the table, what was measured, and what the rates say of that."""
+    replace_unprintable()
     default = Rates()
     parser = argparse.ArgumentParser(prog="python -m src.bench.costs")
     parser.add_argument("--cpu", type=float, default=default.cpu, help="GFLOP/s of a forward pass, two cores")

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from src.bench.compared import Compared, in_turns, told, turn_by_turn, turns
+from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
     from src.encoders import Network
@@ -212,6 +213,7 @@ def _table(place: Path, count: int, side: int) -> Table:
 
 def main() -> None:
     """Print what is found, as JSON."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m src.bench.pictures")
     parser.add_argument("models", nargs="*", default=["clip_b32"])
     parser.add_argument("--count", type=int, default=256)

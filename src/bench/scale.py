@@ -28,6 +28,7 @@ from src.bench.corpora import CHUNK, GROUPS, WIDTH, mapped, write
 from src.bench.memory import forget, read_bytes, watched
 from src.bench.sizes import QUICK, Size
 from src.bench.worth import protocol, tables
+from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,6 +159,7 @@ def job(place: Path, items: int) -> dict[str, Any]:
 
 def main() -> None:
     """Print what is found, a line of JSON per size, each of a process of its own."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m src.bench.scale")
     parser.add_argument("--items", type=int, help="of the largest corpus; default: ten million")
     parser.add_argument("--targets", type=int, default=256)
@@ -179,7 +181,7 @@ def main() -> None:
             write(Path(name), items)
             given = ["--targets", str(asked.targets), "--place", name]
             for part, share in (("stream", 10), ("stream", 3), ("stream", 1), ("job", 8), ("job", 4)):
-                size = [f"--{part}", str(items // share)]
+                size = [f"--{part}", str(max(1, items // share))]
                 subprocess.run([sys.executable, "-m", "src.bench.scale", *size, *given], check=True)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from src.bench.compared import Compared, in_turns, told
+from src.errors import replace_unprintable
 
 BATCH = 64
 # Sentences that open_clip is shown: its seconds are scaled up to all.
@@ -88,6 +89,7 @@ def _network(model: str) -> Any:
 
 def main() -> None:
     """Print what is found, as JSON."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m src.bench.texts")
     parser.add_argument("models", nargs="*", default=["clip_b32", "clip_l14"])
     parser.add_argument("--sentences", type=int, default=9600)

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from src.configs import CHECKOUT
-from src.errors import InputError, answered
+from src.errors import InputError, answered, replace_unprintable
 
 COVERAGE = """\
 ## Coverage of the interval
@@ -122,6 +122,7 @@ def _rows(table: pd.DataFrame) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Simulate, write, show; returns 1 where a claim does not hold."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m src.calibration", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few worlds: finds what is plainly wrong")
     parser.add_argument("--output", type=Path, default=CHECKOUT / "docs" / "calibration")
@@ -138,7 +139,7 @@ def _main(size: Size, output: Path) -> int:
     for name, table in found.items():
         table.to_csv(output / f"{name}.csv", index=False, float_format="%.4f")
     text = page(found, size)
-    (output / "README.md").write_text(text)
+    (output / "README.md").write_text(text, "utf-8")
     print(text)
     print(f"Written to {output}")
     return int(not all(table["holds"].all() for table in found.values()))

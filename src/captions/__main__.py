@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT, LabelsConfig, TaxonomyConfig, compose
-from src.errors import InputError, answered
+from src.errors import InputError, answered, replace_unprintable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +57,7 @@ INTERRUPTED = "Interrupted: nothing was written, and what was there is as it was
 
 def main(arguments: list[str]) -> int:
     """Audit captions and say what was found; returns the exit status."""
+    replace_unprintable()
     if set(arguments) & {"-h", "--help"}:
         print(HELP)
         return 0

@@ -33,6 +33,10 @@ def check(node: object, name: str = "") -> None:
     """
     if isinstance(node, dict):
         for key, value in node.items():
+            if key == "":  # a table of results could not tell it from no name
+                raise InputError(
+                    f"{name}: expected a name before the colon, got an empty one. Give it a name."
+                )
             check(value, f"{name}.{key}")
     if not is_dataclass(node):
         return

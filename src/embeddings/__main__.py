@@ -15,11 +15,12 @@ import pandas as pd
 
 from src.configs import CHECKOUT
 from src.embeddings import upkeep
-from src.errors import InputError
+from src.errors import answered, replace_unprintable
 
 
 def main(arguments: list[str] | None = None) -> int:
     """List or prune; returns the exit status."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(
         prog="python -m src.embeddings", description="What lies in a store, and what of it can go."
     )
@@ -32,14 +33,14 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--dry-run", action="store_true", help="prune: only say what would go")
     asked = parser.parse_args(arguments)
-    try:
-        if asked.what == "ls":
-            _list(asked.store)
-        else:
-            _prune(asked.store, asked.unused_for, asked.dry_run)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 1
+    return answered(lambda: _main(asked))
+
+
+def _main(asked: argparse.Namespace) -> int:
+    if asked.what == "ls":
+        _list(asked.store)
+    else:
+        _prune(asked.store, asked.unused_for, asked.dry_run)
     return 0
 
 

@@ -107,7 +107,7 @@ def _watch(processes: Sequence[BaseProcess], place: Path, role: str) -> None:
         wait([process.sentinel for process in running])
     codes = [process.exitcode or 0 for process in processes]
     if refused := sorted(place.glob(f"{REFUSED}-*")):
-        raise InputError(refused[0].read_text())
+        raise InputError(refused[0].read_text("utf-8"))
     # The others may have failed because one was killed, which then is the cause.
     killed = [number for number, code in enumerate(codes) if code < 0]
     if killed:
@@ -118,7 +118,7 @@ def _watch(processes: Sequence[BaseProcess], place: Path, role: str) -> None:
             "command embeds them anew. Choose fewer trainer.devices, or a smaller model.batch_size."
         )
     if any(codes):
-        said = [path.read_text() for path in sorted(place.glob(f"{FAILED}-*"))]
+        said = [path.read_text("utf-8") for path in sorted(place.glob(f"{FAILED}-*"))]
         raise RuntimeError(f"{role}: of {len(codes)} processes one failed\n" + "\n".join(said[:1]))
 
 
@@ -146,7 +146,7 @@ def _rank(number: int, count: int, place: Path, inherited: tuple[int, int], work
 
 
 def _say(path: Path, text: str) -> None:
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     sys.exit(1)
 
 

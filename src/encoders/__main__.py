@@ -19,11 +19,12 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.errors import InputError, answered
+from src.errors import InputError, answered, replace_unprintable
 
 
 def main(arguments: list[str] | None = None) -> int:
     """List or fetch; returns the exit status."""
+    replace_unprintable()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     asked = _parse(arguments)
     return answered(lambda: _main(asked))

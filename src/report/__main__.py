@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from src.configs import CHECKOUT
-from src.errors import InputError, answered
+from src.errors import InputError, answered, replace_unprintable
 from src.tracking import SQLITE, Past, Tracker, children, sweeps
 
 LATEST, ALL = "latest", "all"
@@ -37,6 +37,7 @@ LISTED = 10
 
 def main(arguments: list[str]) -> int:
     """Draw a report and say where it is; returns the exit status."""
+    replace_unprintable()
     if set(arguments) & {"-h", "--help"}:
         print(HELP)
         return 0

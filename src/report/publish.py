@@ -53,7 +53,7 @@ def put(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
         (draft / "new").mkdir()
         index = write(draft / "new").relative_to(draft / "new")
         said = {**about, "files": _files(draft / "new")}
-        (draft / "new" / MARK).write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n")
+        (draft / "new" / MARK).write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", "utf-8")
         check(folder)  # drawing took a while
         _put(draft, folder)
     except OSError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT
-from src.errors import InputError, answered
+from src.errors import InputError, answered, replace_unprintable
 from src.stimuli.published import PRESENT, Need, Standing, chosen, command, standing
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ ROOT = CHECKOUT / "data" / "raw"
 
 def main(arguments: list[str] | None = None) -> int:
     """Tell or fetch; returns the exit status."""
+    replace_unprintable()
     parser = argparse.ArgumentParser(
         prog="python -m src.stimuli",
         description="Published datasets: what is here, how to get the rest.",

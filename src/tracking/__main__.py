@@ -8,12 +8,16 @@ from __future__ import annotations
 import sys
 
 from src.configs import CHECKOUT
-from src.errors import answered
+from src.errors import answered, replace_unprintable
 from src.tracking import SQLITE, Tracker
 
 
 def main(arguments: list[str]) -> int:
     """Open a store, which puts it in order; returns the exit status."""
+    replace_unprintable()
+    if {*arguments} & {"-h", "--help"}:
+        print(__doc__)
+        return 0
 
     def put_in_order() -> int:
         Tracker(arguments[0] if arguments else f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from src.tracking import pages, server
-from src.tracking.runs import PARENT_TAG, Tracker
+from src.tracking import names, pages, server
+from src.tracking.runs import LIMIT_EXPERIMENT, PARENT_TAG, Tracker
 
 # Of a sweep's parent run: counts up, whatever the clock says.
 NUMBER = "sweep.number"
@@ -85,20 +85,23 @@ def past(tracker: Tracker, run: str) -> Past | None:
             raise
         if found.info.lifecycle_stage == "deleted":
             return None
-        return _past(found, tracker.client.get_experiment(found.info.experiment_id).name)
+        experiment = tracker.client.get_experiment(found.info.experiment_id)
+        return _past(found, names.decoded(experiment.name))
 
     return tracker.ask(get)
 
 
 def _names(tracker: Tracker, dataset: str) -> dict[str, str]:
     """Experiments by their ids: of one dataset, or all."""
-    names = tracker.ask(lambda: pages.experiments(tracker.client))
-    return {number: name for number, name in names.items() if dataset in ("", name)}
+    titles = tracker.ask(lambda: pages.experiments(tracker.client))
+    wanted = (dataset, names.title(dataset, LIMIT_EXPERIMENT))
+    known = {number: names.decoded(title) for number, title in titles.items()}
+    return {number: name for number, name in known.items() if not dataset or name in wanted}
 
 
-def _search(tracker: Tracker, wanted: str, order: str, names: Mapping[str, str]) -> list[Past]:
-    found = tracker.ask(lambda: [*pages.runs(tracker.client, [*names], wanted, order)])
-    return [_past(run, names[run.info.experiment_id]) for run in found]
+def _search(tracker: Tracker, wanted: str, order: str, datasets: Mapping[str, str]) -> list[Past]:
+    found = tracker.ask(lambda: [*pages.runs(tracker.client, [*datasets], wanted, order)])
+    return [_past(run, datasets[run.info.experiment_id]) for run in found]
 
 
 def _past(run: Any, dataset: str) -> Past:

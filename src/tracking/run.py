@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from src.tracking import inputs, server
+from src.tracking import inputs, names, server
 from src.tracking.server import Unreachable
 
 if TYPE_CHECKING:
@@ -19,18 +19,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What MLflow takes in the name of a metric.
-REFUSED = re.compile(r"[^\w\-. :]", re.ASCII)
-LIMIT_NAME = 240
 LIMIT_PARAM, LIMIT_TAG = 6000, 5000
+# Artifact: names that were too long for MLflow, by what stands for them.
+NAMES = "names.json"
 
 
 @dataclass
 class Run:
-    """A run in progress. Whatever is asked of it raises `Unreachable` where its store is out of reach."""
+    """A run in progress. Whatever is asked of it raises `Unreachable` where its store is out of reach.
+
+    Attributes:
+        id: of the run.
+        tracker: its store.
+        whole_names: names that were too long for MLflow, by what stands for them.
+    """
 
     id: str
     tracker: Tracker
+    whole_names: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def log(
         self,
@@ -39,23 +45,40 @@ class Run:
         tags: Mapping[str, str] | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Log everything that is a name and a value. NaN and infinity are counted, not logged."""
+        """Log everything that is a name and a value. NaN and infinity are counted, not logged.
+
+        Args:
+            params: nested as in a config; a parameter's name is the path of its keys (`names.paths`).
+            tags: texts by name.
+            metrics: numbers by name.
+        """
         from mlflow.entities import Metric, Param, RunTag
 
-        params, tags, metrics = params or {}, tags or {}, metrics or {}
-        named = metric_names(metrics)
-        finite = {named[name]: value for name, value in metrics.items() if math.isfinite(value)}
-        undefined = sorted(set(metrics) - {name for name in metrics if named[name] in finite})
+        given = {names.encoded(name): float(value) for name, value in (metrics or {}).items()}
+        finite = {name: value for name, value in given.items() if math.isfinite(value)}
+        values = names.paths(params or {})
+        notes = {names.encoded(name): text for name, text in (tags or {}).items()}
+        undefined = ", ".join(sorted(name for name in metrics or {} if names.encoded(name) not in finite))
         if undefined:
-            log.warning("no number to log for %s", ", ".join(undefined))
-            tags = {**tags, "undefined_metrics": ", ".join(undefined)}
+            log.warning("no number to log for %s", undefined)
+            notes["undefined_metrics"] = undefined
         now = _milliseconds()
+        short = self._shortened([*finite, *values, *notes])
         batch: dict[str, Any] = {
-            "metrics": [Metric(name, float(value), now, 0) for name, value in finite.items()],
-            "params": [Param(name, taken(str(value), LIMIT_PARAM)) for name, value in params.items()],
-            "tags": [RunTag(name, taken(value, LIMIT_TAG)) for name, value in tags.items()],
+            "metrics": [Metric(short[name], value, now, 0) for name, value in finite.items()],
+            "params": [Param(short[name], _cut(str(value), LIMIT_PARAM)) for name, value in values.items()],
+            "tags": [RunTag(short[name], _cut(text, LIMIT_TAG)) for name, text in notes.items()],
         }
         self._write(lambda: self.tracker.client.log_batch(self.id, **batch))
+
+    def _shortened(self, encoded: Iterable[str]) -> dict[str, str]:
+        """Return names within MLflow's limit by the encoded ones, and keep what was shortened."""
+        short = {name: names.shortened(name) for name in encoded}
+        longer = {short[name]: name for name in short if short[name] != name}
+        if not longer.keys() <= self.whole_names.keys():
+            self.whole_names |= longer
+            self.text(json.dumps(self.whole_names, indent=1, ensure_ascii=False), NAMES)
+        return short
 
     def inputs(self, hashes: Mapping[str, str]) -> None:
         """Note what the run reads, as MLflow's datasets.
@@ -63,7 +86,7 @@ class Run:
         Args:
             hashes: name -> SHA-256; MLflow's digest takes 36 digits of it, the source has all.
         """
-        known = {taken(name): digest for name, digest in hashes.items()}
+        known = {names.title(name): digest for name, digest in hashes.items()}
         self._write(lambda: inputs.note(self.tracker.client, self.id, known))
 
     def artifacts(self, folder: Path, under: str | None = None) -> None:
@@ -141,26 +164,8 @@ class JobRun(Run):
             self.tracker.lose(self)
 
 
-def taken(text: str, limit: int = LIMIT_NAME) -> str:
-    """What of a text every database takes: SQLite alone takes more than it was told to, and zeros."""
-    return text.replace("\0", "")[:limit]
-
-
-def metric_names(names: Mapping[str, object]) -> dict[str, str]:
-    """Names that MLflow takes: refused characters become `_`, colliding names get a suffix.
-
-    >>> metric_names({"rho.a<b": 1, "rho.a>b": 2})
-    {'rho.a<b': 'rho.a_b', 'rho.a>b': 'rho.a_b_2'}
-    """
-    found: dict[str, str] = {}
-    for name in names:
-        plain = REFUSED.sub("_", name)[:LIMIT_NAME]
-        candidate, number = plain, 1
-        while candidate in found.values():
-            number += 1
-            candidate = f"{plain}_{number}"
-        found[name] = candidate
-    return found
+def _cut(text: str, limit: int) -> str:
+    return names.storable(text)[:limit]
 
 
 def _milliseconds() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from src.errors import GOES_ON, InputError, masked, refused
-from src.tracking import fresh, lost, server, upkeep
-from src.tracking.run import REFUSED, JobRun, Run, taken
+from src.tracking import database, fresh, lost, names, server, upkeep, waiting
+from src.tracking.database import SQLITE
+from src.tracking.run import JobRun, Run
 from src.tracking.server import Unreachable
 
 log = logging.getLogger(__name__)
@@ -23,10 +25,11 @@ T = TypeVar("T")
 # MLflow's pages open on runs, not on traces of language models.
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 PARENT_TAG = "mlflow.parentRunId"
-SQLITE = "sqlite:///"
 LOST = "the tracking store was out of reach while it ran"
 # Runs of one key: more than one only where results were lost or asked for anew.
 TRIED = 20
+# Characters: MLflow takes 500 of an experiment's name, file systems 255 of a folder's.
+LIMIT_EXPERIMENT, LIMIT_FOLDER = 480, 200
 
 
 class Tracker:
@@ -58,35 +61,37 @@ class Tracker:
         if uri.startswith(server.SCHEMES):
             server.prepare()
             self.uri = uri.rstrip("/")
-            server.require(self.uri)
+            with waiting.announced(f"tracking.uri={masked(self.uri)}"):
+                server.require(self.uri)
         elif uri.startswith(SQLITE):
-            if not make:
-                upkeep.require(Path(uri.removeprefix(SQLITE)), uri)
-            self.uri = f"{SQLITE}{Path(uri.removeprefix(SQLITE)).absolute()}"
+            place = Path(uri.removeprefix(SQLITE)).absolute()
+            database.require(place, make=make)
+            self.uri = f"{SQLITE}{place}"
         else:
             raise Unreachable(
                 f"tracking.uri={uri}: neither a database nor a server. Say sqlite:///PATH or "
                 "http://HOST:PORT; other databases stand behind a server (docs/server.md)."
             )
-        self._open()
+        with waiting.announced(f"tracking.uri={masked(self.uri)}"):
+            self._open()
 
     def _open(self) -> None:
         from mlflow import MlflowClient
 
         try:
             if self.uri.startswith(SQLITE):
-                database = Path(self.uri.removeprefix(SQLITE))
-                fresh.make(database)
-                self._artifacts = database.parent / "artifacts"
+                place = Path(self.uri.removeprefix(SQLITE))
+                fresh.make(place)
+                self._artifacts = place.parent / "artifacts"
             self.client = MlflowClient(self.uri)
             self.client.search_experiments(max_results=1)
             if self._artifacts is not None:
-                upkeep.relocate(database, self._artifacts)
+                upkeep.relocate(place, self._artifacts)
             upkeep.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
             remedy = "Name a database that MLflow made, a new one, or the address of a running server."
             if "locked" in refused(error):
-                remedy = "Another process holds it: when that has ended, the same command goes on."
+                remedy = database.REMEDIES["database is locked"]
             said = f"tracking.uri={self.uri}: cannot be opened ({server.short(error)})"
             raise Unreachable(f"{said}. {remedy}") from None
 
@@ -110,7 +115,8 @@ class Tracker:
         if self._away:
             self.require()
         try:
-            found = do()
+            with waiting.announced(f"tracking.uri={masked(self.uri)}"):
+                found = do()
         except Unreachable:
             self._away = True
             raise
@@ -133,9 +139,10 @@ class Tracker:
         """
         from mlflow.exceptions import MlflowException
 
+        name = names.title(name, LIMIT_EXPERIMENT)
         found = self.client.get_experiment_by_name(name)
         if found is None:
-            place = None if self._artifacts is None else (self._artifacts / _file_name(name)).as_uri()
+            place = None if self._artifacts is None else (self._artifacts / _folder_name(name)).as_uri()
             try:
                 self.client.create_experiment(name, artifact_location=place, tags=KIND)
             except MlflowException:
@@ -164,7 +171,7 @@ class Tracker:
         tags = upkeep.process() | ({PARENT_TAG: parent.id} if parent else {})
 
         def create() -> Any:
-            return self.client.create_run(self.experiment(experiment), run_name=taken(name), tags=tags)
+            return self.client.create_run(self.experiment(experiment), run_name=names.title(name), tags=tags)
 
         return Run(self.ask(create).info.run_id, self)
 
@@ -199,7 +206,8 @@ class Tracker:
 
         All of them: the newest may have lost its files, or a clock that was set back may call another so.
         """
-        known = self.ask(lambda: self.client.get_experiment_by_name(experiment))
+        title = names.title(experiment, LIMIT_EXPERIMENT)
+        known = self.ask(lambda: self.client.get_experiment_by_name(title))
         if known is None:
             return []
         found = self.ask(
@@ -216,20 +224,22 @@ class Tracker:
         """End a run as FINISHED, FAILED or KILLED."""
         run.end(status)
 
-    def end(self, parent: Run, names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
+    def end(self, parent: Run, labels: Collection[str], why: str) -> dict[str, tuple[str, str]]:
         """End the RUNNING children of a run whose process is known to be gone, as KILLED.
 
         Args:
             parent: of a sweep.
-            names: of the children.
+            labels: names that the children were opened with.
             why: for a tag, `ended`.
 
         Returns:
-            Name -> id and status, of each name that has a run.
+            Label -> id and status, of each label that has a run.
         """
         child = f"tags.`{PARENT_TAG}` = '{parent.id}'"
+        titles = {names.title(label): label for label in labels}
         experiment = self.ask(lambda: self.client.get_run(parent.id)).info.experiment_id
-        return self.ask(lambda: lost.end(self.client, experiment, child, names, why))
+        ended = self.ask(lambda: lost.end(self.client, experiment, child, titles, why))
+        return {titles[title]: run for title, run in ended.items()}
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:
@@ -251,5 +261,6 @@ class Tracker:
         self.close(run)
 
 
-def _file_name(name: str) -> str:
-    return REFUSED.sub("_", name).replace(":", "_").strip(". ") or "experiment"
+def _folder_name(experiment: str) -> str:
+    """Return the folder of an experiment's artifacts; below it each run has one of its own."""
+    return re.sub(r"[^\w\-. ]", "_", experiment[:LIMIT_FOLDER], flags=re.ASCII).strip(". ") or "experiment"

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from src.configs import CHECKOUT
-from src.errors import SECRET, InputError, answered, masked
-from src.tracking.runs import SQLITE
+from src.errors import SECRET, InputError, answered, masked, replace_unprintable
+from src.tracking.database import SQLITE
 from src.tracking.server import SCHEMES, THROUGH
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -45,6 +45,7 @@ workers    processes that answer (default: 2)"""
 
 def main(arguments: list[str]) -> int:
     """Become an MLflow server; returns only where that is impossible."""
+    replace_unprintable()
     if {*arguments} & {"-h", "--help"}:
         print(HELP)
         return 0

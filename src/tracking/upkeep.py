@@ -17,7 +17,6 @@ from urllib.request import url2pathname
 import psutil
 
 from src.artifacts import fingerprint
-from src.errors import InputError
 from src.tracking import pages
 
 if TYPE_CHECKING:
@@ -87,29 +86,6 @@ def gone(tags: Mapping[str, str]) -> bool:
     if born and BORN in tags:
         return born != tags[BORN]
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
-
-
-def require(database: Path, uri: str) -> None:
-    """See that a database is one of MLflow's, without making it so.
-
-    Raises:
-        InputError: it is not there, or another program's.
-    """
-    known = 0
-    if database.is_file():
-        with (
-            contextlib.suppress(sqlite3.Error),
-            contextlib.closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as asked,
-        ):
-            named = (
-                "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name IN ('experiments', 'runs')"
-            )
-            known = asked.execute(named).fetchone()[0]
-    if known < 2:
-        raise InputError(
-            f"tracking.uri={uri}: there is no tracking database. Name the one that the sweep was given "
-            "(tracking.uri=sqlite:///PATH), or run a sweep first: python -m src.run -m 'exp=glob(*_to_*)'"
-        )
 
 
 def bury(client: MlflowClient) -> int:

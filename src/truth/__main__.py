@@ -14,13 +14,14 @@ from typing import Any
 import pandas as pd
 
 from src import configs
-from src.errors import answered
+from src.errors import answered, replace_unprintable
 from src.truth.claims import claims
 from src.truth.toys import measure, tabulate
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, show, write; returns 1 where a claim does not hold."""
+    replace_unprintable()
     asked = _parse(arguments)
     return answered(lambda: _main(asked))
 

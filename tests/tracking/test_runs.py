@@ -5,12 +5,9 @@ import os
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from src.errors import InputError
 from src.tracking import Tracker
-from src.tracking.run import REFUSED, metric_names
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +25,6 @@ def recorded(tracker, experiment, parent=None):
     run = tracker.open(experiment, "a job", parent)
     with tracker.recorded(run):
         yield run
-
-
-@given(st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=12))
-def test_metric_names_are_taken_and_stay_apart(names):
-    found = metric_names(dict.fromkeys(names, 1))
-    assert list(found) == names
-    assert len(set(found.values())) == len(names)
-    assert not any(REFUSED.search(name) for name in found.values())
 
 
 def test_awkward_groups_are_logged_and_undefined_numbers_said(tracker):
@@ -82,14 +71,7 @@ def test_a_run_named_by_the_environment_is_not_resumed(folder, monkeypatch):
     assert tracker.client.get_run(child.id).data.tags["mlflow.parentRunId"] == parent.id
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    (tmp_path / "mlflow.db").write_text("nonsense" * 100)
-    with pytest.raises(InputError, match="cannot be opened"):
-        Tracker(f"sqlite:///{tmp_path}/mlflow.db")
-    assert (tmp_path / "mlflow.db").read_text() == "nonsense" * 100
-
-
-@pytest.mark.parametrize("uri", ["", "sqlite:////proc/nowhere/mlflow.db", "http://127.0.0.1:9"])
+@pytest.mark.parametrize("uri", ["", "http://127.0.0.1:9"])
 def test_a_store_that_cannot_be_is_refused(uri):
     with pytest.raises(InputError, match=r"tracking\.uri"):
         Tracker(uri)

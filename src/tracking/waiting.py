@@ -1,0 +1,30 @@
+"""Say what a command waits for, where that takes more than a few seconds."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
+
+# Seconds without a word.
+SILENCE = 4.0
+
+
+@contextmanager
+def announced(what: str, seconds: float | None = None) -> Iterator[None]:
+    """Log a line where the block takes longer than some seconds.
+
+    Args:
+        what: is waited for.
+        seconds: without a word; None: `SILENCE`.
+    """
+    timer = threading.Timer(SILENCE if seconds is None else seconds, log.warning, ("waiting for %s", what))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
