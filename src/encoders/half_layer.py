@@ -1,6 +1,7 @@
 """Time a transformer layer and a convolution in half precision, and print how much longer than in float32.
 
-A program of its own: where a processor lacks an instruction it ends by a signal. It imports nothing of the project.
+A program of its own, for a processor that lacks an instruction ends it by a signal. It imports nothing of
+the project.
 
 python src/encoders/half_layer.py bf16 2         precision, threads
 """

@@ -54,7 +54,7 @@ def has_instructions(precision: str) -> bool:
 
 @cache
 def _measure(setting: str, precision: str) -> None:
-    """Compute a layer in a process of its own: neither torch nor the processor tells whether it would crash."""
+    """Compute a layer in a process of its own: nothing else tells whether torch would crash."""
     command = [sys.executable, "-P", str(PROGRAM), precision, str(torch.get_num_threads())]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:

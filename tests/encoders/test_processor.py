@@ -34,7 +34,9 @@ def without_instructions(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize(("program", "reason"), DEATHS.items())
-def test_a_precision_that_crashes_is_refused_before_any_work(without_instructions, program, reason, precision, job):
+def test_a_precision_that_crashes_is_refused_before_any_work(
+    without_instructions, program, reason, precision, job
+):
     without_instructions(program)
     asked = job("model=toy_s", "trainer=cpu", f"model.precision={precision}")
     expected = f"model.precision={precision}: .*{reason}.*Choose model.precision=fp32, or a GPU"
@@ -54,11 +56,14 @@ def test_plan_stage_and_generative_models_refuse_it_too(without_instructions, jo
         "llm": lambda: answering.prepare(asks),
         "llm ": lambda: poems.prepare(poem),
     }.items():
-        with pytest.raises(InputError, match=f"^{setting.strip()}.precision=bf16: expected a CPU that computes"):
+        expected = f"^{setting.strip()}.precision=bf16: expected a CPU that computes"
+        with pytest.raises(InputError, match=expected):
             work()
 
 
-@pytest.mark.parametrize(("measured", "warned"), [("1.1 1.2", False), ("3.3 37", True), ("1.1 2", True), ("2 1", True)])
+@pytest.mark.parametrize(
+    ("measured", "warned"), [("1.1 1.2", False), ("3.3 37", True), ("1.1 2", True), ("2 1", True)]
+)
 def test_a_slow_precision_is_warned_of_once(without_instructions, caplog, measured, warned):
     without_instructions(f"print('{measured}')")
     for _ in range(2):
@@ -77,9 +82,7 @@ def test_neither_float32_nor_a_gpu_is_measured(without_instructions, precision, 
 @pytest.mark.parametrize(("precision", "limits"), [("fp16", {}), ("bf16", AVX2)], ids=["fp16", "bf16 AVX2"])
 def test_the_layer_itself_says_how_slow_it_is_or_ends(precision, limits):
     command = [sys.executable, "-P", str(processor.PROGRAM), precision, "1"]
-    ended = subprocess.run(
-        command, env={**os.environ, **limits}, capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
     assert ended.returncode < 0 or len([float(ratio) for ratio in ended.stdout.split()]) == 2
 
 
