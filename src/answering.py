@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from src import artifacts, configs, results, tasks, tracking
+from src.encoders.processor import check_precision
 from src.errors import InputError, NotApplicable
 from src.generative import (
     answers,
@@ -89,12 +90,13 @@ def _opened(cfg: configs.GenerateConfig) -> tuple[dict[str, str], Callable[[], C
 
     Raises:
         InputError: they are neither there nor to be had, or are not those that were asked for; or a server
-            is asked for likelihoods.
+            is asked for likelihoods; or this machine does not compute in the model's precision.
     """
     llm = cfg.llm
     if isinstance(llm, configs.TinyConfig):
         return {"revision": "random"}, partial(tiny.load, llm)
     if isinstance(llm, configs.HfConfig):
+        check_precision("llm.precision", llm.precision, cfg.trainer.accelerator)
         found = published.find(llm)
         return {**found.said(), **found.files()}, partial(published.load, found, device(cfg))
     if isinstance(llm, configs.ServerConfig) and cfg.answer != "generate":

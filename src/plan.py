@@ -68,8 +68,8 @@ def plan(job: Job) -> Planned:
     """What a job would do. Stored entries and finished runs are looked up, nothing is made.
 
     Raises:
-        InputError: the stimuli cannot be read, or do not suffice; `NotApplicable` where another
-            experiment might be served.
+        InputError: the stimuli cannot be read, or do not suffice, or this machine does not compute in the
+            model's precision; `NotApplicable` where another experiment might be served.
     """
     with artifacts.dry():
         tables, counts = _tables(job.cfg)
@@ -154,6 +154,7 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
         elif isinstance(chosen, configs.MorphsConfig):
             yield _morphing(job, count, role in tables, base)
     width = 0
+    encoders.check_precision(cfg)
     if not isinstance(cfg.model, configs.PrecomputedConfig):
         try:
             probe = probes.network(cfg)

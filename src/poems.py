@@ -11,6 +11,7 @@ from functools import partial
 import pandas as pd
 
 from src import configs, results, stimuli, tasks, tracking
+from src.encoders.processor import check_precision
 from src.errors import InputError, NotApplicable
 from src.experiments import poems as compared
 from src.generative import poems, published, tiny_vlm
@@ -68,6 +69,7 @@ def _opened(
     if isinstance(llm, configs.TinyVlmConfig):
         return {"revision": "random"}, partial(tiny_vlm.load, llm)
     assert isinstance(llm, configs.VlmHfConfig)
+    check_precision("llm.precision", llm.precision, cfg.trainer.accelerator)
     found = published.find(llm)
     return {**found.said(), **found.files()}, partial(published.load_multimodal, found, tasks.device(cfg))
 

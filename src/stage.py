@@ -54,7 +54,9 @@ def weights(cfg: configs.RunConfig) -> None:
 def embed(cfg: configs.RunConfig, role: str) -> None:
     """Make the vectors of one role."""
     from src.embeddings import embeddings
+    from src.encoders import check_precision
 
+    check_precision(cfg)
     embeddings(cfg, role, partial(stimuli.load, cfg))
 
 

@@ -10,7 +10,7 @@ from src import configs
 from src.encoders.protocol import Encoder, Network
 from src.stimuli import ROLES, Table
 
-__all__ = ["Encoder", "Network", "blank", "open_encoder", "require"]
+__all__ = ["Encoder", "Network", "blank", "check_precision", "open_encoder", "require"]
 
 
 # Files of a published encoder are looked up and hashed once per process.
@@ -42,13 +42,26 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
 
 
 def require(cfg: configs.RunConfig) -> None:
-    """See to it that the weights which others made are there and intact, before any work is spent.
+    """Check that this machine computes in the model's precision, and that weights of others are intact.
 
     Raises:
-        InputError: they are not.
+        InputError: it does not, or they are not.
     """
+    check_precision(cfg)
     if isinstance(cfg.model, configs.PretrainedConfig):
         published_encoder(cfg.model, cfg.trainer.accelerator).weights()
+
+
+def check_precision(cfg: configs.RunConfig) -> None:
+    """Check that this machine computes in the precision of a job's model; warn where that is slow.
+
+    Raises:
+        InputError: see `processor.check_precision`.
+    """
+    if isinstance(cfg.model, configs.EncoderConfig) and cfg.model.precision != "fp32":
+        from src.encoders import processor
+
+        processor.check_precision("model.precision", cfg.model.precision, cfg.trainer.accelerator)
 
 
 def published_encoder(model: configs.PretrainedConfig, accelerator: str) -> Encoder:

@@ -1,0 +1,42 @@
+"""How far half precision moves rho: the mean over analyses of five toys.
+
+No single rho is bounded: it hangs on ranks of units that are all but equal, by luck of a toy and a processor.
+"""
+
+import numpy as np
+import pytest
+
+from tests.conftest import places
+from tests.encoders.test_precision import ROUNDOFF, skip_unless_computed
+from tests.sweeps import command
+
+TOYS = 5
+# Of the docs (docs/footguns.md, Precision), with other seeds.
+WORLD = ["faces.per_group=60", "scenes.count=300", "words.count=300", "protocol.k=60"]
+BARE = [f"protocol.{name}=0" for name in ("placebo", "bootstrap", "attribute_draws", "property_draws")]
+# Mean and SD over toys of their mean |difference| of rho to float32.
+MEASURED = {"bf16": (0.0, 0.0), "fp16": (0.0, 0.0)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("precision", ROUNDOFF)
+def test_half_precision_moves_the_mean_rho_of_five_toys_as_measured(tmp_path, precision):
+    skip_unless_computed(precision)
+    toys = ["model=toy_s", f"model.seed=range(100,{100 + TOYS})", "model.steps=150", "trainer=cpu"]
+    swept = command(
+        tmp_path / "out", "-m", "exp=glob(*_to_*)", *toys, f"model.precision=fp32,{precision}", *WORLD, *BARE,
+        "trainer.workers=0", *places(tmp_path),
+    )  # fmt: skip
+    assert (swept.code, swept.trained) == (0, TOYS)
+    rows = swept.analyses()
+    rows["toy"] = rows["model"].str.extract(r"seed=(\d+)", expand=False)
+    rows["precision"] = rows["model"].str.extract(f"({precision})", expand=False).fillna("fp32")
+    rows["group"] = rows["group"].fillna("")
+    rho = rows.pivot(index=["toy", "exp", "group"], columns="precision", values="rho")
+    moved = (rho[precision] - rho["fp32"]).abs().groupby("toy").mean()
+    mean, sd = MEASURED[precision]
+    assert len(moved) == TOYS
+    assert moved.mean() > 0
+    assert moved.max() < mean + 4 * sd, moved.to_dict()
+    # The five are draws of the same distribution.
+    assert abs(moved.mean() - mean) < 4 * sd / np.sqrt(TOYS)
