@@ -15,7 +15,16 @@ from src.generative.parsing import match
 from src.generative.scoring import coded, score
 from tests.generative.made import row, written
 
-RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "not rigid", None)
+# The last of them matches no option.
+RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "adaptable.", "not rigid")
+WRAPPED = (
+    "option b: rigid",
+    "<think>Adaptable?</think>rigid",
+    "Answer: rigid",
+    "\\boxed{rigid}",
+    "答案：rigid",
+    None,
+)
 
 
 def rated(folder: Path) -> pd.DataFrame:
@@ -25,10 +34,10 @@ def rated(folder: Path) -> pd.DataFrame:
             target_gender=gender,
             context=f"The {person} is {age} years old, {person} is BLANK.",
             item_category=polarity,
-            response=RESPONSES[(number + age) % len(RESPONSES)] or "",
+            response=RESPONSES[3 * number + place],
         )
         for number, (gender, person) in enumerate([("male", "man"), ("female", "woman")])
-        for age, polarity in ((64, "negative"), (27, "positive"), (81, "negative"))
+        for place, (age, polarity) in enumerate(((64, "negative"), (27, "positive"), (81, "negative")))
     ]
     return items.read(written(folder / "items.csv", rows))
 
@@ -63,6 +72,7 @@ def of_scoring(_: Path) -> dict[str, Any]:
     options = ["adaptable", "rigid", "St. Louis (Missouri)"]
     responses = [
         *RESPONSES,
+        *WRAPPED,
         "ST. LOUIS (MISSOURI)",
         "“Rigid”",
         "rigid and adaptable",
