@@ -14,14 +14,9 @@ SILENCE = 4.0
 
 
 @contextmanager
-def announced(what: str, seconds: float | None = None) -> Iterator[None]:
-    """Log a line where the block takes longer than some seconds.
-
-    Args:
-        what: is waited for.
-        seconds: without a word; None: `SILENCE`.
-    """
-    timer = threading.Timer(SILENCE if seconds is None else seconds, log.warning, ("waiting for %s", what))
+def announced(what: str) -> Iterator[None]:
+    """Log what is waited for, where the block takes longer than `SILENCE`."""
+    timer = threading.Timer(SILENCE, log.warning, ("waiting for %s", what))
     timer.daemon = True
     timer.start()
     try:
