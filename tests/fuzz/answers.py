@@ -10,7 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import requests
 
-from src.generative import answers, compose, domains, items, kept, parsing, scoring, server
+from src import configs
+from src.generative import answers, completions, compose, domains, items, kept, parsing, scoring
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, yaml_changed
 from tests.generative.made import row, written
@@ -92,14 +93,15 @@ def said(folder: Path) -> int | None:
     return found
 
 
-def replied(folder: Path) -> str | None:
+def replied(folder: Path) -> completions.Reply:
     reply = requests.Response()
     reply.status_code, reply.raw = 200, io.BytesIO((folder / "reply.json").read_bytes())
-    return server._said(reply)
+    return completions.read(reply, configs.ServerConfig(url="http://there/v1", id="m"), "http://there/v1")
 
 
-def text_or_none(folder: Path, found: object) -> None:
-    assert found is None or isinstance(found, str)
+def text_or_reason(folder: Path, found: completions.Reply) -> None:
+    text = found if isinstance(found, str) else found.reason
+    text.encode()
 
 
 def captioned(folder: Path) -> None:
@@ -135,7 +137,7 @@ PARSERS = [
            lambda folder: (folder / "answer.txt").write_text('**Option 2:** "Yale University."'), said,
            separators=' :".*'),
     Parser("answers: chat reply", "reply.json",
-           lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied, text_or_none,
+           lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied, text_or_reason,
            ':,"[{', change=json_changed),
     Parser("captions: parquet", "a.parquet", captioned, counted, every_row, change=parquet_changed,
            named=("path=",)),

@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from src import artifacts
+from src import artifacts, configs
 from src.encoders import checkpoints, hub
 from src.errors import InputError
-from src.generative import answers, kept, poems, server
+from src.generative import answers, completions, kept, poems
 from tests.fuzz import models
 
 
@@ -146,4 +146,5 @@ def test_a_reply_that_is_nested_too_deeply_is_none():
 
     reply = requests.Response()
     reply.status_code, reply.raw = 200, io.BytesIO(b'{"choices": ' + b"[" * 100_000)
-    assert server._said(reply) is None
+    config = configs.ServerConfig(url="http://there/v1", id="m")
+    assert isinstance(completions.read(reply, config, config.url), completions.Doubtful)

@@ -224,7 +224,8 @@ def test_a_parameter_that_is_refused_is_named_with_its_option(message, options, 
     trouble = status, refused(message, code="unsupported_parameter")
     with served(lambda *_: trouble) as (chat, url), pytest.raises(InputError, match=remedy):
         collected(server.answers(config(url, concurrency=1, **options), texts))
-    assert len(chat.asked) <= 8
+    # One more may be in flight when the eighth refusal is read.
+    assert server.IN_A_ROW <= len(chat.asked) <= server.IN_A_ROW + 1
 
 
 def test_parameters_that_a_server_refuses_are_left_out_or_renamed():
