@@ -55,7 +55,7 @@ def one_second(monkeypatch):
 @pytest.fixture
 def loader():
     configs.register()
-    with initialize_config_dir(str(configs.CHECKOUT / "conf"), version_base="1.3"):
+    with initialize_config_dir(str(configs.CONF), version_base="1.3"):
         yield GlobalHydra.instance().config_loader()
 
 

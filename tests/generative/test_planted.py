@@ -9,7 +9,7 @@ import pytest
 from src import configs
 from src.generative import compose, domains, items, planted, scoring
 
-AGEISM = configs.CHECKOUT / "conf" / "domain" / "en" / "ageism.yaml"
+AGEISM = configs.CONF / "domain" / "en" / "ageism.yaml"
 
 
 @cache
