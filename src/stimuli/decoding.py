@@ -7,14 +7,16 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from PIL import ExifTags, Image, ImageCms
+from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
 # Others that Pillow knows are never tried: a PostScript called .jpg would be run by Ghostscript.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
 
-ORIENTATION, PROFILE = "EXIF orientation applied", "colour profile converted to sRGB"
-UNUSABLE, TRANSPARENT = "unusable colour profile ignored", "transparency dropped"
-INK = "CMYK without a colour profile converted by formula"
+# Comments of a PNG are not read; those of image generators exceed Pillow's limit of a megabyte.
+PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
+
+ORIENTATION, PROFILE = "EXIF orientation applied", "colour profile other than sRGB ignored"
+TRANSPARENT, INK = "transparency dropped", "CMYK converted by formula"
 
 # EXIF orientation -> what turns the stored picture upright.
 UPRIGHT = {
@@ -26,9 +28,8 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# Colour space of an ICC profile -> the mode whose numbers it describes, and the pictures that can have it.
-SPACES = {"GRAY": "L", "RGB ": "RGB", "CMYK": "CMYK"}
-FITS = {"L": ("1", "L", "LA"), "RGB": ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX"), "CMYK": ("CMYK",)}
+# Colour space of an ICC profile -> the mode whose numbers it describes.
+SPACES = {"GRAY": "L", "RGB ": "RGB"}
 # Levels of 255 by which sRGB profiles of different makers differ.
 SAME = 2
 
@@ -36,8 +37,8 @@ SAME = 2
 def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]:
     """Decode a picture into upright 8-bit RGB.
 
-    Of 16-bit values the high byte is taken. Colours with an ICC profile other than sRGB are converted to
-    sRGB. Transparency is dropped, as CLIP's own preprocessing does: what the file stores behind it shows.
+    Of 16-bit values the high byte is taken. As in CLIP's own preprocessing, an ICC profile changes no number,
+    and transparency is dropped: what the file stores behind it shows.
 
     Args:
         path: the file.
@@ -95,17 +96,11 @@ def _rgb(picture: Image.Image, profile: bytes | None) -> tuple[Image.Image, list
         raise OSError(f"{what}: save it as RGB or grey of 8 or 16 bits")
     if picture.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
         raise OSError("a CMYK JPEG that does not say whether its ink is inverted: save it as RGB")
-    try:
-        mode, transform = _to_srgb(profile) if profile else ("", None)
-        fits = not profile or picture.mode in FITS[mode]
-    except (OSError, KeyError, ImageCms.PyCMSError):
-        fits, transform = False, None
-    if transform and fits:
-        rgb = ImageCms.applyTransform(picture.convert(mode), transform)
-        assert rgb is not None  # it is None in place only
-        return rgb, [*changes, PROFILE]
-    changes += [] if fits else [UNUSABLE]
-    return picture.convert("RGB"), [*changes, INK] if picture.mode == "CMYK" else changes
+    if picture.mode == "CMYK":
+        changes.append(INK)
+    elif profile and not _is_srgb(profile):
+        changes.append(PROFILE)
+    return picture.convert("RGB"), changes
 
 
 def _transparent(picture: Image.Image) -> bool:
@@ -130,20 +125,17 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
 
 
 @lru_cache(maxsize=64)
-def _to_srgb(profile: bytes) -> tuple[str, ImageCms.ImageCmsTransform | None]:
-    """Return the mode that a profile describes, and its transform to sRGB; None where that is no change.
-
-    Raises:
-        OSError, KeyError, ImageCms.PyCMSError: it is damaged, or of no colour space that pictures have.
-    """
-    source = ImageCms.ImageCmsProfile(BytesIO(profile))
-    mode = SPACES[source.profile.xcolor_space]
-    transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB")
-    if mode == "CMYK":
-        return mode, transform
+def _is_srgb(profile: bytes) -> bool:
+    """Return whether an ICC profile says what sRGB says, to 2 of 255 levels: makers differ by as much."""
+    try:
+        source = ImageCms.ImageCmsProfile(BytesIO(profile))
+        mode = SPACES[source.profile.xcolor_space]
+        transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB")
+    except (OSError, KeyError, ImageCms.PyCMSError):  # damaged, or of no colour space that RGB is made of
+        return False
     steps = np.linspace(0, 255, 17).round().astype(np.uint8)
     colours = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
     sample = Image.fromarray(np.arange(256, dtype=np.uint8)[None] if mode == "L" else colours)
     there = ImageCms.applyTransform(sample, transform)
     moved = np.abs(np.asarray(there, dtype=int) - np.asarray(sample.convert("RGB"), dtype=int))
-    return mode, transform if moved.max() > SAME else None
+    return bool(moved.max() <= SAME)
