@@ -1,5 +1,7 @@
 """Runs the entry in this process, so that tests can look inside."""
 
+import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,21 @@ import torch
 from src import run, stimuli
 from src.embeddings import store
 from src.encoders.openclip import OpenClip
+from tests.paths import CHECKOUT
+
+DIES = """
+import os, signal, sys
+from src import pipeline, run
+left, perform = int(sys.argv.pop(1)), pipeline.perform
+def counted(*given):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return perform(*given)
+pipeline.perform, sys.argv[0] = counted, "src/run.py"
+sys.exit(run.main())
+"""
 
 
 @dataclass
@@ -56,3 +73,12 @@ def command(output: Path, *arguments: str) -> Swept:
     ):
         code = run.main()
     return Swept(code, output, images.call_count + texts.call_count, train.call_count)
+
+
+def killed(after: int, *arguments: str) -> None:
+    """Run `python -m src.run` in a process that kills itself in the job after so many that it computed."""
+    ended = subprocess.run(
+        [sys.executable, "-c", DIES, str(after), *arguments],
+        cwd=CHECKOUT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == -signal.SIGKILL, ended.stdout + ended.stderr

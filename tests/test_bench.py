@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 from dataclasses import asdict
 
 import open_clip
@@ -77,7 +78,7 @@ def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch,
     assert [row.asked for row in rows] == [0.97, 0.97, 0.9, 0.9, None, None]
     whole, parts = "bare forward pass of batches", "bare forward pass in the loop's passes"
     assert [row.peer for row in rows] == [whole, parts, whole, parts, parts, parts]
-    assert all(0 < row.times < 1 for row in rows[4:])
+    assert all(row.seconds > 0 < row.peer_seconds for row in rows)
 
 
 def test_the_bare_pass_is_shown_what_the_loop_shows(monkeypatch, tmp_path):
@@ -208,9 +209,10 @@ def test_what_is_compared_takes_turns_and_every_turn_begins_with_another():
 
 def test_a_commands_memory_is_its_own_and_not_that_of_who_started_it():
     held = b"x" * 300_000_000
+    start = time.perf_counter()
     seconds, peak, said = commands._timed("help", ["json.tool", "--help"])
     assert len(held) > 1e6 * peak > 5e6
-    assert 0 < seconds < 30
+    assert 0 < seconds <= time.perf_counter() - start
     assert "json.tool" in said
     with pytest.raises(SystemExit, match="wrong failed:(.|\n)*unrecognized arguments: --wrong"):
         commands._timed("wrong", ["json.tool", "--wrong"])

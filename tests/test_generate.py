@@ -171,11 +171,11 @@ def test_ctrl_c_keeps_what_was_answered_and_does_not_wait_for_a_slow_server(tmp_
             # A shell's background jobs ignore it, and so would their children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while len(chat.asked) < 6 and time.monotonic() < until:
             time.sleep(0.1)
         job.send_signal(signal.SIGINT)
-        assert job.wait(60) == 130
+        assert job.wait(300) == 130
         slow.set()
     (log,) = (tmp_path / "kept").iterdir()
     assert len(log.read_text().splitlines()) == 5

@@ -16,8 +16,6 @@ from src.errors import InputError
 log = logging.getLogger(__name__)
 
 PROGRAM = Path(__file__).with_name("half_layer.py")
-# Instructions for each format, as `torch.cpu.get_capabilities` names them.
-INSTRUCTIONS = {"bf16": ("avx512_bf16", "amx_bf16"), "fp16": ("avx512_fp16", "amx_fp16")}
 # Times as long as in float32 from which a warning is due.
 SLOW = 1.5
 
@@ -34,27 +32,17 @@ def check_precision(setting: str, precision: str, accelerator: str) -> None:
         InputError: a layer in this precision ended the process that computed it, or failed.
     """
     on_cpu = accelerator == "cpu" or (accelerator == "auto" and not torch.accelerator.is_available())
-    if on_cpu and precision != "fp32" and not has_instructions(precision):
+    if on_cpu and precision != "fp32":
         _measure(setting, precision)
-
-
-def has_instructions(precision: str) -> bool:
-    """Return whether the processor has instructions for a format, and torch may use them.
-
-    `ATEN_CPU_CAPABILITY` and processors without AVX-512 keep torch from them.
-
-    Args:
-        precision: bf16 or fp16.
-    """
-    capabilities = torch.cpu.get_capabilities()
-    return torch.backends.cpu.get_cpu_capability() == "AVX512" and any(
-        capabilities.get(name) for name in INSTRUCTIONS[precision]
-    )
 
 
 @cache
 def _measure(setting: str, precision: str) -> None:
-    """Compute a layer in a process of its own: nothing else tells whether torch would crash."""
+    """Compute a layer in a process of its own, once: nothing else tells whether torch crashes, and how fast.
+
+    `torch.cpu.get_capabilities` names the processor's instructions, not those that torch and its libraries
+    may use, and with all of them some of torch's steps are still slow.
+    """
     command = [sys.executable, "-P", str(PROGRAM), precision, str(torch.get_num_threads())]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -65,7 +53,7 @@ def _measure(setting: str, precision: str) -> None:
     layer, convolution = map(float, ended.stdout.split())
     if max(layer, convolution) > SLOW:
         log.warning(
-            "%s=%s: this CPU has no instructions for it. A transformer layer takes %.1f times as long as in "
+            "%s=%s: slow on this CPU. A transformer layer takes %.1f times as long as in "
             "fp32, a convolution %.1f times. Choose %s=fp32, or a GPU.",
             *(setting, precision, layer, convolution, setting),
         )

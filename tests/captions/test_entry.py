@@ -181,7 +181,7 @@ def test_help_takes_no_time_and_a_mistake_has_no_traceback():
     def typed(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "src.captions", *arguments], cwd=CHECKOUT, capture_output=True, text=True,
-            check=False, timeout=200,
+            check=False, timeout=500,
         )  # fmt: skip
 
     assert "text_column" in typed("--help").stdout

@@ -148,8 +148,8 @@ def _ends(how: int, place: Path) -> None:
         os.kill(os.getpid(), -how)
     if how == 2:
         ranks._say(place / "failed-0", "lost the other")
-    if how == 3:
-        time.sleep(60)
+    if how == 3:  # whoever waits for it runs into the limit of the suite
+        time.sleep(3600)
     os._exit(how)
 
 
@@ -165,7 +165,6 @@ def _ends(how: int, place: Path) -> None:
     ],
 )
 def test_the_cause_is_told_from_its_consequence_and_nobody_is_waited_for(tmp_path, ends, kind, said):
-    start = time.monotonic()
     context = multiprocessing.get_context("fork")
     started = [context.Process(target=_ends, args=(how, tmp_path)) for how in ends]
 
@@ -181,11 +180,9 @@ def test_the_cause_is_told_from_its_consequence_and_nobody_is_waited_for(tmp_pat
         with pytest.raises(kind, match=said):
             run()
     assert not any(process.is_alive() for process in started)
-    assert time.monotonic() - start < 30
 
 
 def test_one_that_is_gone_before_anybody_looks_is_not_overlooked(tmp_path):
-    start = time.monotonic()
     context = multiprocessing.get_context("fork")
     started = [context.Process(target=_ends, args=(how, tmp_path)) for how in (3, -9)]
     with ranks._none_left():
@@ -194,11 +191,10 @@ def test_one_that_is_gone_before_anybody_looks_is_not_overlooked(tmp_path):
         started[1].join()
         with pytest.raises(InputError, match="process 2 of 2 was ended by SIGKILL"):
             ranks._watch(started, tmp_path, "words")
-    assert time.monotonic() - start < 30
 
 
 def test_what_is_started_does_not_outlive_an_interruption():
-    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
 
     def interrupted():
         with ranks._none_left():

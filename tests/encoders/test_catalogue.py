@@ -136,7 +136,7 @@ def served():
 def command(tmp_path, endpoint, *arguments, **environment):
     return subprocess.run(
         [sys.executable, "-m", "src.encoders", *arguments],
-        cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=500,
         env={**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "home"), **environment},
     )  # fmt: skip
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from src import answering, configs, encoders, pipeline, plan, poems, stage
 from src.encoders import processor
@@ -23,9 +22,8 @@ DEATHS = {
 
 
 @pytest.fixture
-def without_instructions(monkeypatch, tmp_path):
-    """A processor that lacks them, and what a layer in half precision does on it."""
-    monkeypatch.setattr(processor, "has_instructions", lambda precision: False)
+def layer_program(monkeypatch, tmp_path):
+    """Write what a process does that computes a layer in half precision."""
     monkeypatch.setattr(processor, "PROGRAM", tmp_path / "layer.py")
     processor._measure.cache_clear()
     yield (tmp_path / "layer.py").write_text
@@ -34,18 +32,16 @@ def without_instructions(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize(("program", "reason"), DEATHS.items())
-def test_a_precision_that_crashes_is_refused_before_any_work(
-    without_instructions, program, reason, precision, job
-):
-    without_instructions(program)
+def test_a_precision_that_crashes_is_refused_before_any_work(layer_program, program, reason, precision, job):
+    layer_program(program)
     asked = job("model=toy_s", "trainer=cpu", f"model.precision={precision}")
     expected = f"model.precision={precision}: .*{reason}.*Choose model.precision=fp32, or a GPU"
     with pytest.raises(InputError, match=expected):
         pipeline.prepare(asked)
 
 
-def test_plan_stage_and_generative_models_refuse_it_too(without_instructions, job, tmp_path):
-    without_instructions("import os; os.abort()")
+def test_plan_stage_and_generative_models_refuse_it_too(layer_program, job, tmp_path):
+    layer_program("import os; os.abort()")
     asked = job("model=toy_s", "trainer=cpu", "model.precision=bf16", f"store.stimuli={tmp_path}")
     hub = ["llm.id=nobody/nothing", "llm.precision=bf16", "trainer=cpu"]
     tasks = [["llm=hf", *hub], ["task=poem", "llm=vlm_hf", *hub]]
@@ -64,8 +60,8 @@ def test_plan_stage_and_generative_models_refuse_it_too(without_instructions, jo
 @pytest.mark.parametrize(
     ("measured", "warned"), [("1.1 1.2", False), ("3.3 37", True), ("1.1 2", True), ("2 1", True)]
 )
-def test_a_slow_precision_is_warned_of_once(without_instructions, caplog, measured, warned):
-    without_instructions(f"print('{measured}')")
+def test_a_slow_precision_is_warned_of_once(layer_program, caplog, measured, warned):
+    layer_program(f"print('{measured}')")
     for _ in range(2):
         processor.check_precision("model.precision", "fp16", "cpu")
     layer, convolution = map(float, measured.split())
@@ -74,8 +70,8 @@ def test_a_slow_precision_is_warned_of_once(without_instructions, caplog, measur
 
 
 @pytest.mark.parametrize(("precision", "accelerator"), [("fp32", "cpu"), ("bf16", "gpu"), ("fp16", "cuda")])
-def test_neither_float32_nor_a_gpu_is_measured(without_instructions, precision, accelerator):
-    without_instructions("raise SystemExit(1)")
+def test_neither_float32_nor_a_gpu_is_measured(layer_program, precision, accelerator):
+    layer_program("raise SystemExit(1)")
     processor.check_precision("model.precision", precision, accelerator)
 
 
@@ -84,14 +80,6 @@ def test_the_layer_itself_says_how_slow_it_is_or_ends(precision, limits):
     command = [sys.executable, "-P", str(processor.PROGRAM), precision, "1"]
     ended = subprocess.run(command, env={**os.environ, **limits}, capture_output=True, text=True, check=False)
     assert ended.returncode < 0 or len([float(ratio) for ratio in ended.stdout.split()]) == 2
-
-
-def test_a_capability_of_torch_decides_not_the_processor_alone(monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "avx512_fp16": False})
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
-    assert [processor.has_instructions(precision) for precision in ("bf16", "fp16")] == [True, False]
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    assert not processor.has_instructions("bf16")
 
 
 def test_models_without_towers_are_not_asked(job, tmp_path):

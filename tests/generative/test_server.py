@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 
 import pytest
 from urllib3.util import Retry
@@ -52,11 +51,14 @@ def test_every_question_is_answered_once_by_its_place():
 
 
 def test_no_more_are_in_flight_than_asked_for():
-    def slow(number, asked):
-        time.sleep(0.02)
+    # Each waits for two others: fewer than three at once would wait in vain.
+    three = threading.Barrier(3, timeout=60)
+
+    def together(number, asked):
+        three.wait()
         return echo(number, asked)
 
-    with served(slow) as (chat, url):
+    with served(together) as (chat, url):
         collected(server.answers(config(url, concurrency=3), [str(n) for n in range(12)]))
     assert chat.most == 3
 
@@ -305,7 +307,7 @@ def test_nobody_there_is_said():
 
 def test_an_answer_that_takes_too_long_is_said():
     over = threading.Event()
-    with served(lambda *_: (over.wait(5), said("late"))[1]) as (_, url):
+    with served(lambda *_: (over.wait(300), said("late"))[1]) as (_, url):
         with pytest.raises(InputError, match="cannot be reached"):
             collected(server.answers(config(url, timeout=0.1, retries=0), ["a"]))
         over.set()

@@ -136,7 +136,7 @@ def test_help_takes_no_time_and_a_mistake_has_no_traceback(tmp_path):
     def typed(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "src.report", *arguments], cwd=CHECKOUT, capture_output=True, text=True,
-            check=False, timeout=200,
+            check=False, timeout=500,
         )  # fmt: skip
 
     assert "tracking.uri" in typed("--help").stdout

@@ -147,7 +147,7 @@ def test_a_config_of_ones_own_makes_no_objects(tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", "src.run", f"--config-dir={tmp_path}", "model=evil",
              f"hydra.run.dir={tmp_path}/out", f"tracking.uri=sqlite:///{tmp_path}/m.db"],
-            cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=200,
+            cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=500,
             env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         )  # fmt: skip
         assert done.returncode == 1
