@@ -1,9 +1,11 @@
 """What several rooms' tests share: composed jobs, precomputed folders, one shrunk toy per run."""
 
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -45,8 +47,12 @@ def pytest_itemcollected(item):
     """Keep a file's tests on one worker, and those that need the main job on one that makes it once."""
     if item.get_closest_marker("xdist_group"):
         return
-    shared = "sweeps" in getattr(item, "fixturenames", ())
-    item.add_marker(pytest.mark.xdist_group("sweeps" if shared else item.location[0]))
+    item.add_marker(pytest.mark.xdist_group(_group(item.path)))
+
+
+@cache
+def _group(file: Path) -> str:
+    return "sweeps" if re.search(r"\bsweeps[,)]", file.read_text("utf-8")) else str(file)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,7 @@ PAGES = [
     CHECKOUT / "benchmarks/results/README.md",
 ]
 SHELLS = ("", "bash", "sh", "console")
-STARTS = ("python -m src", "make", "dvc", "mlflow")
+STARTS = ("python -m src.", "make ", "dvc ", "mlflow ")
 INLINE = re.compile(r"`((?:python -m src\.|make |dvc |mlflow )[^`]+)`")
 
 
@@ -47,7 +47,7 @@ def commands() -> list[Documented]:
     known: dict[tuple[str, ...], Documented] = {}
     for line, path in lines:
         for words in _words(line):
-            if " ".join(words).startswith(STARTS):
+            if f"{' '.join(words)} ".startswith(STARTS):
                 known.setdefault(words, Documented(words, str(path.relative_to(CHECKOUT))))
     return [*known.values()]
 

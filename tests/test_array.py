@@ -77,6 +77,7 @@ additional_parameters: {nice: 100}
 """
 
 
+@pytest.mark.thorough
 def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, capsys):
     (tmp_path / "conf/hydra/launcher").mkdir(parents=True)
     (tmp_path / "conf/hydra/launcher/ours.yaml").write_text(SITE)

@@ -177,7 +177,10 @@ def test_what_cannot_be_measured_is_said(tmp_path, capsys, override, said):
     assert said in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough)],
+)
 def test_an_interrupted_sweep_ends_its_runs_and_keeps_nothing_half_made(tmp_path, number, code):
     arguments = [*SHRUNK, "model.steps=100000", *places(tmp_path), f"hydra.sweep.dir={tmp_path}/o"]
     process = subprocess.Popen(

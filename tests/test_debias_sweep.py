@@ -7,6 +7,8 @@ from mlflow import MlflowClient
 from tests.conftest import AUDITS, SHRUNK, places
 from tests.sweeps import command
 
+pytestmark = pytest.mark.thorough
+
 METHODS = ["none", "orth_proj", "orth_proj_scm"]
 ARGUMENTS = ["-m", f"debias={','.join(METHODS)}", "exp=glob(*)", *SHRUNK, "protocol.bootstrap=200"]
 ARGUMENTS += ["protocol.placebo=99", "protocol.property_draws=0", "protocol.attribute_draws=0"]
@@ -81,7 +83,6 @@ def test_a_run_bears_its_kind_s_numbers_and_what_was_removed(swept):
     assert {"input.prompts", "input.faces.vectors"} <= set(run.data.tags)
 
 
-@pytest.mark.thorough
 def test_a_second_time_all_is_taken_over(swept, kept, tmp_path, capsys):
     again = command(tmp_path / "again", *ARGUMENTS, *apart(kept, swept.output))
     assert (again.code, again.passes) == (0, 0)

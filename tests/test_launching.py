@@ -195,9 +195,8 @@ def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
     assert sum(run.info.status == "FINISHED" for run in jobs) == 6
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_sweep_leaves_no_process_and_no_run(swept, tmp_path, number, code):
     with swept.slowly("o", *JOBLIB) as sweep:
         sweep.until(lambda: answered(sweep, 0) or answered(sweep, 3))

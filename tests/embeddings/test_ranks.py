@@ -90,7 +90,8 @@ def left() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("count", [2, 3])
 def test_texts_of_two_processes_are_those_of_one(tmp_path, monkeypatch, count):
     """23 words are five batches: neither divides."""
     # More processes than cores are refused, for they gain nothing; here nobody is in a hurry.
@@ -126,12 +127,13 @@ def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path
     assert embed(tmp_path / "two", words(), 1).hash == embed(tmp_path / "one", words(), 1).hash
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("plague", "kind", "said"),
     [
         ("refuse", InputError, r"^'abc': too long a word\. Leave it out\.$"),
-        pytest.param("fail", RuntimeError, "ZeroDivisionError", marks=pytest.mark.thorough),
-        pytest.param("full", InputError, r"words: cannot be written \(No space", marks=pytest.mark.thorough),
+        ("fail", RuntimeError, "ZeroDivisionError"),
+        ("full", InputError, r"words: cannot be written \(No space"),
     ],
 )
 def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatch, plague, kind, said):

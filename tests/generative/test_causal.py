@@ -187,7 +187,7 @@ def test_other_weights_than_asked_for_are_refused(folder):
     ("config", "message"),
     [
         ({"id": " "}, r"llm\.id is empty"),
-        ({"id": "owner/no-such-model"}, "owner/no-such-model"),
+        pytest.param({"id": "owner/no-such-model"}, "owner/no-such-model", marks=pytest.mark.thorough),
         ({"id": "no such folder"}, "neither a folder that exists nor owner/name"),
     ],
 )

@@ -151,6 +151,7 @@ def test_what_is_not_whole_is_refused(tmp_path, spoil, message):
         opened(tmp_path / "model")
 
 
+@pytest.mark.thorough
 def test_a_model_that_is_not_there_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match="owner/no-such-model"):

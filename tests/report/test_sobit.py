@@ -490,6 +490,7 @@ return new Promise((done) => setTimeout(() => requestAnimationFrame(() => setTim
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("chosen", "holds"),
     [
@@ -515,6 +516,7 @@ def test_words_can_be_searched_and_filtered(full, opened, chosen, holds):
     assert not opened.get_log("browser")
 
 
+@pytest.mark.thorough
 def test_words_can_be_sorted_by_keyboard(opened):
     from selenium.webdriver.common.keys import Keys
 

@@ -66,7 +66,7 @@ def test_the_search_finds_a_secret(folder):
     assert leaks(folder) == [str(folder / "a")] * 2
 
 
-@pytest.mark.parametrize("form", ["job", "sweep"])
+@pytest.mark.parametrize("form", ["job", pytest.param("sweep", marks=pytest.mark.thorough)])
 def test_a_job_of_vectors_writes_no_secret(folder, form):
     vectors = precomputed(folder / "vectors")
     arguments = [f"model.path={vectors}", "model=precomputed", "protocol.k=10", "protocol.extremes=10"]
