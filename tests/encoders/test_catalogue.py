@@ -126,7 +126,7 @@ class _Hub(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def served():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     _Hub.asked.clear()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

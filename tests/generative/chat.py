@@ -59,7 +59,7 @@ def served(behave: Callable[[int, dict[str, Any]], tuple[int, Any]]) -> Iterator
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield chat, f"http://127.0.0.1:{server.server_port}/v1"

@@ -34,7 +34,7 @@ def answering():
                 pass
 
         httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
         started.append(httpd)
         start.paths = []
         return f"http://127.0.0.1:{httpd.server_address[1]}"
