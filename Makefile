@@ -76,7 +76,7 @@ demo-generate: setup ## shipped items put to a language model made on the spot; 
 # Processes that test beside each other, a file each; every one computes on one core.
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rfEs
-test: setup ## the commit suite: every room, each study once, quick forms of faults and servers (10 minutes)
+test: setup ## the commit suite: every room, each study once, quick forms of faults and servers (7 minutes)
 	$(PYTEST) --durations=30 $(ARGS)
 
 test-thorough: setup ## the rest: kills, remotes, browser, SLURM, servers, determinism, fuzzing (or ARGS=tests/faults)

@@ -47,12 +47,13 @@ def pytest_itemcollected(item):
     """Keep a file's tests on one worker, and those that need the main job on one that makes it once."""
     if item.get_closest_marker("xdist_group"):
         return
-    item.add_marker(pytest.mark.xdist_group(_group(item.path)))
+    file = item.path.relative_to(item.config.rootpath).as_posix()
+    item.add_marker(pytest.mark.xdist_group("sweeps" if _needs_sweeps(item.path) else file))
 
 
 @cache
-def _group(file: Path) -> str:
-    return "sweeps" if re.search(r"\bsweeps[,)]", file.read_text("utf-8")) else str(file)
+def _needs_sweeps(file: Path) -> bool:
+    return bool(re.search(r"\bsweeps[,)]", file.read_text("utf-8")))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,4 +8,4 @@ import pytest
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process runs all tests")
 def test_a_file_is_one_worker_s(request):
     """By its group in the test's name: a release of pytest once dropped it without a word."""
-    assert request.node.nodeid.endswith(f"@{request.path}")
+    assert request.node.nodeid.endswith("@tests/test_workers.py")
