@@ -42,7 +42,7 @@ READ = DEMO | {
     "scenes": {},
     "words": {},
     "demo": {},
-    "protocol": {"k": 10, "extremes": 5, "attributes": 12},
+    "protocol": {"k": 10, "extremes": 5, "set_size": 12},
 }
 RATED = {"scenes": "data/raw/oasis", "words": "data/raw/nrc_vad"}
 WORLDS = {

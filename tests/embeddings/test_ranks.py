@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -81,18 +82,21 @@ def entries(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
 
 
-def left() -> list[str]:
-    """Processes that embed; this one may have others, such as a server of another test."""
-    return [
-        said
-        for child in psutil.Process().children(recursive=True)
-        if "spawn_main" in (said := " ".join(child.cmdline()))
-    ]
+@pytest.fixture
+def left() -> Callable[[], list[str]]:
+    """Processes that embed and have not ended; a server of another test may have some of its own."""
+    before = spawned()
+    return lambda: [" ".join(child.cmdline()) for child in spawned() - before]
+
+
+def spawned() -> set[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    return {child for child in children if "spawn_main" in " ".join(child.cmdline())}
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("count", [2, 3])
-def test_texts_of_two_processes_are_those_of_one(tmp_path, monkeypatch, count):
+def test_texts_of_two_processes_are_those_of_one(tmp_path, monkeypatch, left, count):
     """23 words are five batches: neither divides."""
     # More processes than cores are refused, for they gain nothing; here nobody is in a hurry.
     monkeypatch.setattr(os, "cpu_count", lambda: count)
@@ -116,7 +120,7 @@ def test_pictures_of_two_processes_are_those_of_one(tmp_path, network, count):
 
 
 @pytest.mark.thorough
-def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path, monkeypatch):
+def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path, monkeypatch, left):
     monkeypatch.setenv(PLAGUED, "1")
     monkeypatch.setenv(PLAGUE, "kill")
     with pytest.raises(InputError, match="words: process 2 of 2 was ended by SIGKILL"):
@@ -136,7 +140,7 @@ def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path
         ("full", InputError, r"words: cannot be written \(No space"),
     ],
 )
-def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatch, plague, kind, said):
+def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatch, left, plague, kind, said):
     monkeypatch.setenv(PLAGUED, "0")
     monkeypatch.setenv(PLAGUE, plague)
     with pytest.raises(kind, match=said):
