@@ -137,8 +137,8 @@ def _column(header: list[str], languages: list[int], word: str | None, path: Pat
     if word is None:
         if len(languages) > 1:
             raise InputError(
-                f"{path}: words stand in the columns {_listed(header, languages)}. Set words.word to one of "
-                "them."
+                f"{path}, row 1: words stand in the columns {_listed(header, languages)}. "
+                "Set words.word to one of them."
             )
         return languages[0]
     if not header:

@@ -48,12 +48,12 @@ def whole(count, folder: Path, found) -> None:
         "".join(map(str, found.frame[column])).encode()  # no lone surrogates, which nothing can store
 
 
-def records(name: str, folder: Path, column: str = "") -> int:
+def records(name: str, folder: Path, columns: tuple[str, ...]) -> int:
     """Rows below the header of a csv that hold anything, told without the code that is tested."""
-    text = (folder / name).read_bytes().decode("utf-8-sig")
+    text = (folder / name).read_bytes().decode("utf-8-sig", "surrogateescape")  # unused cells may hold all
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), strict=True)]
-    header = next(place for place, row in enumerate(rows) if column in row)
+    header = next(place for place, row in enumerate(rows) if {*columns} <= {*row})
     return sum(any(row) for row in rows[header + 1 :])
 
 
@@ -72,7 +72,10 @@ def faces(folder: Path, layout: str) -> None:
 def lines(name: str, folder: Path) -> int:
     text = (folder / name).read_bytes().decode("utf-8-sig")
     found = [line.split("\t") for line in text.splitlines() if line.strip()]
-    headed = bool(found) and len(found[0]) > 1 and found[0][1].strip().lower() == "valence"
+    beside = [cell.strip().lower() for cell in found[0][1:]] if found else []
+    headed = "valence" in beside and not any(
+        re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell) for cell in beside
+    )
     return len(found) - headed
 
 
@@ -188,9 +191,12 @@ def typed(folder: Path, found) -> None:
 FACES = [
     Parser(
         f"{layout}: csv", file, partial(faces, layout=layout), partial(table, layout, "faces"),
-        partial(whole, partial(records, file, column="file")), place=PLACE, named=(".jpg", ".png"),
+        partial(whole, partial(records, file, columns=columns)), place=PLACE, named=(".jpg", ".png"),
     )
-    for layout, file in (("fairface", "fairface_label_train.csv"), ("folder", "faces.csv"))
+    for layout, file, columns in (
+        ("fairface", "fairface_label_train.csv", ("file", "age", "gender", "race")),
+        ("folder", "faces.csv", ("file", "ethnicity", "sex")),
+    )
 ]  # fmt: skip
 NORMING = Parser(
     "cfd: norming csv", "norming.csv", partial(faces, layout="cfd"),
@@ -203,7 +209,8 @@ NAMES = [
 ]  # fmt: skip
 RATINGS = [
     Parser("oasis: csv", "OASIS.csv", drawn.oasis, partial(table, "oasis", "scenes"),
-           partial(whole, partial(records, "OASIS.csv", column="Theme")), place=PLACE, named=(".jpg",)),
+           partial(whole, partial(records, "OASIS.csv", columns=("Theme", "Valence_mean"))), place=PLACE,
+           named=(".jpg",)),
     Parser("nrc_vad: text", "NRC-VAD-Lexicon.txt", drawn.nrc_vad, partial(table, "nrc_vad", "words"),
            partial(whole, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE, named=("words.path",)),
     Parser("nrc_vad_v2: text", "NRC-VAD-Lexicon-v2.1.txt", drawn.nrc_vad_v2,
@@ -211,8 +218,8 @@ RATINGS = [
            partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE,
            named=("words.path",)),
     Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(table, "warriner", "words"),
-           partial(whole, partial(records, "BRM-emot-submit.csv", column="Word")), place=PLACE,
-           named=("words.path",)),
+           partial(whole, partial(records, "BRM-emot-submit.csv", columns=("Word", "V.Mean.Sum"))),
+           place=PLACE, named=("words.path",)),
 ]  # fmt: skip
 LISTS = [
     Parser("taxonomy: yaml", "list.yaml",

@@ -87,8 +87,11 @@ class TestOtherLanguages:
     @pytest.mark.parametrize("layout", ["nrc_vad", "nrc_vad_v2"])
     def test_a_translated_file_is_not_read_as_english_without_a_word(self, german, layout):
         for place in (german, german.parent):
-            with pytest.raises(InputError, match=r"German-NRC-VAD-Lexicon.txt: words stand in the columns "
-                               r"English Word, German Word. Set words.word to one of them."):  # fmt: skip
+            with pytest.raises(
+                InputError,
+                match=r"German-NRC-VAD-Lexicon.txt, row 1: words stand in the columns English Word, "
+                r"German Word. Set words.word to one of them.",
+            ):
                 load(layout, place)
 
     def test_either_column_is_read_on_request(self, german):
