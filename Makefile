@@ -63,7 +63,7 @@ demo: setup ## three models x eight experiments on the built-in world, tracked
 	$(BIN)/python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 
 demo-truth: setup ## what is planted against what is measured: 12 toys
-	$(BIN)/python -m src.truth model=toy_m $(ARGS)
+	$(BIN)/python -m validation.truth model=toy_m $(ARGS)
 
 # Recorded answers, where they were fetched: make data ARGS="fetch subtler".
 recorded = $(wildcard data/raw/subtler/$(1))
@@ -86,8 +86,8 @@ test-thorough: setup ## the rest: kills, remotes, browser, SLURM, servers, deter
 # Seconds for each parser: about 5 minutes in all.
 FUZZ := 5
 validate: setup ## is it right? calibration, planted truth, every parser fuzzed for a minute: hours
-	$(BIN)/python -m src.calibration
-	$(BIN)/python -m src.truth --output docs/truth model=toy_m
+	$(BIN)/python -m validation.calibration
+	$(BIN)/python -m validation.truth --output docs/truth model=toy_m
 	$(BIN)/python -m tests.fuzz seconds=60
 
 AUDIT ?= $(BIN)/pip-audit
@@ -134,7 +134,7 @@ repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/re
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro
 
 bench: setup ## what the work costs, beside those that do the same; an hour (ARGS="peers --quick")
-	$(BIN)/python -m src.bench $(ARGS)
+	$(BIN)/python -m benchmarks $(ARGS)
 
 lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -13,36 +13,37 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from src import configs, entry, launching
+from src import configs
+from src.sweeps import cli, launchers
 from src.tracking import waiting
 
 configs.register()
-launching.register()
+launchers.register()
 
 
 @hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="generate")
 def generate(composed: DictConfig) -> None:
     """One job."""
     with waiting.announced("PyTorch and the other libraries to load"):
-        from src import answering, poems, tasks
+        from src.jobs import generator_job, poem_runner, question_runner
 
-    work: Any = poems if OmegaConf.get_type(composed, "task") is configs.PoemConfig else answering
-    kind = entry.Kind(
-        named=tasks.Task.of,
+    work: Any = poem_runner if OmegaConf.get_type(composed, "task") is configs.PoemConfig else question_runner
+    kind = cli.Kind(
+        named=generator_job.Task.of,
         plan=work.plan,
         prepare=work.prepare,
         sheet=lambda _: None,
         key=work.key,
         perform=work.perform,
-        params=tasks.params,
-        tags=tasks.tags,
+        params=generator_job.params,
+        tags=generator_job.tags,
     )
-    entry.perform(composed, kind)
+    cli.perform(composed, kind)
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
-    return entry.main(generate, "src.generate")
+    return cli.main(generate, "src.generate")
 
 
 if __name__ == "__main__":

@@ -11,36 +11,37 @@ import sys
 import hydra
 from omegaconf import DictConfig
 
-from src import configs, entry, launching
+from src import configs
+from src.sweeps import cli, launchers
 from src.tracking import waiting
 
 configs.register()
-launching.register()
+launchers.register()
 
 
 @hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="run")
 def run(composed: DictConfig) -> None:
     """One job."""
     with waiting.announced("PyTorch and the other libraries to load"):
-        from src import pipeline, plan
-        from src.jobs import Job
+        from src.jobs import encoder_job, plan
+        from src.jobs.identity import Job
 
-    kind = entry.Kind(
+    kind = cli.Kind(
         named=Job.of,
         plan=plan.plan,
-        prepare=pipeline.prepare,
-        sheet=pipeline.sheet,
-        key=pipeline.key,
-        perform=pipeline.perform,
-        params=pipeline.params,
-        tags=pipeline.tags,
+        prepare=encoder_job.prepare,
+        sheet=encoder_job.sheet,
+        key=encoder_job.key,
+        perform=encoder_job.perform,
+        params=encoder_job.params,
+        tags=encoder_job.tags,
     )
-    entry.perform(composed, kind)
+    cli.perform(composed, kind)
 
 
 def main() -> int:
     """Run the command; returns its exit status."""
-    return entry.main(run, "src.run")
+    return cli.main(run, "src.run")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 
 from src import configs, stimuli
 from src.errors import InputError, answered, brief, replace_unprintable
-from src.stimuli import plain
+from src.stimuli import safe_yaml
 
 PARAMS = Path("params.yaml")
 
@@ -66,9 +66,9 @@ def prompts(cfg: configs.RunConfig, output: Path) -> None:
     Raises:
         InputError: it brings none, or they cannot be made of its config.
     """
-    from src import experiments
+    from src import studies
 
-    table = experiments.prompts(cfg)
+    table = studies.prompts(cfg)
     if table is None:
         raise InputError("exp: this experiment shows what the dataset holds, and no prompts of its own.")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def read(names: list[str], file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{file}: no such file. Run from the folder of dvc.yaml.")
     try:
-        params = plain.of_yaml(file.read_text("utf-8"))
+        params = safe_yaml.of_yaml(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: {brief(error, 300)}. Correct it.") from None
     if not isinstance(params, dict):
@@ -169,8 +169,8 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     """
     import pandas as pd
 
-    from src import results
     from src.report import figures, tables
+    from src.storage import results
 
     jobs = sorted(path.parent.parent for path in folder.rglob(f"{results.FOLDER}/{results.ANALYSES}"))
     if not jobs:
@@ -208,7 +208,7 @@ def _main(asked: argparse.Namespace) -> int:
     if asked.stage == "table":
         table(asked.folder, asked.output, read(asked.params, PARAMS).get("models"))
         return 0
-    from src.jobs import Job
+    from src.jobs.identity import Job
 
     overrides = chosen(asked.params, PARAMS) + asked.overrides
     if asked.stage == "propagate":

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from src import stage
+from tests.commands import Swept, command
 from tests.paths import CHECKOUT
-from tests.sweeps import Swept, command
 
 NAMES = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
 

@@ -17,13 +17,13 @@ import pytest
 from huggingface_hub import constants
 from safetensors.numpy import load_file, save_file
 
-from src import configs, debias, encoders, experiments
+from src import configs, debias, encoders, studies
 from src.encoders import hub
-from src.jobs import Job
+from src.jobs.identity import Job
 from src.tracking import fresh
+from tests.commands import Swept, command
 from tests.encoders.published import SMALL
 from tests.paths import CHECKOUT
-from tests.sweeps import Swept, command
 
 # A machine that is busy is no fault of a test.
 hypothesis.settings.register_profile("suite", deadline=None)
@@ -153,7 +153,7 @@ def prompted(folder: Path, seed: int = 1) -> Path:
     """Beside precomputed vectors those of all prompts, in random order, and of one that nobody asks for."""
     asked = {"A photo of nobody"}
     for name in AUDITS:
-        asked |= {*experiments.prompts(_composed(f"exp={name}")).frame["sentence"]}
+        asked |= {*studies.prompts(_composed(f"exp={name}")).frame["sentence"]}
     for name in PROJECTIONS:
         asked |= {*debias.prompts(_composed(f"debias={name}").debias, GROUPS).table.frame["sentence"]}
     rng = np.random.default_rng(seed)

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 from mlflow import MlflowClient
 
-from src import parcels
+from src.sweeps import job_batch
+from tests.commands import Swept, command
 from tests.conftest import places, precomputed
 from tests.paths import CHECKOUT
-from tests.sweeps import Swept, command
 
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 
@@ -70,7 +70,7 @@ class Started:
             time.sleep(0.2)
 
     def logs(self):
-        return {path.name: path.read_text() for path in (self.output / parcels.FOLDER).glob("*log*")}
+        return {path.name: path.read_text() for path in (self.output / job_batch.FOLDER).glob("*log*")}
 
     def children(self):
         return psutil.Process(self.process.pid).children()

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from src import parcels
+from src.sweeps import job_batch
 from tests.launched import Labs, kept, left, store
 
 SBATCH = """#!{python}
@@ -98,9 +98,9 @@ def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, caps
         "gpus-per-node=1", "job-name=carryover", "signal=USR2@90", "nice=100", "requeue", "open-mode=append",
     } <= asked  # fmt: skip
     assert "module load something" in script
-    folder = tmp_path / "o" / parcels.FOLDER
+    folder = tmp_path / "o" / job_batch.FOLDER
     assert list(folder.glob("*.pkl")) == []
-    parcel = parcels.read(folder / "1.json")
+    parcel = job_batch.read(folder / "1.json")
     assert [number for number, _ in parcel.jobs] == [2, 3]
     assert all(override.startswith(("model", "exp", "protocol", "store", "tracking", "report"))
                for _, overrides in parcel.jobs for override in overrides)  # fmt: skip

@@ -12,9 +12,9 @@ import pytest
 from mlflow import MlflowClient
 from safetensors.numpy import load_file, save_file
 
+from tests.commands import command
 from tests.conftest import SHRUNK, places, precomputed
 from tests.paths import CHECKOUT
-from tests.sweeps import command
 
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 
@@ -274,12 +274,12 @@ def test_a_folder_that_takes_no_files_is_named_before_hydra_stumbles(tmp_path, c
 
 
 def test_a_fault_of_the_program_is_recorded_with_its_traceback(tmp_path, monkeypatch):
-    from src import experiments
+    from src import studies
 
     def fail(*_):
         raise ZeroDivisionError("a fault")
 
-    monkeypatch.setattr(experiments, "check", fail)
+    monkeypatch.setattr(studies, "check", fail)
     folder = precomputed(tmp_path / "lab")
     arguments = ["model=precomputed", f"model.path={folder}", *SMALL, *places(tmp_path)]
     assert command(tmp_path / "o", *arguments, "exp=faces_to_words").code == 1

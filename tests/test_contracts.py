@@ -17,14 +17,16 @@ NEW = {
     "metrics/newcomer.py": "import src.newcomer\n",
     "report/newcomer/chart.py": "import mlflow.entities\n",
     "report/newcomer/__init__.py": "",
+    "storage/newcomer.py": "import benchmarks.timing\nimport validation.truth\n",
 }
 
 
 @pytest.fixture(scope="module")
 def violations(tmp_path_factory):
-    """Print of lint-imports on a copy of src/ with new modules in it."""
+    """Print of lint-imports on a copy of the packages with new modules in them."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(CHECKOUT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for root in ("src", "benchmarks", "validation"):
+        shutil.copytree(CHECKOUT / root, folder / root, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(CHECKOUT / "pyproject.toml", folder)
     for name, code in NEW.items():
         (folder / "src" / name).parent.mkdir(exist_ok=True)
@@ -43,6 +45,8 @@ def violations(tmp_path_factory):
         "- src.newcomer -> hydra",
         "- src.stimuli.newcomer -> hydra",
         "- src.metrics.newcomer -> src.newcomer",
+        "- src.storage.newcomer -> benchmarks.timing",
+        "- src.storage.newcomer -> validation.truth",
     ],
 )
 def test_a_new_module_is_guarded(violations, line):

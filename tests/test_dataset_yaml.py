@@ -5,8 +5,8 @@ from omegaconf import OmegaConf
 
 from src import configs
 from src.errors import InputError
+from tests.commands import command
 from tests.conftest import places
-from tests.sweeps import command
 
 DEFAULTS = """# @package _global_
 defaults:

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
+from tests.commands import command
 from tests.conftest import AUDITS, SHRUNK, places
-from tests.sweeps import command
 
 pytestmark = pytest.mark.thorough
 

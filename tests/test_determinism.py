@@ -19,10 +19,11 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from src import logged, pipeline
-from src.experiments import looks, zero_shot
-from src.experiments.sobit import association, captions
+from src.jobs import encoder_job, run_metadata
 from src.metrics import bootstrap, common_language
+from src.studies.propagation import similarity_blocks
+from src.studies.sobit import caption_association, prompts
+from src.studies.zero_shot import experiment
 from tests.conftest import places
 from tests.paths import CHECKOUT
 
@@ -38,8 +39,8 @@ SEVERAL = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", "train
 EXPERIMENTS = sorted(path.stem for path in (CHECKOUT / "conf" / "exp").glob("*.yaml"))
 # Where work is cut, and into what: constants of the code, so that no command can change them.
 PORTIONS = [
-    (looks, "BLOCK", 2**14), (zero_shot, "BLOCK", 64),
-    (captions, "BLOCK", 10_000), (association, "BLOCK", 5_000),
+    (similarity_blocks, "BLOCK", 2**14), (experiment, "BLOCK", 64),
+    (prompts, "BLOCK", 10_000), (caption_association, "BLOCK", 5_000),
     (bootstrap, "BLOCK", 2**12), (common_language, "BLOCK", 2**12),
 ]  # fmt: skip
 
@@ -61,11 +62,11 @@ def threads():
     torch.set_num_threads(before)
 
 
-def written(prepared: pipeline.Prepared, folder: Path) -> Path:
+def written(prepared: encoder_job.Prepared, folder: Path) -> Path:
     """The results of an experiment, in a folder of their own."""
     prepared = replace(prepared, job=replace(prepared.job, output=folder))
-    with mock.patch.object(logged, "figure"):
-        pipeline.perform(prepared, mock.MagicMock())
+    with mock.patch.object(run_metadata, "figure"):
+        encoder_job.perform(prepared, mock.MagicMock())
     return folder / "results"
 
 
@@ -81,7 +82,7 @@ def tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 @pytest.mark.parametrize("exp", EXPERIMENTS)
 def test_threads_change_no_byte_and_blocks_no_more_than_rounding(job, stored, exp, monkeypatch, tmp_path):
-    prepared = pipeline.prepare(job(*WORLD, *ALONE, *stored, f"exp={exp}"))
+    prepared = encoder_job.prepare(job(*WORLD, *ALONE, *stored, f"exp={exp}"))
     torch.set_num_threads(1)
     once = written(prepared, tmp_path / "once")
     torch.set_num_threads(3)

@@ -17,8 +17,9 @@ from dvc.cli import parse_args
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Glob
 
-from src import asked, configs, launching
-from src.bench import __main__ as bench
+from benchmarks import __main__ as bench
+from src import configs
+from src.sweeps import launchers, overrides
 from tests.documented import Documented, commands
 from tests.paths import CHECKOUT
 
@@ -28,15 +29,19 @@ HYDRA = {"src.run": "run", "src.generate": "generate"}
 SHORT = (
     *("src.run --help", "src.generate --help", "src.encoders list", "src.encoders list --all"),
     *("src.encoders list --capitani", "src.stimuli", "src.stimuli status cfd oasis nrc_vad"),
-    *("src.bench.costs", "src.bench.costs --cpu 60 --gpu 400"),
+    *("benchmarks.costs", "benchmarks.costs --cpu 60 --gpu 400"),
     "src.stage prompts exp=sobit_association --output prompts.parquet",
 )
 # What an entry does once it has understood its arguments: replaced here.
 WORK = {
-    **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "src.truth"), "answered"),
-    **dict.fromkeys(("src.calibration", "src.tracking", "src.stage", "src.bench"), "answered"),
-    **{"src.bench.pictures": "pictures", "src.bench.texts": "texts", "src.bench.analysis": "analysis"},
-    **{"src.bench.costs": "measured", "src.bench.scale": "write"},
+    **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "validation.truth"), "answered"),
+    **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "answered"),
+    **{
+        "benchmarks.image_embedding": "pictures",
+        "benchmarks.text_embedding": "texts",
+        "benchmarks.analysis": "analysis",
+    },
+    **{"benchmarks.costs": "measured", "benchmarks.scale": "write"},
 }
 # Entries whose arguments are key=value, and what has to be given where a page names the bare entry.
 READ = {"src.report": [], "src.captions": ["path=FILE"], "src.tracking.serve": []}
@@ -49,7 +54,7 @@ def of(*names: str) -> list[Documented]:
 def test_the_commands_are_found():
     assert len(COMMANDS) > 100
     assert {command.name for command in COMMANDS} <= {*HYDRA, *WORK, *READ, "make", "dvc", "mlflow"}
-    assert {"README.md", "docs/scale.md", "Makefile", "src/bench/__main__.py"} <= {c.where for c in COMMANDS}
+    assert {"README.md", "docs/scale.md", "Makefile", "benchmarks/__main__.py"} <= {c.where for c in COMMANDS}
 
 
 def singles(arguments: list[str], entry: str) -> list[list[str]]:
@@ -74,10 +79,10 @@ def singles(arguments: list[str], entry: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("command", of(*HYDRA), ids=str)
 def test_a_command_of_hydra_composes(command):
-    launching.register()
-    arguments = asked.as_sweeps(asked.models_first(asked.without_secrets(command.arguments)))
-    for overrides in singles(arguments, HYDRA[command.name])[:3]:
-        configs.compose(overrides, HYDRA[command.name])
+    launchers.register()
+    arguments = overrides.as_sweeps(overrides.models_first(overrides.without_secrets(command.arguments)))
+    for typed in singles(arguments, HYDRA[command.name])[:3]:
+        configs.compose(typed, HYDRA[command.name])
 
 
 def entry(name: str):
@@ -123,7 +128,9 @@ def test_a_short_command_runs(typed, monkeypatch, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path / "folder")
     monkeypatch.setattr(sys, "argv", [name, *arguments])
-    with contextlib.suppress(SystemExit) if name == "src.bench.costs" else pytest.raises(SystemExit) as ended:
+    with (
+        contextlib.suppress(SystemExit) if name == "benchmarks.costs" else pytest.raises(SystemExit) as ended
+    ):
         runpy.run_module(name, run_name="__main__")
     printed = capsys.readouterr()
     assert not (ended and ended.value.code), printed.err
@@ -138,7 +145,9 @@ def test_a_part_of_the_benchmark_runs_quick(part, tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("typed", ["src.bench.scale --quick", "src.calibration --quick --output calibration"])
+@pytest.mark.parametrize(
+    "typed", ["benchmarks.scale --quick", "validation.calibration --quick --output calibration"]
+)
 def test_a_quick_form_runs(typed, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", *typed.split()], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)},

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from tests.commands import command
 from tests.conftest import places
 from tests.paths import SHARED
-from tests.sweeps import command
 
 CHOSEN = [
     "dataset=photos", f"dataset.root={SHARED}", "model=clip_b32", "model.weights=random", "model.sha256=''",

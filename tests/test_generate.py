@@ -13,7 +13,7 @@ import pytest
 
 from src import generate
 from src.configs import CHECKOUT
-from tests.generative.chat import said, served
+from tests.generators.chat import said, served
 
 HEADER = "bias_type,target_gender,context,anti_stereotype,stereotype,unrelated,item_category,type_category"
 

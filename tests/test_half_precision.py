@@ -5,9 +5,9 @@ No single rho is bounded: it hangs on ranks of units that are all but equal, by 
 
 import pytest
 
+from tests.commands import command
 from tests.conftest import places
 from tests.encoders.test_precision import ROUNDOFF, skip_unless_computed
-from tests.sweeps import command
 
 TOYS = 5  # of 600 steps: after 150 one in ten has learnt little yet, and its rho move at random
 # Of the docs (docs/footguns.md, Precision), which took other seeds.

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
+from tests.commands import command
 from tests.conftest import places
 from tests.encoders import published as made
 from tests.stimuli.drawn import picture
-from tests.sweeps import command
 
 REPOSITORIES = {
     "ViT-B-32-quickgelu": "timm/vit_base_patch32_clip_224.openai",

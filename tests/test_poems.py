@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from src.generative.multimodal import Multimodal
-from tests.generative.seeing import llava, saved
+from src.generators.multimodal import Multimodal
+from tests.generators.seeing import llava, saved
 from tests.test_generate import command
 
 FEW = ("task=poem", "task.faces=3", "task.most=6", "task.permutations=50", "task.bootstrap=50")

@@ -8,12 +8,13 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from src import experiments, pipeline, stimuli
+from src import stimuli, studies
 from src.errors import InputError, NotApplicable
+from src.jobs import encoder_job
 from src.stimuli import load
 from src.tracking import Tracker
 from tests.conftest import AUDITS, PROJECTIONS, precomputed, prompted
-from tests.experiments.test_propagation import PROTOCOL, overrides
+from tests.studies.propagation.test_experiment import PROTOCOL, overrides
 
 FEW = [*(f"protocol.{name}={value}" for name, value in PROTOCOL.items()), "protocol.placebo=19"]
 FEW += ["protocol.bootstrap=20", "protocol.partitions=50", "protocol.faces_per_group=20"]
@@ -38,7 +39,7 @@ def tracker(tmp_path_factory):
 def perform(made, tracker):
     run = tracker.open("precomputed", made.label)
     with tracker.recorded(run):
-        return pipeline.perform(pipeline.prepare(made), run)
+        return encoder_job.perform(encoder_job.prepare(made), run)
 
 
 def unit(vectors):
@@ -68,16 +69,16 @@ def test_an_experiment_sees_what_the_projection_leaves(folder, job, tracker, exp
     names = ["male", "man", "female", "woman", "alpha person", "beta person"]
     spurious = said(folder, [f"A photo of a {name}." for name in names]).T
     kept = np.eye(24) - spurious @ np.linalg.pinv(spurious)
-    tables = {role: load(made.cfg, role) for role in experiments.roles(made.cfg.exp)}
+    tables = {role: load(made.cfg, role) for role in studies.roles(made.cfg.exp)}
     vectors = {role: seen(folder, role) for role in tables}
-    own = experiments.prompts(made.cfg)
+    own = studies.prompts(made.cfg)
     if own:
         tables["prompts"], vectors["prompts"] = own, said(folder, own.frame["sentence"])
     for role in vectors:
         if (side in ("images", "both")) if role in ("faces", "scenes") else (side in ("texts", "both")):
             vectors[role] = unit(vectors[role] @ kept.T)
     asked = {role: torch.from_numpy(one) for role, one in vectors.items()}
-    expected = experiments.run(made.cfg, tables, asked).analyses
+    expected = studies.run(made.cfg, tables, asked).analyses
     for column in {"rho", "p_placebo", "cles", "delta_gap", "cohens_d", "p_null"} & {*expected}:
         assert found[column].to_numpy(float) == pytest.approx(
             expected[column].to_numpy(float), abs=1e-9, nan_ok=True
@@ -98,8 +99,8 @@ def test_every_audit_runs_on_precomputed_vectors(lab, job, tracker, exp, method)
 
 def test_a_projection_is_another_job(lab, job):
     keys = {
-        method: pipeline.key(
-            pipeline.prepare(job(*overrides(lab, "faces_to_words"), *FEW, f"debias={method}"))
+        method: encoder_job.key(
+            encoder_job.prepare(job(*overrides(lab, "faces_to_words"), *FEW, f"debias={method}"))
         )
         for method in ("none", *PROJECTIONS)
     }
@@ -110,11 +111,11 @@ def test_what_was_left_out_or_changed_of_the_inputs_is_in_the_run_s_notes(job, t
     place = precomputed(tmp_path / "lab", width=24)
     vectors = load_file(place / "words.safetensors")["embedding"]
     save_file({"embedding": vectors * np.float32(1.004)}, place / "words.safetensors")
-    prepared = pipeline.prepare(job(*overrides(place, "faces_to_words"), *FEW))
+    prepared = encoder_job.prepare(job(*overrides(place, "faces_to_words"), *FEW))
     faces = replace(prepared.tables["faces"], notes=("2 pictures occur a second time",))
     run = tracker.open("precomputed", "noted")
     with tracker.recorded(run):
-        pipeline.perform(replace(prepared, tables={**prepared.tables, "faces": faces}), run)
+        encoder_job.perform(replace(prepared, tables={**prepared.tables, "faces": faces}), run)
     notes = tracker.client.get_run(run.id).data.tags["notes"]
     assert notes.startswith(
         "faces: 2 pictures occur a second time; 90 of 90 words had vectors with norms from"
@@ -124,13 +125,13 @@ def test_what_was_left_out_or_changed_of_the_inputs_is_in_the_run_s_notes(job, t
 def test_without_labels_faces_say_which_groups_are_meant(lab, job, tmp_path):
     place = prompted(precomputed(tmp_path / "lab", width=24))
     made = job(*overrides(place, "scenes_to_words"), *FEW, "debias=orth_proj")
-    with_labels = pipeline.prepare(made).removed.spurious
+    with_labels = encoder_job.prepare(made).removed.spurious
     for role in ("labels", "faces"):
-        assert pipeline.prepare(made).removed.spurious == with_labels
+        assert encoder_job.prepare(made).removed.spurious == with_labels
         (place / f"{role}.parquet").unlink()
         stimuli._tables.clear()  # a process reads a table once
     with pytest.raises(InputError, match="neither labels nor faces are there"):
-        pipeline.prepare(made)
+        encoder_job.prepare(made)
 
 
 def lacking(lab, tmp_path, exp="cles_warmth", method="none"):
@@ -146,12 +147,12 @@ def lacking(lab, tmp_path, exp="cles_warmth", method="none"):
 
 def test_missing_prompts_are_said_before_work(lab, job, tmp_path):
     with pytest.raises(NotApplicable, match="1 of the 3 prompts .*: 'A photo of a likeable looking face'"):
-        pipeline.prepare(job(*lacking(lab, tmp_path)))
+        encoder_job.prepare(job(*lacking(lab, tmp_path)))
 
 
 def test_missing_prompts_of_a_projection_are_no_matter_of_the_experiment(lab, job, tmp_path):
     with pytest.raises(InputError, match="debias=orth_proj: .* 'A photo of a man.'") as error:
-        pipeline.prepare(job(*lacking(lab, tmp_path, "faces_to_words", "orth_proj")))
+        encoder_job.prepare(job(*lacking(lab, tmp_path, "faces_to_words", "orth_proj")))
     assert not isinstance(error.value, NotApplicable)
 
 
@@ -167,13 +168,13 @@ def test_a_table_of_prompts_that_cannot_be_looked_up_is_refused(job, tmp_path, c
     place = prompted(precomputed(tmp_path / "lab", width=24))
     change(pd.read_parquet(place / "prompts.parquet")).to_parquet(place / "prompts.parquet")
     with pytest.raises(InputError, match=message):
-        pipeline.prepare(job(*overrides(place, "cles_warmth")))
+        encoder_job.prepare(job(*overrides(place, "cles_warmth")))
 
 
 def test_without_a_table_of_prompts_no_audit_can_be_made(job, tmp_path):
     place = precomputed(tmp_path / "lab")
     with pytest.raises(NotApplicable, match=r"prompts.parquet: no such file"):
-        pipeline.prepare(job(*overrides(place, "cles_warmth")))
+        encoder_job.prepare(job(*overrides(place, "cles_warmth")))
 
 
 @pytest.mark.parametrize(
@@ -186,12 +187,12 @@ def test_without_a_table_of_prompts_no_audit_can_be_made(job, tmp_path):
 )
 def test_mistakes_of_an_audit_are_said_before_embedding(lab, job, override, message):
     with pytest.raises(InputError, match=message):
-        pipeline.prepare(job(*overrides(lab, "cles_warmth"), override))
+        encoder_job.prepare(job(*overrides(lab, "cles_warmth"), override))
 
 
 def test_an_iat_with_an_empty_side_is_refused(lab, job):
     with pytest.raises(InputError, match="warm"):
-        pipeline.prepare(job(*overrides(lab, "iat_semantic"), "exp.pairs=[[warm,'']]"))
+        encoder_job.prepare(job(*overrides(lab, "iat_semantic"), "exp.pairs=[[warm,'']]"))
 
 
 def test_a_group_of_one_face_is_refused(job, tmp_path):
@@ -202,7 +203,7 @@ def test_a_group_of_one_face_is_refused(job, tmp_path):
     frame[left].to_parquet(place / "faces.parquet")
     save_file({"embedding": vectors[left.to_numpy()]}, place / "faces.safetensors")
     with pytest.raises(InputError, match="Beta Men"):
-        pipeline.prepare(job(*overrides(place, "cles_warmth")))
+        encoder_job.prepare(job(*overrides(place, "cles_warmth")))
 
 
 def test_vectors_narrower_than_the_prompts_are_refused(job, tracker, tmp_path):

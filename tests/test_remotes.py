@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from src import artifacts
+from src.storage import cache
 from tests import clones
 from tests.clones import Clone, Remote
 from tests.stimuli import drawn
@@ -245,6 +245,6 @@ def test_a_changed_object_is_refused_where_the_remote_is_verified(origin, remote
     assert output in said
     assert not (clone.root / output).exists()
     (entry,) = (trusting.root / output).iterdir()
-    assert "embedding.safetensors has" in artifacts.damaged(entry)
+    assert "embedding.safetensors has" in cache.damaged(entry)
     clone.dvc("pull", "--remote", remote.name, output)
     assert clone.hashes(output) == origin.clone.hashes(output)

@@ -7,10 +7,10 @@ import pytest
 from mlflow import MlflowClient
 from safetensors.numpy import load_file, save_file
 
-from src import versions
+from src.storage import versions
 from src.tracking import Tracker
+from tests.commands import command, killed
 from tests.conftest import SHRUNK, places, precomputed
-from tests.sweeps import command, killed
 
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 

@@ -3,7 +3,7 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from src.asked import as_sweeps
+from src.sweeps.overrides import as_sweeps
 
 SWEPT = "model=clip_b32,clip_l14"
 

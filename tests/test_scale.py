@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from src import plan
-from src.bench import commands, corpora, costs, rates, scale, worth
-from src.bench.sizes import QUICK
+from benchmarks import commands, corpora, costs, paper_sizes, rates, scale
+from benchmarks.sizes import QUICK
 from src.captions import __main__ as entry
-from src.experiments import looks, propagation
+from src.jobs import plan
 from src.stimuli import checked
+from src.studies.propagation import experiment, similarity_blocks
 from tests.paths import CHECKOUT
 
 
@@ -44,32 +44,38 @@ def _streamed(place, items):
     # In a process of its own: what others left in this one's memory would serve the next walk unseen.
     asked = ["--stream", str(items), "--targets", "32", "--place", str(place)]
     found = subprocess.run(
-        [sys.executable, "-m", "src.bench.scale", *asked], cwd=CHECKOUT, check=True, stdout=subprocess.PIPE
+        [sys.executable, "-m", "benchmarks.scale", *asked], cwd=CHECKOUT, check=True, stdout=subprocess.PIPE
     )
     return json.loads(found.stdout)
 
 
 def test_brute_force_sees_what_is_not_exact(place, monkeypatch):
     assert scale.stream(place, 20_000, 5, 50, held=2**30).exact
-    original = looks.nearer
+    original = similarity_blocks.nearer
 
     def wrong(*given):
         values, positions = original(*given)
         return values, positions.flip(1)
 
-    monkeypatch.setattr(looks, "nearer", wrong)
+    monkeypatch.setattr(similarity_blocks, "nearer", wrong)
     assert not scale.stream(place, 20_000, 5, 50, held=0).exact
 
 
-@pytest.mark.parametrize("exp", worth.EXPERIMENTS)
+@pytest.mark.parametrize("exp", paper_sizes.EXPERIMENTS)
 def test_an_experiment_whose_corpus_is_walked_yields_what_it_yields_where_it_is_held(exp, monkeypatch):
     size = replace(QUICK, paper_faces=240, paper_words=300, paper_scenes=240)
-    targets, corpus = (checked(role, worth.tables(size)[role], "stand-ins") for role in exp.split("_to_"))
+    targets, corpus = (
+        checked(role, paper_sizes.tables(size)[role], "stand-ins") for role in exp.split("_to_")
+    )
     # Each vector twice: ties are the rule.
     x, y = (vectors(len(table.frame), table.role) for table in (targets, corpus))
-    monkeypatch.setattr(looks, "ITEMS", 70)
+    monkeypatch.setattr(similarity_blocks, "ITEMS", 70)
     walks = []
-    monkeypatch.setattr(looks, "_walked", lambda *given, own=looks._walked: walks.append(1) or own(*given))
+    monkeypatch.setattr(
+        similarity_blocks,
+        "_walked",
+        lambda *given, own=similarity_blocks._walked: walks.append(1) or own(*given),
+    )
     held, walked = (run(monkeypatch, targets, corpus, x, y, much) for much in (2**40, 0))
     assert walks
     for name, expected in (held.tables | {"analyses": held.analyses}).items():
@@ -92,8 +98,8 @@ def vectors(count, role):
 
 def run(monkeypatch, targets, corpus, x, y, held):
     with monkeypatch.context() as patch:
-        patch.setattr(propagation, "looks", partial(looks.looks, held=held))
-        return propagation.run(targets, corpus, x, y, worth.protocol(60), 0)
+        patch.setattr(experiment, "looks", partial(similarity_blocks.looks, held=held))
+        return experiment.run(targets, corpus, x, y, paper_sizes.protocol(60), 0)
 
 
 def test_the_benchmark_streams_three_sizes_and_counts_three_of_captions(monkeypatch, tmp_path):
@@ -111,7 +117,7 @@ def test_the_benchmark_streams_three_sizes_and_counts_three_of_captions(monkeypa
     monkeypatch.setattr(commands, "_timed", timed)
     rows = list(commands.scale(replace(QUICK, streamed=3000), tmp_path))
     assert [(row.what, row.seconds, row.peak_mb) for row in rows[:3]] == [("stream: much", 2.0, 30.0)] * 3
-    assert typed == ["src.bench.scale", *["src.captions"] * 3]
+    assert typed == ["benchmarks.scale", *["src.captions"] * 3]
     assert files == [300, 1000, 3000]
 
 

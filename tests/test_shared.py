@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from src import artifacts
-from src.embeddings import upkeep
+from src.embeddings import pruning
 from src.errors import InputError
 from src.stimuli import morphs
+from src.storage import cache
 from tests.conftest import places
 from tests.tracking import counted
 
@@ -28,7 +28,7 @@ STORES = ("embeddings", "checkpoints", "pictures", "stimuli")
 
 
 def entries(store: Path) -> list[Path]:
-    return [path.parent for path in store.rglob(artifacts.MANIFEST) if path.parent.is_dir()]
+    return [path.parent for path in store.rglob(cache.MANIFEST) if path.parent.is_dir()]
 
 
 def hidden(store: Path) -> list[Path]:
@@ -54,7 +54,7 @@ def test_two_sweeps_on_one_store_at_once(tmp_path):
     for name in STORES:
         made = entries(store / name)
         assert made
-        assert not [entry for entry in made if artifacts.damaged(entry)]
+        assert not [entry for entry in made if cache.damaged(entry)]
         assert hidden(store / name) == []
     # Four roles; each thing once, whoever made it.
     assert Counter(path.parent.name for path in entries(store / "embeddings")) == Counter(
@@ -85,8 +85,8 @@ def reads(store: Path, seed: int, until: float) -> None:
     rng = random.Random(seed)
     while time.time() < until:
         key = rng.choice(KEYS)
-        artifacts._sound.clear()
-        entry = artifacts.fetch(store, key, build(key, rng.random() / 200))
+        cache._sound.clear()
+        entry = cache.fetch(store, key, build(key, rng.random() / 200))
         try:
             found = (entry / "a").read_bytes(), (entry / "b").read_bytes()
         except FileNotFoundError:
@@ -97,15 +97,15 @@ def reads(store: Path, seed: int, until: float) -> None:
         assert found[0] in (content(key), content(key)[:7])
         assert found[1] == content(key)[::-1]
         if damage < 0.1:
-            for name in ("a", artifacts.MANIFEST):
+            for name in ("a", cache.MANIFEST):
                 try:
                     os.truncate(entry / name, 7)
                 except FileNotFoundError:
                     break
         elif damage < 0.2:
-            upkeep.prune(store, None)
+            pruning.prune(store, None)
         elif damage < 0.3:
-            upkeep.listing(store)
+            pruning.listing(store)
     os._exit(0)
 
 
@@ -118,40 +118,40 @@ def test_many_that_fetch_damage_list_and_prune_meet_no_error(tmp_path):
         process.join(120)
     assert [process.exitcode for process in processes] == [0] * 4
     for key in KEYS:
-        entry = artifacts.fetch(store, key, build(key))
-        assert artifacts.damaged(entry) == ""
+        entry = cache.fetch(store, key, build(key))
+        assert cache.damaged(entry) == ""
         assert (entry / "a").read_bytes() == content(key)
     assert hidden(store) == []
 
 
 def test_who_finishes_last_takes_what_is_there(tmp_path):
     """Also where both found a damaged entry, and the other replaced it between a look and a rename."""
-    entry = artifacts.fetch(tmp_path, "key", build("key"))
+    entry = cache.fetch(tmp_path, "key", build("key"))
     os.truncate(entry / "a", 3)
-    seen = artifacts.seen_as(entry)
-    theirs = artifacts.fetch(tmp_path, "key", build("key"))
+    seen = cache.seen_as(entry)
+    theirs = cache.fetch(tmp_path, "key", build("key"))
     inode = theirs.stat().st_ino
-    assert not artifacts.discard(entry, seen)
+    assert not cache.discard(entry, seen)
     assert entry.stat().st_ino == inode
-    assert artifacts.damaged(entry) == ""
+    assert cache.damaged(entry) == ""
     assert hidden(tmp_path) == []
 
 
 def test_what_is_replaced_between_the_last_look_and_the_rename_is_put_back(tmp_path, monkeypatch):
-    entry = artifacts.fetch(tmp_path, "key", build("key"))
+    entry = cache.fetch(tmp_path, "key", build("key"))
     os.truncate(entry / "a", 3)
-    seen, look = artifacts.seen_as(entry), artifacts.seen_as
+    seen, look = cache.seen_as(entry), cache.seen_as
 
     def late(path):
         found = look(path)
         if path == entry and found == seen:
-            monkeypatch.setattr(artifacts, "seen_as", look)
-            artifacts.fetch(tmp_path, "key", build("key"))
+            monkeypatch.setattr(cache, "seen_as", look)
+            cache.fetch(tmp_path, "key", build("key"))
         return found
 
-    monkeypatch.setattr(artifacts, "seen_as", late)
-    assert not artifacts.discard(entry, seen)
-    assert artifacts.damaged(entry) == ""
+    monkeypatch.setattr(cache, "seen_as", late)
+    assert not cache.discard(entry, seen)
+    assert cache.damaged(entry) == ""
     assert hidden(tmp_path) == []
 
 
@@ -161,7 +161,7 @@ def stuck(store: Path, begun) -> None:
         begun.set()
         time.sleep(600)
 
-    artifacts.fetch(store, "key", build)
+    cache.fetch(store, "key", build)
 
 
 def test_a_killed_owner_holds_nothing(tmp_path):
@@ -171,31 +171,33 @@ def test_a_killed_owner_holds_nothing(tmp_path):
     assert begun.wait(60)
     os.kill(owner.pid, signal.SIGKILL)
     owner.join()
-    entry = artifacts.fetch(tmp_path, "key", build("key"))  # whoever waits runs into the limit of the suite
-    assert artifacts.damaged(entry) == ""
+    entry = cache.fetch(tmp_path, "key", build("key"))  # whoever waits runs into the limit of the suite
+    assert cache.damaged(entry) == ""
     (left,) = hidden(tmp_path)
-    assert upkeep.prune(tmp_path, None) == []  # as young as one in progress
-    long_ago = time.time() - 2 * upkeep.IN_PROGRESS
+    assert pruning.prune(tmp_path, None) == []  # as young as one in progress
+    long_ago = time.time() - 2 * pruning.IN_PROGRESS
     for path in (left / "half", left):
         os.utime(path, (long_ago, long_ago))
-    assert [reason for _, reason, _ in upkeep.prune(tmp_path, None)] == ["left by a process that was stopped"]
+    assert [reason for _, reason, _ in pruning.prune(tmp_path, None)] == [
+        "left by a process that was stopped"
+    ]
     assert hidden(tmp_path) == []
 
 
 def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkeypatch):
     """A training: its folder stays empty until the end."""
-    monkeypatch.setattr(artifacts, "BEAT", 0.02)
+    monkeypatch.setattr(cache, "BEAT", 0.02)
 
     def build(folder):
-        long_ago = time.time() - 2 * upkeep.IN_PROGRESS
+        long_ago = time.time() - 2 * pruning.IN_PROGRESS
         os.utime(folder, (long_ago, long_ago))
-        while folder.stat().st_mtime < time.time() - upkeep.IN_PROGRESS:  # until it beats
+        while folder.stat().st_mtime < time.time() - pruning.IN_PROGRESS:  # until it beats
             time.sleep(0.01)
-        assert upkeep.prune(tmp_path, None) == []
+        assert pruning.prune(tmp_path, None) == []
         (folder / "weights").write_text("x")
         return {}
 
-    assert artifacts.damaged(artifacts.fetch(tmp_path, "key", build)) == ""
+    assert cache.damaged(cache.fetch(tmp_path, "key", build)) == ""
 
 
 def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
@@ -207,7 +209,7 @@ def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    assert artifacts.damaged(artifacts.fetch(tmp_path, "key", build("key"))) == ""
+    assert cache.damaged(cache.fetch(tmp_path, "key", build("key"))) == ""
 
 
 def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
@@ -219,8 +221,8 @@ def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(Path, "rename", twice)
-    entry = artifacts.fetch(tmp_path, "key", build("key"))
-    assert artifacts.damaged(entry) == ""
+    entry = cache.fetch(tmp_path, "key", build("key"))
+    assert cache.damaged(entry) == ""
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_an_entry_that_cannot_be_published_is_said_for_what_it_is(tmp_path, monk
 
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(kind, match=error.strerror):
-        artifacts.fetch(tmp_path, "key", build("key"))
+        cache.fetch(tmp_path, "key", build("key"))
 
 
 def test_morphs_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):

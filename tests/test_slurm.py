@@ -10,11 +10,11 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from src import parcels
+from src.sweeps import job_batch
 from tests import cluster
+from tests.commands import command
 from tests.conftest import SHRUNK, places
 from tests.launched import Started, kept, left, store
-from tests.sweeps import command
 
 absent = cluster.absent()
 pytestmark = [
@@ -58,7 +58,7 @@ def sent(tmp_path, slurm):
 
 
 def answered(sweep, jobs):
-    folder = sweep.output / parcels.FOLDER
+    folder = sweep.output / job_batch.FOLDER
     return [number for number in jobs if (folder / f"job-{number}.json").exists()]
 
 
@@ -178,4 +178,4 @@ def test_an_interrupted_sweep_cancels_its_tasks(slurm, sent, tmp_path):
     parents, jobs = store(tmp_path, "demo")
     assert [run.info.status for run in [*parents, *jobs]] == ["KILLED"] * 3
     assert list((tmp_path / "checkpoints").iterdir()) == []
-    assert list((tmp_path / "o" / parcels.FOLDER).glob("*.pkl")) == []
+    assert list((tmp_path / "o" / job_batch.FOLDER).glob("*.pkl")) == []

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from src import experiments, stimuli
+from src import stimuli, studies
 from src.embeddings import embeddings
-from src.experiments.sobit.association import associations
-from src.experiments.sobit.faces import faces_of
-from src.results import read
 from src.stimuli import PROMPTS
+from src.storage.results import read
+from src.studies.sobit.axes import faces_of
+from src.studies.sobit.caption_association import associations
+from tests.commands import command
 from tests.conftest import SHRUNK, places
-from tests.sweeps import command
 
 FEW = ["protocol.vocabulary=200", "protocol.permutations=199", "protocol.bootstrap=100", "protocol.top_k=20"]
 MEASURES = ("association", "retrieval", "strength")
@@ -84,7 +84,7 @@ def test_relabelled_faces_of_the_world_reject_as_often_as_asked(kept, sweeps, jo
         "protocol.permutations=99",
         "protocol.vocabulary=0",
     )
-    cfg, own = made.cfg, experiments.prompts(made.cfg)
+    cfg, own = made.cfg, studies.prompts(made.cfg)
     table = partial(stimuli.load, cfg)
     faces = table("faces")
     seen = embeddings(cfg, "faces", table).vectors

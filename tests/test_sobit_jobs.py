@@ -10,8 +10,8 @@ from safetensors.numpy import save_file
 from src import stage
 from src.errors import InputError, NotApplicable
 from src.report.gather import everything
+from tests.commands import command
 from tests.conftest import places, precomputed
-from tests.sweeps import command
 from tests.test_projected import perform, tracker  # noqa: F401
 
 FEW = ["protocol.permutations=49", "protocol.bootstrap=20", "protocol.vocabulary=30", "protocol.top_k=9"]
@@ -72,9 +72,9 @@ def test_it_runs_on_precomputed_vectors_and_a_list_of_ones_own(folder, listed, j
 
 
 def _key(made):
-    from src import pipeline
+    from src.jobs import encoder_job
 
-    return pipeline.key(pipeline.prepare(made))
+    return encoder_job.key(encoder_job.prepare(made))
 
 
 def test_analyses_of_all_three_stand_in_one_table(folder, listed, job, tracker):  # noqa: F811
@@ -115,14 +115,14 @@ def test_a_missing_prompt_is_named_and_many_are_counted(folder, listed, job, tmp
     frame = pd.DataFrame({"id": ["x"], "sentence": ["a photo of a hero"]})
     frame.to_parquet(place / "prompts.parquet")
     save_file({"embedding": np.eye(1, 24, dtype=np.float32)}, place / "prompts.safetensors")
-    from src import pipeline
+    from src.jobs import encoder_job
 
     with pytest.raises(
         NotApplicable, match="4 of the 5 prompts.*'a photo of a calm person'.*'a photo of an odd"
     ):
-        pipeline.prepare(job(*overrides(place, "retrieval", listed)))
+        encoder_job.prepare(job(*overrides(place, "retrieval", listed)))
     with pytest.raises(NotApplicable, match=r"and \d+ more. All of them: python -m src.stage prompts"):
-        pipeline.prepare(job(*overrides(place, "association", listed), "protocol.vocabulary=300"))
+        encoder_job.prepare(job(*overrides(place, "association", listed), "protocol.vocabulary=300"))
 
 
 @pytest.mark.thorough
@@ -149,23 +149,23 @@ def test_faces_without_race_and_gender_are_not_applicable_in_a_glob_and_an_error
     ],
 )
 def test_a_list_with_a_mistake_is_refused_before_any_work(folder, job, tmp_path, content, said):
-    from src import pipeline
+    from src.jobs import encoder_job
 
     path = tmp_path / "list.json"
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=said):
-        pipeline.prepare(job(*overrides(folder, "association", path)))
+        encoder_job.prepare(job(*overrides(folder, "association", path)))
 
 
 def test_readings_that_decide_nothing_do_not_count_twice(folder, listed, job):
-    from src import pipeline
+    from src.jobs import encoder_job
 
     for measure, protocol in (("retrieval", "baseline_bare"), ("association", "k_100")):
         with pytest.raises(NotApplicable, match="decides nothing"):
-            pipeline.prepare(job(*overrides(folder, measure, listed), f"protocol={protocol}"))
+            encoder_job.prepare(job(*overrides(folder, measure, listed), f"protocol={protocol}"))
     bare = job(*overrides(folder, "association", listed), "protocol=baseline_bare")
-    from src import experiments
+    from src import studies
 
-    assert "the" in set(experiments.prompts(bare.cfg).frame["sentence"])
+    assert "the" in set(studies.prompts(bare.cfg).frame["sentence"])
     literal = job(*overrides(folder, "retrieval", listed), "protocol=article_literal")
-    assert "a photo of a/an odd person" in set(experiments.prompts(literal.cfg).frame["sentence"])
+    assert "a photo of a/an odd person" in set(studies.prompts(literal.cfg).frame["sentence"])

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from src import stage
-from src.embeddings import upkeep
+from src.embeddings import pruning
 from src.errors import InputError
-from src.versions import every
+from src.storage.versions import every
 from tests.conftest import SHRUNK, places
 from tests.paths import CHECKOUT
 
@@ -28,8 +28,8 @@ def test_stages_leave_what_a_sweep_by_hand_reads(kept, sweeps, tmp_path):
     }  # fmt: skip
     for name in ("weights", "embed --role faces", "embed --role words"):
         assert stage.main([*name.split(), *there]) == 0
-    mine = upkeep.listing(tmp_path / "e")
-    theirs = upkeep.listing(kept / "embeddings")
+    mine = pruning.listing(tmp_path / "e")
+    theirs = pruning.listing(kept / "embeddings")
     assert sorted(mine["role"]) == ["faces", "words"]
     assert set(mine["entry"]) < set(theirs["entry"])
     for name in mine["entry"]:

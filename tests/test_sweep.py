@@ -10,13 +10,13 @@ from scipy.stats import pearsonr
 
 from src import configs
 from src.embeddings import embeddings
-from src.experiments import corpus_of
 from src.metrics import similarity
 from src.stimuli import load
+from src.studies.propagation.attributes import corpus_of
 from tests import reference
+from tests.commands import command
 from tests.conftest import SHRUNK, places
 from tests.encoders.test_precision import ROUNDOFF, error_bound, largest_error, skip_unless_computed
-from tests.sweeps import command
 
 COLUMNS = ["exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
 COLUMNS += ["group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all"]

@@ -1,1 +1,1 @@
-"""What things cost."""
+"""Moved to benchmarks, at the top of the repository."""

@@ -1,1 +1,1 @@
-"""Does what is said of a rho hold where the truth is known? Coverage of intervals, size of the placebo."""
+"""Moved to validation.calibration, at the top of the repository."""

@@ -11,10 +11,10 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from src import results
 from src.errors import InputError
 from src.metrics import interval, spearman, spearman_columns, weighted_spearman
 from src.report import gather
+from src.storage import results
 from src.tracking import Past, Tracker, finished
 
 EXPERIMENT = "sobit_association"

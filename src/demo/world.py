@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from src import artifacts, versions
 from src.demo.avatars import avatar
 from src.demo.scenes import scene
+from src.storage import cache, versions
 
 TABLE = "table.parquet"
 # Of the hue of a background about that of its place.
@@ -116,10 +116,10 @@ def _kept(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
         for row, picture in draw():
             path = folder / f"{row['id']}.png"
             picture.save(path)
-            rows.append({**row, "path": path.name, "sha256": artifacts.file_hash(path)})
+            rows.append({**row, "path": path.name, "sha256": cache.file_hash(path)})
         pd.DataFrame(rows).to_parquet(folder / TABLE)
         return described
 
-    entry = artifacts.fetch(store, artifacts.fingerprint(described), build)
+    entry = cache.fetch(store, cache.fingerprint(described), build)
     frame = pd.read_parquet(entry / TABLE)
     return frame.assign(path=[str(entry / name) for name in frame["path"]])

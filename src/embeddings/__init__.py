@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from src import configs, stimuli
-from src.artifacts import fingerprint
-from src.embeddings import precomputed, store
+from src.embeddings import precomputed_vectors, store
 from src.embeddings.store import Embeddings
 from src.encoders import Network, open_encoder
 from src.errors import InputError
 from src.stimuli import PROMPTS, Table
+from src.storage.cache import fingerprint
 
 __all__ = ["Embeddings", "embeddings", "key", "require"]
 
@@ -30,7 +30,11 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
     """
     if isinstance(cfg.model, configs.PrecomputedConfig):
         folder = Path(cfg.model.path)
-        return precomputed.texts(folder, table(role)) if role == PROMPTS else precomputed.read(folder, role)
+        return (
+            precomputed_vectors.texts(folder, table(role))
+            if role == PROMPTS
+            else precomputed_vectors.read(folder, role)
+        )
     encoder = open_encoder(cfg, table)
     # Only what is known by its name can be handed to another process.
     load = partial(_elsewhere, cfg, fingerprint(dict(encoder.identity)))
@@ -67,7 +71,7 @@ def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str
         InputError: precomputed vectors are missing.
     """
     if isinstance(cfg.model, configs.PrecomputedConfig):
-        return precomputed.key(Path(cfg.model.path), role)
+        return precomputed_vectors.key(Path(cfg.model.path), role)
     return fingerprint(store.decisive(open_encoder(cfg, table), table(role), cfg.model.batch_size))
 
 
@@ -79,4 +83,4 @@ def require(cfg: configs.RunConfig, prompts: Table) -> None:
         InputError: their table cannot be read.
     """
     if isinstance(cfg.model, configs.PrecomputedConfig):
-        precomputed.places(Path(cfg.model.path), prompts)
+        precomputed_vectors.places(Path(cfg.model.path), prompts)

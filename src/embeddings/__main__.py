@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from src.configs import CHECKOUT
-from src.embeddings import upkeep
+from src.embeddings import pruning
 from src.errors import answered, replace_unprintable
 
 
@@ -45,14 +45,14 @@ def _main(asked: argparse.Namespace) -> int:
 
 
 def _list(store: Path) -> None:
-    found = upkeep.listing(store)
+    found = pruning.listing(store)
     if len(found):
         print(found.to_string(index=False))
     print(f"{len(found)} entries, {found['bytes'].sum() / 1e6:.1f} MB in {store}")
 
 
 def _prune(store: Path, unused_days: float | None, dry: bool) -> None:
-    found = pd.DataFrame(upkeep.prune(store, unused_days, dry=dry), columns=["entry", "reason", "bytes"])
+    found = pd.DataFrame(pruning.prune(store, unused_days, dry=dry), columns=["entry", "reason", "bytes"])
     if len(found):
         print(found.to_string(index=False))
     done = "would go" if dry else "removed"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from src.embeddings import pixels
+from src.embeddings import image_cache
 from src.encoders import Network
 
 # Sentences of one beginning that are worth a forward pass of their own.
@@ -44,7 +44,9 @@ class Pictures(Dataset[tuple[Tensor, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         first = self.starts[index]
-        shown = [self.transform(pixels.read(path)) for path in self.paths[first : first + self.starts.step]]
+        shown = [
+            self.transform(image_cache.read(path)) for path in self.paths[first : first + self.starts.step]
+        ]
         return torch.arange(first, first + len(shown)), torch.stack(shown)
 
 

@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from src import configs
-from src.artifacts import fingerprint
-from src.embeddings import passes, pixels
+from src.embeddings import image_cache, microbatches
 from src.embeddings.batches import Pictures, Resized, Sentences
 from src.embeddings.writer import VectorFile
 from src.encoders import Network
-from src.encoders.engine import engine
-from src.encoders.halves import Halves, normalised
+from src.encoders.preprocessing import Halves, normalised
+from src.encoders.trainer import engine
 from src.stimuli import IMAGE_ROLES, Table
+from src.storage.cache import fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -137,10 +137,10 @@ def _shown(
 
 def _resized(table: Table, split: Halves, store: Path, rank: Rank) -> np.ndarray | None:
     """Resized by the first process, while the others wait; they take its word that the bytes are intact."""
-    rows = pixels.resized(table, split, store) if rank.number == 0 else None
+    rows = image_cache.resized(table, split, store) if rank.number == 0 else None
     if rank.of > 1:
         torch.distributed.barrier()
-    path = store / fingerprint(pixels.decisive(table, split)) / pixels.FILE
+    path = store / fingerprint(image_cache.decisive(table, split)) / image_cache.FILE
     return np.load(path, mmap_mode="r") if rank.number and path.exists() else rows
 
 
@@ -161,8 +161,8 @@ class _Module(lightning.LightningModule):
             return rows, self.network.encode_texts(tokens)[which]
         index, shown = batch
         # Once: it does not depend on what the pictures show, so that all processes find the same.
-        self.at_once = self.at_once or passes.at_once(self._seen, shown)
-        return index, passes.encoded(self._seen, shown, self.at_once)
+        self.at_once = self.at_once or microbatches.at_once(self._seen, shown)
+        return index, microbatches.encoded(self._seen, shown, self.at_once)
 
     def _seen(self, shown: Tensor) -> Tensor:
         vectors: Tensor = self.network.encode_images(

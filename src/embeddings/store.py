@@ -12,11 +12,12 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from src import artifacts, configs
-from src.embeddings import passes
+from src import configs
+from src.embeddings import microbatches
 from src.encoders import Encoder, Network
 from src.stimuli import IMAGE_ROLES, Table
-from src.versions import declared, versions
+from src.storage import cache
+from src.storage.versions import declared, versions
 
 log = logging.getLogger(__name__)
 
@@ -74,28 +75,28 @@ def embed(
     """
     described = decisive(encoder, table, batch_size)
     # Role by role, so that each can be an output of a pipeline by itself.
-    entry = store / table.role / artifacts.fingerprint(described)
+    entry = store / table.role / cache.fingerprint(described)
     if entry in _kept:
         return _kept[entry]
     seconds: list[float] = []
 
     def build(folder: Path) -> Mapping[str, Any]:
-        from src.embeddings import predict, ranks
-        from src.encoders.engine import devices
+        from src.embeddings import distributed, predict
+        from src.encoders.trainer import devices
 
         shown, count = (table, batch_size, trainer, folder / FILE, pictures), devices(trainer)
         if count == 1:
             shape, taken = predict.predict(_network(encoder), *shown)
         else:
-            shape, taken = ranks.predict(count, load or encoder.load, *shown)
+            shape, taken = distributed.predict(count, load or encoder.load, *shown)
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())
         used = versions("torch", "torchvision", "lightning", "pillow")
         return described | {"model": name, "shape": shape, "versions": used, "weights": weights}
 
-    artifacts.fetch(entry.parent, entry.name, build)
-    artifacts.touch(entry)
+    cache.fetch(entry.parent, entry.name, build)
+    cache.touch(entry)
     found = Embeddings(load_file(entry / FILE)[TENSOR], _hash(entry), sum(seconds))
     _keep(entry, replace(found, seconds=0.0))
     return found
@@ -112,7 +113,7 @@ def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
         "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
     # With the encoder and the batch it decides which pictures a CPU computes beside which.
-    return described | ({"widest": passes.WIDEST} if table.role in IMAGE_ROLES else {})
+    return described | ({"widest": microbatches.WIDEST} if table.role in IMAGE_ROLES else {})
 
 
 # The network that was loaded last, by what decides its numbers.
@@ -121,7 +122,7 @@ _loaded: dict[str, Network] = {}
 
 def _network(encoder: Encoder) -> Network:
     """An encoder in memory: the roles of a dataset are shown to it one after another, and it is read once."""
-    which = artifacts.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
+    which = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
     if which not in _loaded:
         # Two at once may be more than there is room for.
         _loaded.clear()
@@ -130,7 +131,7 @@ def _network(encoder: Encoder) -> Network:
 
 
 def _hash(entry: Path) -> str:
-    digest: str = artifacts.manifest(entry)["files"][FILE]["sha256"]
+    digest: str = cache.manifest(entry)["files"][FILE]["sha256"]
     return digest
 
 

@@ -77,9 +77,9 @@ def published_encoder(model: configs.PretrainedConfig, accelerator: str) -> Enco
 
         return blip2.encoder(model, accelerator)
     if isinstance(model, configs.OpenClipConfig):
-        from src.encoders import published
+        from src.encoders import open_clip_weights
 
-        return published.encoder(model, accelerator)
+        return open_clip_weights.encoder(model, accelerator)
     raise TypeError(f"{type(model).__name__} names no encoder")
 
 

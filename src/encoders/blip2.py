@@ -13,13 +13,13 @@ from PIL import Image
 from torch import Tensor, nn
 
 from src import configs
-from src.encoders import checkpoints, hub, published
-from src.encoders.halves import Halves, of_transformers
+from src.encoders import hub, open_clip_weights, transformers_files
 from src.encoders.precision import Float32, unit
+from src.encoders.preprocessing import Halves, of_transformers
 from src.encoders.protocol import Encoder
 from src.encoders.remedies import fetch_command
 from src.errors import InputError
-from src.versions import declared, versions
+from src.storage.versions import declared, versions
 
 CONFIGS = (
     ("config.json",),
@@ -152,7 +152,7 @@ def place_of(config: configs.Blip2Config) -> hub.Place:
         raise InputError("model.id is empty. Say owner/name on the hub, or a folder.")
     folder = Path(config.id).is_dir()
     if folder:
-        published.unpinned(config)
+        open_clip_weights.unpinned(config)
     remedy = (
         "Put the files of a Blip2ForImageTextRetrieval there."
         if folder
@@ -164,8 +164,8 @@ def place_of(config: configs.Blip2Config) -> hub.Place:
 def _weights(config: configs.Blip2Config, place: hub.Place) -> Mapping[str, str]:
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    paths = checkpoints.files(place)
-    return published.accepted(config, hub.revision(paths[0]), hub.sha256(paths))
+    paths = transformers_files.files(place)
+    return open_clip_weights.accepted(config, hub.revision(paths[0]), hub.sha256(paths))
 
 
 def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str, Path]) -> Blip2:
@@ -174,11 +174,14 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     random = config.weights == "random"
-    paths = [] if random else checkpoints.files(place)
-    with published.strict(config.id), checkpoints.linked([*described.values(), *paths]) as folder:
+    paths = [] if random else transformers_files.files(place)
+    with (
+        open_clip_weights.strict(config.id),
+        transformers_files.linked([*described.values(), *paths]) as folder,
+    ):
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
-            model: Any = published.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
+            model: Any = open_clip_weights.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
         else:
             loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(
                 folder,

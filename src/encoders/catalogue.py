@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
+import functools
 import logging
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from src import artifacts, configs
-from src.encoders import hub, published
+from src import configs
+from src.encoders import hub, open_clip_weights
 from src.errors import InputError
+from src.storage import cache
 
 PROFILES = Path(__file__).with_name("profiles.csv")
 # What open_clip 2.22.0 lists, the release with just 90: the paper's own list is not at hand.
@@ -47,7 +48,7 @@ def capitani() -> tuple[list[str], int]:
     return list(dict.fromkeys(ids)), len(rows)
 
 
-@cache
+@functools.cache
 def profiles() -> dict[str, dict[str, str]]:
     """Architecture -> its row of profiles.csv."""
     with PROFILES.open(encoding="utf-8", newline="") as file:
@@ -62,19 +63,19 @@ def profile_of(name: str) -> dict[str, str]:
 
 def is_cached(config: configs.PretrainedConfig) -> bool:
     """Whether all files of a model are at hand."""
-    from src.encoders import blip2, checkpoints
+    from src.encoders import blip2, transformers_files
 
-    with artifacts.dry():
+    with cache.dry():
         try:
             # Weights first: they are what lacks where anything does, and looking for them costs nothing.
             if isinstance(config, configs.OpenClipConfig):
-                found = published.find(config)
+                found = open_clip_weights.find(config)
                 hub.files(found.weights, [found.names])
-                published.encoder(config, "")
+                open_clip_weights.encoder(config, "")
             elif isinstance(config, configs.Blip2Config):
-                checkpoints.files(blip2.place_of(config))
+                transformers_files.files(blip2.place_of(config))
                 blip2.encoder(config, "")
-        except (artifacts.NotStored, InputError):
+        except (cache.NotStored, InputError):
             return False
     return True
 

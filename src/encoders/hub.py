@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from src import artifacts
 from src.errors import InputError, brief
+from src.storage import cache
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def _checked(path: Path) -> str:
     about = real.stat()
     known = (str(real), about.st_size, about.st_mtime_ns)
     if known not in _hashes:
-        _hashes[known] = artifacts.file_hash(real)
+        _hashes[known] = cache.file_hash(real)
     digest = _hashes[known]
     if SHA256.fullmatch(real.name) and digest != real.name:
         raise InputError(
@@ -124,8 +124,8 @@ def _fetched(place: Place, lacking: Sequence[Sequence[str]], optional: Sequence[
         raise InputError(
             f"{place.name}: no {brief(names)} (there: {brief(held, 400) or 'nothing'}). {place.remedy}"
         )
-    if artifacts.building_forbidden():
-        raise artifacts.NotStored(f"{place.name}: {names}")
+    if cache.building_forbidden():
+        raise cache.NotStored(f"{place.name}: {names}")
     from huggingface_hub import constants
 
     known = (place.name, place.revision, names)

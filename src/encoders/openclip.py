@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from src.encoders.halves import Halves, of_torchvision
-from src.encoders.packed import Packed
+from src.encoders.packed_text_tower import Packed
 from src.encoders.precision import keep_projections, unit
+from src.encoders.preprocessing import Halves, of_torchvision
 from src.errors import InputError
 
 

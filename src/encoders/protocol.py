@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import Tensor
 
-    from src.encoders.halves import Halves
+    from src.encoders.preprocessing import Halves
 
 
 class Network(Protocol):

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from src import artifacts, configs
+from src import configs
 from src.encoders.protocol import Encoder
 from src.errors import InputError
 from src.stimuli import Table, pictures
-from src.versions import declared, versions
+from src.storage import cache
+from src.storage.versions import declared, versions
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     }
     _fits(config)
     _labelled(tables, str(config.name))
-    key = artifacts.fingerprint(identity)
+    key = cache.fingerprint(identity)
 
     def build(folder: Path) -> Mapping[str, Any]:
         network = blank(config)
@@ -55,10 +56,10 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         return identity
 
     def checkpoint() -> Path:
-        return artifacts.fetch(Path(cfg.store.checkpoints), key, build)
+        return cache.fetch(Path(cfg.store.checkpoints), key, build)
 
     def weights() -> Mapping[str, str]:
-        stored = artifacts.manifest(checkpoint())["files"][WEIGHTS]
+        stored = cache.manifest(checkpoint())["files"][WEIGHTS]
         return {"revision": key, "sha256": stored["sha256"]}
 
     def load() -> Any:
@@ -112,7 +113,7 @@ def _train(
     import torch
 
     from src.demo import captions, toys
-    from src.encoders.engine import engine
+    from src.encoders.trainer import engine
 
     trainer = engine(cfg.trainer, max_epochs=1)
     log.info("training %s on %d captioned pictures", config.name, config.steps * config.pairs)

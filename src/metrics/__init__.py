@@ -2,7 +2,7 @@
 
 from src.metrics.association import EmbeddingAssociation, eat, sc_eat, sc_eats
 from src.metrics.bootstrap import interval, weighted_spearman
-from src.metrics.choices import (
+from src.metrics.choice_rates import (
     choice_rates,
     choice_tables,
     kendall_tau_b,
@@ -13,7 +13,6 @@ from src.metrics.choices import (
 from src.metrics.common_language import cles, partition_cles, resampled_cles
 from src.metrics.composition import kl, max_skew, ndkl, normalised_entropy
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns
-from src.metrics.factors import Factors, factors, sc_eats_by
 from src.metrics.groups import gaps, group_association, permuted_association, standardised
 from src.metrics.implicit import (
     cles_mcgraw_wong,
@@ -27,6 +26,7 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.retrieval import mean_outcome, nearer, retrieved, screened, top_k
+from src.metrics.sc_eat_qr import Factors, factors, sc_eats_by
 from src.metrics.similarity import cosines, similarity, unit
 
 __all__ = [

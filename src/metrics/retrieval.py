@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from src.metrics.selection import above, largest, padded
+from src.metrics.partial_sort import above, largest, padded
 from src.metrics.similarity import cosines, paired, products
 
 # Share of the similarities that are computed one by one; where more are unsure, all are.

@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 from scipy.stats import false_discovery_control
 
-from src import results
 from src.encoders.facts import FACTS, UNKNOWN
 from src.report.findings import Findings
+from src.storage import results
 from src.tracking import Past, Run, Tracker, children, past
 
 ASKED, JOBS = "summary/asked.json", "summary/jobs.csv"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from src import results
 from src.errors import InputError
 from src.report import audits, cells, gather, page, zoo
 from src.report.findings import Findings
 from src.report.folder import Folder
+from src.storage import results
 from src.tracking import Past, Tracker, finished
 
 ALL = "all"

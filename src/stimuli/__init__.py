@@ -73,9 +73,9 @@ def _groups(chosen: configs.RoleConfig, store: configs.StoreConfig) -> int:
 
 
 def _precomputed(model: configs.PrecomputedConfig, role: str) -> Table:
-    from src.stimuli import precomputed
+    from src.stimuli import precomputed_tables
 
-    return precomputed.load(Path(model.path), role)
+    return precomputed_tables.load(Path(model.path), role)
 
 
 def _read(cfg: configs.RunConfig, role: str, chosen: configs.RoleConfig) -> Table:

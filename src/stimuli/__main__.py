@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT
 from src.errors import InputError, answered, replace_unprintable
-from src.stimuli.published import PRESENT, Need, Standing, chosen, command, standing
+from src.stimuli.public_datasets import PRESENT, Need, Standing, chosen, command, standing
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

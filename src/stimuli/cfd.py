@@ -12,10 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError
-from src.stimuli import filenames, people, pictures
+from src.stimuli import filenames, group_sampling, pictures
 from src.stimuli.csvs import read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.within import no_link_out
+from src.stimuli.safe_paths import no_link_out
 
 EXAMPLE = "CFD-BF-001-025-N.jpg"
 # Race, gender, number of the person, number of the picture, a count where the Indian set has two
@@ -68,12 +68,14 @@ def load(
         "pictures of your own choose faces=folder."
     )
     rows, found, notes = filenames.read([root / folder for folder in folders], root, NAME, EXAMPLE, remedy)
-    wanted = people.named(rows, "expression", {name: [name] for name in expressions}, root).notna()
-    chosen, others = people.grouped(
+    wanted = group_sampling.named(rows, "expression", {name: [name] for name in expressions}, root).notna()
+    chosen, others = group_sampling.grouped(
         rows, root, races=races, genders=genders, third="expression", wanted=wanted
     )
     frame, copies = distinct(chosen, root, duplicates, "faces")
-    frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, root)
+    frame, left = group_sampling.draw(
+        frame, group_sampling.group_names(races, genders), per_group, seed, root
+    )
     notes += others + copies + left + _repeated(frame)
     if norming is not None:
         no_link_out([root / norming], root, "faces.root")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError, brief
-from src.stimuli.plain import is_text
+from src.stimuli.safe_yaml import is_text
 
 # Characters of a cell that is used: names, paths and numbers are shorter.
 LONGEST_USED = 131_072

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import requests
 
-from src.artifacts import file_hash
 from src.errors import InputError
 from src.stimuli.replies import Broken, acceptable, cause, length, safe, version
+from src.storage.cache import file_hash
 
 ATTEMPTS = 5
 PAUSE = 1.0  # seconds before the second attempt; doubled before each further one

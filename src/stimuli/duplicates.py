@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.artifacts import file_hash
 from src.errors import InputError
+from src.storage.cache import file_hash
 
 
 def distinct(frame: pd.DataFrame, source: Path, duplicates: str, role: str) -> tuple[pd.DataFrame, list[str]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.stimuli import people, pictures
+from src.stimuli import group_sampling, pictures
 from src.stimuli.csvs import PUBLISHED, read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.within import no_link_out, paths_below, posix_paths
+from src.stimuli.safe_paths import no_link_out, paths_below, posix_paths
 
 NOWHERE = "Put the pictures beside the csv as the publisher's archive has them, or set faces.root."
 
@@ -59,13 +59,17 @@ def load(
     unique(rows, "file", path)
     wanted = None
     if ages is not None:
-        wanted = people.named(rows, "age", {age: [age] for age in ages}, path).notna()
-    chosen, others = people.grouped(rows, path, races=races, genders=genders, third="age", wanted=wanted)
+        wanted = group_sampling.named(rows, "age", {age: [age] for age in ages}, path).notna()
+    chosen, others = group_sampling.grouped(
+        rows, path, races=races, genders=genders, third="age", wanted=wanted
+    )
     frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
     frame, absent = pictures.present(
         frame[["id", "group", "race", "gender", "age", "path", "row"]], path, root, "faces.root", NOWHERE
     )
     frame, copies = distinct(frame, path, duplicates, "faces")
-    frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, path)
+    frame, left = group_sampling.draw(
+        frame, group_sampling.group_names(races, genders), per_group, seed, path
+    )
     frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes + others + absent + copies + left

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError, brief
-from src.stimuli.within import no_link_out
+from src.stimuli.safe_paths import no_link_out
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 

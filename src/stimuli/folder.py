@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError
-from src.stimuli import people, pictures
+from src.stimuli import group_sampling, pictures
 from src.stimuli.csvs import filled, read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.within import no_link_out, paths_below, posix_paths
+from src.stimuli.safe_paths import no_link_out, paths_below, posix_paths
 
 
 def load(
@@ -73,6 +73,6 @@ def load(
             "pictures below faces.root, or delete the rows."
         )
     frame, copies = distinct(frame, path, duplicates, "faces")
-    frame, left = people.draw(frame, groups, per_group, seed, path)
+    frame, left = group_sampling.draw(frame, groups, per_group, seed, path)
     frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes + absent + copies + left

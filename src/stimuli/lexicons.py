@@ -11,7 +11,7 @@ import pandas as pd
 
 from src.errors import InputError
 from src.stimuli.csvs import filled, ratings, read_csv, unique
-from src.stimuli.within import no_link_out
+from src.stimuli.safe_paths import no_link_out
 
 
 def vader(count: int | None, seed: int) -> tuple[pd.DataFrame, int, list[str]]:

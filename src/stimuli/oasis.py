@@ -9,7 +9,7 @@ import pandas as pd
 from src.stimuli import pictures
 from src.stimuli.csvs import ratings, read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.within import no_link_out, paths_below
+from src.stimuli.safe_paths import no_link_out, paths_below
 
 
 def load(

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from src.artifacts import file_hash
 from src.errors import InputError, brief
 from src.stimuli.download import Told, download
-from src.stimuli.published import PRESENT, Dataset, File, command, standing
+from src.stimuli.public_datasets import PRESENT, Dataset, File, command, standing
 from src.stimuli.unpack import unpack
+from src.storage.cache import file_hash
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], told: Told)
     """Fetch what may be fetched of a dataset, unless it is all there.
 
     Args:
-        dataset: of published.yaml.
+        dataset: of public_datasets.yaml.
         root: folder above the dataset's.
         say: takes lines for the user.
         told: takes the bytes that are here of the file being fetched, and of how many.

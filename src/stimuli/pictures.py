@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
-from src.artifacts import file_hash
 from src.errors import InputError, brief
 from src.stimuli.decoding import decode
-from src.stimuli.within import no_link_out
+from src.stimuli.safe_paths import no_link_out
+from src.storage.cache import file_hash
 
 
 def read(path: str | Path) -> Image.Image:

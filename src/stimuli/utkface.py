@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError
-from src.stimuli import filenames, people, pictures
+from src.stimuli import filenames, group_sampling, pictures
 from src.stimuli.duplicates import distinct
 
 EXAMPLE = "25_0_1_20170116174525125.jpg"
@@ -55,8 +55,12 @@ def load(
     rows, found, notes = filenames.read([root], root, NAME, EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
     wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
-    chosen, others = people.grouped(rows, root, races=races, genders=genders, third="age", wanted=wanted)
+    chosen, others = group_sampling.grouped(
+        rows, root, races=races, genders=genders, third="age", wanted=wanted
+    )
     frame, copies = distinct(chosen, root, duplicates, "faces")
-    frame, left = people.draw(frame, people.group_names(races, genders), per_group, seed, root)
+    frame, left = group_sampling.draw(
+        frame, group_sampling.group_names(races, genders), per_group, seed, root
+    )
     frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
     return frame, found, notes + others + copies + left

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from src.errors import InputError, brief
-from src.stimuli import plain
+from src.stimuli import safe_yaml
 from src.stimuli.csvs import filled, read_csv
 from src.stimuli.vocabulary import read
 
@@ -28,7 +28,7 @@ def read_mapping(path: Path, setting: str, layout: str) -> dict[Any, Any]:
     """
     text = read(path, setting)
     try:
-        content = plain.of_json(text) if path.suffix.lower() == ".json" else plain.of_yaml(text)
+        content = safe_yaml.of_json(text) if path.suffix.lower() == ".json" else safe_yaml.of_yaml(text)
     except ValueError as error:
         raise InputError(f"{path}: {brief(str(error), 300)}. Correct it.") from None
     if not isinstance(content, dict):
@@ -84,7 +84,7 @@ def checked_text(value: Any, place: str, what: str, layout: str) -> str:
     clean = " ".join(unicodedata.normalize("NFC", value).split())
     if not clean:
         raise InputError(f"{place}: an empty {what}. Delete it.")
-    if not plain.is_text(clean):
+    if not safe_yaml.is_text(clean):
         raise InputError(
             f"{place}: {clean!r:.80} holds half of a character. Write it as text, without escapes."
         )

@@ -5,7 +5,7 @@ from src.tracking.history import NUMBER, Past, children, finished, next_number, 
 from src.tracking.provenance import commit, versions
 from src.tracking.run import JobRun, Run
 from src.tracking.runs import Tracker
-from src.tracking.server import Unreachable
+from src.tracking.tracking_server import Unreachable
 
 __all__ = [
     "NUMBER",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from src.errors import InputError, refused
 from src.tracking import waiting
-from src.tracking.server import Unreachable
+from src.tracking.tracking_server import Unreachable
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from src.tracking import names, pages, server
+from src.tracking import names, pages, tracking_server
 from src.tracking.runs import LIMIT_EXPERIMENT, PARENT_TAG, Tracker
 
 # Of a sweep's parent run: counts up, whatever the clock says.
@@ -80,7 +80,7 @@ def past(tracker: Tracker, run: str) -> Past | None:
         try:
             found = tracker.client.get_run(run)
         except MlflowException as error:
-            if server.absent(error) or not server.away(error):  # or the id is none
+            if tracking_server.absent(error) or not tracking_server.away(error):  # or the id is none
                 return None
             raise
         if found.info.lifecycle_stage == "deleted":

@@ -6,7 +6,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from src.versions import versions as installed
+from src.storage.versions import versions as installed
 
 # Libraries that move numbers or say where they are kept.
 LIBRARIES = (

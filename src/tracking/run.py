@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from src.tracking import inputs, names, server
-from src.tracking.server import Unreachable
+from src.tracking import inputs, names, tracking_server
+from src.tracking.tracking_server import Unreachable
 
 if TYPE_CHECKING:
     from src.tracking.runs import Tracker
@@ -133,7 +133,7 @@ class Run:
             except MlflowException as error:
                 # MLflow says the same of what is not there and of a server that is not.
                 self.tracker.require()
-                raise FileNotFoundError(server.short(error)) from None
+                raise FileNotFoundError(tracking_server.short(error)) from None
 
         return Path(self.tracker.ask(download))
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from src.errors import GOES_ON, InputError, masked, refused
-from src.tracking import database, fresh, lost, names, server, upkeep, waiting
+from src.tracking import database, fresh, lost, names, repair, tracking_server, waiting
 from src.tracking.database import SQLITE
 from src.tracking.run import JobRun, Run
-from src.tracking.server import Unreachable
+from src.tracking.tracking_server import Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +58,11 @@ class Tracker:
         self._artifacts: Path | None = None
         self._away = False
         self._lost: list[JobRun] = []
-        if uri.startswith(server.SCHEMES):
-            server.prepare()
+        if uri.startswith(tracking_server.SCHEMES):
+            tracking_server.prepare()
             self.uri = uri.rstrip("/")
             with waiting.announced(f"tracking.uri={masked(self.uri)}"):
-                server.require(self.uri)
+                tracking_server.require(self.uri)
         elif uri.startswith(SQLITE):
             place = Path(uri.removeprefix(SQLITE)).absolute()
             database.require(place, make=make)
@@ -86,13 +86,13 @@ class Tracker:
             self.client = MlflowClient(self.uri)
             self.client.search_experiments(max_results=1)
             if self._artifacts is not None:
-                upkeep.relocate(place, self._artifacts)
-            upkeep.bury(self.client)
+                repair.relocate(place, self._artifacts)
+            repair.bury(self.client)
         except Exception as error:  # MLflow lets through whatever its drivers raise
             remedy = "Name a database that MLflow made, a new one, or the address of a running server."
             if "locked" in refused(error):
                 remedy = database.REMEDIES["database is locked"]
-            said = f"tracking.uri={self.uri}: cannot be opened ({server.short(error)})"
+            said = f"tracking.uri={self.uri}: cannot be opened ({tracking_server.short(error)})"
             raise Unreachable(f"{said}. {remedy}") from None
 
     def require(self) -> None:
@@ -101,8 +101,8 @@ class Tracker:
         Raises:
             Unreachable: it does not.
         """
-        if self.uri.startswith(server.SCHEMES):
-            server.require(self.uri, retries=0)
+        if self.uri.startswith(tracking_server.SCHEMES):
+            tracking_server.require(self.uri, retries=0)
 
     def ask(self, do: Callable[[], T]) -> T:
         """What the store answers.
@@ -121,10 +121,10 @@ class Tracker:
             self._away = True
             raise
         except Exception as error:
-            if not server.away(error):
+            if not tracking_server.away(error):
                 raise
             self._away = True
-            said = f"out of reach ({server.short(error)})"
+            said = f"out of reach ({tracking_server.short(error)})"
             if why := refused(error):
                 said = f"cannot be written ({why}). {GOES_ON}"
             raise Unreachable(f"tracking.uri={self.uri}: {said}") from None
@@ -158,7 +158,7 @@ class Tracker:
                 f"tracking.uri={masked(self.uri)}: the experiment {experiment.name} was deleted. Restore it: "
                 f"mlflow experiments restore --experiment-id {experiment.experiment_id}"
             )
-        if self._artifacts is None and upkeep.local(experiment.artifact_location):
+        if self._artifacts is None and repair.local(experiment.artifact_location):
             raise InputError(
                 f"tracking.uri={masked(self.uri)}: the server keeps artifacts of {experiment.name} in "
                 f"{experiment.artifact_location}, a folder of its own machine. Start one that takes "
@@ -168,7 +168,7 @@ class Tracker:
 
     def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
         """Start a run; `close` it, or end it with a block, `recorded`."""
-        tags = upkeep.process() | ({PARENT_TAG: parent.id} if parent else {})
+        tags = repair.process() | ({PARENT_TAG: parent.id} if parent else {})
 
         def create() -> Any:
             return self.client.create_run(self.experiment(experiment), run_name=names.title(name), tags=tags)

@@ -19,7 +19,7 @@ from pathlib import Path
 from src.configs import CHECKOUT
 from src.errors import SECRET, InputError, answered, masked, replace_unprintable
 from src.tracking.database import SQLITE
-from src.tracking.server import SCHEMES, THROUGH
+from src.tracking.tracking_server import SCHEMES, THROUGH
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 EVERY = ("0.0.0.0", "::")

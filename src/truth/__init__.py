@@ -1,1 +1,1 @@
-"""Is what was planted in the built-in world what is measured?"""
+"""Moved to validation.truth, at the top of the repository."""

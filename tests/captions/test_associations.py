@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from src import results
 from src.captions import __main__ as entry
 from src.captions import associations, shown
 from src.errors import InputError
 from src.stimuli import taxonomy
+from src.storage import results
 from src.tracking import Tracker
 from tests.captions.made import written
 

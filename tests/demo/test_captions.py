@@ -9,8 +9,8 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from src import configs
 from src.demo.captions import Recipe, draw
-from src.jobs import Job
-from src.stimuli import people, taxonomy
+from src.jobs.identity import Job
+from src.stimuli import group_sampling, taxonomy
 from src.stimuli.texts import in_templates
 
 GROUPS = ["A Men", "A Women", "B Men"]
@@ -226,7 +226,7 @@ def test_the_shipped_probes_are_the_taxonomy_s_captions(shipped):
 
 def test_the_shipped_probes_name_whom_there_is_and_plant_on_all_of_them_alike(shipped):
     faces = shipped.faces
-    groups = people.group_names(faces.peoples, faces.genders)
+    groups = group_sampling.group_names(faces.peoples, faces.genders)
     for names in (faces.peoples, faces.genders, groups, faces.places):
         assert len({len(shipped.demo.probes[name]) for name in names}) == 1
     assert {*faces.places, *faces.peoples, *faces.genders, *groups} == set(shipped.demo.probes)

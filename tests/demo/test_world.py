@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from src import artifacts
 from src.demo import world
 from src.errors import InputError
+from src.storage import cache
 
 FACES = {
     "per_group": 4,
@@ -48,7 +48,7 @@ def test_a_picture_that_was_tampered_with_is_drawn_anew(tmp_path):
     first = world.scenes(tmp_path, **SCENES)
     Image.new("RGB", (32, 32)).save(first["path"][3])
     again = world.scenes(tmp_path, **SCENES)
-    assert artifacts.file_hash(tmp_path / again["path"][3]) == first["sha256"][3]
+    assert cache.file_hash(tmp_path / again["path"][3]) == first["sha256"][3]
 
 
 def test_a_scene_s_brightness_and_warmth_follow_its_valence(tmp_path):

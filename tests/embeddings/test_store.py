@@ -13,11 +13,12 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from src import artifacts, configs
+from src import configs
 from src.embeddings import store
 from src.encoders import Encoder
 from src.errors import InputError
 from src.stimuli import checked
+from src.storage import cache
 from tests.stimuli import drawn
 
 TRAINER = configs.TrainerConfig(accelerator="cpu", workers=0)
@@ -146,7 +147,7 @@ def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
 
 def test_how_a_cpu_is_shown_pictures_decides_their_entries_alone(tmp_path, monkeypatch):
     frame = pd.DataFrame({"id": ["a"], "valence": 0.5, "path": [str(drawn.picture(tmp_path / "a.jpg", 0))]})
-    frame["sha256"] = [artifacts.file_hash(Path(frame["path"].iloc[0]))]
+    frame["sha256"] = [cache.file_hash(Path(frame["path"].iloc[0]))]
     shown = (checked("scenes", frame, "test"), words())
     before = [store.decisive(encoder(), table, 5) for table in shown]
     monkeypatch.setattr(store.passes, "WIDEST", 1)
@@ -200,7 +201,7 @@ def test_a_damaged_entry_is_computed_anew_and_that_is_said(tmp_path, caplog, dam
     assert "it is computed anew" in caplog.text
     assert Letters.passes == 10
     assert torch.equal(first, again.vectors)
-    assert artifacts.damaged(entry(tmp_path)) == ""
+    assert cache.damaged(entry(tmp_path)) == ""
 
 
 def test_what_fails_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -224,12 +225,12 @@ def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypat
     embed(tmp_path)
     path, hashed = entry(tmp_path) / "embedding.safetensors", []
     monkeypatch.setattr(
-        artifacts, "file_hash", lambda path, real=artifacts.file_hash: hashed.append(path) or real(path)
+        cache, "file_hash", lambda path, real=cache.file_hash: hashed.append(path) or real(path)
     )
 
     def fetched():
         hashed.clear()
-        artifacts.fetch(path.parent.parent, path.parent.name, lambda _: {})
+        cache.fetch(path.parent.parent, path.parent.name, lambda _: {})
         return len(hashed)
 
     # Written a moment ago, it could be written again within the same tick.
@@ -238,14 +239,14 @@ def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypat
         os.utime(aged, (1e9, 1e9))
     assert (fetched(), fetched(), fetched()) == (1, 0, 0)
     flip(path)
-    with pytest.raises(artifacts.NotStored), artifacts.dry():
+    with pytest.raises(cache.NotStored), cache.dry():
         fetched()
     flip(path)
     os.utime(path, (1e9, 1e9))
     # The same bytes, size and time of change: that it was written to shows all the same.
     assert (fetched(), fetched()) == (1, 0)
     path.rename(tmp_path / "elsewhere")
-    with pytest.raises(artifacts.NotStored), artifacts.dry():
+    with pytest.raises(cache.NotStored), cache.dry():
         fetched()
 
 
@@ -255,7 +256,7 @@ def _race(folder: str, barrier) -> None:
         barrier.wait(timeout=30)  # both are ready to publish
         return {}
 
-    artifacts.fetch(Path(folder), "key", build)
+    cache.fetch(Path(folder), "key", build)
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -272,7 +273,7 @@ def test_two_processes_may_publish_one_entry(tmp_path, there):
         racer.join(30)
     assert [racer.exitcode for racer in racers] == [0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
-    assert artifacts.damaged(tmp_path / "key") == ""
+    assert cache.damaged(tmp_path / "key") == ""
 
 
 def test_an_entry_that_another_process_published_meanwhile_is_left_to_its_readers(tmp_path):
@@ -281,11 +282,11 @@ def test_an_entry_that_another_process_published_meanwhile_is_left_to_its_reader
         return {}
 
     def ours(draft: Path):
-        artifacts.fetch(tmp_path, "key", theirs)
+        cache.fetch(tmp_path, "key", theirs)
         (draft / "content").write_text("ours")
         return {}
 
-    found = artifacts.fetch(tmp_path, "key", ours)
+    found = cache.fetch(tmp_path, "key", ours)
     assert (found / "content").read_text() == "theirs"
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
@@ -298,7 +299,7 @@ def test_a_damaged_entry_that_somebody_else_owns_is_named(tmp_path, monkeypatch)
     def denied(entry, seen):
         raise PermissionError(errno.EACCES, "Permission denied", str(entry))
 
-    monkeypatch.setattr(artifacts, "discard", denied)
+    monkeypatch.setattr(cache, "discard", denied)
     with pytest.raises(
         InputError, match=rf"words: cannot be written \({entry(tmp_path)}: Permission denied\)"
     ):

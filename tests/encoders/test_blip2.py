@@ -10,7 +10,7 @@ from src import configs, encoders
 from src.errors import InputError
 from src.metrics import similarity
 from tests.encoders import published as made
-from tests.encoders.test_published import SENTENCES, picture, vectors
+from tests.encoders.test_open_clip_weights import SENTENCES, picture, vectors
 
 REPOSITORY = "Salesforce/blip2-itm-vit-g"
 

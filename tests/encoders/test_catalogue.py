@@ -60,12 +60,12 @@ def test_a_model_is_here_when_all_its_files_are(cache, small, tmp_path):
 
 
 def test_everything_listed_can_be_chosen(cache, capsys):
-    from src.encoders import published
+    from src.encoders import open_clip_weights
 
     ids = catalogue.pairs()
     assert len(ids) > 150
     for found in ids:
-        assert published.find(configs.OpenClipConfig(id=found)).weights.name.count("/") == 1
+        assert open_clip_weights.find(configs.OpenClipConfig(id=found)).weights.name.count("/") == 1
 
 
 def test_capitani_s_models_are_ready_for_a_sweep(cache, capsys):

@@ -5,16 +5,17 @@ import sys
 
 import pytest
 
-from src import configs, pipeline
-from src.encoders.engine import devices
+from src import configs
+from src.encoders.trainer import devices
 from src.errors import InputError
+from src.jobs import encoder_job
 
 
 @pytest.mark.parametrize("wanted", [10_000, 0, "many"])
 def test_devices_that_are_not_there_are_refused_before_any_work(wanted, job):
     asked = job("trainer=ddp", "trainer.accelerator=cpu", f"trainer.devices={wanted}", "model=toy_s")
     with pytest.raises(InputError, match=f"trainer.devices={wanted}: "):
-        pipeline.prepare(asked)
+        encoder_job.prepare(asked)
 
 
 def test_without_a_gpu_all_of_them_are_one_process(job):

@@ -8,7 +8,7 @@ from src.encoders import precision, processor
 from src.errors import InputError
 from tests.encoders import published as made
 from tests.encoders.test_blip2 import opened as blip2
-from tests.encoders.test_published import opened, vectors
+from tests.encoders.test_open_clip_weights import opened, vectors
 
 # Unit roundoff: a rounding to the format moves a number by at most this share of it.
 ROUNDOFF = {"bf16": 2**-8, "fp16": 2**-11}

@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from src import answering, configs, encoders, pipeline, plan, poems, stage
+from src import configs, encoders, stage
 from src.encoders import processor
 from src.errors import InputError
-from src.tasks import Task
+from src.jobs import encoder_job, plan, poem_runner, question_runner
+from src.jobs.generator_job import Task
 
 AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 # What a program in place of the layer's does, and what is said of it.
@@ -37,7 +38,7 @@ def test_a_precision_that_crashes_is_refused_before_any_work(layer_program, prog
     asked = job("model=toy_s", "trainer=cpu", f"model.precision={precision}")
     expected = f"model.precision={precision}: .*{reason}.*Choose model.precision=fp32, or a GPU"
     with pytest.raises(InputError, match=expected):
-        pipeline.prepare(asked)
+        encoder_job.prepare(asked)
 
 
 def test_plan_stage_and_generative_models_refuse_it_too(layer_program, job, tmp_path):
@@ -49,8 +50,8 @@ def test_plan_stage_and_generative_models_refuse_it_too(layer_program, job, tmp_
     for setting, work in {
         "model": lambda: plan.plan(asked),
         "model ": lambda: stage.embed(asked.cfg, "words"),
-        "llm": lambda: answering.prepare(asks),
-        "llm ": lambda: poems.prepare(poem),
+        "llm": lambda: question_runner.prepare(asks),
+        "llm ": lambda: poem_runner.prepare(poem),
     }.items():
         expected = f"^{setting.strip()}.precision=bf16: expected a CPU that computes"
         with pytest.raises(InputError, match=expected):

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from src import artifacts, results
+from src.storage import cache, results
 from tests.conftest import places
 from tests.faults.driven import MODEL, PROTOCOL, WORLD, Ended, Server
 
@@ -122,10 +122,10 @@ def content(kept: Path) -> dict[str, str]:
         for entry in entries(kept / name):
             for path in sorted(entry.rglob("*")):
                 if path.is_file():
-                    found[str(path.relative_to(kept))] = artifacts.file_hash(path)
+                    found[str(path.relative_to(kept))] = cache.file_hash(path)
     for pattern in ("out/*/results/*", "report/tables/*", "report/figures/*.png"):
         for path in sorted(kept.glob(pattern)):
-            found[str(path.relative_to(kept))] = artifacts.file_hash(path)
+            found[str(path.relative_to(kept))] = cache.file_hash(path)
     if (kept / "mlruns" / "mlflow.db").exists():
         found |= _tracked(kept)
     return found
@@ -158,7 +158,7 @@ def _tracked(kept: Path) -> dict[str, str]:
     for place in parents[:1]:
         for name in ("analyses.csv", "summary.csv"):
             path = Path(place[0].removeprefix("file://")) / "summary" / name
-            found[f"summary/{name}"] = artifacts.file_hash(path)
+            found[f"summary/{name}"] = cache.file_hash(path)
     return found
 
 
@@ -189,7 +189,7 @@ def half_written(kept: Path) -> list[str]:
         f"{entry}: {said}"
         for name in STORES
         for entry in entries(kept / name)
-        if (said := artifacts.damaged(entry))
+        if (said := cache.damaged(entry))
     ]
     database = kept / "mlruns" / "mlflow.db"
     if database.exists():

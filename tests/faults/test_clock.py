@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 
-from src.tracking import upkeep
+from src.tracking import repair
 from tests.faults.stages import asked, content, statuses
 
 HOURS = -6 * 3600.0
@@ -48,10 +48,10 @@ def test_a_sweep_begun_before_its_own_past_is_the_latest_all_the_same(bench, res
 
 
 def test_a_process_lives_on_when_the_clock_is_set(monkeypatch):
-    tags = upkeep.process()
+    tags = repair.process()
     real = psutil.Process.create_time
     monkeypatch.setattr(psutil.Process, "create_time", lambda self: real(self) - 3600)
-    assert not upkeep.gone(tags)
-    assert upkeep.gone(tags | {upkeep.BORN: "another boot 1"})
+    assert not repair.gone(tags)
+    assert repair.gone(tags | {repair.BORN: "another boot 1"})
     # Written by an older version: all that is known is the time of day.
-    assert upkeep.gone({name: said for name, said in tags.items() if name != upkeep.BORN})
+    assert repair.gone({name: said for name, said in tags.items() if name != repair.BORN})

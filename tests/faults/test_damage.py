@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from src import artifacts
+from src.storage import cache
 from tests.faults.stages import STORES, asked, content, entries, finished, half_written
 
 
@@ -46,13 +46,13 @@ def test_no_file_of_a_store_is_damaged_unseen(bench, damage):
     assert bench.run("embed").status == 0
     seen = 0
     for entry, path in files(bench.kept):
-        good, files_of = path.read_bytes(), artifacts.manifest(entry)["files"]
+        good, files_of = path.read_bytes(), cache.manifest(entry)["files"]
         path.write_bytes(damage(good))
-        if path.name == artifacts.MANIFEST and not artifacts.damaged(entry):
+        if path.name == cache.MANIFEST and not cache.damaged(entry):
             # Of a manifest only this is ever relied on.
-            assert artifacts.manifest(entry)["files"] == files_of
+            assert cache.manifest(entry)["files"] == files_of
         else:
-            assert artifacts.damaged(entry), path
+            assert cache.damaged(entry), path
             seen += 1
         path.write_bytes(good)
     assert seen > 40
@@ -72,7 +72,7 @@ def test_a_damaged_store_is_computed_anew_and_the_results_are_the_same(bench, da
     bench.restore("report")
     hit = 0
     for entry in [entry for name in STORES for entry in entries(bench.kept / name)]:
-        path = rng.choice(sorted(path for path in entry.rglob("*") if path.name != artifacts.MANIFEST))
+        path = rng.choice(sorted(path for path in entry.rglob("*") if path.name != cache.MANIFEST))
         path.write_bytes(damage(path.read_bytes()))
         hit += 1
     for _, _, _, uri in finished(bench.kept):

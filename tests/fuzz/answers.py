@@ -11,10 +11,19 @@ import pyarrow as pa
 import requests
 
 from src import configs
-from src.generative import answers, completions, compose, domains, items, kept, parsing, scoring
+from src.generators import (
+    answer_log,
+    answers,
+    completions,
+    domains,
+    item_composition,
+    items,
+    parsing,
+    scoring,
+)
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, yaml_changed
-from tests.generative.made import row, written
+from tests.generators.made import row, written
 
 DOMAIN = """\
 domain: tried
@@ -61,7 +70,7 @@ def all_items(folder: Path, found: pd.DataFrame) -> None:
 
 
 def composed(folder: Path) -> pd.DataFrame:
-    return compose.compose(domains.read(folder / "domain.yaml"), count=12, seed=0)
+    return item_composition.compose(domains.read(folder / "domain.yaml"), count=12, seed=0)
 
 
 def twelve(folder: Path, found: pd.DataFrame) -> None:
@@ -75,7 +84,7 @@ def logged(folder: Path) -> None:
 
 
 def kept_answers(folder: Path) -> dict:
-    with kept.Kept(folder / "kept.jsonl", answers.is_free) as found:
+    with answer_log.Kept(folder / "kept.jsonl", answers.is_free) as found:
         return dict(found.known)
 
 

@@ -1,9 +1,10 @@
 """Parsers of vectors and weights: precomputed folders, the store, checkpoints that others made."""
 
+import functools
 import io
 import json
 import pickle
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,12 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save, save_file
 
-from src import artifacts, configs
-from src.embeddings import precomputed
-from src.encoders import checkpoints, hub, published
+from src import configs
+from src.embeddings import precomputed_vectors
+from src.encoders import hub, open_clip_weights, transformers_files
 from src.stimuli import Table, checked
-from src.stimuli import precomputed as tables
+from src.stimuli import precomputed_tables as tables
+from src.storage import cache
 from tests.encoders.published import SMALL, build
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, tensors_changed
@@ -50,12 +52,12 @@ def vectors(folder: Path) -> None:
 
 def read(role: str, folder: Path):
     table = tables.load(folder, role)
-    return table, precomputed.read(folder, role)
+    return table, precomputed_vectors.read(folder, role)
 
 
 def prompts(folder: Path):
     wanted = Table("prompts", pd.DataFrame({"sentence": ["A photo of f1"]}), 1)
-    return precomputed.texts(folder, wanted)
+    return precomputed_vectors.texts(folder, wanted)
 
 
 def rows_and_vectors(role: str, folder: Path, found) -> None:
@@ -72,26 +74,24 @@ def one_vector(folder: Path, found) -> None:
 
 
 def stored(folder: Path) -> None:
-    artifacts.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"said": 1})
+    cache.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"said": 1})
 
 
 def entry(folder: Path):
     """An entry of the store: as it was written, or made anew."""
-    artifacts._sound.clear()
-    made = artifacts.fetch(
-        folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"said": 1}
-    )
-    artifacts._sound.clear()
+    cache._sound.clear()
+    made = cache.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"said": 1})
+    cache._sound.clear()
     return made
 
 
 def whole_entry(folder: Path, found: Path) -> None:
-    assert artifacts.damaged(found) == ""
+    assert cache.damaged(found) == ""
     assert (found / "a.bin").read_bytes() == b"abc"
-    assert artifacts.manifest(found)["files"]["a.bin"]["bytes"] == 3
+    assert cache.manifest(found)["files"]["a.bin"]["bytes"] == 3
 
 
-@cache
+@functools.cache
 def network() -> bytes:
     """Weights of the tiny open_clip model, as safetensors."""
     import tempfile
@@ -121,7 +121,7 @@ def openclip(form: str, folder: Path) -> None:
 def opened(folder: Path):
     hub._hashes.clear()
     asked = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
-    found = published.encoder(asked, "cpu")
+    found = open_clip_weights.encoder(asked, "cpu")
     found.weights()
     return found.load()
 
@@ -145,17 +145,19 @@ def indexed(folder: Path) -> None:
 
 
 def sharded(folder: Path):
-    return checkpoints.files(hub.Place(str(folder), folder=True, remedy="Put the files of a model there."))
+    return transformers_files.files(
+        hub.Place(str(folder), folder=True, remedy="Put the files of a model there.")
+    )
 
 
 def language(folder: Path) -> None:
-    from tests.generative.checkpoint import saved
+    from tests.generators.checkpoint import saved
 
     saved(folder)
 
 
 def asked(folder: Path):
-    from src.generative import published as generative
+    from src.generators import hub_weights as generative
 
     hub._hashes.clear()
     config = configs.HfConfig(id=str(folder), batch_size=4, most=4)

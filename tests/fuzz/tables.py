@@ -15,7 +15,7 @@ from PIL import Image
 
 from src import configs
 from src.stimuli import checked, pictures, taxonomy, texts, vocabulary
-from src.stimuli.morphs import templates
+from src.stimuli.morphs import landmark_templates
 from src.stimuli.obtain import _recorded
 from src.stimuli.unpack import unpack
 from tests.fuzz.harness import Parser
@@ -140,7 +140,7 @@ def landmarked(folder: Path) -> None:
 
 
 def landmarks(place: str, folder: Path):
-    return templates.landmarks(folder / place, {name: folder / f"{name}.png" for name in "ab"}, 64)
+    return landmark_templates.landmarks(folder / place, {name: folder / f"{name}.png" for name in "ab"}, 64)
 
 
 def archived(kind: str, folder: Path) -> None:

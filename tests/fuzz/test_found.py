@@ -9,10 +9,10 @@ import pytest
 
 from src import configs
 from src.errors import InputError
-from src.generative import domains, items, kept
+from src.generators import answer_log, domains, items
 from src.stimuli import pictures, taxonomy
 from src.stimuli.csvs import read_csv
-from src.stimuli.morphs import templates
+from src.stimuli.morphs import landmark_templates
 from src.stimuli.obtain import _recorded
 from src.stimuli.unpack import unpack
 from tests.fuzz import tables
@@ -109,7 +109,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         domains.read(tmp_path / "pipe.yaml")
     with pytest.raises(InputError, match="not a file. Name another folder"):
-        kept.Kept(tmp_path / "pipe.yaml")
+        answer_log.Kept(tmp_path / "pipe.yaml")
     with pytest.raises(InputError, match="no such file or folder"):
         load("nrc_vad", tmp_path / "pipe.yaml")
     with pytest.raises(InputError, match=r"pipe.yaml: no such file. Fetch it"):
@@ -145,7 +145,7 @@ def test_a_number_of_points_below_one_drops_none(tmp_path, count):
     with pytest.raises(
         InputError, match=rf"a.tem: not landmarks \(the number of points is {count}\). Write one"
     ):
-        templates.landmarks(tmp_path / "points", {"a": tmp_path / "a.png"}, 64)
+        landmark_templates.landmarks(tmp_path / "points", {"a": tmp_path / "a.png"}, 64)
 
 
 def test_a_damaged_archive_is_not_said_to_lack_room(tmp_path):

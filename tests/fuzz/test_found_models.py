@@ -9,10 +9,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from src import artifacts, configs
-from src.encoders import checkpoints, hub
+from src import configs
+from src.encoders import hub, transformers_files
 from src.errors import InputError
-from src.generative import answers, completions, kept, poems
+from src.generators import answer_log, answers, completions, poem_prompts
+from src.storage import cache
 from tests.fuzz import models
 
 
@@ -73,25 +74,25 @@ def test_vectors_of_eight_bits_are_read_as_floats(tmp_path):
 def test_a_manifest_that_does_not_list_what_is_there_is_damage(tmp_path, files):
     models.stored(tmp_path)
     (tmp_path / "entry" / "manifest.json").write_text(f'{{"files": {files}}}')
-    assert artifacts.damaged(tmp_path / "entry")
-    assert artifacts.damaged(models.entry(tmp_path)) == ""
+    assert cache.damaged(tmp_path / "entry")
+    assert cache.damaged(models.entry(tmp_path)) == ""
 
 
 def test_a_manifest_that_is_a_pipe_or_nested_too_deeply_is_damage(tmp_path):
     models.stored(tmp_path)
     (tmp_path / "entry" / "manifest.json").write_text("[" * 100_000)
-    assert "RecursionError" in artifacts.damaged(tmp_path / "entry")
+    assert "RecursionError" in cache.damaged(tmp_path / "entry")
     (tmp_path / "entry" / "manifest.json").unlink()
     os.mkfifo(tmp_path / "entry" / "manifest.json")
-    assert artifacts.damaged(tmp_path / "entry") == "manifest.json is missing"
-    assert artifacts.damaged(models.entry(tmp_path)) == ""
+    assert cache.damaged(tmp_path / "entry") == "manifest.json is missing"
+    assert cache.damaged(models.entry(tmp_path)) == ""
 
 
 def test_a_file_in_an_index_may_be_called_anything(tmp_path):
     models.indexed(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "x" * 300}}))
     with pytest.raises(InputError, match="no x+… "):
-        checkpoints.files(hub.Place(str(tmp_path), folder=True, remedy="Put it there."))
+        transformers_files.files(hub.Place(str(tmp_path), folder=True, remedy="Put it there."))
 
 
 @pytest.mark.parametrize("kwargs", [None, [], 5, [{}], {"a": []}])
@@ -124,21 +125,21 @@ def test_a_tokeniser_that_is_none_is_refused(tmp_path):
         (answers.is_weighed, [[1, 2], [3]], [[[0.0] * 3] * 6] * 2),
         (answers.is_weighed, [[[float("nan")] * 3] * 6] * 2, [[[-1.5] * 3] * 6] * 2),
         (
-            poems.is_poem,
+            poem_prompts.is_poem,
             {"text": "a", "tokens": ["x"], "log_p": {}},
             {"text": "a", "tokens": [1], "log_p": {"p": -1.0}},
         ),
-        (poems.is_poem, "a", {"text": "", "tokens": [], "log_p": {}}),
+        (poem_prompts.is_poem, "a", {"text": "", "tokens": [], "log_p": {}}),
     ],
 )
 def test_what_was_kept_of_another_kind_is_no_answer(tmp_path, fits, answer, right):
     path = tmp_path / "kept.jsonl"
     path.write_text(json.dumps({"key": "a", "answer": right}) + "\n")
-    with kept.Kept(path, fits) as found:
+    with answer_log.Kept(path, fits) as found:
         assert found.known == {"a": right}
     path.write_text(json.dumps({"key": "a", "answer": answer}) + "\n")
     with pytest.raises(InputError, match=r"kept.jsonl: not a log of answers. Delete it"):
-        kept.Kept(path, fits)
+        answer_log.Kept(path, fits)
 
 
 def test_a_reply_that_is_nested_too_deeply_is_none():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from src.errors import InputError
-from src.generative.parsing import match
+from src.generators.parsing import match
 from src.stimuli.csvs import records
 from tests.fuzz.harness import TABLE, tried
 from tests.fuzz.parsers import PARSERS

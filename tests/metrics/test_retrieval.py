@@ -49,7 +49,7 @@ def test_top_k_of_many_is_a_stable_sort(dtype):
 @pytest.mark.parametrize("threads", [1, 3, 80])
 def test_top_k_does_not_depend_on_the_number_of_cores(threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(sys.modules["src.metrics.selection"], "SPLIT", 1)
+    monkeypatch.setattr(sys.modules["src.metrics.partial_sort"], "SPLIT", 1)
     values = torch.rand(50, 200, generator=torch.Generator().manual_seed(2)).mul(20).round()
     assert top_k(values, 17).tolist() == [brute_force(row, 17) for row in values.tolist()]
 
@@ -113,7 +113,7 @@ def test_what_float32_screens_does_not_depend_on_the_number_of_cores(threads, mo
     x, y = close(rng, 8, 6), close(rng, 150, 6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch, "get_num_threads", lambda: threads)
-        patch.setattr(sys.modules["src.metrics.selection"], "SPLIT", 1)
+        patch.setattr(sys.modules["src.metrics.partial_sort"], "SPLIT", 1)
         patch.setattr(sys.modules["src.metrics.retrieval"], "MOST_UNSURE", most)
         found = screened(x, y, y.float(), 20)
     expected = np.argsort(-cosines(x, y).numpy(), axis=1, kind="stable")[:, :20]

@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from src.versions import every
+from src.storage.versions import every
 from tests.recorded.comparison import differences, path_of, plain, read, write
 from tests.recorded.parts import RECORDERS
 

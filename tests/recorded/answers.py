@@ -8,12 +8,12 @@ import pandas as pd
 
 from src import configs
 from src.configs import TinyConfig
-from src.experiments import poems
-from src.generative import answers, compose, domains, items, planted, prompts, tiny
-from src.generative.kept import Kept
-from src.generative.parsing import match
-from src.generative.scoring import coded, score
-from tests.generative.made import row, written
+from src.generators import answers, domains, item_composition, items, planted, prompts, tiny
+from src.generators.answer_log import Kept
+from src.generators.parsing import match
+from src.generators.scoring import coded, score
+from src.studies.poems import comparison
+from tests.generators.made import row, written
 
 # The last of them matches no option.
 RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "adaptable.", "not rigid")
@@ -45,7 +45,7 @@ def rated(folder: Path) -> pd.DataFrame:
 def of_generators(folder: Path) -> dict[str, Any]:
     """Compose items and prompts; take planted answers and a tiny model's log-probabilities."""
     domain = domains.read(configs.CHECKOUT / "conf" / "domain" / "en" / "ageism.yaml")
-    composed = items.of(compose.compose(domain, count=12, seed=0), folder)
+    composed = items.of(item_composition.compose(domain, count=12, seed=0), folder)
     question = configs.compose(["llm=tiny"], entry="generate")[0].task.question
     texts = [
         prompts.asked(
@@ -103,5 +103,5 @@ def of_poems(_: Path) -> dict[str, Any]:
         for shared in ("kept", "removed"):
             scores[f"{pool}_{shared}"] = rng.normal(size=12)
     sizes = {(pool, shared): 3 for pool in ("positive", "negative") for shared in ("kept", "removed")}
-    compared = poems.compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
+    compared = comparison.compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
     return {str(name): compared[name].tolist() for name in compared}

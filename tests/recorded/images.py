@@ -11,7 +11,7 @@ from transformers import AutoImageProcessor, BlipImageProcessor
 
 from src.demo import world
 from src.demo.avatars import avatar
-from src.encoders import halves
+from src.encoders import preprocessing
 from src.stimuli import pictures
 from src.stimuli.morphs import flow, landmark, networks, standard, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
@@ -50,8 +50,8 @@ def of_preprocessing(folder: Path) -> dict[str, Any]:
     BlipImageProcessor(size={"height": 12, "width": 12}).save_pretrained(folder)
     processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
     split = {
-        "open_clip": halves.of_torchvision(image_transform(12, is_train=False)),
-        "transformers": halves.of_transformers(processor),
+        "open_clip": preprocessing.of_torchvision(image_transform(12, is_train=False)),
+        "transformers": preprocessing.of_transformers(processor),
     }
     outputs: dict[str, Any] = {"read": np.asarray(picture)[::4, ::4]}
     for name, found in split.items():

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from src import configs, experiments
-from src.jobs import Job
+from src import configs, studies
+from src.jobs.identity import Job
 from src.stimuli import PROMPTS, Table
 from tests.conftest import GROUPS
 from tests.recorded.numbers import arrays
@@ -59,8 +59,8 @@ def analysed(exp: str, *overrides: str) -> Any:
     cfg = Job.of(*configs.compose([f"exp={exp}", *SMALL, *overrides]), "").cfg
     if isinstance(cfg.exp, configs.SobitConfig):
         cfg.taxonomy.categories = WORDS
-    shown = {role: table for role, table in tables().items() if role in experiments.roles(cfg.exp)}
-    prompts = experiments.prompts(cfg)
+    shown = {role: table for role, table in tables().items() if role in studies.roles(cfg.exp)}
+    prompts = studies.prompts(cfg)
     if prompts:
         shown[PROMPTS] = prompts
     directions = arrays(1, len(GROUPS) + 1, 12)
@@ -72,7 +72,7 @@ def analysed(exp: str, *overrides: str) -> Any:
         if "valence" in table.frame:
             rows += 2 * (table.frame["valence"].to_numpy()[:, None] - 0.5) * directions[-1]
         given[role] = torch.from_numpy(rows / np.linalg.norm(rows, axis=1, keepdims=True)).float()
-    return experiments.run(cfg, shown, given)
+    return studies.run(cfg, shown, given)
 
 
 def columns(frame: pd.DataFrame, *, sure: bool) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from src import configs, encoders, stimuli
-from src.embeddings import embeddings, precomputed
-from src.jobs import Job
+from src.embeddings import embeddings, precomputed_vectors
+from src.jobs.identity import Job
 from tests.conftest import places
 from tests.conftest import precomputed as precomputed_folder
 from tests.encoders import published as made
@@ -103,7 +103,7 @@ def of_embeddings(folder: Path) -> dict[str, Any]:
     for role in ("faces", "words"):
         path = given / f"{role}.safetensors"
         save_file({"embedding": load_file(path)["embedding"] * np.float32(1.0008)}, path)
-        outputs[f"renormalised_{role}"] = precomputed.read(given, role).vectors[:6]
+        outputs[f"renormalised_{role}"] = precomputed_vectors.read(given, role).vectors[:6]
     return outputs
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from src.generative import scoring
+from src.generators import scoring
 from tests.report import made
 
 DOMAINS = {"subtler_en": ("ageism", "beauty"), "subtler_zh": ("ageism",)}

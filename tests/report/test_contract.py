@@ -6,12 +6,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy import stats
 
-from src import results
-from src.experiments import propagation
 from src.report import contributors, differences, page, paper_figures, sensitivity
 from src.report.findings import Findings
+from src.storage import results
+from src.studies.propagation import experiment
 from tests.conftest import precomputed
-from tests.experiments.test_worth import inputs
+from tests.studies.propagation.test_uncertainty import inputs
 
 PAPER = {
     "faces_to_words": "1-a",
@@ -27,7 +27,7 @@ def measured(folder, models):
     for model, vectors in models.items():
         for exp, paper in PAPER.items():
             config = f"{len(folders):032x}"
-            found = propagation.run(*inputs(vectors, exp))
+            found = experiment.run(*inputs(vectors, exp))
             common = {"exp": exp, "paper": paper, "model": model, "dataset": "lab", "debias": "none"}
             common |= {"protocol": "paper", "seed": 0, "config": config}
             first = pd.DataFrame([common] * len(found.analyses))

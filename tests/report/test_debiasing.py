@@ -8,9 +8,6 @@ import pandas as pd
 import pytest
 import torch
 
-from src import results
-from src.experiments import propagation
-from src.experiments.resampling import weights
 from src.report import page
 from src.report.debiasing import changes
 from src.report.debiasing.answer import ALL, estimates, further, shown
@@ -21,10 +18,13 @@ from src.report.debiasing.pairs import pairs
 from src.report.debiasing.section import section
 from src.report.debiasing.sentences import change, sentence, signed
 from src.report.folder import Folder
+from src.storage import results
+from src.studies.propagation import experiment
+from src.studies.shared.resampling import weights
 from tests.conftest import precomputed
-from tests.experiments.test_worth import inputs
 from tests.report import debiased
 from tests.report.test_page import Read
+from tests.studies.propagation.test_uncertainty import inputs
 
 SPREADS = {"spread_intrinsic": "intrinsic", "spread_outcome": "extrinsic"}
 GROUPED = ("faces_to_words", "labels_to_scenes", "words_to_faces")
@@ -366,7 +366,7 @@ def test_what_experiments_leave_is_understood(tmp_path):
                 left = vectors[side] - vectors[side] @ direction[:, None] * direction
                 vectors[side] = torch.nn.functional.normalize(left, dim=-1)
             config = f"{exp}-{method}"
-            ran = propagation.run(targets, corpus, *vectors, protocol, seed)
+            ran = experiment.run(targets, corpus, *vectors, protocol, seed)
             common = {"exp": exp, "paper": "", "model": "lab", "dataset": "lab", "debias": method}
             common |= {"protocol": "paper", "seed": seed, "config": config}
             folders[config] = tmp_path / config

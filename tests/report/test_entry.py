@@ -39,7 +39,7 @@ def store(tmp_path_factory):
 
 
 def _job(tracker, parent, folder):
-    from src import results
+    from src.storage import results
 
     row = dict.fromkeys(results.TEXTS, "x") | {"rho": 0.5, "n_all": None, "placebo_n": None, "reason": ""}
     results.write(folder / "job", pd.DataFrame([row]), {})

@@ -9,15 +9,16 @@ import pytest
 from mlflow import MlflowClient
 from scipy.stats import rankdata
 
-from src import pipeline, results
+from src.jobs import encoder_job
 from src.report import __main__ as entry
 from src.report import gather
 from src.report.findings import TABLES
+from src.storage import results
 from src.tracking import Tracker, sweeps
+from tests.commands import command, killed
 from tests.conftest import places, precomputed
 from tests.paths import CHECKOUT
 from tests.report.drawn import stand_in
-from tests.sweeps import command, killed
 
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 # A permutation or two says whether files and columns come through.
@@ -182,14 +183,14 @@ def test_what_was_asked_for_is_known_before_any_job(tmp_path, tracker):
 
 
 def test_a_sweep_of_two_datasets_has_a_report_of_each(monkeypatch, tmp_path, capsys):
-    from src import outcomes
-    from src.sweep import Sweep
+    from src.sweeps import job_status
+    from src.sweeps.sweep import Sweep
 
     def drawn(part, parent, folder):
         return folder / "index.html"
 
-    monkeypatch.setattr(outcomes, "report", drawn)
-    part = outcomes.Part(None, "a parent", report=True, folders={"a job": tmp_path})
+    monkeypatch.setattr(job_status, "report", drawn)
+    part = job_status.Part(None, "a parent", report=True, folders={"a job": tmp_path})
     assert Sweep(folder=tmp_path, parts={"demo": part, "photos": part})._report()
     assert capsys.readouterr().out.splitlines() == [
         f"Report: {tmp_path}/report/{name}/index.html" for name in ("demo", "photos")
@@ -210,7 +211,7 @@ def test_a_fault_of_the_drawing_loses_no_table(page, tmp_path, tracker, capsys):
 
 
 def test_ctrl_c_ends_with_a_report_of_what_is_finished(page, tmp_path, monkeypatch, capsys):
-    perform, done = pipeline.perform, []
+    perform, done = encoder_job.perform, []
 
     def interrupted(*given):
         if done:
@@ -218,7 +219,7 @@ def test_ctrl_c_ends_with_a_report_of_what_is_finished(page, tmp_path, monkeypat
         done.append(given)
         return perform(*given)
 
-    monkeypatch.setattr(pipeline, "perform", interrupted)
+    monkeypatch.setattr(encoder_job, "perform", interrupted)
     assert sweep(tmp_path, "o", FOUR, "report=true").code == 130
     assert capsys.readouterr().out.splitlines()[-1].startswith("Report: ")
     (found,) = page.seen

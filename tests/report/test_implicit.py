@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from src import results
 from src.report import audits, bubbles, figures, implicit, page, sections
 from src.report.folder import Folder
+from src.storage import results
 from tests.report import audited, made
 from tests.report.test_page import SMALL, Read
 

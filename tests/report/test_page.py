@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from src import results
 from src.report import cells, page
+from src.storage import results
 from tests.report import made
 
 FEW = ("scenes_to_words", "faces_to_words", "labels_to_scenes", "words_to_faces")

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from src import results
 from src.report import cells, page
 from src.report.sobit import changes, composition, heatmap, skewed, strong, words
 from src.report.sobit.short import short
+from src.storage import results
 from tests.report import made, sobit
 from tests.report.test_page import Read
 from tests.ui.conftest import BROWSER, DRIVER

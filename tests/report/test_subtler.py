@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from src import results
-from src.generative.scoring import score
+from src.generators.scoring import score
 from src.report import gather, page, sections
 from src.report.subtler import drawn, rows, section, tex
 from src.report.subtler.short import reasons, short
+from src.storage import results
 from tests.report import choices, made, sobit
 from tests.report.test_page import Read
 

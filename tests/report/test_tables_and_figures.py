@@ -145,7 +145,7 @@ def test_figures_carry_their_text_alternative(analyses, kind, tmp_path):
 
 
 def test_a_job_s_metrics_say_what_its_rhos_are_worth():
-    from src.logged import _worth
+    from src.jobs.run_metadata import _worth
 
     rows = pd.DataFrame(
         {"rho": [0.5, 0.2, np.nan], "placebo_q95": [0.3, 0.3, 0.3], "placebo_mean": [0.1] * 3}

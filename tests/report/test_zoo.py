@@ -239,7 +239,7 @@ def store(empty, tmp_path_factory):
 
 
 def _run(tracker, folder, job, rows, found, well=True):
-    from src import results
+    from src.storage import results
 
     tags = {
         name: str(job[name]) for name in ("exp", "paper", "model", "debias", "protocol", "seed", "config")

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from src import results
 from src.report import drawing, latex, page
+from src.storage import results
 from tests.report import audited, made, sobit
 
 SCRIPT = "<script>alert(1)</script>"

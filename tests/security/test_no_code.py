@@ -15,14 +15,14 @@ import pytest
 import torch
 
 from src import configs
-from src.encoders import published as openclip
+from src.encoders import open_clip_weights as openclip
 from src.errors import InputError
-from src.generative import domains
-from src.generative import published as generative
-from src.stimuli import pictures, plain, taxonomy
-from src.stimuli import precomputed as tables
+from src.generators import domains
+from src.generators import hub_weights as generative
+from src.stimuli import pictures, safe_yaml, taxonomy
+from src.stimuli import precomputed_tables as tables
 from tests.fuzz import models
-from tests.generative.checkpoint import saved
+from tests.generators.checkpoint import saved
 from tests.paths import CHECKOUT
 from tests.security import hostile
 
@@ -111,7 +111,7 @@ def test_tags_of_yaml_make_no_objects(tmp_path):
 
 def test_what_yaml_says_of_the_environment_stays_as_it_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PLANTED", "a secret")
-    assert plain.of_yaml("a: ['${oc.env:PLANTED}']") == {"a": ["${oc.env:PLANTED}"]}
+    assert safe_yaml.of_yaml("a: ['${oc.env:PLANTED}']") == {"a": ["${oc.env:PLANTED}"]}
 
 
 def test_references_that_would_fill_the_memory_are_refused(tmp_path):
@@ -128,16 +128,16 @@ def test_references_that_would_fill_the_memory_are_refused(tmp_path):
 @pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: *a}"])
 def test_a_list_that_holds_itself_is_refused(text):
     with pytest.raises(ValueError, match="line 1: references in it"):
-        plain.of_yaml(text)
+        safe_yaml.of_yaml(text)
 
 
 def test_references_that_stay_small_and_long_lists_are_read():
-    assert plain.of_yaml("a: &a [x, y]\nb: *a\nc: {<<: {d: *a}}") == {
+    assert safe_yaml.of_yaml("a: &a [x, y]\nb: *a\nc: {<<: {d: *a}}") == {
         "a": ["x", "y"], "b": ["x", "y"], "c": {"d": ["x", "y"]},
     }  # fmt: skip
     words = [f"w{number}" for number in range(12)]
-    with mock.patch.object(plain, "MOST", 10):
-        assert plain.of_yaml("[" + ",".join(words) + "]") == words
+    with mock.patch.object(safe_yaml, "MOST", 10):
+        assert safe_yaml.of_yaml("[" + ",".join(words) + "]") == words
 
 
 def test_a_config_of_ones_own_makes_no_objects(tmp_path):

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from src import asked
 from src.errors import InputError
+from src.sweeps import overrides
 from src.tracking import Tracker
 from tests.conftest import places, precomputed
-from tests.generative.chat import said, served
+from tests.generators.chat import said, served
 from tests.paths import CHECKOUT
 from tests.test_generate import HEADER
 
@@ -139,7 +139,7 @@ def test_a_server_that_refuses_is_named_without_its_password(folder):
 @pytest.mark.parametrize("given", ["llm.key=sk-abc-123", "+llm.key='sk-abc-123'", "llm.key=my key"])
 def test_a_key_in_the_place_of_its_variable_is_refused_before_it_is_written(given):
     with pytest.raises(InputError, match="names the variable that holds the key") as refused:
-        asked.without_secrets([given])
+        overrides.without_secrets([given])
     assert "abc" not in str(refused.value)
 
 
@@ -156,7 +156,7 @@ def test_a_key_in_the_place_of_its_variable_is_refused_before_it_is_written(give
 )
 def test_a_password_goes_into_the_environment(monkeypatch, given, secret):
     monkeypatch.setenv("CARRYOVER_SECRET_1", "")
-    (found,) = asked.without_secrets([given])
+    (found,) = overrides.without_secrets([given])
     assert os.environ["CARRYOVER_SECRET_1"] == secret
     assert "${oc.env:CARRYOVER_SECRET_1}@host" in found
     assert secret not in found.replace("CARRYOVER_SECRET_1", "")
@@ -167,7 +167,7 @@ def test_each_address_of_a_sweep_has_a_password_of_its_own(monkeypatch, mark):
     for number in "123":
         monkeypatch.setenv(f"CARRYOVER_SECRET_{number}", "")
     listed = ",".join(f"{mark}http://me:{word}@{host}/v1{mark}" for word, host in (("a@b", "h"), ("c", "i")))
-    found = asked.without_secrets([f"llm.url={listed}", "tracking.uri=http://token@host"])
+    found = overrides.without_secrets([f"llm.url={listed}", "tracking.uri=http://token@host"])
     one, two, three = (f"${{oc.env:CARRYOVER_SECRET_{number}}}" for number in (1, 2, 3))
     assert found == [
         f"llm.url={mark}http://me:{one}@h/v1{mark},{mark}http://me:{two}@i/v1{mark}",
@@ -182,7 +182,7 @@ def test_each_address_of_a_sweep_has_a_password_of_its_own(monkeypatch, mark):
      "llm.key=''",      "llm.key=OPENAI_API_KEY", "tracking.uri=postgresql://me:${oc.env:PW}@host/db", "tracking.uri=http://host:5000"],
 )  # fmt: skip
 def test_what_holds_no_secret_stays_as_it_was(given):
-    assert asked.without_secrets([given]) == [given]
+    assert overrides.without_secrets([given]) == [given]
 
 
 def test_errors_of_a_store_are_told_without_the_password():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from src.errors import InputError, brief
-from src.generative import items
+from src.generators import items
 from src.stimuli.csvs import read_csv
 from tests.fuzz.answers import asked
 from tests.stimuli import drawn

@@ -12,7 +12,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from src.errors import InputError
 from src.stimuli import decoding, pictures
-from src.stimuli.morphs import contact_sheet, standard, templates
+from src.stimuli.morphs import contact_sheet, landmark_templates, standard
 from src.stimuli.morphs.sheet import TILE, TITLE
 
 # What turns stored rows and columns upright, by EXIF 2.32, table 6 (where row 0 and column 0 belong).
@@ -161,7 +161,7 @@ class TestOrientation:
     def test_landmarks_lie_in_the_upright_picture(self, tmp_path):
         parents = {"a": oriented(tmp_path / "a.png", 6), "b": saved(tmp_path / "b.png", COLOURS)}
         (tmp_path / "points.csv").write_text("fname,x,y\na,3,38\nb,38,3\n")
-        points = templates.landmarks(tmp_path / "points.csv", parents, 24)
+        points = landmark_templates.landmarks(tmp_path / "points.csv", parents, 24)
         assert points["a"].tolist() == [[3, 30]]  # of 24 x 40: the centre square begins 8 pixels down
         assert points["b"].tolist() == [[30, 3]]
 

@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from src import artifacts, configs, stimuli
+from src import configs, stimuli
 from src.demo import toys, world
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import flow, standard, work
-from src.stimuli.morphs.pairs import pairs
+from src.stimuli.morphs.pairing import pairs
+from src.storage import cache
 from tests.paths import CHECKOUT
 
 CHOICE = {"method": "flow", "per_group": 5, "size": 64, "seed": 0, "workers": 1}
@@ -158,7 +159,7 @@ class TestTable:
         for column in ("group", "race", "gender"):
             for parent in ("parent_a", "parent_b"):
                 assert (made[parent].map(of[column]) == made[column]).all()
-        assert [artifacts.file_hash(Path(path)) for path in made["path"]] == made["sha256"].tolist()
+        assert [cache.file_hash(Path(path)) for path in made["path"]] == made["sha256"].tolist()
         with Image.open(made["path"][0]) as picture:
             assert (picture.size, picture.mode) == ((64, 64), "RGB")
 
@@ -180,7 +181,7 @@ class TestTable:
         assert notes[0].startswith("flow morphs of ")
 
     def test_within_dry_nothing_is_made(self, faces, tmp_path):
-        with artifacts.dry(), pytest.raises(artifacts.NotStored):
+        with cache.dry(), pytest.raises(cache.NotStored):
             morphs.load(faces, tmp_path / "store", **CHOICE)
         assert not (tmp_path / "store").exists()
 
@@ -257,7 +258,7 @@ class TestWork:
 
 
 def composed(*overrides: str) -> configs.RunConfig:
-    from src.jobs import Job
+    from src.jobs.identity import Job
 
     return Job.of(*configs.compose(list(overrides)), "").cfg
 
@@ -276,7 +277,7 @@ class TestConfig:
             f"store.morphs={tmp_path}/morphs",
         )
         assert isinstance(cfg.faces.parents, configs.AvatarsConfig)
-        with artifacts.dry():
+        with cache.dry():
             assert stimuli.drawn(cfg.faces, cfg.store) == 12
         table = stimuli.load(cfg, "faces")
         assert table.statement().startswith("faces: 12 used of 12 (flow morphs of ")

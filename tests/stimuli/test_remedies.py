@@ -103,13 +103,13 @@ class TestOwnFolder:
         assert "delete the rows" in said
 
     def test_landmarks(self, tmp_path):
-        from src.stimuli.morphs import templates
+        from src.stimuli.morphs import landmark_templates
 
         (tmp_path / "points.csv").write_text("name,x,y\na,1,2\n")
         with pytest.raises(
             InputError, match="no column fname; found name, x, y. Set faces.landmarks"
         ) as error:
-            templates.landmarks(tmp_path / "points.csv", {"a": tmp_path / "a.png"}, 64)
+            landmark_templates.landmarks(tmp_path / "points.csv", {"a": tmp_path / "a.png"}, 64)
         assert not PUBLISHED.search(str(error.value))
 
 

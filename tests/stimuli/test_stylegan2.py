@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from src import artifacts
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import networks, stylegan2
+from src.storage import cache
 from tests.stimuli.networks import Generator, Perceptual, saved, seeded
 
 CHOICE = {"method": "stylegan2", "per_group": 3, "size": 24, "seed": 0, "workers": 2, "steps": 30}
@@ -48,7 +48,7 @@ def faces(generator, tmp_path_factory):
     for number, w in enumerate(samples(generator, 4)):
         path = folder / f"{number}.png"
         Image.fromarray(shown(generator, w)).save(path)
-        rows.append((str(number), "g", str(path), artifacts.file_hash(path)))
+        rows.append((str(number), "g", str(path), cache.file_hash(path)))
     return pd.DataFrame(rows, columns=["id", "group", "path", "sha256"])
 
 

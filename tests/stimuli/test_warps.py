@@ -12,7 +12,7 @@ from src.demo.avatars import avatar
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import flow, landmark
-from src.stimuli.morphs.templates import landmarks
+from src.stimuli.morphs.landmark_templates import landmarks
 
 
 def texture(shift: float = 0, size: int = 96) -> np.ndarray:

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 import torch
 
-from src import results
+from src.storage import results
 from src.tracking import Run, Tracker, children, finished, sweeps
-from tests.sweeps import command
+from tests.commands import command
 
 
 def at_once(asked: dict[Path, list[str]]) -> list[int]:

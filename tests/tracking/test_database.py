@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from src.errors import InputError
-from src.tracking import Tracker, Unreachable, database, server, waiting
+from src.tracking import Tracker, Unreachable, database, tracking_server, waiting
 
 
 def refused(place, says, **options):
@@ -104,7 +104,7 @@ def test_a_call_that_takes_long_is_announced(caplog, monkeypatch):
 
 def test_a_server_that_is_silent_is_announced(caplog, monkeypatch):
     monkeypatch.setattr(waiting, "SILENCE", 0.1)
-    monkeypatch.setattr(server.require, "__defaults__", (0.4, 0))
+    monkeypatch.setattr(tracking_server.require, "__defaults__", (0.4, 0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(Unreachable, match="no answer within 0.4 s"):

@@ -7,13 +7,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src import outcomes, results
 from src.configs import check
 from src.errors import InputError
-from src.sweep import Sweep
+from src.storage import results
+from src.sweeps import job_status
+from src.sweeps.sweep import Sweep
 from src.tracking import Run, Tracker, children, finished, names, sweeps
+from tests.commands import command
 from tests.conftest import places, precomputed, prompted
-from tests.sweeps import command
 
 AWKWARD = (
     *("mood (day)", "a/b", "a\\b", "50%", "#1", "<b>", "x|y", "two\nlines", "a\tb", "😀", "心情", "é"),
@@ -126,8 +127,8 @@ def test_an_audit_whose_sets_have_awkward_names_is_recorded_and_reported(tmp_pat
 
 def test_reports_of_awkward_data_sets_stay_in_the_folder_of_the_sweep(tmp_path, monkeypatch):
     folders = []
-    monkeypatch.setattr(outcomes, "report", lambda part, parent, folder: folders.append(folder) or folder)
-    part = outcomes.Part(None, object(), report=True, folders={"config": tmp_path})
+    monkeypatch.setattr(job_status, "report", lambda part, parent, folder: folders.append(folder) or folder)
+    part = job_status.Part(None, object(), report=True, folders={"config": tmp_path})
     assert Sweep(folder=tmp_path, parts=dict.fromkeys(("../x", "A/b", "demo"), part))._report()
     assert {folder.parent for folder in folders} == {tmp_path / "report"}
     assert [folder.name for folder in folders] == ["x", "a-b", "demo"]

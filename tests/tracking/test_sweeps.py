@@ -15,13 +15,13 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from src import experiments
+from src import studies
 from src.report import __main__ as reporting
 from src.tracking import Run, Tracker, Unreachable
-from src.tracking import server as reach
+from src.tracking import tracking_server as reach
+from tests.commands import command
 from tests.conftest import places, precomputed
 from tests.paths import CHECKOUT
-from tests.sweeps import command
 from tests.tracking import counted, servers
 
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15", "protocol.placebo=20"]
@@ -79,7 +79,7 @@ def test_two_sweeps_at_once_lose_nothing(alone, tmp_path, monkeypatch, capsys):
 
 def lost_in_the_middle(output, arguments, cut):
     """A sweep in a forked process that cuts its wire as its second job begins to analyse."""
-    analyse, calls = experiments.run, []
+    analyse, calls = studies.run, []
 
     def run(*given):
         calls.append(given)
@@ -87,7 +87,7 @@ def lost_in_the_middle(output, arguments, cut):
             cut.touch()
         return analyse(*given)
 
-    experiments.run = run
+    studies.run = run
     for name, value in {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "5"}.items():
         os.environ[name] = value
     counted.run(output, arguments)
@@ -110,7 +110,7 @@ def test_a_server_that_goes_away_in_the_middle(alone, tmp_path, monkeypatch):
     said = output.with_suffix(".log").read_text()
     assert process.exitcode == 1, said
     assert "Traceback" not in said
-    assert len(re.findall(r"\[src.entry\]\[ERROR\] - .*results are in ", said)) == 2
+    assert len(re.findall(r"\[src.sweeps.cli\]\[ERROR\] - .*results are in ", said)) == 2
     # All three were computed.
     assert len(list(output.glob("*/results/analyses.csv"))) == 3
     jobs, parents = jobs_of(alone)
@@ -144,14 +144,14 @@ def test_a_server_that_comes_back_is_used_again(alone, tmp_path, monkeypatch):
     monkeypatch.setattr(reach, "PATIENCE", {})
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     wire, cut = servers.Wire(alone, tmp_path / "cut"), tmp_path / "cut"
-    analyse, calls = experiments.run, []
+    analyse, calls = studies.run, []
 
     def run(*given):
         calls.append(given)
         cut.touch() if len(calls) == 1 else cut.unlink(missing_ok=True)
         return analyse(*given)
 
-    monkeypatch.setattr(experiments, "run", run)
+    monkeypatch.setattr(studies, "run", run)
     vectors = precomputed(tmp_path / "lab")
     three = ("faces_to_words", "words_to_scenes", "faces_to_labels")
     swept = command(tmp_path / "out", *sweep([vectors], three, wire.address, tmp_path))
@@ -168,7 +168,7 @@ def test_a_server_that_comes_back_is_used_again(alone, tmp_path, monkeypatch):
 
 def test_a_run_that_ended_while_its_process_was_looked_for_stays_finished(alone, monkeypatch):
     """Its process is gone because it is done."""
-    from src.tracking import upkeep
+    from src.tracking import repair
 
     made = Tracker(alone)
     run = made.open("precomputed", "a job")
@@ -177,7 +177,7 @@ def test_a_run_that_ended_while_its_process_was_looked_for_stays_finished(alone,
         made.close(run)
         return True
 
-    monkeypatch.setattr(upkeep, "gone", gone)
+    monkeypatch.setattr(repair, "gone", gone)
     Tracker(alone)
     assert made.client.get_run(run.id).info.status == "FINISHED"
 

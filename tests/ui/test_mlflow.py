@@ -3,8 +3,8 @@
 import pytest
 from mlflow import MlflowClient
 
+from tests.commands import command
 from tests.conftest import SHRUNK, places
-from tests.sweeps import command
 
 pytestmark = pytest.mark.thorough
 

@@ -5,8 +5,8 @@ import time
 import pytest
 from mlflow import MlflowClient
 
+from tests.commands import command
 from tests.conftest import GROUPS, places, precomputed
-from tests.sweeps import command
 from tests.ui.conftest import SCREENSHOTS
 
 pytestmark = pytest.mark.thorough

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from src.experiments.exchange import label_words
-from src.experiments.resampling import PARENTS, WORDS, weights
+from src.studies.shared.exchange_units import label_words
+from src.studies.shared.resampling import PARENTS, WORDS, weights
 
 MEASURES = ("intrinsic", "extrinsic")
 SCORES = tuple(f"{measure}_{when}" for measure in MEASURES for when in ("before", "after"))

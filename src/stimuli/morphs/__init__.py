@@ -13,13 +13,13 @@ from typing import Any
 
 import pandas as pd
 
-from src import artifacts
 from src.errors import InputError
 from src.stimuli.morphs.methods import Method, Parents, by_flow, by_landmark, by_stylegan2
-from src.stimuli.morphs.pairs import pairs
+from src.stimuli.morphs.pairing import pairs
 from src.stimuli.morphs.sheet import contact_sheet
 from src.stimuli.morphs.work import files, workers_end
 from src.stimuli.table import SHEET
+from src.storage import cache
 
 __all__ = ["contact_sheet", "load", "pairs"]
 
@@ -76,8 +76,8 @@ def load(
         "per_group": per_group,
         "size": size,
         "seed": seed,
-        "pairs": artifacts.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
-        "parents": artifacts.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
+        "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
+        "parents": cache.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
         **chosen.described(),
     }
     entry = _kept(store, described, table, parents, chosen, workers)
@@ -127,16 +127,16 @@ def _kept(
     method: Method,
     workers: int,
 ) -> Path:
-    key = artifacts.fingerprint(described)
+    key = cache.fingerprint(described)
     # Beside the store: a pipeline empties its outputs before it makes them.
     partial = store.parent / f".{store.name}-{key}.partial"
     with ExitStack() as until_published:
 
         def build(draft: Path) -> Mapping[str, Any]:
             until_published.enter_context(_alone(partial))
-            if not artifacts.damaged(store / key):  # another process made it meanwhile
+            if not cache.damaged(store / key):  # another process made it meanwhile
                 shutil.copytree(
-                    store / key, draft, ignore=shutil.ignore_patterns(artifacts.MANIFEST), dirs_exist_ok=True
+                    store / key, draft, ignore=shutil.ignore_patterns(cache.MANIFEST), dirs_exist_ok=True
                 )
             else:
                 made = _make(draft, partial, table, parents, method, workers)
@@ -144,7 +144,7 @@ def _kept(
                 sheet.save(draft / SHEET, quality=90)
             return described
 
-        entry = artifacts.fetch(store, key, build)
+        entry = cache.fetch(store, key, build)
         shutil.rmtree(partial, ignore_errors=True)
     return entry
 
@@ -165,7 +165,7 @@ def _make(
             what="morph",
         )
     kept = [_linked(path, draft / path.name) for path in made]
-    hashes = [artifacts.file_hash(path) for path in kept]
+    hashes = [cache.file_hash(path) for path in kept]
     table = table.assign(path=[path.name for path in kept], sha256=hashes)
     table.to_parquet(draft / TABLE)
     return table.assign(path=[str(path) for path in kept])

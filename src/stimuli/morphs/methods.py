@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from src import artifacts
 from src.errors import InputError
 from src.stimuli.morphs import work
 from src.stimuli.morphs.standard import standard
-from src.versions import declared, versions
+from src.storage import cache
+from src.storage.versions import declared, versions
 
 OPENCV = "opencv-python-headless"
 
@@ -94,17 +94,17 @@ def by_landmark(size: int, parents: Parents, path: str | None) -> Method:
     Raises:
         InputError: landmarks are missing or wrong.
     """
-    from src.stimuli.morphs import templates
+    from src.stimuli.morphs import landmark_templates
 
     if path is None:
-        raise InputError(f"faces.method=landmark needs landmarks. {templates.REMEDY}")
-    found = templates.landmarks(Path(path), parents.pictures, size)
+        raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
+    found = landmark_templates.landmarks(Path(path), parents.pictures, size)
     points = [found[name] for name in parents.ids]
 
     def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
         return partial(_landmark, parents.standardised(folder, size, workers), points)
 
-    decisive = {"method": "landmark", "points": artifacts.fingerprint([own.tolist() for own in points])}
+    decisive = {"method": "landmark", "points": cache.fingerprint([own.tolist() for own in points])}
     return Method(decisive, [OPENCV, "scipy"], prepare)
 
 
@@ -148,9 +148,9 @@ def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps
 
         return morph
 
-    hashes = {"generator": artifacts.file_hash(drawing)}
+    hashes = {"generator": cache.file_hash(drawing)}
     if judging:
-        hashes["perceptual"] = artifacts.file_hash(judging)
+        hashes["perceptual"] = cache.file_hash(judging)
     notes = [] if judging else ["projected without a perceptual network: Laplacian pyramid and pixels"]
     decisive: dict[str, Any] = {"method": "stylegan2", "steps": steps, **hashes}
     return Method(decisive, ["torch"], prepare, alone=True, notes=notes)

@@ -1,0 +1,189 @@
+"""A corpus of millions, streamed from disk through both scores: speed, memory, and whether it is exact.
+
+python -m benchmarks.scale
+python -m benchmarks.scale --items 30000000 --place /scratch
+python -m benchmarks.scale --quick
+
+Then a whole job, with the table of its corpus, which does not stream: bytes a row.
+
+Vectors, rows and outcomes are mapped from files that are made anew and deleted afterwards; the vectors mean
+nothing. Memory is what a process has of its own (RssAnon of Linux's /proc/self/status, sampled): clean pages
+of mapped files are not counted, the kernel takes them back where somebody needs the room.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.corpora import CHUNK, GROUPS, WIDTH, mapped, write
+from benchmarks.memory import forget, read_bytes, watched
+from benchmarks.paper_sizes import protocol, tables
+from benchmarks.sizes import QUICK, Size
+from src.errors import replace_unprintable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    from src.studies.propagation.attributes import Pool
+
+# Items that are retrieved; targets whose results are held against brute force.
+K, EXACT = 500, 3
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """One corpus, streamed.
+
+    Attributes:
+        items, targets, k: of the corpus, of what looks, of what is retrieved.
+        seconds, cpu: of both scores, by the clock and of all cores.
+        own_mb: largest memory of the process's own, above that before, 10^6 bytes.
+        mapped_mb: largest memory in pages of files.
+        read_mb: from the disk, as Linux counts it.
+        exact: whether three targets' nearest items and scores are those of brute force.
+    """
+
+    items: int
+    targets: int
+    k: int
+    seconds: float
+    cpu: float
+    own_mb: float
+    mapped_mb: float
+    read_mb: float
+    exact: bool
+
+    @property
+    def what(self) -> str:
+        """What was streamed, in words."""
+        rate = self.items * self.targets / self.cpu / 1e6
+        return (
+            f"{self.targets} x {self.items:,} from disk, width {WIDTH}, k {self.k}: "
+            f"{rate:.0f} million a CPU second, {self.mapped_mb:.0f} MB mapped, {self.read_mb:.0f} MB read, "
+            f"{'exact' if self.exact else 'WRONG'}"
+        )
+
+
+def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed:
+    """Both scores of some targets, with a corpus that is read from disk.
+
+    Args:
+        place: folder that `write` has filled.
+        items: how many of the corpus.
+        targets: how many.
+        k: how many items are retrieved.
+        held: bytes of float64 vectors beyond which a corpus is walked.
+    """
+    import torch
+
+    from src.studies.propagation.scores import Scores
+    from src.studies.propagation.similarity_blocks import looks
+
+    corpus, pool = mapped(place, items, k)
+    x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
+    scores, nearest, read = Scores(x, corpus, [pool], 1), [], read_bytes()
+    for path in place.iterdir():
+        forget(path)
+    with watched() as peak:
+        start, cpu = time.perf_counter(), time.process_time()
+        for look in looks(x, corpus, [pool], every=False, held=held):
+            scores.see(look)
+            nearest.append(look.nearest[: max(0, EXACT - look.block.start)])
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    exact = _exact(x[:EXACT].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
+    sizes = peak["RssAnon"] / 1e6, peak["RssFile"] / 1e6, (read_bytes() - read) / 1e6
+    return Streamed(items, targets, k, seconds, cpu, *sizes, exact)
+
+
+def _exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, scores: Any) -> bool:
+    """By numpy alone, one target at a time, all similarities in memory."""
+    import numpy as np
+
+    near = np.empty((len(x), len(corpus)))
+    for start in range(0, len(corpus), CHUNK):
+        items = corpus[start : start + CHUNK].numpy().astype(float)
+        lengths = np.linalg.norm(items, axis=1)
+        for row, target in zip(near, x.astype(float), strict=True):
+            row[start : start + CHUNK] = (items @ target / lengths / np.linalg.norm(target)).round(12)
+    found = []
+    for number, row in enumerate(near):
+        best = np.argsort(-row, kind="stable")[: pool.k]
+        sets = [
+            (row[a], row[b], np.concatenate([row[a], row[b]])) for a, b in zip(pool.a, pool.b, strict=True)
+        ]
+        effects = [(a.mean() - b.mean()) / both.std(ddof=1) for a, b, both in sets]
+        found.append(
+            np.array_equal(np.sort(best), nearest[number])
+            and np.allclose(effects, scores.intrinsic[number], rtol=1e-9)
+            and np.allclose(pool.outcomes[best].mean(axis=0), scores.extrinsic[number], rtol=1e-12)
+        )
+    return all(found)
+
+
+def job(place: Path, items: int) -> dict[str, Any]:
+    """A whole experiment, labels to faces without what its rho is worth, table of the faces included."""
+    import pandas as pd
+    import torch
+
+    from src.stimuli import checked
+    from src.studies.propagation import experiment
+
+    labels = tables(QUICK)["labels"]
+    labels = labels[labels["template"] == labels["template"].iloc[0]]
+    groups = sorted(labels["group"].unique())
+    x = torch.nn.functional.normalize(torch.randn(len(labels), WIDTH), dim=-1)
+    corpus, _ = mapped(place, items, K)
+    with watched() as peak:
+        start = time.perf_counter()
+        faces = pd.DataFrame({"id": [f"f{number:09d}" for number in range(items)]})
+        faces["group"] = [groups[number % GROUPS] for number in range(items)]
+        faces["path"] = [f"faces/part{number // 10_000:05d}/f{number:09d}.jpg" for number in range(items)]
+        faces["sha256"] = [f"{number:064x}" for number in range(items)]
+        table = checked("faces", faces, "stand-ins")
+        experiment.run(checked("labels", labels, "stand-ins"), table, x, corpus, protocol(K), 0)
+        seconds = time.perf_counter() - start
+    own = peak["RssAnon"]
+    what = f"job: {len(labels)} labels to {items:,} faces, {own / items:.0f} bytes a face in memory"
+    return {"what": what, "seconds": seconds, "own_mb": own / 1e6}
+
+
+def main() -> None:
+    """Print what is found, a line of JSON per size, each of a process of its own."""
+    replace_unprintable()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
+    parser.add_argument("--items", type=int, help="of the largest corpus; default: ten million")
+    parser.add_argument("--targets", type=int, default=256)
+    parser.add_argument("--quick", action="store_true", help="a fiftieth of them")
+    parser.add_argument("--place", type=Path, help="folder with room for it: 600 bytes an item")
+    for part in ("--stream", "--job"):
+        parser.add_argument(part, type=int, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    # Whoever ends it finds room on the disk again.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if asked.stream:
+        found = stream(asked.place, asked.stream, asked.targets, K, held=0)
+        print(json.dumps(asdict(found) | {"what": found.what}))
+    elif asked.job:
+        print(json.dumps(job(asked.place, asked.job)))
+    else:
+        items = asked.items or (QUICK if asked.quick else Size()).streamed
+        with tempfile.TemporaryDirectory(dir=asked.place) as name:
+            write(Path(name), items)
+            given = ["--targets", str(asked.targets), "--place", name]
+            for part, share in (("stream", 10), ("stream", 3), ("stream", 1), ("job", 8), ("job", 4)):
+                size = [f"--{part}", str(max(1, items // share))]
+                subprocess.run([sys.executable, "-m", "benchmarks.scale", *size, *given], check=True)
+
+
+if __name__ == "__main__":
+    main()

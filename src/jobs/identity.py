@@ -1,0 +1,266 @@
+"""One job and its names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from src import configs
+from src.errors import InputError, masked
+from src.storage.cache import file_hash, fingerprint
+
+# Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
+# is computed, taken over or only planned, or by how many processes. A language model's date decides where its
+# chat template asks for it: then it is one of the weights' tags.
+INDIFFERENT = (
+    *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
+    *("resume", "plan", "report", "workers", "devices"),
+    *("key", "concurrency", "retries", "timeout", "date"),
+)
+# What decides no number, or nothing that a name should tell.
+NOT_IN_NAME = (
+    "name",
+    "batch_size",
+    "path",
+    "sha256",
+    "pretraining",
+    "url",
+    "key",
+    "concurrency",
+    "retries",
+    "timeout",
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A composed config and its names.
+
+    Attributes:
+        cfg: the composed config.
+        resolved: the same as plain values.
+        exp, paper, model, dataset, debias, protocol: names for display, unique within a sweep.
+        output: folder of the job.
+    """
+
+    cfg: configs.JobConfig
+    resolved: Mapping[str, Any]
+    exp: str
+    paper: str
+    model: str
+    dataset: str
+    debias: str
+    protocol: str
+    output: Path
+
+    @property
+    def label(self) -> str:
+        """How the job is called where jobs are listed."""
+        parts = [self.model, self.dataset, self.exp, self.debias, self.protocol]
+        return " ".join([*parts, f"seed {self.cfg.seed}"])
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of all that was chosen, but for what decides no number."""
+        return fingerprint([decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """First columns of analyses.csv."""
+        return {
+            "exp": self.exp,
+            "paper": self.paper,
+            "model": self.model,
+            "dataset": self.dataset,
+            "debias": self.debias,
+            "protocol": self.protocol,
+            "seed": self.cfg.seed,
+            "config": self.config_hash,
+        }
+
+
+@dataclass(frozen=True)
+class Job(Named):
+    """One model x one dataset x one experiment.
+
+    Attributes:
+        reading: fields of the protocol in which the YAML that was chosen differs from `paper`.
+    """
+
+    cfg: configs.RunConfig
+    reading: frozenset[str]
+
+    @classmethod
+    def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Job:
+        """Name a composed config.
+
+        Args:
+            composed: the config.
+            choices: which YAML was chosen of each group.
+            output: folder of the job.
+
+        Raises:
+            InputError: a mandatory value is missing.
+        """
+        cfg, resolved = resolve(composed)
+        assert isinstance(cfg, configs.RunConfig)
+        precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
+        model = cfg.model.name or _default_name(cfg.model, choices["model"])
+        if not resolved["model"].get("pretraining"):
+            resolved["model"].pop("pretraining", None)  # nothing is stated
+        model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
+        if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
+            model += "+random"  # whatever the YAML says: it is in the name
+        configs.check(cfg)
+        if cfg.demo.bias and not cfg.demo.planted:
+            raise InputError(
+                f"demo.bias={cfg.demo.bias:g}: nothing is planted in dataset={choices['dataset']}. "
+                "Leave demo.bias out, or choose dataset=demo."
+            )
+        if isinstance(cfg.model, configs.ToyConfig):
+            # What is planted is learnt: a toy of another bias is another model.
+            model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
+        cfg.model.name = model
+        if isinstance(cfg.exp, configs.SobitConfig):
+            _name_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
+        else:
+            del resolved["taxonomy"]  # it decides nothing there
+        cfg.debias.name += differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
+        return cls(
+            cfg=cfg,
+            resolved=resolved,
+            exp=choices["exp"],
+            paper=cfg.exp.paper,
+            model=model,
+            dataset="precomputed" if precomputed else choices["dataset"],
+            debias=cfg.debias.name,
+            protocol=choices["protocol"] + differences("protocol", choices["protocol"], resolved["protocol"]),
+            reading=_reading(choices["protocol"]),
+            output=Path(output),
+        )
+
+
+def family(task: str) -> str:
+    """What a task of generative models belongs to: its name up to the first underscore.
+
+    An experiment of the store, and a report, holds all of a family, so that languages stand side by side.
+
+    >>> family("subtler_zh"), family("poem")
+    ('subtler', 'poem')
+    """
+    return task.partition("_")[0]
+
+
+def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
+    """A composed config as its dataclass, and as plain values.
+
+    Raises:
+        InputError: a mandatory value is missing, or one has a wrong type.
+    """
+    missing = sorted(OmegaConf.missing_keys(composed))
+    if missing:
+        raise InputError(f"{', '.join(missing)}: not set. Say {missing[0]}=VALUE.")
+    try:
+        cfg = OmegaConf.to_object(composed)
+        resolved = OmegaConf.to_container(composed, resolve=True)
+    except OmegaConfBaseException as error:
+        raise InputError(f"config: {error}") from None
+    assert isinstance(resolved, dict)
+    return cfg, {str(name): _told(value) for name, value in resolved.items()}
+
+
+def _told(node: object) -> object:
+    """Values as they may be written down: without the passwords of addresses."""
+    if isinstance(node, dict):
+        return {name: _told(value) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_told(value) for value in node]
+    return masked(node) if isinstance(node, str) else node
+
+
+def decisive(node: object) -> object:
+    """What of a resolved config decides numbers."""
+    if not isinstance(node, Mapping):
+        return node
+    return {name: decisive(value) for name, value in node.items() if name not in INDIFFERENT}
+
+
+def _default_name(model: configs.ModelConfig, choice: str) -> str:
+    if isinstance(model, configs.PrecomputedConfig):
+        if not model.path.strip():
+            raise InputError("model.path is empty. Name the folder of the vectors.")
+        return Path(model.path).resolve().name
+    if isinstance(model, configs.OpenClipConfig) and choice == "open_clip":
+        # The YAML says nothing of its own; a folder is called by its last part.
+        return Path(model.id).resolve().name if Path(model.id).is_dir() else model.id
+    return choice
+
+
+def differences(
+    group: str,
+    choice: str,
+    node: Mapping[str, Any],
+    below: str | None = None,
+    defaults: object = None,
+) -> str:
+    """`+key=value` for each number, `+value` for each name, that differs from the YAML that was chosen.
+
+    Args:
+        group, choice: which YAML.
+        node: what is chosen.
+        below: key of the YAML that holds what `node` does.
+        defaults: a dataclass whose defaults count where the YAML says nothing.
+    """
+    path = configs.CONF / group / f"{choice}.yaml"
+    if not path.is_file():  # a user's own config folder
+        return ""
+    read = _yaml(path)
+    silent = {entry.name: entry.default for entry in fields(defaults)} if is_dataclass(defaults) else {}
+    written = {**silent, **(read if below is None else read[below])}
+    return "".join(
+        _said(name, value)
+        for name, value in node.items()
+        if name not in NOT_IN_NAME and name in written and written[name] not in (value, "???")
+        if not isinstance(value, dict | list)
+    )
+
+
+def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
+    taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
+    # What a file says decides, not where it lies.
+    files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary, taxonomy.types) if path]
+    resolved.pop("types", None)
+    resolved |= {"name": taxonomy.name, "content": [file_hash(path) for path in files if path.is_file()]}
+
+
+@cache
+def _yaml(path: Path) -> dict[str, Any]:
+    """What a YAML says, upon what those that it builds on say; read once per process."""
+    read = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(read, dict)
+    below = [name for name in read.get("defaults", []) if isinstance(name, str) and name[0] not in "/_"]
+    found: dict[str, Any] = {}
+    for name in below:
+        found |= _yaml(path.with_name(f"{name}.yaml"))
+    return found | {str(name): value for name, value in read.items() if name != "defaults"}
+
+
+def _reading(protocol: str) -> frozenset[str]:
+    folder = configs.CONF / "protocol"
+    path = folder / f"{protocol}.yaml"
+    if not path.is_file():
+        return frozenset()
+    paper = _yaml(folder / "paper.yaml")
+    return frozenset(name for name, value in _yaml(path).items() if name in paper and value != paper[name])
+
+
+def _said(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return f"+{value}"
+    return f"+{name}={value:g}" if isinstance(value, float) else f"+{name}={value}"

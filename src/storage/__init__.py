@@ -1,0 +1,1 @@
+"""Content-addressed cache, declared versions, and the results folder of a job."""

@@ -1,0 +1,1 @@
+"""Poems about faces (Capitani et al. 2024)."""

@@ -1,0 +1,1 @@
+"""Propagation of bias from the representation into retrieval (Ghate et al. 2025)."""

@@ -1,0 +1,1 @@
+"""Zero-shot accuracy: what a projection costs in use."""

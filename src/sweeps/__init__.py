@@ -1,0 +1,1 @@
+"""Many jobs: launchers, collection of results, summary."""

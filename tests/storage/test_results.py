@@ -1,0 +1,56 @@
+"""What a job writes is what is read, to the last bit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from src.storage import results
+
+
+@pytest.fixture
+def analyses():
+    rng = np.random.default_rng(0)
+    n = 200
+    frame = pd.DataFrame(dict.fromkeys(results.TEXTS, "x"), index=range(n))
+    awkward = ["NA", "null", "00123", "1e5", "a,b", 'say "so"', "é"]
+    frame["group"] = [awkward[i % 7] for i in range(n)]
+    frame["config"] = "12345678901234567890123456789012"
+    frame["reason"] = ["", "too few"] * (n // 2)
+    frame["rho"] = rng.uniform(-1, 1, n)
+    frame["p"] = 10.0 ** -rng.uniform(0, 300, n)
+    frame["n_all"] = pd.array([None, 7] * (n // 2), dtype="Int64")
+    return frame
+
+
+def test_reading_gives_back_what_was_written(tmp_path, analyses):
+    results.write(tmp_path, analyses, {"targets": pd.DataFrame({"id": ["a"]})})
+    found = results.read(tmp_path)
+    for column in analyses.columns:
+        assert found[column].tolist() == analyses[column].tolist(), column
+
+
+def test_an_empty_group_is_none(tmp_path, analyses):
+    results.write(tmp_path, analyses.assign(group=None), {})
+    assert results.read(tmp_path)["group"].isna().all()
+
+
+def test_a_failed_write_leaves_the_old_results(tmp_path, analyses):
+    table = pd.DataFrame({"id": ["a"]})
+    results.write(tmp_path, analyses, {"targets": table})
+    before = results.digest(tmp_path)
+    with pytest.raises(AttributeError):
+        results.write(tmp_path, analyses.head(1), {"targets": table, "draws": None})
+    assert results.digest(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_results_of_another_digest_are_not_taken_over(tmp_path, analyses):
+    table = pd.DataFrame({"id": ["a"]})
+    results.write(tmp_path / "there", analyses, {"targets": table})
+
+    def fetch(folder):
+        (tmp_path / "there" / "results").rename(folder / "results")
+
+    with pytest.raises(OSError, match="other content"):
+        results.take_over(tmp_path / "here", fetch, "0" * 32)
+    assert list((tmp_path / "here").iterdir()) == []

@@ -1,0 +1,1 @@
+"""Is what was planted in the built-in world what is measured?"""
