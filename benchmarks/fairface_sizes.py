@@ -17,8 +17,9 @@ def faces_and_prompts(size: Size, folder: Path) -> None:
     import pandas as pd
     from safetensors.numpy import save_file
 
-    from src import configs, studies
+    from src import configs
     from src.jobs.identity import Job
+    from src.studies.protocol import study_of
 
     rng = np.random.default_rng(0)
     folder.mkdir(parents=True)
@@ -30,7 +31,8 @@ def faces_and_prompts(size: Size, folder: Path) -> None:
     faces = pd.DataFrame({"id": [f"f{number:06d}" for number in range(size.sobit_faces)], "race": races})
     faces = faces.assign(gender=genders, group=faces["race"] + " " + genders)
     chosen = ["exp=sobit_association", f"taxonomy.path={folder}/list.json"]
-    own = studies.prompts(Job.of(*configs.compose(chosen), "").cfg)
+    cfg = Job.of(*configs.compose(chosen), "").cfg
+    own = study_of(cfg.exp).prompts(cfg)
     assert own is not None
     for role, frame in {"faces": faces, "prompts": own.frame}.items():
         vectors = rng.standard_normal((len(frame), size.width), dtype=np.float32)

@@ -66,9 +66,9 @@ def prompts(cfg: configs.RunConfig, output: Path) -> None:
     Raises:
         InputError: it brings none, or they cannot be made of its config.
     """
-    from src import studies
+    from src.studies.protocol import study_of
 
-    table = studies.prompts(cfg)
+    table = study_of(cfg.exp).prompts(cfg)
     if table is None:
         raise InputError("exp: this experiment shows what the dataset holds, and no prompts of its own.")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -169,8 +169,9 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     """
     import pandas as pd
 
-    from src.report import figures, tables
+    from src.report.drawing import save
     from src.storage import results
+    from src.studies.propagation import figures, tables
 
     jobs = sorted(path.parent.parent for path in folder.rglob(f"{results.FOLDER}/{results.ANALYSES}"))
     if not jobs:
@@ -193,7 +194,7 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     analyses.to_csv(output / results.ANALYSES, index=False)
     (output / "metrics.json").write_text(json.dumps(compared, indent=2) + "\n")
     title = f"{analyses['dataset'].iloc[0]}: {len(analyses)} analyses"
-    figures.save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
+    save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
 
 
 def main(arguments: list[str] | None = None) -> int:

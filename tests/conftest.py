@@ -17,9 +17,10 @@ import pytest
 from huggingface_hub import constants
 from safetensors.numpy import load_file, save_file
 
-from src import configs, debias, encoders, studies
+from src import configs, debias, encoders
 from src.encoders import hub
 from src.jobs.identity import Job
+from src.studies.protocol import study_of
 from src.tracking import fresh
 from tests.commands import Swept, command
 from tests.encoders.published import SMALL
@@ -153,7 +154,8 @@ def prompted(folder: Path, seed: int = 1) -> Path:
     """Beside precomputed vectors those of all prompts, in random order, and of one that nobody asks for."""
     asked = {"A photo of nobody"}
     for name in AUDITS:
-        asked |= {*studies.prompts(_composed(f"exp={name}")).frame["sentence"]}
+        cfg = _composed(f"exp={name}")
+        asked |= {*study_of(cfg.exp).prompts(cfg).frame["sentence"]}
     for name in PROJECTIONS:
         asked |= {*debias.prompts(_composed(f"debias={name}").debias, GROUPS).table.frame["sentence"]}
     rng = np.random.default_rng(seed)

@@ -274,12 +274,12 @@ def test_a_folder_that_takes_no_files_is_named_before_hydra_stumbles(tmp_path, c
 
 
 def test_a_fault_of_the_program_is_recorded_with_its_traceback(tmp_path, monkeypatch):
-    from src import studies
+    from src.studies.propagation import experiment
 
     def fail(*_):
         raise ZeroDivisionError("a fault")
 
-    monkeypatch.setattr(studies, "check", fail)
+    monkeypatch.setattr(experiment, "check", fail)
     folder = precomputed(tmp_path / "lab")
     arguments = ["model=precomputed", f"model.path={folder}", *SMALL, *places(tmp_path)]
     assert command(tmp_path / "o", *arguments, "exp=faces_to_words").code == 1

@@ -8,10 +8,11 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from src import stimuli, studies
+from src import stimuli
 from src.errors import InputError, NotApplicable
 from src.jobs import encoder_job
 from src.stimuli import load
+from src.studies.protocol import study_of
 from src.tracking import Tracker
 from tests.conftest import AUDITS, PROJECTIONS, precomputed, prompted
 from tests.studies.propagation.test_experiment import PROTOCOL, overrides
@@ -69,16 +70,16 @@ def test_an_experiment_sees_what_the_projection_leaves(folder, job, tracker, exp
     names = ["male", "man", "female", "woman", "alpha person", "beta person"]
     spurious = said(folder, [f"A photo of a {name}." for name in names]).T
     kept = np.eye(24) - spurious @ np.linalg.pinv(spurious)
-    tables = {role: load(made.cfg, role) for role in studies.roles(made.cfg.exp)}
+    tables = {role: load(made.cfg, role) for role in study_of(made.cfg.exp).roles(made.cfg.exp)}
     vectors = {role: seen(folder, role) for role in tables}
-    own = studies.prompts(made.cfg)
+    own = study_of(made.cfg.exp).prompts(made.cfg)
     if own:
         tables["prompts"], vectors["prompts"] = own, said(folder, own.frame["sentence"])
     for role in vectors:
         if (side in ("images", "both")) if role in ("faces", "scenes") else (side in ("texts", "both")):
             vectors[role] = unit(vectors[role] @ kept.T)
     asked = {role: torch.from_numpy(one) for role, one in vectors.items()}
-    expected = studies.run(made.cfg, tables, asked).analyses
+    expected = study_of(made.cfg.exp).run(made.cfg, tables, asked).analyses
     for column in {"rho", "p_placebo", "cles", "delta_gap", "cohens_d", "p_null"} & {*expected}:
         assert found[column].to_numpy(float) == pytest.approx(
             expected[column].to_numpy(float), abs=1e-9, nan_ok=True

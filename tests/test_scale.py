@@ -15,10 +15,10 @@ import torch
 
 from benchmarks import commands, corpora, costs, paper_sizes, rates, scale
 from benchmarks.sizes import QUICK
-from src.captions import __main__ as entry
 from src.jobs import plan
 from src.stimuli import checked
 from src.studies.propagation import experiment, similarity_blocks
+from src.studies.sobit.captions import cli as entry
 from tests.paths import CHECKOUT
 
 

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from src import stimuli, studies
+from src import stimuli
 from src.embeddings import embeddings
 from src.stimuli import PROMPTS
 from src.storage.results import read
+from src.studies.protocol import study_of
 from src.studies.sobit.axes import faces_of
 from src.studies.sobit.caption_association import associations
 from tests.commands import command
@@ -84,7 +85,7 @@ def test_relabelled_faces_of_the_world_reject_as_often_as_asked(kept, sweeps, jo
         "protocol.permutations=99",
         "protocol.vocabulary=0",
     )
-    cfg, own = made.cfg, studies.prompts(made.cfg)
+    cfg, own = made.cfg, study_of(made.cfg.exp).prompts(made.cfg)
     table = partial(stimuli.load, cfg)
     faces = table("faces")
     seen = embeddings(cfg, "faces", table).vectors

@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 
 from src import stage
 from src.errors import InputError, NotApplicable
-from src.report.gather import everything
+from src.report.load import by_study, everything
 from tests.commands import command
 from tests.conftest import places, precomputed
 from tests.test_projected import perform, tracker  # noqa: F401
@@ -79,7 +79,7 @@ def _key(made):
 
 def test_analyses_of_all_three_stand_in_one_table(folder, listed, job, tracker):  # noqa: F811
     parts = [perform(job(*overrides(folder, name, listed)), tracker) for name in ("association", "strength")]
-    found = everything(parts)
+    found = everything(by_study(parts))
     assert len(found) == sum(map(len, parts))
     assert found["n"].dtype == "Int64"
 
@@ -164,8 +164,10 @@ def test_readings_that_decide_nothing_do_not_count_twice(folder, listed, job):
         with pytest.raises(NotApplicable, match="decides nothing"):
             encoder_job.prepare(job(*overrides(folder, measure, listed), f"protocol={protocol}"))
     bare = job(*overrides(folder, "association", listed), "protocol=baseline_bare")
-    from src import studies
+    from src.studies.protocol import study_of
 
-    assert "the" in set(studies.prompts(bare.cfg).frame["sentence"])
+    assert "the" in set(study_of(bare.cfg.exp).prompts(bare.cfg).frame["sentence"])
     literal = job(*overrides(folder, "retrieval", listed), "protocol=article_literal")
-    assert "a photo of a/an odd person" in set(studies.prompts(literal.cfg).frame["sentence"])
+    assert "a photo of a/an odd person" in set(
+        study_of(literal.cfg.exp).prompts(literal.cfg).frame["sentence"]
+    )

@@ -1,1 +1,1 @@
-"""Audit of training captions: which loaded words stand beside which groups (docs/methods.md, section 4)."""
+"""Entry of the audit of training captions."""

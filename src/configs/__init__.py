@@ -7,16 +7,9 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from src.configs import sources
+from src.configs import sources, studies
 from src.configs.datasets import check_dataset
-from src.configs.exps import (
-    AuditConfig,
-    ExpConfig,
-    PropagationConfig,
-    SobitConfig,
-    TaxonomyConfig,
-    ZeroShotConfig,
-)
+from src.configs.exps import ExpConfig, OtherStudyConfig, TaxonomyConfig
 from src.configs.fields import check, number, one_of
 from src.configs.generative import (
     CausalConfig,
@@ -67,7 +60,6 @@ __all__ = [
     "CODE",
     "CONF",
     "AbstractConfig",
-    "AuditConfig",
     "AvatarsConfig",
     "Blip2Config",
     "CausalConfig",
@@ -90,19 +82,18 @@ __all__ = [
     "NrcVadConfig",
     "OasisConfig",
     "OpenClipConfig",
+    "OtherStudyConfig",
     "PeopleConfig",
     "PicturesConfig",
     "PlantedConfig",
     "PoemConfig",
     "PrecomputedConfig",
     "PretrainedConfig",
-    "PropagationConfig",
     "ProtocolConfig",
     "RecordedConfig",
     "RoleConfig",
     "RunConfig",
     "ServerConfig",
-    "SobitConfig",
     "StoreConfig",
     "SubtlerConfig",
     "TaskConfig",
@@ -117,12 +108,12 @@ __all__ = [
     "VlmHfConfig",
     "WarrinerConfig",
     "WeightsConfig",
-    "ZeroShotConfig",
     "check",
     "check_dataset",
     "compose",
     "names",
     "register",
+    "studies",
 ]
 
 
@@ -315,10 +306,7 @@ SCHEMAS: dict[str, type] = {
     "open_clip": OpenClipConfig,
     "blip2": Blip2Config,
     "precomputed": PrecomputedConfig,
-    "propagation": PropagationConfig,
-    "audit": AuditConfig,
-    "zero_shot": ZeroShotConfig,
-    "sobit": SobitConfig,
+    "study": OtherStudyConfig,
     "taxonomy": TaxonomyConfig,
     "protocol": ProtocolConfig,
     "debias": DebiasConfig,
@@ -375,5 +363,5 @@ def register() -> None:
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
     store.store(name="generate_schema", node=GenerateConfig)
-    for name, node in SCHEMAS.items():
+    for name, node in (SCHEMAS | studies.config_classes()).items():
         store.store(group="schema", name=name, node=node)

@@ -139,9 +139,15 @@ class ServerConfig(LlmConfig):
 
 @dataclass
 class TaskConfig:
-    """What every task has."""
+    """Fields of every task.
+
+    Attributes:
+        paper: name of the task in its paper.
+        study: name of the study that it belongs to.
+    """
 
     paper: str = MISSING
+    study: str = MISSING
 
 
 @dataclass
@@ -162,6 +168,7 @@ class SubtlerConfig(TaskConfig):
             reason with examples.
     """
 
+    study: str = "subtler"
     path: str | None = None
     language: str = MISSING
     domains: list[str] = MISSING
@@ -186,6 +193,7 @@ class PoemConfig(TaskConfig):
         bootstrap: draws of faces, for intervals.
     """
 
+    study: str = "poems"
     image_prompt: str = MISSING
     text_prompt: str = MISSING
     words: dict[str, list[str]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from src import configs, debias, encoders, stimuli, studies, tracking
+from src import configs, debias, encoders, stimuli, tracking
 from src.embeddings import Embeddings, embeddings, require
 from src.embeddings import key as vector_key
 from src.embeddings.precomputed_vectors import several
@@ -21,6 +21,7 @@ from src.jobs.identity import Job
 from src.stimuli import CARRIES, IMAGE_ROLES, PROMPTS, SHEET, Table
 from src.storage import cache, results
 from src.storage.versions import declared
+from src.studies.protocol import study_of
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ def prepare(job: Job) -> Prepared:
 
         devices(job.cfg.trainer)
     encoders.require(job.cfg)
-    tables = {role: stimuli.load(job.cfg, role) for role in studies.roles(job.cfg.exp)}
+    tables = {role: stimuli.load(job.cfg, role) for role in study_of(job.cfg.exp).roles(job.cfg.exp)}
     for table in tables.values():
         log.info("%s", table.statement())
     return suffice(job, tables)
@@ -70,8 +71,9 @@ def suffice(job: Job, tables: Mapping[str, Table]) -> Prepared:
     """
     cfg = job.cfg
     _differs(job)
-    studies.check(cfg, tables)
-    own = studies.prompts(cfg)
+    study = study_of(cfg.exp)
+    study.check(cfg, tables)
+    own = study.prompts(cfg)
     removed = debias.prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
     prepared = Prepared(job, {**tables, **({PROMPTS: own} if own else {})}, removed)
     if own:
@@ -112,7 +114,7 @@ def _differs(job: Job) -> None:
     Raises:
         NotApplicable: it is not.
     """
-    idle = {field for field in job.reading if studies.unused(field, job.cfg.exp)}
+    idle = set(job.reading - study_of(job.cfg.exp).protocol_fields(job.cfg.exp))
     if "pooling" in job.reading and not _several(job.cfg):
         idle.add("pooling")
     if idle and idle == job.reading:
@@ -125,7 +127,7 @@ def _differs(job: Job) -> None:
 def _several(cfg: configs.RunConfig) -> bool:
     """Whether an image has several vectors."""
     if isinstance(cfg.model, configs.PrecomputedConfig):
-        (role,) = (role for role in studies.roles(cfg.exp) if role in IMAGE_ROLES)
+        (role,) = (role for role in study_of(cfg.exp).roles(cfg.exp) if role in IMAGE_ROLES)
         return several(Path(cfg.model.path), role)
     return isinstance(cfg.model, configs.Blip2Config) and cfg.model.pooling == "max"
 
@@ -156,7 +158,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     run.inputs(run_metadata.inputs(job, prepared.tables, vectors))
     start = time.perf_counter()
     tables, seen, notes = projected(vectors)
-    result = studies.run(cfg, tables, seen)
+    result = study_of(cfg.exp).run(cfg, tables, seen)
     seconds = time.perf_counter() - start
     notes = [*notes, *result.notes]
     for note in notes:
@@ -174,7 +176,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
         },
     )
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
-    run_metadata.figure(job, result, run)
+    run_metadata.figures(job, result, run)
     return results.read(job.output)
 
 
@@ -218,10 +220,10 @@ def key(prepared: Prepared) -> str:
     inputs = {
         name: [table.hash, vector_key(cfg, table.role, _shown(cfg, table))] for name, table in shown.items()
     }
-    parts = ["metrics", "inference", f"studies.{studies.study(cfg.exp)}"]
+    versions = study_of(cfg.exp).versions()
     if prepared.removed:
-        parts.append("debias")
-    return cache.fingerprint([prepared.job.config_hash, inputs, declared(*parts)])
+        versions |= declared("debias")
+    return cache.fingerprint([prepared.job.config_hash, inputs, versions])
 
 
 def tags(job: Job) -> dict[str, str]:

@@ -51,6 +51,7 @@ class Task(Named):
         return cls(
             cfg=cfg,
             resolved=resolved,
+            study=cfg.task.study,
             exp=choices["task"],
             paper=cfg.task.paper,
             model=_model(cfg, choices["llm"])

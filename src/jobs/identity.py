@@ -20,7 +20,7 @@ from src.storage.cache import file_hash, fingerprint
 # chat template asks for it: then it is one of the weights' tags.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
-    *("resume", "plan", "report", "workers", "devices"),
+    *("resume", "plan", "report", "workers", "devices", "study"),
     *("key", "concurrency", "retries", "timeout", "date"),
 )
 # What decides no number, or nothing that a name should tell.
@@ -45,12 +45,14 @@ class Named:
     Attributes:
         cfg: the composed config.
         resolved: the same as plain values.
+        study: name of the study that it belongs to.
         exp, paper, model, dataset, debias, protocol: names for display, unique within a sweep.
         output: folder of the job.
     """
 
     cfg: configs.JobConfig
     resolved: Mapping[str, Any]
+    study: str
     exp: str
     paper: str
     model: str
@@ -74,6 +76,7 @@ class Named:
     def columns(self) -> dict[str, object]:
         """First columns of analyses.csv."""
         return {
+            "study": self.study,
             "exp": self.exp,
             "paper": self.paper,
             "model": self.model,
@@ -127,7 +130,10 @@ class Job(Named):
             # What is planted is learnt: a toy of another bias is another model.
             model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
-        if isinstance(cfg.exp, configs.SobitConfig):
+        study = configs.studies.load(cfg.exp.study)
+        if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
+            cfg.exp = _own_config(cfg.exp, study.config)
+        if "taxonomy" in study.config_groups:
             _name_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
             del resolved["taxonomy"]  # it decides nothing there
@@ -135,6 +141,7 @@ class Job(Named):
         return cls(
             cfg=cfg,
             resolved=resolved,
+            study=study.name,
             exp=choices["exp"],
             paper=cfg.exp.paper,
             model=model,
@@ -189,6 +196,19 @@ def decisive(node: object) -> object:
     if not isinstance(node, Mapping):
         return node
     return {name: decisive(value) for name, value in node.items() if name not in INDIFFERENT}
+
+
+def _own_config(exp: configs.OtherStudyConfig, schema: type) -> Any:
+    """Config of an experiment in the class of its study.
+
+    Raises:
+        InputError: an option is unknown to it, lacks, or has a wrong type.
+    """
+    given = {"paper": exp.paper, "study": exp.study, **exp.options}
+    try:
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given))
+    except OmegaConfBaseException as error:
+        raise InputError(f"exp.options: {error}") from None
 
 
 def _default_name(model: configs.ModelConfig, choice: str) -> str:

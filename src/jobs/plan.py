@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from src import configs, embeddings, encoders, stimuli, studies, tracking
+from src import configs, embeddings, encoders, stimuli, tracking
 from src.embeddings.image_cache import stored as resized_before
 from src.jobs import cost_probes, encoder_job
 from src.jobs.identity import Job
-from src.stimuli import CARRIES, IMAGE_ROLES, ROLES, Table
+from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
-from src.studies.propagation.null_scores import SAMPLED
-from src.studies.propagation.similarity_blocks import BLOCK, HELD
+from src.studies.protocol import study_of
 
 # Of the built-in world's pictures, per pixel, measured.
 DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
@@ -25,12 +24,6 @@ DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
 MORPH_SECONDS, MORPH_BYTES = 6e-7, 1.3
 # A training step computes about three forward passes, a bit more with its optimiser.
 STEP = 3.5
-# Of placebo and interval, in parts of the scores' time, measured at the paper's size.
-PLACEBO, INTERVAL = 0.5, 0.1
-# Of each cosine that a permutation of labels (of so many cells) or a bootstrap sample adds up, measured.
-DRAWN, CELLS = 3e-11, 14
-# Of each row of a table, in memory, measured (benchmarks.scale).
-ROW = 1000
 # Of one job, besides its tables: a scatter plot, draws, rows of the database, an interpreter's warm-up.
 JOB_SECONDS, JOB_BYTES = 1.0, 750_000
 
@@ -76,7 +69,7 @@ def plan(job: Job) -> Planned:
     """
     with cache.dry():
         tables, counts = _tables(job.cfg)
-        shown = studies.roles(job.cfg.exp)
+        shown = study_of(job.cfg.exp).roles(job.cfg.exp)
         if {*shown} <= {*tables}:
             prepared = encoder_job.suffice(job, {role: tables[role] for role in shown})
             run = _finished(prepared)
@@ -117,7 +110,7 @@ def _bytes(count: float) -> str:
 
 def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
     # A toy is trained on all four roles.
-    needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else studies.roles(cfg.exp)
+    needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else study_of(cfg.exp).roles(cfg.exp)
     tables, counts = {}, {}
     for role in needed:
         try:
@@ -166,16 +159,25 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
             return
         width = probe.width
         yield _weights(job, tables, counts, probe)
-        for role in studies.roles(cfg.exp):
+        for role in study_of(cfg.exp).roles(cfg.exp):
             yield from _embedding(job, role, tables, counts[role], probe)
-    if isinstance(cfg.exp, configs.SobitConfig):
-        yield from _sobit(job, cfg.exp, tables, counts["faces"], width, base)
-        return
-    if not isinstance(cfg.exp, configs.PropagationConfig):
-        # Some prompts, or one word per template: next to nothing beside what a job costs anyway.
-        yield Piece(f"analyse {job.label}", False, JOB_SECONDS, JOB_BYTES, base)
-        return
-    yield _analysis(job, cfg.exp, counts, width, base)
+        own = study_of(cfg.exp).prompts(cfg)
+        if own is not None:
+            yield _prompts(job, own, tables, probe)
+    found = study_of(cfg.exp).cost(cfg, counts, width, _speed)
+    seconds, disk = JOB_SECONDS + found.seconds, JOB_BYTES + found.disk
+    yield Piece(f"analyse {job.label}", False, seconds, disk, base + found.memory)
+
+
+def _speed(items: int, width: int) -> float:
+    return cost_probes.similarity_seconds(min(items, 20_000), max(width, 64))
+
+
+def _prompts(job: Job, own: Table, tables: dict[str, Table], probe: cost_probes.Probe) -> Piece:
+    count, stored = len(own.frame), _stored(job.cfg, own.role, {**tables, own.role: own})
+    what = f"embed {count} prompts with {job.model}"
+    base = cost_probes.base_memory()
+    return Piece(what, stored, count * probe.sentence, count * probe.width * 4, base)
 
 
 def _embedding(
@@ -193,46 +195,6 @@ def _embedding(
     what = f"embed {job.dataset} {role} with {job.model}"
     batch = 3 * job.cfg.model.batch_size * probe.pixels if image else 0
     yield Piece(what, stored, count * each, count * probe.width * 4, base + batch)
-
-
-def _sobit(
-    job: Job, exp: configs.SobitConfig, tables: dict[str, Table], faces: int, width: int, base: float
-) -> Iterator[Piece]:
-    cfg, protocol = job.cfg, job.cfg.protocol
-    own = studies.prompts(cfg)
-    assert own is not None
-    count = len(own.frame)
-    if width:
-        stored = _stored(cfg, own.role, {**tables, own.role: own})
-        seconds = count * cost_probes.network(cfg).sentence
-        yield Piece(f"embed {count} prompts with {job.model}", stored, seconds, count * width * 4, base)
-    words = count - protocol.vocabulary * (exp.measure != "retrieval")
-    seconds = JOB_SECONDS + count * faces * cost_probes.similarity_seconds(min(faces, 20_000), max(width, 64))
-    drawn = protocol.permutations * CELLS * (exp.measure == "association") + protocol.bootstrap * 2
-    seconds += drawn * faces * max(words, 1) * DRAWN
-    memory = base + faces * (max(width, 64) * 16 + protocol.bootstrap * 2) + 1e9 * min(1, faces * words / 4e7)
-    yield Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 12_000 * words, memory)
-
-
-def _analysis(
-    job: Job, exp: configs.PropagationConfig, counts: dict[str, int], width: int, base: float
-) -> Piece:
-    protocol = job.cfg.protocol
-    n, m, passes = counts[exp.targets], counts[exp.corpus], 1
-    if CARRIES[exp.corpus] == "valence" and exp.corpus not in IMAGE_ROLES:
-        passes = len(job.cfg.templates)
-        m //= passes
-    seconds = JOB_SECONDS + passes * n * m * cost_probes.similarity_seconds(min(m, 20_000), max(width, 64))
-    seconds *= 1 + PLACEBO * bool(protocol.placebo) + INTERVAL * bool(protocol.bootstrap)
-    vectors = (n + passes * m) * max(width, 64) * 12.0
-    if not (protocol.placebo or protocol.attribute_draws or protocol.property_draws):
-        # What is larger is walked: in memory are a tile of it, and what its table says of each row.
-        vectors = min(vectors, HELD + ROW * (n + passes * m))
-    memory = base + vectors + 8 * BLOCK * 8
-    if protocol.placebo:
-        # Similarities of the sampled targets, and what is retrieved for them, for each of some six strata.
-        memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16
-    return Piece(f"analyse {job.label}", False, seconds, JOB_BYTES + 100 * n, memory)
 
 
 def _morphing(job: Job, count: int, stored: bool, base: float) -> Piece:

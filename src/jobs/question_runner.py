@@ -30,8 +30,8 @@ from src.generators.causal import Causal
 from src.jobs import generator_job
 from src.jobs.generator_job import Task, device
 from src.jobs.plan import Planned
-from src.report.subtler.short import reasons
 from src.storage import cache, results
+from src.studies.subtler.terminal import reasons
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from src.configs import CHECKOUT
+from src.configs import CHECKOUT, studies
 from src.errors import InputError, answered, replace_unprintable
 from src.tracking import SQLITE, Past, Tracker, children, sweeps
 
@@ -68,16 +68,18 @@ def rank(tracker: Tracker, dataset: str, output: str) -> int:
     Raises:
         InputError: there are no audits, or of several datasets; or the folder holds something else.
     """
-    from src.report import cells, publish, zoo_page
+    from src.report import format, publish
+    from src.report.study import report_of
 
-    found = zoo_page.runs(tracker, dataset)
-    name = f"all-{cells.slugs([found[0].dataset])[found[0].dataset]}"
+    (ranking,) = filter(None, (report_of(name).ranking for name in studies.STUDIES))
+    found = ranking.runs(tracker, dataset)
+    name = f"all-{format.slugs([found[0].dataset])[found[0].dataset]}"
     folder = Path(output) if output else CHECKOUT / "outputs" / "report" / name
     publish.check(folder)
     with tempfile.TemporaryDirectory() as place:
-        shown = zoo_page.findings(tracker, found, Path(place))
+        shown = ranking.findings(tracker, found, Path(place))
         index = publish.put(
-            lambda draft: zoo_page.write(shown, found, draft), folder, sweep=ALL, dataset=shown.dataset
+            lambda draft: ranking.write(shown, found, draft), folder, sweep=ALL, dataset=shown.dataset
         )
     print(f"Report: {index}")
     return 0

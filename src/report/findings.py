@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -32,8 +31,7 @@ class Findings:
         sweep: id of the parent run.
         status: of the parent run: RUNNING, FINISHED, FAILED or KILLED.
         started: when, ISO 8601, UTC.
-        analyses: analyses.csv of all its jobs that measure propagation, with `q` (Benjamini-Hochberg over
-            `p_placebo`).
+        frames: study -> analyses.csv of all its jobs, as the study combines them.
         folders: `config` of a job -> the folder `results/` with its files.
         jobs: one row per job that ended: the first columns of analyses.csv, `status`, `run`, `reason`,
             `overrides`.
@@ -42,28 +40,18 @@ class Findings:
             on ImageNet in [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on.
         provenance: what the numbers come from, by name: `git.commit`, `git.dirty`, `command`, libraries'
             versions, inputs' hashes.
-        audits: analyses.csv of all audits of implicit bias.
-        zero_shot: analyses.csv of all experiments that say how useful an encoder is.
-        sobit: analyses.csv of all experiments of So-B-IT, every reading.
-        subtler: analyses.csv of all that generative models chose, every task and reading.
-        poems: analyses.csv of all that multimodal models wrote about faces, every reading.
     """
 
     dataset: str
     sweep: str
     status: str
     started: str
-    analyses: pd.DataFrame
+    frames: Mapping[str, pd.DataFrame]
     folders: Mapping[str, Path]
     jobs: pd.DataFrame
     missing: Sequence[str]
     models: pd.DataFrame
     provenance: Mapping[str, str]
-    audits: pd.DataFrame = field(default_factory=pd.DataFrame)
-    zero_shot: pd.DataFrame = field(default_factory=pd.DataFrame)
-    sobit: pd.DataFrame = field(default_factory=pd.DataFrame)
-    subtler: pd.DataFrame = field(default_factory=pd.DataFrame)
-    poems: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def read(self, config: str, name: str) -> pd.DataFrame:
         """A table of a job: `targets`, `attributes`, `draws` or `retrieved`.
@@ -81,15 +69,13 @@ class Findings:
         """Whether a job left a table: what is switched off leaves none."""
         return config in self.folders and (self.folders[config] / f"{name}.parquet").is_file()
 
-    @cached_property
-    def readings(self) -> list[Reading]:
-        """Each reading of the sweep; the first is the one that figures show."""
-        return readings(self.analyses)
+    def of(self, study: str) -> pd.DataFrame:
+        """Analyses of a study, every reading; an empty table if the sweep has none."""
+        return self.frames.get(study, pd.DataFrame())
 
-    @cached_property
-    def shown(self) -> pd.DataFrame:
-        """The analyses of the first reading: what figures and pages show."""
-        return of_reading(self.analyses, self.readings[0]) if self.readings else self.analyses
+    def with_frame(self, study: str, frame: pd.DataFrame) -> Findings:
+        """Same findings with another table of a study."""
+        return replace(self, frames={**self.frames, study: frame})
 
 
 def readings(analyses: pd.DataFrame) -> list[Reading]:
@@ -109,6 +95,12 @@ def readings(analyses: pd.DataFrame) -> list[Reading]:
         treated=found["debias"] != "none",
     ).sort_values(["far", "treated", "told", "debias", "seed", "protocol"], kind="stable")
     return list(ordered[list(READING)].itertuples(index=False, name=None))
+
+
+def first_reading(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the first reading, which figures and pages show; all of them if there are none."""
+    every = readings(analyses)
+    return of_reading(analyses, every[0]) if every else analyses
 
 
 def of_reading(analyses: pd.DataFrame, reading: Reading) -> pd.DataFrame:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from src import configs
 from src.errors import InputError
 from src.report.findings import Findings
-from src.report.gather import stored, together
+from src.report.load import stored
+from src.report.study import report_of
 from src.tracking import Past, Tracker
 
 # Letters of an id that tell sweeps apart.
@@ -54,13 +55,9 @@ def joined(found: Sequence[Findings]) -> Findings:
     first, *rest = found
     if not rest:
         return first
-    tables: dict[str, Any] = {
-        one.name: _once([getattr(own, one.name) for own in found])
-        for one in fields(Findings)
-        if isinstance(getattr(first, one.name), pd.DataFrame)
-    }
-    tables["models"] = tables["models"].drop_duplicates("model", ignore_index=True)
-    tables["analyses"] = together([own.analyses.drop(columns="q", errors="ignore") for own in found])
+    models = _once([own.models for own in found]).drop_duplicates("model", ignore_index=True)
+    names = configs.studies.in_order(name for own in found for name in own.frames)
+    parts = {name: [own.of(name) for own in found if name in own.frames] for name in names}
     unfinished = [own.status for own in found if own.status != FINISHED]
     return replace(
         first,
@@ -70,7 +67,9 @@ def joined(found: Sequence[Findings]) -> Findings:
         folders={config: folder for own in found for config, folder in own.folders.items()},
         missing=[overrides for own in found for overrides in own.missing],
         provenance=_provenance(found),
-        **tables,
+        jobs=_once([own.jobs for own in found]),
+        models=models,
+        frames={name: report_of(name).combine(frames) for name, frames in parts.items()},
     )
 
 

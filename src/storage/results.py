@@ -20,12 +20,29 @@ from src.storage.cache import file_hash, fingerprint
 FOLDER = "results"
 ANALYSES = "analyses.csv"
 TEXTS = (
-    *("exp", "paper", "model", "dataset", "debias", "protocol", "config", "group", "stratum", "reason"),
+    *(
+        "study",
+        "exp",
+        "paper",
+        "model",
+        "dataset",
+        "debias",
+        "protocol",
+        "config",
+        "group",
+        "stratum",
+        "reason",
+    ),
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),
     *("pool", "shared"),
 )
+# Column that is never empty in rows of a study -> the study: for files without the column `study`.
+STUDY_OF_COLUMN = {
+    **{"stratum": "propagation", "attribute": "implicit", "accuracy": "zero_shot", "caption": "sobit"},
+    **{"direction": "subtler", "pool": "poems"},
+}
 COUNTS = ("n_all", "placebo_n", "n_rest")
 
 
@@ -99,7 +116,19 @@ def read_csv(path: Path) -> pd.DataFrame:
     found: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     # Empty, but no missing value.
     empty = {name: found[name].fillna("") for name in ("paper", "reason") if name in found}
-    return found.assign(**empty)
+    return _with_study(found.assign(**empty))
+
+
+def _with_study(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Add the column `study` to a file from before there was one: each study had a column of its own."""
+    if "study" in analyses:
+        return analyses
+    study = pd.Series("", analyses.index, dtype=object)
+    for column, name in STUDY_OF_COLUMN.items():
+        if column in analyses:
+            study[analyses[column].notna()] = name
+    analyses.insert(0, "study", study)
+    return analyses
 
 
 @contextmanager

@@ -1,5 +1,1 @@
-"""Experiments: metrics applied to embeddings, analysis by analysis."""
-
-from src.studies.kinds import Found, check, prompts, roles, run, study, unused
-
-__all__ = ["Found", "check", "prompts", "roles", "run", "study", "unused"]
+"""Studies: one folder each, with its question, its measure and its section of the report."""

@@ -7,7 +7,6 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,28 +85,28 @@ class Part:
 
 def begin(part: Part) -> None:
     """Say on the parent run what was asked for, so that a sweep that is killed knows what it lacks."""
-    from src.report import gather
+    from src.report import load
 
     if part.parent:
-        part.parent.text(json.dumps(part.asked, indent=0, ensure_ascii=False), gather.ASKED)
+        part.parent.text(json.dumps(part.asked, indent=0, ensure_ascii=False), load.ASKED)
 
 
 def note(part: Part) -> None:
     """Keep the list of a part's jobs up to date on its parent run, for a sweep that is killed."""
-    from src.report import gather
+    from src.report import load
 
     if part.parent:
         try:
-            part.parent.text(jobs(part).to_csv(index=False), gather.JOBS)
+            part.parent.text(jobs(part).to_csv(index=False), load.JOBS)
         except Exception as error:  # the store may be out of reach for a while: jobs say so themselves
             log.warning("the list of jobs cannot be kept now: %r", error)
 
 
 def jobs(part: Part) -> pd.DataFrame:
     """One row per job that ended."""
-    from src.report import gather
+    from src.report import load
 
-    return gather.table(
+    return load.table(
         [
             {**outcome.columns, "status": outcome.status, "run": outcome.run}
             | {"reason": outcome.reason, "overrides": outcome.asked}
@@ -118,35 +117,23 @@ def jobs(part: Part) -> pd.DataFrame:
 
 def keep(dataset: str, part: Part, parent: Run) -> None:
     """Keep the tables and the heatmap of a part's jobs with their parent run, below `summary/`."""
-    from src.report import gather
+    from src.report import load
+    from src.report.study import report_of
 
     metrics: dict[str, float] = {"jobs": len(part.outcomes)}
     metrics |= {status: part.count(status) for status in (FAILED, NOT_APPLICABLE, TAKEN_OVER)}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        if part.analyses:
-            every = gather.everything(part.analyses)
+        frames = load.by_study(part.analyses)
+        if frames:
+            every = load.everything(frames)
             every.to_csv(folder / "analyses.csv", index=False)
             metrics["analyses"] = len(every)
-        if any("rho" in found for found in part.analyses):
-            metrics |= _propagation(dataset, gather.together(part.analyses), folder)
+        for study, rows in frames.items():
+            metrics |= report_of(study).summarise(rows, dataset, folder)
         jobs(part).to_csv(folder / "jobs.csv", index=False)
         parent.artifacts(folder, "summary")
     parent.log(metrics=metrics)
-
-
-def _propagation(dataset: str, analyses: pd.DataFrame, folder: Path) -> dict[str, float]:
-    """Write what the propagation's analyses come to, and say it in numbers."""
-    from src.report import figures, tables
-
-    tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-    first, reading, others = tables.first(analyses)
-    title = f"{dataset}: {len(first)} analyses"
-    if others:
-        tables.readings(analyses).to_csv(folder / "readings.csv", index=False)
-        title += f" of {tables.said(reading)}, the first of {others + 1} readings"
-    figures.save(*figures.heatmap(first, title=title), folder / "heatmap.png")
-    return {"rho": first["rho"].mean(), "rho_sd": first["rho"].std()}
 
 
 def report(part: Part, parent: Run, folder: Path) -> Path:
@@ -158,42 +145,24 @@ def report(part: Part, parent: Run, folder: Path) -> Path:
     Raises:
         InputError: the folder holds something else, or cannot be written.
     """
-    from src.report import gather, publish
+    from src.report import load, publish
     from src.tracking import past
 
     sweep = past(part.tracker, parent.id)
     assert sweep is not None
-    index = publish.publish(
-        gather.findings(part.tracker, sweep, jobs(part), part.folders, part.asked), folder
-    )
+    index = publish.publish(load.findings(part.tracker, sweep, jobs(part), part.folders, part.asked), folder)
     parent.artifacts(folder, "report")
     return index
 
 
 def show(dataset: str, part: Part, console: Console) -> None:
     """Print what a part's jobs found, how many were taken over, and which were not applicable."""
-    from src.report import audited, gather, tables
-    from src.report.findings import readings
-    from src.report.poems import short as poems
-    from src.report.sobit import short as sobit
-    from src.report.subtler import short as subtler
+    from src.report import load
+    from src.report.study import report_of
 
-    if any("rho" in found for found in part.analyses):
-        analyses = gather.together(part.analyses)
-        console.print(tables.terminal(analyses, f"{dataset}: propagation"))
-        if len(readings(analyses)) > 1:
-            console.print(tables.plain(*tables.spread(analyses, dataset)))
-    of_kind = partial(gather.of_kind, part.analyses)
-    for title, table in (
-        (audited.TITLE, audited.short(of_kind("p_null"), of_kind("accuracy"))),
-        (subtler.TITLE, subtler.short(of_kind("tau_c"))),
-        (poems.TITLE, poems.short(of_kind("pool"))),
-        (sobit.TITLE, sobit.short(of_kind("caption"))),
-    ):
-        if len(table):
-            console.print(tables.plain(table, f"{dataset}: {title}"))
-    for line in subtler.reasons(of_kind("tau_c")):
-        console.print(line, style="yellow", markup=False, highlight=False)
+    for study, rows in load.by_study(part.analyses).items():
+        for shown in report_of(study).terminal(rows, dataset):
+            console.print(shown)
     taken = part.count(TAKEN_OVER)
     if taken:
         console.print(

@@ -186,10 +186,10 @@ class Sweep:
 
     def _report(self) -> bool:
         """Draw the reports, and say where they are; returns whether all could be drawn."""
-        from src.report import cells
+        from src.report import format
 
         drawn, whole = [], True
-        names = cells.slugs(self.parts)
+        names = format.slugs(self.parts)
         for dataset, part in self.parts.items():
             if not (part.report and part.parent and part.folders and self.folder):
                 continue

@@ -114,13 +114,13 @@ def text_or_reason(folder: Path, found: completions.Reply) -> None:
 
 
 def captioned(folder: Path) -> None:
-    from tests.captions.made import written  # polars, whose threads no fork survives
+    from tests.studies.sobit.captions.made import written  # polars, whose threads no fork survives
 
     written(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
 
 
 def counted(folder: Path) -> tuple[int, Counter]:
-    from src.captions import files, stream
+    from src.studies.sobit.captions import files, stream
 
     (path,) = files.found(str(folder))
     file = files.opened(path)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from src.report import tables
+from src.studies.propagation import tables
 from tests.recorded import answers, images, numbers, studies, vectors
 from tests.recorded.comparison import Recorder, float32, float64, levels
 from tests.recorded.comparison import vectors as directions

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from src import configs, studies
+from src import configs
 from src.jobs.identity import Job
 from src.stimuli import PROMPTS, Table
+from src.studies.protocol import study_of
+from src.studies.sobit.config import SobitConfig
 from tests.conftest import GROUPS
 from tests.recorded.numbers import arrays
 
@@ -57,10 +59,10 @@ def _table(role: str, frame: pd.DataFrame) -> Table:
 def analysed(exp: str, *overrides: str) -> Any:
     """Run an experiment on random vectors with planted groups and valence."""
     cfg = Job.of(*configs.compose([f"exp={exp}", *SMALL, *overrides]), "").cfg
-    if isinstance(cfg.exp, configs.SobitConfig):
+    if isinstance(cfg.exp, SobitConfig):
         cfg.taxonomy.categories = WORDS
-    shown = {role: table for role, table in tables().items() if role in studies.roles(cfg.exp)}
-    prompts = studies.prompts(cfg)
+    shown = {role: table for role, table in tables().items() if role in study_of(cfg.exp).roles(cfg.exp)}
+    prompts = study_of(cfg.exp).prompts(cfg)
     if prompts:
         shown[PROMPTS] = prompts
     directions = arrays(1, len(GROUPS) + 1, 12)
@@ -72,7 +74,7 @@ def analysed(exp: str, *overrides: str) -> Any:
         if "valence" in table.frame:
             rows += 2 * (table.frame["valence"].to_numpy()[:, None] - 0.5) * directions[-1]
         given[role] = torch.from_numpy(rows / np.linalg.norm(rows, axis=1, keepdims=True)).float()
-    return studies.run(cfg, shown, given)
+    return study_of(cfg.exp).run(cfg, shown, given)
 
 
 def columns(frame: pd.DataFrame, *, sure: bool) -> dict[str, Any]:

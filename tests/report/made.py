@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from src.configs import studies
 from src.report.findings import Findings
 
 GROUPS = ["Asian Men", "Asian Women", "Black Men", "Black Women", "White Men", "White Women"]
@@ -79,7 +80,7 @@ def made(
         sweep="0123456789abcdef0123456789abcdef",
         status=status,
         started="2026-03-01T10:00:00+00:00",
-        analyses=analyses,
+        frames={"propagation": analyses},
         folders=folders,
         jobs=pd.DataFrame([*jobs, lost, left, gone]),
         missing=["model=toy_y exp=faces_to_words"],
@@ -102,8 +103,9 @@ def made(
 
 
 def nothing(**other):
-    """A sweep that ended before any job did."""
-    empty = {"analyses": pd.DataFrame(), "folders": {}, "jobs": pd.DataFrame(), "models": pd.DataFrame()}
+    """A sweep that ended before any job did; `other` replaces fields, or names analyses by their study."""
+    frames = {name: other.pop(name) for name in studies.STUDIES if name in other}
+    empty = {"frames": frames, "folders": {}, "jobs": pd.DataFrame(), "models": pd.DataFrame()}
     about = {"dataset": "demo", "sweep": "0" * 32, "status": "KILLED", "started": "2026-03-01T10:00:00+00:00"}
     return Findings(
         **{**about, **empty, "missing": ["model=toy_s exp=faces_to_words"], "provenance": {}, **other}

@@ -6,10 +6,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy import stats
 
-from src.report import contributors, differences, page, paper_figures, sensitivity
+from src.report import page
 from src.report.findings import Findings
 from src.storage import results
-from src.studies.propagation import experiment
+from src.studies.propagation import contributors, differences, experiment, paper_figures, sensitivity
+from src.studies.propagation.combined import shown
 from tests.conftest import precomputed
 from tests.studies.propagation.test_uncertainty import inputs
 
@@ -44,7 +45,7 @@ def measured(folder, models):
         sweep="0" * 32,
         status="FINISHED",
         started="2026-03-01T10:00:00+00:00",
-        analyses=analyses,
+        frames={"propagation": analyses},
         folders=folders,
         jobs=jobs.assign(status="finished", run="r", reason="", overrides=""),
         missing=[],
@@ -67,7 +68,7 @@ def findings(tmp_path_factory):
 
 def test_models_that_saw_the_same_share_their_draws(findings):
     found = differences.models(findings)
-    assert len(found) == len(findings.shown) / 2
+    assert len(found) == len(shown(findings)) / 2
     assert (found["reason"] == "").all()
     assert found[["ci_low", "ci_high", "p_placebo", "q"]].notna().all(axis=None)
     groups = differences.groups(findings)
@@ -79,9 +80,9 @@ def test_every_table_of_a_job_is_used(findings, tmp_path):
     assert set(paper_figures.valence_bands(findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
     assert paper_figures.group_means(findings)["z"].notna().all()
     drawn = sensitivity.attribute_draws(findings)
-    assert len(drawn) == 5 * len(findings.shown)
+    assert len(drawn) == 5 * len(shown(findings))
     moved = contributors.contributors(findings)
-    assert set(moved["config"]) == set(findings.shown["config"])
+    assert set(moved["config"]) == set(shown(findings)["config"])
     faces = moved[moved["exp"] == "words_to_faces"]
     assert faces["item"].str.fullmatch(r"face no\. \d+").all()
     text = page.write(findings, tmp_path).read_text(encoding="utf-8")

@@ -41,7 +41,11 @@ def store(tmp_path_factory):
 def _job(tracker, parent, folder):
     from src.storage import results
 
-    row = dict.fromkeys(results.TEXTS, "x") | {"rho": 0.5, "n_all": None, "placebo_n": None, "reason": ""}
+    row = (
+        dict.fromkeys(results.TEXTS, "x")
+        | {"study": "propagation"}
+        | {"rho": 0.5, "n_all": None, "placebo_n": None, "reason": ""}
+    )
     results.write(folder / "job", pd.DataFrame([row]), {})
     run = tracker.open("demo", "a job", parent)
     run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
@@ -148,7 +152,7 @@ def test_help_takes_no_time_and_a_mistake_has_no_traceback(tmp_path):
 
 def findings(sweep="s"):
     nothing = pd.DataFrame()
-    return Findings("demo", sweep, "FINISHED", "", nothing, {}, nothing, [], nothing, {})
+    return Findings("demo", sweep, "FINISHED", "", {}, {}, nothing, [], nothing, {})
 
 
 def test_a_report_is_replaced_whole(page, tmp_path):

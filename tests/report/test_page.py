@@ -1,7 +1,6 @@
 """The page says what analyses.csv says, says what is missing, and needs nothing beside it."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from src.report import cells, page
+from src.report import format, page
 from src.storage import results
 from tests.report import made
 
@@ -17,7 +16,7 @@ FEW = ("scenes_to_words", "faces_to_words", "labels_to_scenes", "words_to_faces"
 DRAWS = {"bootstrap": 60, "placebo": 39, "family": 19, "property": 20, "attributes": 5}
 SMALL = {"experiments": {exp: made.PAPER[exp] for exp in FEW}, "size": 20, "draws": DRAWS}
 SMALL["groups"] = ["Black Women", made.HOSTILE]
-DIGITS = {column.name: column.digits for column in cells.COLUMNS}
+DIGITS = {column.name: column.digits for column in format.COLUMNS}
 
 
 class Read(HTMLParser):
@@ -81,7 +80,7 @@ def test_every_number_of_the_page_is_that_of_analyses_csv(written, read, finding
             assert cell["data-value"] == exact
             assert text == (_rounded(float(exact), DIGITS[column]) if exact else "–")
             met[*key, column] = met.get((*key, column), 0) + 1
-    first = findings.analyses[findings.analyses["protocol"] == "paper"]
+    first = findings.of("propagation")[findings.of("propagation")["protocol"] == "paper"]
     wanted = {(row.config, row.stratum, name) for row in first.itertuples() for name in DIGITS}
     assert set(met) == wanted
     # Once on the model's part, once on the experiment's.
@@ -90,14 +89,14 @@ def test_every_number_of_the_page_is_that_of_analyses_csv(written, read, finding
 
 def test_the_table_of_all_analyses_comes_back_to_the_last_bit(written, findings):
     found = results.read_csv(written.parent / "tables" / "analyses.csv").set_index(["config", "stratum"])
-    own = findings.analyses.set_index(["config", "stratum"])
+    own = findings.of("propagation").set_index(["config", "stratum"])
     assert len(found) == len(own)
     for column in ("rho", "p", "ci_low", "placebo_q95", "q", "sd_attributes"):
         np.testing.assert_array_equal(found.loc[own.index, column], own[column])
 
 
 def test_the_page_starts_with_the_means_of_the_shown_reading(read, findings):
-    shown = findings.analyses[findings.analyses["protocol"] == "paper"]
+    shown = findings.of("propagation")[findings.of("propagation")["protocol"] == "paper"]
     fact = next(attributes["value"] for tag, attributes in read.tags if attributes.get("data-fact") == "mean")
     assert float(fact) == shown["rho"].mean()
     above = (shown["rho"] > shown["placebo_q95"]).sum()
@@ -154,7 +153,7 @@ def test_what_is_missing_is_said_with_its_reason(read):
 
 
 def test_a_rho_that_is_undefined_is_told_with_its_reason(read, findings):
-    (row,) = findings.analyses[findings.analyses["rho"].isna()].to_dict("records")
+    (row,) = findings.of("propagation")[findings.of("propagation")["rho"].isna()].to_dict("records")
     stratum = " ".join(row["stratum"].split())
     name = " ".join(row["model"].split())
     said = f"{name}, {row['exp']}, {stratum} (k_100, seed 0): every unit has the same outcome"
@@ -176,7 +175,7 @@ def test_what_was_switched_off_is_left_out(tmp_path):
         (folder / "retrieved.parquet").unlink()
     off = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units", "q"]
     (tmp_path / "report").mkdir()
-    bare = replace(findings, analyses=findings.analyses.drop(columns=off))
+    bare = findings.with_frame("propagation", findings.of("propagation").drop(columns=off))
     found = Read(page.write(bare, tmp_path / "report").read_text(encoding="utf-8"))
     assert "placebo was switched off" in found.text
     assert "What is retrieved that moves" not in found.text
@@ -193,7 +192,7 @@ def test_faces_are_numbered_and_never_named(read, written):
 
 
 def test_slugs_are_plain_and_unique():
-    found = cells.slugs(["A b", "a-b", "<>", "$$", "x" * 80, "x" * 90])
+    found = format.slugs(["A b", "a-b", "<>", "$$", "x" * 80, "x" * 90])
     assert len(set(found.values())) == len(found)
     assert all(re.fullmatch(r"[a-z0-9_-]{1,43}", slug) for slug in found.values())
 
@@ -204,7 +203,7 @@ def test_slugs_are_plain_and_unique():
     + [(np.nan, "–", ""), (None, "–", ""), (pd.NA, "–", ""), (np.float64(0.5), "0.50", "0.5")],
 )  # fmt: skip
 def test_numbers_are_rounded_for_people_and_exact_for_machines(value, shown, machine):
-    assert (cells.number(value), cells.exact(value)) == (shown, machine)
+    assert (format.number(value), format.exact(value)) == (shown, machine)
 
 
 def _rounded(value, digits):

@@ -10,7 +10,9 @@ import pytest
 
 from src.report import drawing, latex, page
 from src.storage import results
-from tests.report import audited, made, sobit
+from tests.report import made
+from tests.studies.implicit import audited
+from tests.studies.sobit import sobit
 
 SCRIPT = "<script>alert(1)</script>"
 NAMES = (

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from src import studies
 from src.report import __main__ as reporting
+from src.studies.propagation import experiment
 from src.tracking import Run, Tracker, Unreachable
 from src.tracking import tracking_server as reach
 from tests.commands import command
@@ -79,7 +79,7 @@ def test_two_sweeps_at_once_lose_nothing(alone, tmp_path, monkeypatch, capsys):
 
 def lost_in_the_middle(output, arguments, cut):
     """A sweep in a forked process that cuts its wire as its second job begins to analyse."""
-    analyse, calls = studies.run, []
+    analyse, calls = experiment.run, []
 
     def run(*given):
         calls.append(given)
@@ -87,7 +87,7 @@ def lost_in_the_middle(output, arguments, cut):
             cut.touch()
         return analyse(*given)
 
-    studies.run = run
+    experiment.run = run
     for name, value in {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "5"}.items():
         os.environ[name] = value
     counted.run(output, arguments)
@@ -144,14 +144,14 @@ def test_a_server_that_comes_back_is_used_again(alone, tmp_path, monkeypatch):
     monkeypatch.setattr(reach, "PATIENCE", {})
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     wire, cut = servers.Wire(alone, tmp_path / "cut"), tmp_path / "cut"
-    analyse, calls = studies.run, []
+    analyse, calls = experiment.run, []
 
     def run(*given):
         calls.append(given)
         cut.touch() if len(calls) == 1 else cut.unlink(missing_ok=True)
         return analyse(*given)
 
-    monkeypatch.setattr(studies, "run", run)
+    monkeypatch.setattr(experiment, "run", run)
     vectors = precomputed(tmp_path / "lab")
     three = ("faces_to_words", "words_to_scenes", "faces_to_labels")
     swept = command(tmp_path / "out", *sweep([vectors], three, wire.address, tmp_path))

@@ -29,7 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(asked: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from src.report import figures, tables
+    from src.report import tables
+    from src.report.drawing import save
+    from validation.truth.planted_figure import planted
 
     measured = [
         measure([f"model.seed={seed}", f"demo.bias={bias:g}", *asked.overrides])
@@ -46,7 +48,7 @@ def _main(asked: argparse.Namespace) -> int:
     groups.to_csv(asked.output / "groups.csv", index=False)
     words.to_csv(asked.output / "words.csv", index=False)
     (asked.output / "claims.json").write_text(json.dumps([vars(claim) for claim in found], indent=2) + "\n")
-    figures.save(*figures.planted(groups[groups["steps"] > 0]), asked.output / "planted.png")
+    save(*planted(groups[groups["steps"] > 0]), asked.output / "planted.png")
     Console(width=None if sys.stdout.isatty() else 120).print(
         tables.plain(pd.DataFrame(map(vars, found)), "What was planted, and what is measured")
     )

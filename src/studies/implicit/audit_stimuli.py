@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from src.configs import AuditConfig, ProtocolConfig
+from src.configs import ProtocolConfig
 from src.errors import InputError, NotApplicable
 from src.stimuli import Table
+from src.studies.implicit.config import AuditConfig
 
 
 def prompts(exp: AuditConfig) -> Table:

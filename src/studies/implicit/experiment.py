@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from src.configs import AuditConfig, ProtocolConfig
+from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import interval
 from src.stimuli import Table
 from src.studies.implicit.audit_stimuli import check, prompts
+from src.studies.implicit.config import AuditConfig
 from src.studies.shared.group_comparison import Group, Reading, by_pairs, by_set, group_of, mean, partitions
 from src.studies.shared.p_values import reached
 from src.studies.shared.pooling import pooled

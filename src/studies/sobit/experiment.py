@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import pandas as pd
 from torch import Tensor
 
-from src.configs import RunConfig, SobitConfig
+from src.configs import RunConfig
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
 from src.studies.shared.pooling import pooled
 from src.studies.shared.resampling import PARENTS
 from src.studies.sobit.axes import Faces, faces_of
+from src.studies.sobit.config import SobitConfig
 from src.studies.sobit.measures import MEASURES, Asked
 from src.studies.sobit.prompts import baseline, places, prompts, words
 

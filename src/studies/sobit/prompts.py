@@ -9,10 +9,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from src.configs import RunConfig, SobitConfig
+from src.configs import RunConfig
 from src.errors import InputError
 from src.metrics import similarity
 from src.stimuli import PROMPTS, Table, taxonomy
+from src.studies.sobit.config import SobitConfig
 
 # Numbers in memory at a time: cosines of some captions with all faces, 8 bytes each.
 BLOCK = 2 * 10**7

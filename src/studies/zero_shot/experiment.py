@@ -15,7 +15,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
-from src.configs import ProtocolConfig, ZeroShotConfig
+from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import similarity
 from src.metrics.bootstrap import interval
@@ -23,6 +23,7 @@ from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 from src.studies.shared import resampling
 from src.studies.shared.exchange_units import exchange_of
 from src.studies.shared.pooling import pooled
+from src.studies.zero_shot.config import ZeroShotConfig
 
 # Targets whose similarities are in memory at a time.
 BLOCK = 256

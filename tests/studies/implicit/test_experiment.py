@@ -10,12 +10,12 @@ import torch
 from scipy import stats
 
 from src import configs
-from src.configs import AuditConfig
 from src.errors import InputError, NotApplicable
 from src.jobs.identity import Job
 from src.stimuli import Table, checked
 from src.storage import results
 from src.studies.implicit import experiment
+from src.studies.implicit.config import AuditConfig
 from src.studies.shared import group_comparison
 from src.studies.shared.resampling import weights
 from tests import implicit as naive
@@ -225,7 +225,7 @@ def test_several_vectors_are_pooled_as_the_protocol_says(protocol):
 def test_draws_hang_on_names_and_seed_alone(protocol):
     """Two models, and any set of words, see the same partitions and samples."""
     texts = torch.eye(2, dtype=torch.float64)
-    exp = AuditConfig("t", "kind", "{}", {"kind": ["kind"], "odd": ["odd"]}, [])
+    exp = AuditConfig(attribute="kind", template="{}", sets={"kind": ["kind"], "odd": ["odd"]})
     angle = np.random.default_rng(0).uniform(0.1, 1.4, size=len(FACES.frame))
     one = torch.from_numpy(np.stack([np.cos(angle), np.sin(angle)], axis=1))
     first = made(protocol, replace(exp, attribute="both"), vectors=(one, texts)).tables["draws"]

@@ -12,6 +12,7 @@ from scipy import stats
 from src import studies
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
+from src.studies.protocol import study_of
 from src.studies.sobit.axes import faces_of
 from src.studies.sobit.caption_retrieval import Nearest, resampled
 from src.studies.sobit.measures import corrected
@@ -44,7 +45,7 @@ def sobit(job):
         cfg.taxonomy.categories = words
         shown = table or faces()
         rng = np.random.default_rng(seed)
-        own = studies.prompts(cfg)
+        own = study_of(cfg.exp).prompts(cfg)
         vectors = {"faces": (len(shown.frame), *([q] if q else []), 8), PROMPTS: (len(own.frame), 8)}
         made = {}
         for role, shape in vectors.items():
@@ -75,7 +76,7 @@ def c(row, inside):
 @pytest.mark.parametrize("q", [0, 3])
 def test_association_is_its_definition(sobit, q):
     cfg, tables, vectors = sobit("association", q=q)
-    found, seen = studies.run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    found, seen = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     frame = tables["faces"].frame
     assert len(found) == 5 * (3 + 2 + 6)
     words = {("brisk", "a photo of a brisk person"), ("odd", "a photo of an odd person")}
@@ -91,7 +92,7 @@ def test_association_is_its_definition(sobit, q):
 
 def test_the_baseline_is_of_the_largest_association_of_each_axis(sobit):
     cfg, tables, vectors = sobit("association")
-    found, seen = studies.run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    found, seen = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     frame = tables["faces"].frame
     held = baseline(cfg)
     assert len(held) == 40
@@ -107,7 +108,7 @@ def test_the_baseline_is_of_the_largest_association_of_each_axis(sobit):
 
 def test_retrieval_is_its_definition(sobit):
     cfg, tables, vectors = sobit("retrieval")
-    result, seen = studies.run(cfg, tables, vectors), cosines(tables, vectors)
+    result, seen = study_of(cfg.exp).run(cfg, tables, vectors), cosines(tables, vectors)
     frame, k = tables["faces"].frame, 7
     for (caption, axis), rows in result.analyses.drop_duplicates(["caption", "axis", "group"]).groupby(
         ["caption", "axis"]
@@ -141,7 +142,7 @@ def test_retrieval_is_its_definition(sobit):
 
 def test_strength_is_the_share_of_frequent_words_that_are_no_stronger(sobit):
     cfg, tables, vectors = sobit("strength")
-    found, seen = studies.run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    found, seen = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     s = {caption: np.sort(row)[-7:].mean() for caption, row in seen.items()}
     held = [s[caption] for caption in baseline(cfg)]
     assert len(found) == 5
@@ -158,7 +159,7 @@ def test_a_sample_in_which_each_face_stands_once_is_the_faces_themselves(sobit, 
         "src.studies.sobit.axes.weights",
         lambda rows, draws, seed: np.ones((draws, len(rows)), dtype=np.int16),
     )
-    found = studies.run(cfg, tables, vectors)
+    found = study_of(cfg.exp).run(cfg, tables, vectors)
     rows = found.analyses
     for name in ("association_low", "association_high"):
         assert rows[name].to_numpy() == pytest.approx(rows["association"].to_numpy(), abs=1e-5)
@@ -200,7 +201,7 @@ def test_randomly_relabelled_faces_reject_as_often_as_asked(sobit, measure):
             tables["faces"],
             frame=frame.assign(**dict(zip(["race", "gender", "group"], labels.T, strict=True))),
         )
-        rows = studies.run(cfg, {**tables, "faces": relabelled}, vectors).analyses
+        rows = study_of(cfg.exp).run(cfg, {**tables, "faces": relabelled}, vectors).analyses
         rows = rows.assign(number=rows.groupby(["axis", "group"]).cumcount())
         least = rows.groupby(["number", "axis"])["p"].min().unstack()
         rejected += least.to_numpy() <= 0.05
@@ -219,7 +220,7 @@ def test_a_planted_word_is_found_and_the_others_are_not(sobit):
         + 0.8 * torch.tensor((frame["gender"] == "Women").to_numpy())[:, None] * vectors[PROMPTS][place]
     )
     vectors["faces"] = torch.nn.functional.normalize(planted, dim=-1)
-    found = studies.run(cfg, tables, vectors).analyses
+    found = study_of(cfg.exp).run(cfg, tables, vectors).analyses
     own = found[(found["word"] == "hero") & (found["axis"] == "gender") & (found["group"] == "Women")]
     assert (own["association"] > 1).all()
     assert (own["q"] < 0.01).all()
@@ -231,14 +232,14 @@ def test_a_planted_word_is_found_and_the_others_are_not(sobit):
 def test_draws_hang_on_the_faces_alone(sobit):
     # Other words, other vectors, other order of rows: the same samples and permutations.
     cfg, tables, vectors = sobit("association")
-    found = studies.run(cfg, tables, vectors).analyses
+    found = study_of(cfg.exp).run(cfg, tables, vectors).analyses
     fewer, other, seen = sobit("association", words={"tempers": {"noun": ["hero"]}})
     rows = [
         list(tables[PROMPTS].frame["sentence"]).index(sentence)
         for sentence in other[PROMPTS].frame["sentence"]
     ]
     seen = {"faces": vectors["faces"], PROMPTS: vectors[PROMPTS][rows]}
-    again = studies.run(fewer, other, seen).analyses
+    again = study_of(fewer.exp).run(fewer, other, seen).analyses
     same = found[(found["word"] == "hero") & (found["category"] == "tempers")]
     for name in ("association", "association_low", "association_high", "p", "null_q95"):
         assert again[name].to_numpy() == pytest.approx(same[name].to_numpy(), abs=1e-6)
@@ -259,17 +260,17 @@ def test_without_draws_columns_are_empty_and_the_rest_stands(sobit):
         ("retrieval", ["p", "maxskew_p", "share_low"]),
     ):
         cfg, tables, vectors = sobit(measure, *off)
-        rows = studies.run(cfg, tables, vectors).analyses
+        rows = study_of(cfg.exp).run(cfg, tables, vectors).analyses
         assert rows[columns].isna().all(axis=None)
         assert rows["association" if measure == "association" else "share_topk"].notna().all()
     cfg, tables, vectors = sobit("association", *off, "protocol.vocabulary=0")
-    assert studies.run(cfg, tables, vectors).analyses["baseline_share"].isna().all()
+    assert study_of(cfg.exp).run(cfg, tables, vectors).analyses["baseline_share"].isna().all()
 
 
 def test_a_caption_that_tells_no_faces_apart_has_no_association(sobit):
     cfg, tables, vectors = sobit("association")
     vectors["faces"] = vectors["faces"][:1].expand(60, -1).contiguous()
-    rows = studies.run(cfg, tables, vectors).analyses
+    rows = study_of(cfg.exp).run(cfg, tables, vectors).analyses
     assert rows[["association", "p", "q", "baseline_share"]].isna().all(axis=None)
 
 
@@ -301,13 +302,13 @@ def table(**columns):
 def test_what_cannot_be_compared_is_said_before_any_work(job, shown, overrides, error, said):
     cfg = job("exp=sobit_association", *overrides).cfg
     with pytest.raises(error, match=said) as raised:
-        studies.check(cfg, {"faces": shown})
+        study_of(cfg.exp).check(cfg, {"faces": shown})
     assert isinstance(raised.value, NotApplicable) == (error is NotApplicable)
 
 
 def test_one_axis_needs_one_column(job):
     cfg = job("exp=sobit_association", "exp.axes=[gender]").cfg
-    studies.check(cfg, {"faces": table(race=None)})
+    study_of(cfg.exp).check(cfg, {"faces": table(race=None)})
 
 
 def test_strength_needs_a_baseline(job):

@@ -1,1 +1,0 @@
-"""Poems about faces, in the report."""

@@ -1,0 +1,1 @@
+"""Debiasing: what a projection changes, over the studies."""

@@ -1,0 +1,86 @@
+"""The study of implicit bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+from matplotlib.figure import Figure
+from rich.console import RenderableType
+
+from src.configs import RunConfig
+from src.report.study import StudyReport
+from src.report.tables import plain
+from src.stimuli import PROMPTS, Table
+from src.studies.implicit import experiment, figures
+from src.studies.implicit.config import AuditConfig
+from src.studies.implicit.ranking_page import RANKING
+from src.studies.implicit.section import section
+from src.studies.implicit.terminal import TITLE, short
+from src.studies.protocol import Study, Tables, Vectors
+
+LOGGED = ("cles_gap", "delta_gap", "iat", "null_mean")
+
+
+def roles(exp: AuditConfig) -> tuple[str, ...]:  # noqa: ARG001
+    """Return the role of faces."""
+    return ("faces",)
+
+
+def prompts(cfg: RunConfig) -> Table:
+    """Return the prompts of an audit; see `audit_stimuli.prompts`."""
+    assert isinstance(cfg.exp, AuditConfig)
+    return experiment.prompts(cfg.exp)
+
+
+def check(cfg: RunConfig, shown: Tables) -> object:
+    """Check the faces; see `audit_stimuli.check`."""
+    assert isinstance(cfg.exp, AuditConfig)
+    return experiment.check(cfg.exp, shown["faces"], cfg.protocol, cfg.seed)
+
+
+def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Audit:
+    """Compare each pair of groups; see `experiment.run`."""
+    assert isinstance(cfg.exp, AuditConfig)
+    both = shown["faces"], shown[PROMPTS]
+    return experiment.run(cfg.exp, *both, vectors["faces"], vectors[PROMPTS], cfg.protocol, cfg.seed)
+
+
+def protocol_fields(exp: AuditConfig) -> frozenset[str]:
+    """Return the fields of the protocol that decide something in an audit."""
+    fields = {"faces_per_group", "partitions", "ties", "bootstrap", "pooling"}
+    return frozenset(fields | ({"iat"} if exp.pairs else set()))
+
+
+def metrics(result: experiment.Audit) -> dict[str, float]:
+    """Return means over pairs of groups, by attribute."""
+    means = result.analyses.groupby("attribute")[list(LOGGED)].mean()
+    return {f"{name}.{which}": float(means.loc[which, name]) for name in LOGGED for which in means.index}
+
+
+def job_figures(
+    exp: AuditConfig,  # noqa: ARG001
+    columns: Mapping[str, object],
+    result: experiment.Audit,
+) -> Iterator[tuple[str, Figure, str]]:
+    """Draw the mean cosine of each group with each word."""
+    title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
+    yield "similarities.png", *figures.heatmap(result.tables["similarities"], title=title)
+
+
+def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
+    """Return a table of the means over pairs of groups."""
+    return [plain(short(analyses), f"{dataset}: {TITLE}")]
+
+
+STUDY = Study(
+    name="implicit",
+    roles=roles,
+    prompts=prompts,
+    check=check,
+    run=run,
+    protocol_fields=protocol_fields,
+    metrics=metrics,
+    figures=job_figures,
+    report=StudyReport(section=section, terminal=terminal, ranking=RANKING),
+)

@@ -1,0 +1,127 @@
+"""What becomes of rho under other readings of the paper: described, not tested."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from src.report.drawing import Drawing, plain, style
+from src.report.findings import Findings
+from src.report.forest_plot import PLACEBO, at_right, canvas, number_said, rho_axis
+from src.studies.propagation.combined import every, shown
+
+DRAWS = "other draws of A and B"
+COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "above"]
+# Inches: a reading's name and its points.
+LINE = 0.34
+
+
+def readings(findings: Findings) -> pd.Series:
+    """Of each analysis, which reading it belongs to: its protocol, and whatever else differs in the sweep."""
+    analyses = every(findings)
+    text = analyses["protocol"].astype(str)
+    # Of seeds the spread is looked at, not each one.
+    several = analyses["debias"].nunique() > 1
+    return text + ", debias " + analyses["debias"].astype(str) if several else text
+
+
+def attribute_draws(findings: Findings) -> pd.DataFrame:
+    """Rho under other draws of A and B, of the shown reading: `exp, model, stratum, rho`."""
+    parts = []
+    for job in shown(findings).drop_duplicates("config").to_dict("records"):
+        if findings.has(job["config"], "draws"):
+            found = findings.read(job["config"], "draws")
+            found = found.loc[found["kind"] == "attributes", ["stratum", "rho"]]
+            parts.append(found.assign(exp=job["exp"], model=job["model"]))
+    columns = ["exp", "model", "stratum", "rho"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def table(findings: Findings, drawn: pd.DataFrame) -> pd.DataFrame:
+    """Median, range, and share above the placebo, per experiment and reading, and over all readings.
+
+    Args:
+        findings: the sweep.
+        drawn: see `attribute_draws`; told by themselves, for they have no placebo of their own.
+
+    Returns:
+        `COLUMNS`: `rhos` counts the defined ones over models, groups and seeds; `above` is the share of
+        these that exceed their placebo's 95th percentile (NaN without a placebo); `reading` is `all` for
+        the row over all readings.
+    """
+    analyses = every(findings).assign(reading=readings(findings))
+    rows = []
+    for (exp, paper), own in analyses.groupby(["exp", "paper"], sort=False):
+        about = {"exp": exp, "paper": paper}
+        rows.append({**about, "reading": "all", **_described(own)})
+        for reading, part in own.groupby("reading", sort=False):
+            rows.append({**about, "reading": reading, **_described(part)})
+        others = drawn[drawn["exp"] == exp]
+        if len(others):
+            rows.append({**about, "reading": DRAWS, **_described(others.assign(placebo_q95=np.nan))})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def multiverse(findings: Findings, drawn: pd.DataFrame, found: pd.DataFrame, exp: str) -> Drawing:
+    """Every rho of an experiment, a line per reading, in the order of their medians.
+
+    Args:
+        findings: the sweep.
+        drawn: see `attribute_draws`.
+        found: see `table`.
+        exp: which experiment.
+    """
+    analyses = every(findings).assign(reading=readings(findings))
+    analyses, others = analyses[analyses["exp"] == exp], drawn[drawn["exp"] == exp]
+    points = pd.concat([analyses, others.assign(reading=DRAWS)])
+    lines = found[(found["exp"] == exp) & (found["reading"] != "all")]
+    lines = lines.sort_values("median", ascending=False, kind="stable")
+    models = [*dict.fromkeys(every(findings)["model"])]
+    coloured = len(models) <= 8
+    title = f"{exp}: every reading"
+    figure, axes = canvas(LINE * len(lines) + 0.1, title, _key(models if coloured else ["a model"]))
+    said = []
+    for number, line in enumerate(lines.to_dict("records")):
+        y = LINE * number + 0.1
+        axes.axhline(y - 0.09, color="#dddddd", linewidth=0.6)
+        axes.text(-1, y, plain(line["reading"], 52), fontsize=8, va="center")
+        own = points[points["reading"] == line["reading"]].dropna(subset=["rho"])
+        y += LINE / 2
+        axes.plot([line["lowest"], line["highest"]], [y, y], color=PLACEBO, linewidth=1)
+        for which, model in enumerate(models if coloured else [None]):
+            values = own["rho"] if model is None else own.loc[own["model"] == model, "rho"]
+            look = style(which)
+            axes.plot(values, [y] * len(values), linestyle="", markersize=4, alpha=0.45, mew=0, **look)
+        axes.plot([line["median"]] * 2, [y - 0.07, y + 0.07], color="black", linewidth=1.6)
+        at_right(axes, y, number_said(line["median"]))
+        said.append(
+            f"{line['reading']}: median {number_said(line['median'])}, "
+            f"{number_said(line['lowest'])} to {number_said(line['highest'])}"
+        )
+    rho_axis(axes)
+    caption = (
+        "A line is a reading, a point one ρ (model and group; all seeds), the stroke and the number their "
+        f"median. “{DRAWS}” are of the first reading."
+    )
+    return Drawing(f"multiverse-{exp}", figure, title, f"Dot plot. {title}. {'; '.join(said)}.", caption)
+
+
+def _key(models: list[str]) -> list[Line2D]:
+    points = [
+        Line2D([], [], linestyle="", markersize=5, label=plain(model), **style(number))
+        for number, model in enumerate(models)
+    ]
+    return [*points, Line2D([], [], color="black", linewidth=1.6, label="median")]
+
+
+def _described(rows: pd.DataFrame) -> dict[str, float]:
+    rho = rows["rho"].dropna()
+    known = rows.dropna(subset=["rho", "placebo_q95"])
+    return {
+        "rhos": len(rho),
+        "median": rho.median(),
+        "lowest": rho.min(),
+        "highest": rho.max(),
+        "above": (known["rho"] > known["placebo_q95"]).mean() if len(known) else np.nan,
+    }

@@ -1,0 +1,121 @@
+"""What a study of encoders is asked by the rest of the house."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pandas as pd
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from src import configs
+from src.configs import RunConfig
+from src.report.study import StudyReport
+from src.stimuli import Table
+from src.storage.versions import declared
+
+Tables = Mapping[str, Table]
+Vectors = Mapping[str, Tensor]
+
+
+class StudyResult(Protocol):
+    """Result of one experiment."""
+
+    @property
+    def analyses(self) -> pd.DataFrame:
+        """Rows of analyses.csv, one per analysis, without the columns that name the job."""
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Name -> content of each table beside analyses.csv."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks for readers of the numbers."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Expected cost of an analysis: seconds, and bytes on disk and in memory."""
+
+    seconds: float
+    disk: float
+    memory: float
+
+
+def no_prompts(cfg: RunConfig) -> Table | None:  # noqa: ARG001
+    """Stand for an experiment without texts of its own."""
+    return None
+
+
+def no_figures(exp: Any, columns: Mapping[str, object], result: Any) -> Iterator[tuple[str, Figure, str]]:  # noqa: ARG001
+    """Stand for a study without figures of a single job."""
+    return iter(())
+
+
+def negligible(*_: object) -> Cost:
+    """Stand for an analysis that costs next to nothing beside what every job costs."""
+    return Cost(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study of encoders.
+
+    Attributes:
+        name: its name in the results, and below `studies` in `src/versions.yaml`.
+        roles: (exp) -> roles of the dataset's stimuli that an experiment needs.
+        check: (cfg, tables) -> None; raises `InputError` before any work if the tables do not suffice, or
+            `NotApplicable` if another dataset or protocol might be served.
+        run: (cfg, tables, unit vectors in the order of the tables) -> result.
+        protocol_fields: (exp) -> fields of the protocol that decide something in an experiment.
+        metrics: (result) -> MLflow metrics; NaN stands for what is undefined.
+        report: what it adds to reports and to the terminal.
+        prompts: (cfg) -> texts that an experiment brings itself, or None.
+        figures: (exp, columns that name the job, result) -> file name, figure and text alternative of each.
+        cost: (cfg, number of stimuli by role, width of vectors, seconds per similarity of a corpus of so many
+            items and of that width) -> cost of an analysis.
+        config: config class of a study that is defined elsewhere: `exp.options` are its fields.
+        config_groups: config groups that decide numbers of this study alone.
+        version: of a study that is defined elsewhere; raise it when numbers change.
+    """
+
+    name: str
+    roles: Callable[[Any], tuple[str, ...]]
+    check: Callable[[RunConfig, Tables], object]
+    run: Callable[[RunConfig, Tables, Vectors], StudyResult]
+    protocol_fields: Callable[[Any], frozenset[str]]
+    metrics: Callable[[Any], dict[str, float]]
+    report: StudyReport = field(default_factory=StudyReport)
+    prompts: Callable[[RunConfig], Table | None] = no_prompts
+    figures: Callable[[Any, Mapping[str, object], Any], Iterator[tuple[str, Figure, str]]] = no_figures
+    cost: Callable[[RunConfig, Mapping[str, int], int, Callable[[int, int], float]], Cost] = negligible
+    config: type | None = None
+    config_groups: frozenset[str] = frozenset()
+    version: int | None = None
+
+    def versions(self) -> dict[str, int]:
+        """Return the declared versions of what decides the study's numbers."""
+        if self.version is not None:
+            return {**declared("metrics"), f"studies.{self.name}": self.version}
+        return declared("metrics", "inference", f"studies.{self.name}")
+
+
+@dataclass(frozen=True)
+class ReportedStudy:
+    """A study that this protocol does not run: only its part of reports is asked for."""
+
+    name: str
+    report: StudyReport = field(default_factory=StudyReport)
+
+
+def study_of(exp: configs.ExpConfig) -> Study:
+    """Return the study that an experiment belongs to.
+
+    Raises:
+        InputError: there is no study of that name.
+    """
+    found: Study = configs.studies.load(exp.study)
+    return found

@@ -1,0 +1,55 @@
+"""What So-B-IT comes to, in short, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from src.report.findings import READING
+from src.studies.sobit.word_rows import NAMED, by_word, completed, summary
+
+TITLE = (
+    "So-B-IT: words with q ≤ .05; mean over words of the largest |C| (association) or MaxSkew (retrieval) "
+    "(95th percentile with permuted labels)"
+)
+
+
+def short(sobit: pd.DataFrame) -> pd.DataFrame:
+    """A row per axis and reading, a column per model.
+
+    Args:
+        sobit: rows of analyses.csv of So-B-IT's experiments; those of strength have no axis, and no row here.
+
+    Returns:
+        ``""``, `debias`, `protocol`, `seed`, and of each model a text: how many words have q <= .05 for a
+        group at least, of how many; the mean over words of their largest |C| and, in brackets, of the 95th
+        percentile of that group's null; of retrieval the same with MaxSkew.
+    """
+    rows: list[dict[str, Any]] = []
+    if sobit.empty:
+        return pd.DataFrame(rows)
+    for reading, own in completed(sobit).groupby([*READING, "taxonomy"], sort=False):
+        assert isinstance(reading, tuple)
+        found = summary(by_word(own))
+        about = dict(zip(READING, reading, strict=False))
+        for name, told in (("association", _associated), ("retrieval", _retrieved)):
+            for axis, lines in found[found["axis"] != ""].groupby("axis", sort=False):
+                cells = {str(row["model"]): told(row) for row in lines.to_dict("records")}
+                cells = {model: text for model, text in cells.items() if text}
+                label = f"{name}: {NAMED.get(str(axis), axis)}"
+                rows += [
+                    {"": label, **{key: about[key] for key in ("debias", "protocol", "seed")}, **cells}
+                ] * bool(cells)
+    return pd.DataFrame(rows)
+
+
+def _associated(row: Mapping[Hashable, Any]) -> str:
+    means = f"{row['largest']:.2f} ({row['null']:.2f})"
+    return f"{row['significant']} of {row['words']}; {means}" if row["words"] else ""
+
+
+def _retrieved(row: Mapping[Hashable, Any]) -> str:
+    means = f"{row['maxskew']:.2f} ({row['maxskew_null']:.2f})"
+    return f"{row['skewed']} of {row['ranked']}; {means}" if row["ranked"] else ""

@@ -1,0 +1,104 @@
+"""Which figures show what generative models chose: rates and tau, by domain, direction and gender."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from src.report.drawing import Drawing
+from src.report.format import number
+from src.studies.subtler.rows import ALL, ENDS, GAPS, GENDERS
+from src.studies.subtler.value_plot import HOLLOW, figures, limit
+
+RATES = (
+    "Each bar is a difference of rates: of the answers to positive items, how many per cent are positive "
+    "(del_PL), negative (del_NL) or neutral (del_NuL), less the same of negative items. A model that lets an "
+    "item's side play no part has all three near 0. Its line is the 95% interval over sentence templates. "
+)
+TAUS = (
+    "Each point is Stuart's τ-c between the side of the item and that of the answer, 0: none. Its line is "
+    "the 95% interval over sentence templates; at the right its value, the number n of answers and, in "
+    "brackets, how many of them match no option. "
+)
+
+
+def drawings(
+    own: pd.DataFrame, beside: pd.DataFrame, direction: str, *, name: str, title: str
+) -> dict[str, list[Drawing]]:
+    """`gaps` and `taus` of one direction; empty where it was not asked.
+
+    Args:
+        own: `rows.completed` with `series`.
+        beside: the same of all that should share the axes: both directions, both codings.
+        direction: SAI or ASA.
+        name: of the files.
+        title: of what is drawn.
+    """
+    rows = own[own["direction"] == direction]
+    if rows.empty:
+        return {"gaps": [], "taus": []}
+    percent = limit(beside.loc[beside["gender"] == ALL, [*GAPS, *ENDS[:-2]]], 100)
+    one = limit(beside[["tau_c", *ENDS[-2:]]], 1)
+    of = f"{direction}, {title}"
+    return {
+        "gaps": figures(
+            _gaps(rows[rows["gender"] == ALL]), bars=True, axis="difference, percentage points",
+            limit=percent,
+            name=f"subtler-gaps-{name}-{direction}", title=f"Rates: {of}", caption=RATES + HOLLOW,
+        ),
+        "taus": figures(
+            _taus(rows), bars=False, axis="Stuart's τ-c", limit=one,
+            name=f"subtler-tau-{name}-{direction}", title=f"τ-c: {of}", caption=TAUS + HOLLOW,
+        ),
+    }  # fmt: skip
+
+
+def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame(
+            {
+                "block": rows["domain"],
+                "series": rows["series"],
+                "group": gap,
+                "value": rows[gap],
+                "low": rows[f"{gap}_low"],
+                "high": rows[f"{gap}_high"],
+                "text": [_signed(value) for value in rows[gap]],
+            }
+        )
+        for gap in GAPS
+    ]
+    counts = {domain: _counted(own["n"]) for domain, own in rows.groupby("domain", sort=False)}
+    found = pd.concat(parts, ignore_index=True)
+    return _ordered(found.assign(beside=found["block"].map(counts)), GAPS)
+
+
+def _taus(rows: pd.DataFrame) -> pd.DataFrame:
+    texts = [
+        f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})"
+        for row in rows.to_dict("records")
+    ]
+    named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "group"}
+    found = rows[[*named, "series"]].rename(columns=named).assign(text=texts, beside="τ-c, n (unmatched)")
+    ordered = _ordered(found, GENDERS)
+    return ordered.assign(group=ordered["group"].str.replace("_", " "))
+
+
+def _ordered(rows: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
+    """Blocks as they come, `all` at the end; groups as they are given."""
+    blocks = [name for name in dict.fromkeys(rows["block"]) if name != ALL]
+    places = {name: place for place, name in enumerate([*blocks, ALL])}
+    within = {name: place for place, name in enumerate(groups)}
+    found = rows.assign(first=rows["block"].map(places), then=rows["group"].map(within).fillna(len(within)))
+    return found.sort_values(["first", "then"], kind="stable", ignore_index=True)
+
+
+def _counted(sizes: pd.Series) -> str:
+    low, high = sizes.min(), sizes.max()
+    return f"n = {low:,.0f}" + (f" to {high:,.0f}" if high > low else "")
+
+
+def _signed(value: float) -> str:
+    text = number(value, 1)
+    return f"+{text}" if value > 0 and float(text) else text

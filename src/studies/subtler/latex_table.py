@@ -1,0 +1,45 @@
+"""Stuart's tau-c of each model as LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from src.report.latex import escaped
+from src.studies.subtler.rows import ALL, called
+
+
+def table(rows: pd.DataFrame) -> str:
+    """Tasks, domains and directions down, models across; needs the package `booktabs`.
+
+    Args:
+        rows: as they are shown, of which those of all genders count.
+    """
+    whole = rows[rows["gender"] == ALL]
+    models = [str(model) for model in dict.fromkeys(whole["model"])]
+    heads = ["Task", "Domain", "", *map(escaped, models)]
+    lines = [
+        "% Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.",
+        "% Needs \\usepackage{booktabs}.",
+        rf"\begin{{tabular}}{{lll{'c' * len(models)}}}",
+        r"\toprule",
+        " & ".join(heads) + r" \\",
+        r"\midrule",
+    ]
+    for keys, own in whole.groupby(["exp", "coding", "domain", "direction"], sort=False):
+        task, coding, domain, direction = map(str, keys)
+        cells = {str(row["model"]): _cell(row) for row in own.to_dict("records")}
+        told = [cells.get(model, "") for model in models]
+        names = [escaped(one) for one in (called(whole, task, coding), domain, direction)]
+        lines.append(" & ".join([*names, *told]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _cell(row: Mapping[Hashable, Any]) -> str:
+    if pd.isna(row["tau_c"]):
+        return "--"
+    low, high = row["tau_c_low"], row["tau_c_high"]
+    interval = "no interval" if pd.isna(low) else f"$[{low:.2f}, {high:.2f}]$"
+    return f"${row['tau_c']:.2f}$ {interval} ({row['n']:.0f})"

@@ -1,0 +1,73 @@
+"""The zero-shot experiments."""
+
+from __future__ import annotations
+
+import pandas as pd
+from rich.console import RenderableType
+
+from src.configs import RunConfig
+from src.report.findings import Findings, first_reading
+from src.report.folder import Folder
+from src.report.study import Section, StudyReport
+from src.report.tables import by_reading, plain
+from src.studies.protocol import Study, Tables, Vectors
+from src.studies.zero_shot import experiment
+from src.studies.zero_shot.config import ZeroShotConfig
+
+TITLE = "accuracy (chance)"
+LOGGED = ("accuracy", "chance")
+
+
+def roles(exp: ZeroShotConfig) -> tuple[str, ...]:
+    """Return targets and corpus."""
+    return exp.targets, exp.corpus
+
+
+def check(cfg: RunConfig, shown: Tables) -> None:
+    """Check the pair of roles; see `experiment.check`."""
+    assert isinstance(cfg.exp, ZeroShotConfig)
+    experiment.check(cfg.exp, shown[cfg.exp.targets], shown[cfg.exp.corpus])
+
+
+def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Accuracy:
+    """Compute the accuracy; see `experiment.run`."""
+    assert isinstance(cfg.exp, ZeroShotConfig)
+    first, second = roles(cfg.exp)
+    both = shown[first], shown[second]
+    return experiment.run(cfg.exp, *both, vectors[first], vectors[second], cfg.protocol, cfg.seed)
+
+
+def protocol_fields(exp: ZeroShotConfig) -> frozenset[str]:  # noqa: ARG001
+    """Return the fields of the protocol that decide something here."""
+    return frozenset({"placebo", "bootstrap", "pooling"})
+
+
+def metrics(result: experiment.Accuracy) -> dict[str, float]:
+    """Return accuracy and chance."""
+    return {name: float(result.analyses[name].mean()) for name in LOGGED}
+
+
+def section(findings: Findings, folder: Folder) -> Section:  # noqa: ARG001
+    """Return the rows for the head of the page; the section on debiasing shows the numbers."""
+    return Section(rows=first_reading(findings.of(STUDY.name)))
+
+
+def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
+    """Return a table of accuracies."""
+    rows = [
+        row
+        for name, own in analyses.groupby("exp", sort=False)
+        for row in by_reading(str(name), own, "accuracy", "chance", "{:.3f} ({:.3f})")
+    ]
+    return [plain(pd.DataFrame(rows), f"{dataset}: {TITLE}")]
+
+
+STUDY = Study(
+    name="zero_shot",
+    roles=roles,
+    check=check,
+    run=run,
+    protocol_fields=protocol_fields,
+    metrics=metrics,
+    report=StudyReport(section=section, terminal=terminal),
+)

@@ -1,0 +1,217 @@
+"""So-B-IT's experiments, made up but believable, as their jobs leave them on disk."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from tests.report import made
+
+RACES = ("Black", "East Asian", "Indian", "Latino_Hispanic", "Middle Eastern", "Southeast Asian", "White")
+GENDERS = ("Women", "Men")
+CATEGORIES = ("criminal justice", "education and wealth", "health", "occupation", "appearance", "behaviour",
+              "portrayal in media", "politics", "religion", "further stereotypes")  # fmt: skip
+EXPERIMENTS = ("sobit_association", "sobit_retrieval", "sobit_strength")
+# What a way of debiasing leaves of the effect of race and of gender.
+LEFT = {"none": (1, 1), "orth_proj": (1.4, 0.1), "orth_proj_scm": (0.2, 0.2)}
+K = 100
+NUMBERS = (
+    *("association", "association_low", "association_high", "share_topk", "base_share", "ratio", "share_low"),
+    *(
+        "share_high",
+        "null_q95",
+        "p",
+        "q",
+        "baseline_share",
+        "entropy",
+        "kl",
+        "maxskew",
+        "ndkl",
+        "maxskew_q95",
+    ),
+    *("maxskew_p", "ndkl_q95", "ndkl_p", "similarity", "similarity_low", "similarity_high", "strength"),
+    *("strength_low", "strength_high"),
+)
+
+
+def taxonomy(each=40, odd=()):
+    """Words of the ten categories; `odd` are further ones of the first."""
+    letters = [
+        a + b + c for a in ("ka", "lo", "mi", "tu") for b in ("ren", "sal", "vi") for c in ("d", "mor", "t")
+    ]
+    endings = ("ed", "er", "ing", "ly ill", "-world", "ic", "al", "ist", "ish", "keeper of the peace")
+    rows = [
+        (
+            category,
+            letters[number % len(letters)]
+            + endings[(number // 7 + at) % 10]
+            + "2" * (number >= len(letters)),
+        )
+        for at, category in enumerate(CATEGORIES)
+        for number in range(each)
+    ]
+    found = pd.DataFrame([*((CATEGORIES[0], word) for word in odd), *rows], columns=["category", "word"])
+    found = found.drop_duplicates().assign(type="adjective", taxonomy="sobit")
+    return found.assign(caption="a photo of a " + found["word"] + " person").reset_index(drop=True)
+
+
+def groups(races, genders, faces):
+    """Of each axis the groups and how many faces they have."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(faces // 2, faces, (len(races), len(genders)))
+    both = [f"{race} {gender}" for race in races for gender in genders]
+    return {
+        "race": (list(races), sizes.sum(1)),
+        "gender": (list(genders), sizes.sum(0)),
+        "both": (both, sizes.ravel()),
+    }
+
+
+def swept(
+    folder, *, models=("toy_s", "toy_m"), debias=("none", "orth_proj"), words=None, experiments=EXPERIMENTS,
+    races=RACES, genders=GENDERS, faces=900, draws=200, readings=("paper",), **other
+):  # fmt: skip
+    """Findings of models x debias x experiments x readings; `other` replaces fields."""
+    words = taxonomy() if words is None else words
+    frames, folders, jobs = [], {}, []
+    for protocol in readings:
+        for number, model in enumerate(models):
+            for treated in debias:
+                for exp in experiments:
+                    config = f"{len(folders):031x}b"
+                    place = folder / config
+                    place.mkdir(parents=True)
+                    common = {
+                        "exp": exp,
+                        "paper": "So-B-IT",
+                        "model": model,
+                        "dataset": "demo",
+                        "debias": treated,
+                    }
+                    common |= {"protocol": protocol, "seed": 0, "config": config}
+                    rows = job(place, exp, words, groups(races, genders, faces), LEFT[treated], number, draws)
+                    columns = [
+                        *common,
+                        "taxonomy",
+                        "category",
+                        "word",
+                        "type",
+                        "caption",
+                        "axis",
+                        "group",
+                        "n",
+                    ]
+                    rows = rows.assign(**common).reindex(columns=[*columns, "n_rest", *NUMBERS])
+                    frames.append(rows.merge(words[["word", "category"]], how="left"))
+                    folders[config] = place
+                    jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
+    about = {"sobit": pd.concat(frames, ignore_index=True), "folders": folders, "jobs": pd.DataFrame(jobs)}
+    about["models"] = pd.DataFrame({"model": models, "pretraining": "the dataset's captions"})
+    return made.nothing(**{"status": "FINISHED", "missing": [], **about, **other})
+
+
+def job(place, exp, words, every, left, number, draws):
+    """The rows of a job; its other tables are written."""
+    rng = np.random.default_rng([5, number])
+    if exp == "sobit_strength":
+        similarity = 0.25 + 0.03 * rng.normal(size=len(words))
+        share = stats.rankdata(similarity) / len(words)
+        ends = {"strength_low": np.clip(share - 0.06, 0, 1), "strength_high": np.clip(share + 0.05, 0, 1)}
+        about = {
+            "similarity": similarity,
+            "similarity_low": similarity - 0.01,
+            "similarity_high": similarity + 0.01,
+        }
+        return words.assign(strength=share, **about, **ends, axis="", group="")
+    c = associations(rng, len(words), every, left)
+    # What models and ways of debiasing share is what a paired bootstrap shares.
+    shared, own = np.random.default_rng(8), np.random.default_rng([number, round(10 * left[0])])
+    parts, drawn = [], []
+    for axis, (names, sizes) in every.items():
+        error = np.sqrt(1 / sizes + 1 / (sizes.sum() - sizes))
+        noise = error * (
+            shared.normal(size=(draws, len(words), len(names)))
+            + 0.2 * own.normal(size=(draws, len(words), len(names)))
+        )
+        made_of = _associated if exp == "sobit_association" else _retrieved
+        columns = made_of(own, c[axis], error, sizes)
+        index = pd.MultiIndex.from_product([range(len(words)), names], names=["at", "group"])
+        frame = pd.DataFrame(
+            {name: np.broadcast_to(value, c[axis].shape).ravel() for name, value in columns.items()}, index
+        ).reset_index()
+        frame["q"] = frame.groupby("group")["p"].transform(stats.false_discovery_control)
+        frame = frame.assign(axis=axis, n=np.tile(sizes, len(words)))
+        parts.append(frame.assign(n_rest=sizes.sum() - frame["n"]))
+        largest = np.abs(columns.get("association", c[axis]) + noise).max(-1)
+        index = pd.MultiIndex.from_product([range(draws), words["caption"]], names=["draw", "caption"])
+        drawn.append(
+            pd.DataFrame({"largest": largest.ravel().astype(np.float32)}, index)
+            .reset_index()
+            .assign(axis=axis)
+        )
+    found = pd.concat(parts, ignore_index=True)
+    found = found.join(words, on="at").drop(columns="at")
+    if exp == "sobit_association":
+        pd.concat(drawn).drop_duplicates(["caption", "axis", "draw"]).sample(
+            frac=1, random_state=1
+        ).to_parquet(place / "draws.parquet", index=False)
+    else:
+        ranks = {"caption": words["caption"].iloc[0], "rank": range(1, K + 1), "similarity": 0.3}
+        pd.DataFrame({**ranks, "id": [f"CFD-{one}" for one in range(K)]}).to_parquet(
+            place / "nearest.parquet"
+        )
+    ids = [f"CFD-{one}" for one in range(20)]
+    sets = pd.DataFrame({"group": None, "template": None, "set": "faces", "id": ids})
+    sets.astype({"group": "string", "template": "string"}).to_parquet(place / "attributes.parquet")
+    return found
+
+
+def associations(rng, words, every, left):
+    """[words, groups] of each axis: race and gender add up, some words hang on one of the two only."""
+    races, genders = (len(every[axis][0]) for axis in ("race", "gender"))
+    on = rng.random((2, words, 1)) < 0.45
+    race = left[0] * on[0] * rng.normal(scale=0.3, size=(words, races))
+    gender = left[1] * on[1] * rng.normal(scale=0.25, size=(words, genders))
+    sizes = every["both"][1].reshape(races, genders)
+    mean = race[:, :, None] + gender[:, None, :]
+    shares = {"race": (mean * sizes).sum(2) / sizes.sum(1), "gender": (mean * sizes).sum(1) / sizes.sum(0)}
+    shares["both"] = mean.reshape(words, -1)
+    return {axis: _against_rest(shares[axis], every[axis][1]) for axis in every}
+
+
+def _against_rest(means, sizes):
+    total = (means * sizes).sum(-1, keepdims=True)
+    return means - (total - means * sizes) / (sizes.sum() - sizes)
+
+
+def _associated(rng, c, error, sizes):
+    observed = c + error * rng.normal(size=c.shape)
+    size, count = np.abs(observed), len(sizes)
+    p = np.minimum(1, count * 2 * stats.norm.sf(size / error))
+    largest = size.max(-1, keepdims=True)
+    return {
+        "association": observed,
+        "association_low": observed - 1.96 * error,
+        "association_high": observed + 1.96 * error,
+        "null_q95": stats.norm.isf(0.025 / count) * error,
+        "p": np.maximum(p, 1 / 1001),
+        "baseline_share": np.exp(-largest / largest.mean()),
+    }
+
+
+def _retrieved(rng, c, error, sizes):
+    base = sizes / sizes.sum()
+    wanted = base * np.exp(2 * c)
+    counts = np.stack([rng.multinomial(K, one / one.sum()) for one in wanted])
+    share = counts / K
+    deviation, spread = np.abs(share - base), np.sqrt(base * (1 - base) / K)
+    p = np.minimum(1, len(sizes) * 2 * stats.norm.sf(deviation / spread))
+    wide = 1.96 * np.sqrt(share * (1 - share) / K)
+    kl = (np.where(share > 0, share * np.log(np.where(share > 0, share, 1) / base), 0)).sum(-1, keepdims=True)
+    skew = np.log(np.maximum(share, 1 / K) / base).max(-1, keepdims=True)
+    return {
+        "share_topk": share, "base_share": base, "ratio": share / base,
+        "share_low": np.maximum(0, share - wide), "share_high": np.minimum(1, share + wide),
+        "null_q95": stats.norm.isf(0.025 / len(sizes)) * spread, "p": np.maximum(p, 1 / 1001),
+        "entropy": stats.entropy(share, axis=-1)[:, None] / np.log(len(sizes)), "kl": kl, "maxskew": skew,
+        "ndkl": kl * 1.2, "maxskew_q95": 0.4, "maxskew_p": 0.01, "ndkl_q95": 0.1, "ndkl_p": 0.01,
+    }  # fmt: skip

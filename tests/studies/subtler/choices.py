@@ -1,0 +1,46 @@
+"""What generative models chose, made up, and scored as their jobs score it."""
+
+import numpy as np
+import pandas as pd
+
+from src.generators import scoring
+from tests.report import made
+
+DOMAINS = {"subtler_en": ("ageism", "beauty"), "subtler_zh": ("ageism",)}
+CODINGS = {"subtler_en": ("published",), "subtler_zh": ("published", "corrected")}
+GENDERS = ("female", "male", "not_specified")
+
+
+def items(domains, *, each=2, templates=4, lean=0.3, seed=0):
+    """Items of every domain, direction, gender, template and polarity, with answers that lean."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        {"domain": domain, "direction": direction, "gender": gender, "template": f"{direction}: {template}"}
+        | {"polarity": polarity}
+        for domain in domains
+        for direction in ("SAI", "ASA")
+        for gender in GENDERS
+        for template in range(templates)
+        for polarity in (1, -1)
+        for _ in range(each)
+    ]
+    answers, chance = ["good", "bad", "neither", "else"], [0.4 + lean / 2, 0.4 - lean / 2, 0.15, 0.05]
+    found = pd.DataFrame(rows).assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
+    return found.assign(response=rng.choice(answers, len(found), p=chance))
+
+
+def scored(model, task, *, protocol="recorded", **other):
+    """analyses.csv of a job."""
+    frame = items(DOMAINS[task], **other)
+    rows = [scoring.score(frame, coding, bootstrap=40, seed=0) for coding in CODINGS[task]]
+    about = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
+    about |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
+    found = pd.concat(rows, ignore_index=True)
+    return pd.concat([pd.DataFrame([about] * len(found)), found], axis="columns")
+
+
+def swept(*frames, **other):
+    """Findings of jobs."""
+    found = pd.concat(frames, ignore_index=True)
+    about = {"dataset": "subtler", "status": "FINISHED", "missing": []}
+    return made.nothing(**{**about, "subtler": found, **other})
