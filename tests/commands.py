@@ -17,15 +17,16 @@ from tests.paths import CHECKOUT
 
 DIES = """
 import os, signal, sys
-from src import pipeline, run
-left, perform = int(sys.argv.pop(1)), pipeline.perform
+from src import run
+from src.jobs import encoder_job
+left, perform = int(sys.argv.pop(1)), encoder_job.perform
 def counted(*given):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return perform(*given)
-pipeline.perform, sys.argv[0] = counted, "src/run.py"
+encoder_job.perform, sys.argv[0] = counted, "src/run.py"
 sys.exit(run.main())
 """
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from src.errors import InputError
 
-# In the order of their sections in a report. A package has a module `study` with STUDY, and one of WITH_CONFIG
-# a module `config`.
+# In the order of their sections in a report. A package has a module `study` with STUDY, one of WITH_CONFIG
+# a module `config` as well.
 STUDIES = {
     "propagation": "src.studies.propagation",
+    "debiasing": "src.studies.debiasing",
     "implicit": "src.studies.implicit",
     "zero_shot": "src.studies.zero_shot",
     "sobit": "src.studies.sobit",
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
-    "debiasing": "src.studies.debiasing",
 }
 WITH_CONFIG = ("propagation", "implicit", "zero_shot", "sobit")
 # Studies that compare jobs of the others, and have none of their own.

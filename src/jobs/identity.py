@@ -45,7 +45,7 @@ class Named:
     Attributes:
         cfg: the composed config.
         resolved: the same as plain values.
-        study: name of the study that it belongs to.
+        study: study that it belongs to, by its name or as `module:attribute`.
         exp, paper, model, dataset, debias, protocol: names for display, unique within a sweep.
         output: folder of the job.
     """
@@ -113,6 +113,9 @@ class Job(Named):
         """
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.RunConfig)
+        study = configs.studies.load(cfg.exp.study)
+        if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
+            cfg.exp = _own_config(cfg.exp, study.config)
         precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
         model = cfg.model.name or _default_name(cfg.model, choices["model"])
         if not resolved["model"].get("pretraining"):
@@ -130,9 +133,6 @@ class Job(Named):
             # What is planted is learnt: a toy of another bias is another model.
             model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
-        study = configs.studies.load(cfg.exp.study)
-        if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
-            cfg.exp = _own_config(cfg.exp, study.config)
         if "taxonomy" in study.config_groups:
             _name_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
@@ -141,7 +141,7 @@ class Job(Named):
         return cls(
             cfg=cfg,
             resolved=resolved,
-            study=study.name,
+            study=cfg.exp.study,
             exp=choices["exp"],
             paper=cfg.exp.paper,
             model=model,

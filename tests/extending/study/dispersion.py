@@ -1,0 +1,79 @@
+"""How far the faces of a group lie from their mean: a study of one file, with its own section."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from rich.text import Text
+
+from src.configs import ExpConfig
+from src.configs.fields import number
+from src.errors import InputError
+from src.report.findings import first_reading
+from src.report.format import records
+from src.report.study import Section, StudyReport
+from src.studies.protocol import Study
+
+
+@dataclass
+class DispersionConfig(ExpConfig):
+    """Fields of the experiment."""
+
+    least: int = number(2, default=2)  # faces of a group, at least
+
+
+@dataclass(frozen=True)
+class Dispersion:
+    """Result: one row per group."""
+
+    analyses: pd.DataFrame
+    tables: dict
+    notes: list
+
+
+def check(cfg, tables):
+    """Check that each group has enough faces."""
+    for group, size in tables["faces"].frame["group"].value_counts().items():
+        if size < cfg.exp.least:
+            raise InputError(f"exp.options.least={cfg.exp.least}: {group!r} has {size} faces. Lower it.")
+
+
+def run(cfg, tables, vectors):
+    """Measure 1 − the length of each group's mean vector."""
+    frame, unit = tables["faces"].frame, vectors["faces"]
+    rows = [
+        {"group": group, "n": len(own), "dispersion": 1 - float(unit[own.index].mean(0).norm())}
+        for group, own in frame.groupby("group")
+    ]
+    return Dispersion(pd.DataFrame(rows), {}, [])
+
+
+def section(findings, folder):
+    """Write a table, and return the section."""
+    every = findings.of("dispersion:STUDY")
+    folder.table("dispersion", every, "dispersion of each group")
+    return Section(
+        rows=first_reading(every),
+        templates=Path(__file__).parent,
+        context={"rows": records(every)},
+        body=("dispersion.html",),
+        links=(("dispersion", "Dispersion"),),
+    )
+
+
+def terminal(analyses, dataset):
+    """Return one line."""
+    return [Text(f"{dataset}: dispersion {analyses['dispersion'].mean():.3f} over {len(analyses)} groups")]
+
+
+STUDY = Study(
+    name="dispersion",
+    roles=lambda _: ("faces",),
+    check=check,
+    run=run,
+    protocol_fields=lambda _: frozenset(),
+    metrics=lambda result: {"dispersion": float(result.analyses["dispersion"].mean())},
+    report=StudyReport(section=section, terminal=terminal),
+    config=DispersionConfig,
+    version=1,
+)
