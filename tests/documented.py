@@ -12,8 +12,9 @@ PAGES = [
     CHECKOUT / "benchmarks/results/README.md",
 ]
 SHELLS = ("", "bash", "sh", "console")
-STARTS = ("python -m src.", "make ", "dvc ", "mlflow ")
-INLINE = re.compile(r"`((?:python -m src\.|make |dvc |mlflow )[^`]+)`")
+ENTRY = r"python -m (?:src|benchmarks|validation)\b"
+STARTS = ("python -m src.", "python -m benchmarks", "python -m validation.", "make ", "dvc ", "mlflow ")
+INLINE = re.compile(rf"`((?:{ENTRY}|make |dvc |mlflow )[^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ def commands() -> list[Documented]:
     lines += [
         (line, CHECKOUT / "Makefile") for line in _of_makefile((CHECKOUT / "Makefile").read_text("utf-8"))
     ]
-    for path in sorted((CHECKOUT / "src").rglob("*.py")):
+    roots = (CHECKOUT / root for root in ("src", "benchmarks", "validation"))
+    for path in sorted(path for root in roots for path in root.rglob("*.py")):
         lines += [(line, path) for line in _of_docstring(path.read_text("utf-8"))]
     known: dict[tuple[str, ...], Documented] = {}
     for line, path in lines:
@@ -83,11 +85,11 @@ def _of_page(text: str) -> list[str]:
 def _of_makefile(text: str) -> list[str]:
     """Recipes that call an entry, with what a user may add left out."""
     lines = text.replace("\\\n", " ").splitlines()
-    called = [line[line.index("python -m src") :] for line in lines if "$(BIN)/python -m src" in line]
+    called = [found[1] for line in lines if (found := re.search(rf"\$\(BIN\)/({ENTRY}.*)", line))]
     return [re.sub(r"\$\(\w+\)|'?\$\(call [^)]*\)'?\)?", "", line) for line in called if "$(call" not in line]
 
 
 def _of_docstring(text: str) -> list[str]:
     """Usage lines, without what explains them behind several blanks, with all that is optional."""
-    found = re.findall(r"^(python -m src\..*)$", text, re.M)
+    found = re.findall(rf"^({ENTRY}.*)$", text, re.M)
     return [re.sub(r"[\[\]]", "", line) if "[--" in line else re.split(r"\s{3,}", line)[0] for line in found]

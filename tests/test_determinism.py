@@ -65,7 +65,7 @@ def threads():
 def written(prepared: encoder_job.Prepared, folder: Path) -> Path:
     """The results of an experiment, in a folder of their own."""
     prepared = replace(prepared, job=replace(prepared.job, output=folder))
-    with mock.patch.object(run_metadata, "figure"):
+    with mock.patch.object(run_metadata, "figures"):
         encoder_job.perform(prepared, mock.MagicMock())
     return folder / "results"
 

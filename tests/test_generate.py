@@ -45,8 +45,8 @@ def test_recorded_answers_are_scored_tracked_and_taken_over(tmp_path, recorded, 
     asked = ["llm=recorded", f"llm.path={recorded}", "task.bootstrap=50"]
     assert command(tmp_path, *asked) == 0
     found = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
-    assert found.columns[:9].tolist() == [
-        *("exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config", "coding"),
+    assert found.columns[:10].tolist() == [
+        *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config", "coding"),
     ]
     assert set(found["model"]) == {"answers"}
     assert set(found["protocol"]) == {"recorded+bootstrap=50"}

@@ -15,9 +15,9 @@ import torch
 
 from benchmarks import commands, corpora, costs, paper_sizes, rates, scale
 from benchmarks.sizes import QUICK
-from src.jobs import plan
 from src.stimuli import checked
 from src.studies.propagation import experiment, similarity_blocks
+from src.studies.propagation.study import ROW
 from src.studies.sobit.captions import cli as entry
 from tests.paths import CHECKOUT
 
@@ -137,7 +137,7 @@ def test_what_a_model_costs_is_multiplied_out():
 
 
 def test_a_row_takes_what_the_plan_of_a_job_says():
-    assert rates.Rates().row == plan.ROW
+    assert rates.Rates().row == ROW
 
 
 def test_the_rates_are_those_of_the_benchmarks():

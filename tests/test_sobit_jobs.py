@@ -55,7 +55,8 @@ def test_it_runs_on_precomputed_vectors_and_a_list_of_ones_own(folder, listed, j
     assert {*found["taxonomy"]} == {"short"}
     assert list(dict.fromkeys(found["word"])) == ["calm", "odd", "hero", "herald", "reading"]
     assert len(found) == 5 * (1 if measure == "strength" else 2 + 2 + 3)
-    assert list(found.columns[:8]) == [
+    assert list(found.columns[:9]) == [
+        "study",
         "exp",
         "paper",
         "model",

@@ -18,7 +18,7 @@ from tests.commands import command
 from tests.conftest import SHRUNK, places
 from tests.encoders.test_precision import ROUNDOFF, error_bound, largest_error, skip_unless_computed
 
-COLUMNS = ["exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
+COLUMNS = ["study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
 COLUMNS += ["group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all"]
 COLUMNS += ["ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"]
 COLUMNS += ["placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"]

@@ -4,5 +4,7 @@ import sys
 
 from src.studies.sobit.captions.cli import main
 
+__all__ = ["main", "read"]
+
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -150,7 +150,7 @@ def test_how_a_cpu_is_shown_pictures_decides_their_entries_alone(tmp_path, monke
     frame["sha256"] = [cache.file_hash(Path(frame["path"].iloc[0]))]
     shown = (checked("scenes", frame, "test"), words())
     before = [store.decisive(encoder(), table, 5) for table in shown]
-    monkeypatch.setattr(store.passes, "WIDEST", 1)
+    monkeypatch.setattr(store.microbatches, "WIDEST", 1)
     after = [store.decisive(encoder(), table, 5) for table in shown]
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from scipy import stats
 
-from src import studies
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
 from src.studies.protocol import study_of
@@ -313,4 +312,4 @@ def test_one_axis_needs_one_column(job):
 
 def test_strength_needs_a_baseline(job):
     with pytest.raises(InputError, match="vocabulary=0"):
-        studies.prompts(job("exp=sobit_strength", "protocol.vocabulary=0").cfg)
+        baseline(job("exp=sobit_strength", "protocol.vocabulary=0").cfg)
