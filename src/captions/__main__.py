@@ -2,7 +2,7 @@
 
 import sys
 
-from src.studies.sobit.captions.cli import main
+from src.studies.sobit.captions.cli import main, read
 
 __all__ = ["main", "read"]
 
