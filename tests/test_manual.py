@@ -7,7 +7,7 @@ import pytest
 
 from tests.paths import CHECKOUT
 
-FOLDERS = {"src": "*.py", "tests": "*.py", "conf": "*.yaml"}
+FOLDERS = {"src": "*.py", "benchmarks": "*.py", "validation": "*.py", "tests": "*.py", "conf": "*.yaml"}
 SECTION = re.compile(r"docs/methods\.md, sections? (\d+(?:\.\d+)?)(?: and (\d+))?(?:, \"([^\"]+)\")?")
 HEADING = re.compile(r"docs/architecture\.md, \"([^\"]+)\"")
 LINK = re.compile(r"\]\(([^)\s]+)\)")

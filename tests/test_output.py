@@ -9,13 +9,13 @@ import sys
 import pytest
 
 from tests.conftest import places
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, PACKAGES
 
 # A program of its own, which no user types.
 LAYER = CHECKOUT / "src" / "encoders" / "half_layer.py"
 COMMANDS = sorted(
     ".".join(path.relative_to(CHECKOUT).with_suffix("").parts).removesuffix(".__main__")
-    for path in {*(CHECKOUT / "src").rglob("*.py")} - {LAYER}
+    for path in {path for package in PACKAGES for path in package.rglob("*.py")} - {LAYER}
     if '__name__ == "__main__"' in path.read_text("utf-8")
 )
 # A sweep that trains, embeds and draws a report, in seconds.

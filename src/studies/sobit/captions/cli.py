@@ -178,7 +178,3 @@ def counted(found: list[File], column: str, sought: Lexicon) -> Audit:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("captions", total=sum(file.rows for file in found))
         return count(found, column, sought, lambda rows: progress.update(task, completed=rows))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
