@@ -20,7 +20,7 @@ from src.storage.cache import file_hash, fingerprint
 # chat template asks for it: then it is one of the weights' tags.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
-    *("resume", "plan", "report", "workers", "devices", "study"),
+    *("resume", "plan", "report", "workers", "devices"),
     *("key", "concurrency", "retries", "timeout", "date"),
 )
 # What decides no number, or nothing that a name should tell.
@@ -70,7 +70,14 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Hash of all that was chosen, but for what decides no number."""
-        return fingerprint([decisive(self.resolved), self.exp, self.model, self.dataset, self.protocol])
+        # The study is in the key by its version; a set of words may bear this name, too.
+        chosen = {
+            name: {key: value for key, value in node.items() if key != "study"}
+            if name in ("exp", "task")
+            else node
+            for name, node in self.resolved.items()
+        }
+        return fingerprint([decisive(chosen), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:

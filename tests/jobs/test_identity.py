@@ -83,3 +83,12 @@ def test_a_reading_that_decides_nothing_is_not_taken_for_another(tmp_path, job, 
     encoder_job.prepare(
         job(f"model.path={lab}", "model=precomputed", f"exp={exp}", "protocol.extremes=10", "protocol.k=11")
     )
+
+
+def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
+    sets = ("exp=cles_warmth", "+exp.sets.study=[{}]")
+    one, other = (job(sets[0], sets[1].format(word)) for word in ("diligent", "idle"))
+    assert one.config_hash != other.config_hash
+    plain = job("exp=cles_warmth")
+    assert plain.resolved["exp"].pop("study") == "implicit"
+    assert plain.config_hash == job("exp=cles_warmth").config_hash
