@@ -8,10 +8,9 @@ python -m src.generate task=poem llm=smolvlm_256m
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import hydra
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from src import configs
 from src.sweeps import cli, launchers
@@ -25,16 +24,15 @@ launchers.register()
 def generate(composed: DictConfig) -> None:
     """One job."""
     with waiting.announced("PyTorch and the other libraries to load"):
-        from src.jobs import generator_job, poem_runner, question_runner
+        from src.jobs import generator_job
 
-    work: Any = poem_runner if OmegaConf.get_type(composed, "task") is configs.PoemConfig else question_runner
     kind = cli.Kind(
         named=generator_job.Task.of,
-        plan=work.plan,
-        prepare=work.prepare,
+        plan=generator_job.plan,
+        prepare=generator_job.prepare,
         sheet=lambda _: None,
-        key=work.key,
-        perform=work.perform,
+        key=generator_job.key,
+        perform=generator_job.perform,
         params=generator_job.params,
         tags=generator_job.tags,
     )

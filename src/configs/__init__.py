@@ -17,10 +17,8 @@ from src.configs.generative import (
     LlmConfig,
     MultimodalConfig,
     PlantedConfig,
-    PoemConfig,
     RecordedConfig,
     ServerConfig,
-    SubtlerConfig,
     TaskConfig,
     TinyConfig,
     TinyVlmConfig,
@@ -86,7 +84,6 @@ __all__ = [
     "PeopleConfig",
     "PicturesConfig",
     "PlantedConfig",
-    "PoemConfig",
     "PrecomputedConfig",
     "PretrainedConfig",
     "ProtocolConfig",
@@ -95,7 +92,6 @@ __all__ = [
     "RunConfig",
     "ServerConfig",
     "StoreConfig",
-    "SubtlerConfig",
     "TaskConfig",
     "TaxonomyConfig",
     "TinyConfig",
@@ -319,8 +315,6 @@ SCHEMAS: dict[str, type] = {
     "tiny": TinyConfig,
     "vlm_hf": VlmHfConfig,
     "tiny_vlm": TinyVlmConfig,
-    "subtler": SubtlerConfig,
-    "poem": PoemConfig,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from omegaconf import MISSING
 
@@ -148,56 +148,3 @@ class TaskConfig:
 
     paper: str = MISSING
     study: str = MISSING
-
-
-@dataclass
-class SubtlerConfig(TaskConfig):
-    """Which of three options completes a sentence (docs/methods.md, section 5).
-
-    Attributes:
-        path: items, a csv in the published columns; null: composed of the domains.
-        language: folder of conf/domain that holds these.
-        domains: names of its YAMLs, or paths of others.
-        count: items composed of each, rounded down to a multiple of 12.
-        stereotype: what that column of the items holds: the option that a stereotype calls for
-            (`by_polarity`), or always the positive one (`positive`): then figures are given as published,
-            and corrected.
-        question: with `{context}`, `{first}`, `{second}` and `{third}` in their places.
-        bootstrap: draws of templates, for intervals.
-        max_unmatched: largest share of answers that may match no option; above it there is no τ, but a
-            reason with examples.
-    """
-
-    study: str = "subtler"
-    path: str | None = None
-    language: str = MISSING
-    domains: list[str] = MISSING
-    count: int = number(12)
-    stereotype: str = one_of("by_polarity", "positive")
-    question: str = MISSING
-    bootstrap: int = number(0)
-    max_unmatched: float = number(0, 1, default=0.25)
-
-
-@dataclass
-class PoemConfig(TaskConfig):
-    """What a multimodal model writes about faces (docs/methods.md, section 3, "Multimodal language models").
-
-    Attributes:
-        image_prompt: with `<image>` in the picture's place.
-        text_prompt: with `{word}` in a word's place; what a model writes on them are the pools of tokens.
-        words: `positive` and `negative` ones.
-        most: new tokens of a poem.
-        faces: of each group at most, drawn by seed; null: all.
-        permutations: random partitions of two groups' faces, for the null.
-        bootstrap: draws of faces, for intervals.
-    """
-
-    study: str = "poems"
-    image_prompt: str = MISSING
-    text_prompt: str = MISSING
-    words: dict[str, list[str]] = field(default_factory=dict)
-    most: int = number(1)
-    faces: int | None = number(2)
-    permutations: int = number(0)
-    bootstrap: int = number(0)

@@ -9,8 +9,8 @@ from typing import Any
 
 from src.errors import InputError
 
-# In the order of their sections in a report. A package has a module `study` with STUDY, one of WITH_CONFIG
-# a module `config` as well.
+# In the order of their sections in a report. A package has a module `study` with STUDY and, but for
+# OVER_OTHERS, a module `config` with CONFIGS.
 STUDIES = {
     "propagation": "src.studies.propagation",
     "debiasing": "src.studies.debiasing",
@@ -20,16 +20,16 @@ STUDIES = {
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
 }
-WITH_CONFIG = ("propagation", "implicit", "zero_shot", "sobit")
 # Studies that compare jobs of the others, and have none of their own.
 OVER_OTHERS = ("debiasing",)
 
 
 def config_classes() -> dict[str, type]:
-    """Schemas of the studies' experiments, by their name in the config group `schema`."""
+    """Schemas of the studies' experiments and tasks, by their name in the config group `schema`."""
     found: dict[str, type] = {}
-    for name in WITH_CONFIG:
-        found |= importlib.import_module(f"{STUDIES[name]}.config").CONFIGS
+    for name, package in STUDIES.items():
+        if name not in OVER_OTHERS:
+            found |= importlib.import_module(f"{package}.config").CONFIGS
     return found
 
 

@@ -1,24 +1,27 @@
-"""One generative model x one task: how it is named, and where it computes."""
+"""Run a generator job: one generative model x one task."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
+import pandas as pd
 from omegaconf import DictConfig
 
-from src import configs
+from src import configs, tracking
+from src.generators import models
 from src.generators.answer_log import Kept
 from src.jobs import run_metadata
 from src.jobs.identity import Named, decisive, differences, family, resolve
-from src.storage import cache
-from src.storage.versions import declared
+from src.jobs.plan import Planned
+from src.storage import cache, results
+from src.studies.generator_protocol import Generator, Inputs, study_of
 
-# Of a dataset; `faces` alone decides numbers, of a task that shows some.
-SHOWN = ("dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
+# Fields of the config that decide numbers in some studies only: `GeneratorStudy.fields` names them.
+OPTIONAL = ("answer", "dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
 
 # Fields that answers were logged without, at the values that they had: a log from before is still read.
 ADDED = {"limit": "max_tokens", "temperature": 0.0}
@@ -45,9 +48,10 @@ class Task(Named):
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
-        shows = isinstance(cfg.task, configs.PoemConfig)
-        idle = {*SHOWN, "answer"} - {"faces"} if shows else SHOWN
-        resolved = {name: value for name, value in resolved.items() if name not in idle}
+        study = study_of(cfg.task)
+        resolved = {
+            name: value for name, value in resolved.items() if name not in OPTIONAL or name in study.fields
+        }
         return cls(
             cfg=cfg,
             resolved=resolved,
@@ -58,8 +62,8 @@ class Task(Named):
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=family(choices["task"]),
             debias="none",
-            protocol=_protocol(cfg, choices.get("dataset", ""))
-            + differences("task", choices["task"], resolved["task"], "task" if shows else None),
+            protocol=study.protocol(cfg, choices.get("dataset", ""))
+            + differences("task", choices["task"], resolved["task"], "task"),
             output=Path(output),
         )
 
@@ -70,55 +74,97 @@ def _model(cfg: configs.GenerateConfig, choice: str) -> str:
     return cfg.llm.name or choice
 
 
-def _protocol(cfg: configs.GenerateConfig, dataset: str) -> str:
-    if isinstance(cfg.task, configs.PoemConfig):
-        return f"greedy+dataset={dataset}"
-    return "recorded" if isinstance(cfg.llm, configs.RecordedConfig) else cfg.answer
+@dataclass(frozen=True)
+class Prepared:
+    """A job whose inputs and weights are present.
+
+    Attributes:
+        job: names and config.
+        inputs: items or faces that the model is asked about.
+        weights: revision and hashes of the weights; empty if a server has the model, or none is asked.
+        generator: model and log of its answers.
+    """
+
+    job: Task
+    inputs: Inputs
+    weights: Mapping[str, str]
+    generator: Generator
 
 
-def device(cfg: configs.GenerateConfig) -> torch.device:
-    """Where a model computes."""
-    wanted = cfg.trainer.accelerator
-    gpu = wanted == "gpu" or (wanted == "auto" and torch.cuda.is_available())
-    return torch.device("cuda" if gpu else "cpu")
+def prepare(job: Task) -> Prepared:
+    """Check the settings, read the inputs and find the weights.
+
+    Raises:
+        InputError: they do not suffice; `NotApplicable` where another model or dataset might be served.
+    """
+    study = study_of(job.cfg.task)
+    study.check(job.cfg, job.exp)
+    models.check(job.cfg)
+    inputs = study.inputs(job.cfg)
+    weights, load = models.find(job.cfg)
+    return Prepared(job, inputs, weights, Generator(load, partial(answer_log, job, weights)))
 
 
-def kept(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], bool]) -> Kept:
-    """What a model said before, and where more of it goes as it comes.
+def answer_log(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], bool]) -> Kept:
+    """Open the log of a model's answers.
 
     Args:
-        job: whose model.
-        weights: revision and hash of them.
-        how: it was asked.
-        fits: whether something can be an answer to that.
+        job: names and config.
+        weights: revision and hashes of the weights.
+        how: name of the way of asking.
+        fits: answer -> whether it is one of this kind.
 
     Raises:
         InputError: see `Kept`.
     """
     llm = job.resolved["llm"]
     chosen = {name: value for name, value in llm.items() if (name, value) not in ADDED.items()}
-    own = [decisive(chosen), weights, how]
-    return Kept(Path(job.cfg.store.answers) / f"{cache.fingerprint(own)}.jsonl", fits)
+    name = cache.fingerprint([decisive(chosen), weights, how])
+    return Kept(Path(job.cfg.store.answers) / f"{name}.jsonl", fits)
 
 
-def key(job: Task, inputs: Mapping[str, str], weights: Mapping[str, str], parts: tuple[str, ...]) -> str:
-    """Hash of all that decides a job's numbers: its config, its items, the versions of what computes them.
+def plan(job: Task) -> Planned:
+    """Read the inputs and say what the job would do, without asking the model.
 
-    Args:
-        job: which.
-        inputs: hash of each thing that is shown.
-        weights: of the model.
-        parts: names in `src/versions.yaml` of what makes and scores the answers.
+    Raises:
+        InputError: see `prepare`.
     """
-    return cache.fingerprint([job.config_hash, inputs, weights, declared(*parts)])
+    return Planned(job.label, f"to do: {prepare(job).inputs.summary}")
+
+
+def key(prepared: Prepared) -> str:
+    """Return the hash of all that decides a job's numbers: config, inputs, weights, versions of the code."""
+    job, versions = prepared.job, study_of(prepared.job.cfg.task).versions()
+    return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights, versions])
+
+
+def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
+    """Ask the model, score its answers, write `results/`, and log all of it.
+
+    Returns:
+        The job's analyses.csv.
+    """
+    job, inputs = prepared.job, prepared.inputs
+    hashes = {f"input.{name}": digest for name, digest in inputs.hashes.items()}
+    weights = {f"weights.{name}": value for name, value in prepared.weights.items()}
+    run.log(tags={**hashes, **inputs.tags, **weights})
+    run.inputs(inputs.hashes)
+    result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
+    names = {"model": job.model, "task": job.exp}
+    sheets = {name: results.named(names, sheet) for name, sheet in result.sheets.items()}
+    results.write(job.output, results.named(job.columns, result.analyses), result.tables, sheets)
+    tags = {"key": key(prepared), "results": results.digest(job.output), **result.tags}
+    run.log(tags=tags, metrics=result.metrics)
+    run.artifacts(job.output / results.FOLDER, results.FOLDER)
+    return results.read(job.output)
 
 
 def tags(job: Task) -> dict[str, str]:
-    """Tags of a run that are known before any work."""
-    named = {name: str(value) for name, value in job.columns.items()}
-    return {**named, **run_metadata.provenance(), "kind": "job"}
+    """Return the tags of a run that are known before any work."""
+    names = {name: str(value) for name, value in job.columns.items()}
+    return {**names, **run_metadata.provenance(), "kind": "job"}
 
 
 def params(job: Task) -> Mapping[str, object]:
-    """Every choice, as the config nests them."""
+    """Return every choice, as the config nests them."""
     return job.resolved

@@ -233,7 +233,7 @@ def differences(
     group: str,
     choice: str,
     node: Mapping[str, Any],
-    below: str | None = None,
+    below: str = "",
     defaults: object = None,
 ) -> str:
     """`+key=value` for each number, `+value` for each name, that differs from the YAML that was chosen.
@@ -241,7 +241,7 @@ def differences(
     Args:
         group, choice: which YAML.
         node: what is chosen.
-        below: key of the YAML that holds what `node` does.
+        below: key of the YAML that holds what `node` does, where it has it.
         defaults: a dataclass whose defaults count where the YAML says nothing.
     """
     path = configs.CONF / group / f"{choice}.yaml"
@@ -249,7 +249,7 @@ def differences(
         return ""
     read = _yaml(path)
     silent = {entry.name: entry.default for entry in fields(defaults)} if is_dataclass(defaults) else {}
-    written = {**silent, **(read if below is None else read[below])}
+    written = {**silent, **read.get(below, read)}
     return "".join(
         _said(name, value)
         for name, value in node.items()

@@ -110,5 +110,6 @@ def report_of(study: str) -> StudyReport:
     Raises:
         InputError: there is no such study.
     """
-    found: StudyReport = configs.studies.load(study).report
-    return found
+    found = configs.studies.load(study)
+    report: StudyReport = found if isinstance(found, StudyReport) else found.report
+    return report

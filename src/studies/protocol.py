@@ -103,14 +103,6 @@ class Study:
         return declared("metrics", "inference", f"studies.{self.name}")
 
 
-@dataclass(frozen=True)
-class ReportedStudy:
-    """A study that this protocol does not run: only its part of reports is asked for."""
-
-    name: str
-    report: StudyReport = field(default_factory=StudyReport)
-
-
 def study_of(exp: configs.ExpConfig) -> Study:
     """Return the study that an experiment belongs to.
 

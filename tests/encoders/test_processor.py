@@ -9,8 +9,7 @@ import pytest
 from src import configs, encoders, stage
 from src.encoders import processor
 from src.errors import InputError
-from src.jobs import encoder_job, plan, poem_runner, question_runner
-from src.jobs.generator_job import Task
+from src.jobs import encoder_job, generator_job, plan
 
 AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 # What a program in place of the layer's does, and what is said of it.
@@ -46,12 +45,14 @@ def test_plan_stage_and_generative_models_refuse_it_too(layer_program, job, tmp_
     asked = job("model=toy_s", "trainer=cpu", "model.precision=bf16", f"store.stimuli={tmp_path}")
     hub = ["llm.id=nobody/nothing", "llm.precision=bf16", "trainer=cpu"]
     tasks = [["llm=hf", *hub], ["task=poem", "llm=vlm_hf", *hub]]
-    asks, poem = (Task.of(*configs.compose(overrides, "generate"), str(tmp_path)) for overrides in tasks)
+    asks, poem = (
+        generator_job.Task.of(*configs.compose(overrides, "generate"), str(tmp_path)) for overrides in tasks
+    )
     for setting, work in {
         "model": lambda: plan.plan(asked),
         "model ": lambda: stage.embed(asked.cfg, "words"),
-        "llm": lambda: question_runner.prepare(asks),
-        "llm ": lambda: poem_runner.prepare(poem),
+        "llm": lambda: generator_job.prepare(asks),
+        "llm ": lambda: generator_job.prepare(poem),
     }.items():
         expected = f"^{setting.strip()}.precision=bf16: expected a CPU that computes"
         with pytest.raises(InputError, match=expected):

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from src.report.study import StudyReport
 from src.studies.debiasing.section import section
-from src.studies.protocol import ReportedStudy
 
-STUDY = ReportedStudy("debiasing", StudyReport(section=section))
+# It has no jobs of its own: all that is asked of it is its report.
+STUDY = StudyReport(section=section)

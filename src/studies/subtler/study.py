@@ -1,4 +1,4 @@
-"""The study of subtler biases: its part of reports."""
+"""The study of subtler biases of language models."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import pandas as pd
 from rich.console import RenderableType
 from rich.text import Text
 
+from src.configs import GenerateConfig, RecordedConfig
 from src.report.study import StudyReport
 from src.report.tables import plain
-from src.studies.protocol import ReportedStudy
+from src.studies.generator_protocol import GeneratorStudy
+from src.studies.subtler import experiment
 from src.studies.subtler.section import section
 from src.studies.subtler.terminal import TITLE, reasons, short
+
+
+def protocol(cfg: GenerateConfig, dataset: str) -> str:  # noqa: ARG001
+    """Return how the answers are had."""
+    return "recorded" if isinstance(cfg.llm, RecordedConfig) else cfg.answer
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
@@ -19,4 +26,13 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     return shown + [Text(line, style="yellow") for line in reasons(analyses)]
 
 
-STUDY = ReportedStudy("subtler", StudyReport(section=section, terminal=terminal))
+STUDY = GeneratorStudy(
+    name="subtler",
+    check=experiment.check,
+    inputs=experiment.inputs,
+    run=experiment.run,
+    protocol=protocol,
+    fields=frozenset({"answer"}),
+    parts=("scoring",),
+    report=StudyReport(section=section, terminal=terminal),
+)

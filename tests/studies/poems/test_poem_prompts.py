@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.configs import PoemConfig, TinyVlmConfig
+from src.configs import TinyVlmConfig
 from src.errors import InputError
-from src.generators import poem_prompts, tiny_vlm
+from src.generators import tiny_vlm
 from src.generators.answer_log import Kept
 from src.generators.multimodal import Multimodal
+from src.studies.poems import poem_prompts
+from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
 
 IDS = st.lists(st.integers(0, 12), max_size=8)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from src.configs import PoemConfig
 from src.errors import InputError
 from src.generators.answer_log import Kept
 from src.generators.multimodal import IMAGE, Multimodal
 from src.storage.cache import fingerprint
+from src.studies.poems.config import PoemConfig
 
 WORD = "{word}"
 POLES = ("positive", "negative")
