@@ -28,7 +28,7 @@ class RecordedConfig(LlmConfig):
 
 @dataclass
 class PlantedConfig(LlmConfig):
-    """No model: answers whose leaning is known (`src.generators.planted`).
+    """No model: answers whose leaning is known (`src.studies.subtler.planted`).
 
     Attributes:
         lean: probability of the stereotype, where else one of three options is drawn by lot.

@@ -11,19 +11,11 @@ import pyarrow as pa
 import requests
 
 from src import configs
-from src.generators import (
-    answer_log,
-    answers,
-    completions,
-    domains,
-    item_composition,
-    items,
-    parsing,
-    scoring,
-)
+from src.generators import answer_log, completions
+from src.studies.subtler import answers, domains, item_composition, items, parsing, scoring
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, yaml_changed
-from tests.generators.made import row, written
+from tests.studies.subtler.made import row, written
 
 DOMAIN = """\
 domain: tried

@@ -9,12 +9,13 @@ import pytest
 
 from src import configs
 from src.errors import InputError
-from src.generators import answer_log, domains, items
+from src.generators import answer_log
 from src.stimuli import pictures, taxonomy
 from src.stimuli.csvs import read_csv
 from src.stimuli.morphs import landmark_templates
 from src.stimuli.obtain import _recorded
 from src.stimuli.unpack import unpack
+from src.studies.subtler import domains, items
 from tests.fuzz import tables
 from tests.fuzz.answers import asked
 from tests.stimuli import drawn

@@ -12,9 +12,10 @@ from safetensors.torch import save_file
 from src import configs
 from src.encoders import hub, transformers_files
 from src.errors import InputError
-from src.generators import answer_log, answers, completions
+from src.generators import answer_log, completions
 from src.storage import cache
 from src.studies.poems import poem_prompts
+from src.studies.subtler import answers
 from tests.fuzz import models
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from src.errors import InputError
-from src.generators.parsing import match
 from src.stimuli.csvs import records
+from src.studies.subtler.parsing import match
 from tests.fuzz.harness import TABLE, tried
 from tests.fuzz.parsers import PARSERS
 

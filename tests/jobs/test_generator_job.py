@@ -8,10 +8,10 @@ import pytest
 
 from src import configs
 from src.configs import studies
-from src.generators.answers import is_free
 from src.jobs import generator_job
 from src.storage.cache import fingerprint
 from src.studies.generator_protocol import GeneratorResult
+from src.studies.subtler.answers import is_free
 from tests.generators import checkpoint
 from tests.generators.test_chat_templates import CLOCKS, with_template
 

@@ -8,12 +8,13 @@ import pandas as pd
 
 from src import configs
 from src.configs import TinyConfig
-from src.generators import answers, domains, item_composition, items, planted, prompts, tiny
+from src.generators import tiny
 from src.generators.answer_log import Kept
-from src.generators.parsing import match
-from src.generators.scoring import coded, score
 from src.studies.poems import comparison
-from tests.generators.made import row, written
+from src.studies.subtler import answers, domains, item_composition, items, planted, questions
+from src.studies.subtler.parsing import match
+from src.studies.subtler.scoring import coded, score
+from tests.studies.subtler.made import row, written
 
 # The last of them matches no option.
 RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "adaptable.", "not rigid")
@@ -48,8 +49,8 @@ def of_generators(folder: Path) -> dict[str, Any]:
     composed = items.of(item_composition.compose(domain, count=12, seed=0), folder)
     question = configs.compose(["llm=tiny"], entry="generate")[0].task.question
     texts = [
-        prompts.asked(
-            question, entry["context"], ["a", "b", "c"], prompts.order_of(str(place), entry["context"], 0)
+        questions.asked(
+            question, entry["context"], ["a", "b", "c"], questions.order_of(str(place), entry["context"], 0)
         )
         for place, entry in enumerate(composed.to_dict("records"))
     ]

@@ -17,10 +17,10 @@ import torch
 from src import configs
 from src.encoders import open_clip_weights as openclip
 from src.errors import InputError
-from src.generators import domains
 from src.generators import hub_weights as generative
 from src.stimuli import pictures, safe_yaml, taxonomy
 from src.stimuli import precomputed_tables as tables
+from src.studies.subtler import domains
 from tests.fuzz import models
 from tests.generators.checkpoint import saved
 from tests.paths import CHECKOUT, PACKAGES

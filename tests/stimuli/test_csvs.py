@@ -5,8 +5,8 @@ import json
 import pytest
 
 from src.errors import InputError, brief
-from src.generators import items
 from src.stimuli.csvs import read_csv
+from src.studies.subtler import items
 from tests.fuzz.answers import asked
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load

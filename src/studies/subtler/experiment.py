@@ -12,10 +12,11 @@ import pandas as pd
 
 from src import configs
 from src.errors import InputError, NotApplicable
-from src.generators import answers, api_server, domains, item_composition, items, planted, prompts, scoring
+from src.generators import api_server
 from src.generators.causal import Causal
 from src.storage import cache, results
 from src.studies.generator_protocol import Generator, GeneratorResult, Inputs
+from src.studies.subtler import answers, domains, item_composition, items, planted, questions, scoring
 from src.studies.subtler.config import SubtlerConfig
 from src.studies.subtler.terminal import reasons
 
@@ -34,7 +35,7 @@ def check(cfg: configs.GenerateConfig, task: str) -> None:
     assert isinstance(cfg.task, SubtlerConfig)
     if isinstance(cfg.llm, configs.MultimodalConfig):
         raise NotApplicable(f"task={task}: asks models of texts alone. Say task=poem, or another llm.")
-    prompts.checked(cfg.task.question)
+    questions.checked(cfg.task.question)
     if isinstance(cfg.llm, configs.ServerConfig) and cfg.answer != "generate":
         raise InputError(f"answer={cfg.answer}: a server gives free answers only. Say answer=generate.")
 

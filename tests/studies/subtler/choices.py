@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from src.generators import scoring
+from src.studies.subtler import scoring
 from tests.report import made
 
 DOMAINS = {"subtler_en": ("ageism", "beauty"), "subtler_zh": ("ageism",)}

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from src.generators.scoring import score
 from src.report import load, page
 from src.storage import results
 from src.studies.subtler import figures, latex_table, rows, section
+from src.studies.subtler.scoring import score
 from src.studies.subtler.terminal import reasons, short
 from tests.report import made
 from tests.report.test_page import Read

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.generators.likelihood import ORDERS, Likelihoods, asked, averaged, choices, position_effect
+from src.studies.subtler.likelihood import ORDERS, Likelihoods, asked, averaged, choices, position_effect
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 
-from src.generators.wrappings import unwrapped
+from src.studies.subtler.wrappings import unwrapped
 
 # What may stand around an answer: final punctuation, quotes, brackets and emphasis.
 AROUND = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.generators import likelihood, prompts
 from src.generators.answer_log import Kept
 from src.generators.causal import Causal
 from src.generators.completions import Unanswered
-from src.generators.items import OPTIONS
-from src.generators.likelihood import ORDERS, Likelihoods
 from src.storage.cache import fingerprint
+from src.studies.subtler import likelihood, questions
+from src.studies.subtler.items import OPTIONS
+from src.studies.subtler.likelihood import ORDERS, Likelihoods
 
 # Items whose options are weighed before they are written down.
 AT_ONCE = 64
@@ -49,7 +49,7 @@ def free(
     Args:
         ask: a model.
         items: see `items.read`.
-        question: see `prompts.checked`.
+        question: see `questions.checked`.
         seed: of the orders.
         kept: answers that are there already; new ones go there as they come.
 
@@ -78,11 +78,11 @@ def answered_before(items: pd.DataFrame, question: str, *, seed: int, kept: Kept
 def _questions(items: pd.DataFrame, question: str, seed: int) -> tuple[list[tuple[int, int, int]], list[str]]:
     """Draw the order of each item's options, and write its question."""
     orders = [
-        prompts.order_of(item, context, seed)
+        questions.order_of(item, context, seed)
         for item, context in zip(items["item"], items["context"], strict=True)
     ]
     texts = [
-        prompts.asked(question, context, options, order)
+        questions.asked(question, context, options, order)
         for (context, *options), order in zip(items[["context", *OPTIONS]].to_numpy(), orders, strict=True)
     ]
     return orders, texts
@@ -100,7 +100,7 @@ def likeliest(
     Args:
         model: which.
         items: see `items.read`.
-        question: see `prompts.checked`.
+        question: see `questions.checked`.
         per_token: by the mean log-probability of a token rather than their sum.
         kept: log-probabilities that are there already; new ones go there as they come.
 
@@ -135,7 +135,7 @@ def _weighed(model: Causal, rows: Sequence[Sequence[str]], question: str) -> lis
     for context, *options in rows:
         endings = [model.ending(option) for option in options]
         for order in ORDERS:
-            beginning = model.question(prompts.asked(question, context, options, order))
+            beginning = model.question(questions.asked(question, context, options, order))
             texts += [(beginning, ending) for ending in endings]
     log_p, tokens = likelihood.asked(model.model, texts, batch_size=model.batch_size, padding=model.padding)
     shape = (len(rows), len(ORDERS), len(OPTIONS))

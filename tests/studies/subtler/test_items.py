@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from src.errors import InputError
-from src.generators.items import read
-from src.generators.template_ids import templates
-from tests.generators.made import PUBLISHED, row, written
+from src.studies.subtler.items import read
+from src.studies.subtler.template_ids import templates
 from tests.paths import SHARED
+from tests.studies.subtler.made import PUBLISHED, row, written
 
 SUBTLER = SHARED / "subtler"
 recorded = pytest.mark.skipif(not SUBTLER.is_dir(), reason="the published items are not at hand")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError, brief
-from src.generators.template_ids import templates
 from src.stimuli.csvs import check_cell, records
+from src.studies.subtler.template_ids import templates
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from src.errors import InputError
-from src.generators.likelihood import ORDERS
 from src.storage.cache import fingerprint
+from src.studies.subtler.likelihood import ORDERS
 
 SLOTS = ("context", "first", "second", "third")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from src.generators.items import OPTIONS
 from src.storage.cache import fingerprint
+from src.studies.subtler.items import OPTIONS
 
 
 def answers(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:

@@ -12,9 +12,6 @@ import numpy as np
 import pandas as pd
 
 from src.errors import InputError
-from src.generators.items import OPTIONS
-from src.generators.parsing import match
-from src.generators.unmatched import reason
 from src.metrics import (
     choice_rates,
     choice_tables,
@@ -25,6 +22,9 @@ from src.metrics import (
     stuart_tau_c,
 )
 from src.storage.cache import fingerprint
+from src.studies.subtler.items import OPTIONS
+from src.studies.subtler.parsing import match
+from src.studies.subtler.unmatched import reason
 
 ALL = "all"
 CODINGS = ("published", "corrected")

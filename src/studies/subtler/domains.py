@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from src.errors import InputError, brief
-from src.generators.domain_words import Words, known, mapping, text, words
-from src.generators.sentences import SLOTS, forms, sentences
 from src.stimuli import safe_yaml
+from src.studies.subtler.domain_sentences import SLOTS, forms, sentences
+from src.studies.subtler.domain_words import Words, known, mapping, text, words
 
 SECTIONS = ("domain", "language", "stimuli", "attributes", "templates")
 WORD = re.compile(

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from src.errors import InputError
-from src.generators.items import read
-from src.generators.scoring import CODINGS, coded, score
-from tests.generators.made import row, written
+from src.studies.subtler.items import read
+from src.studies.subtler.scoring import CODINGS, coded, score
 from tests.paths import SHARED
+from tests.studies.subtler.made import row, written
 
 RESPONSES = SHARED / "subtler" / "responses"
 recorded = pytest.mark.skipif(not RESPONSES.is_dir(), reason="the recorded answers are not at hand")

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from src.errors import InputError
-from src.generators.domain_words import is_list, known, mapping, text
+from src.studies.subtler.domain_words import is_list, known, mapping, text
 
 GENDERS = ("male", "female", "not_specified")
 SLOTS = ("stimulus", "attribute")

@@ -13,8 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from src.errors import InputError
-from src.generators.domains import read
-from src.generators.item_composition import PUBLISHED, compose
+from src.studies.subtler.domains import read
+from src.studies.subtler.item_composition import PUBLISHED, compose
 from tests.paths import CHECKOUT, SHARED
 
 SHIPPED = sorted((CHECKOUT / "conf" / "domain").glob("*/*.yaml"))
@@ -175,8 +175,8 @@ class TestCompose:
     def test_the_same_in_another_process(self):
         path = SHIPPED[0]
         script = (
-            "import sys; from pathlib import Path; from src.generators.item_composition import compose; "
-            "from src.generators.domains import read; "
+            "import sys; from pathlib import Path; from src.studies.subtler.item_composition import compose; "
+            "from src.studies.subtler.domains import read; "
             "sys.stdout.buffer.write(compose(read(Path(sys.argv[1])), count=96, seed=7).to_csv().encode())"
         )
         written = [

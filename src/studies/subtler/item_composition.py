@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from src.errors import InputError
-from src.generators.domain_words import Words
-from src.generators.domains import Domain, checked
-from src.generators.sentences import GENDERS
+from src.studies.subtler.domain_sentences import GENDERS
+from src.studies.subtler.domain_words import Words
+from src.studies.subtler.domains import Domain, checked
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from src import configs
-from src.generators import domains, item_composition, items, planted, scoring
+from src.studies.subtler import domains, item_composition, items, planted, scoring
 
 AGEISM = configs.CONF / "domain" / "en" / "ageism.yaml"
 

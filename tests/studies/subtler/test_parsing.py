@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.generators.parsing import match
+from src.studies.subtler.parsing import match
 
 TRAITS = ["rigid", "Adaptable", "extraverted"]
 SCHOOLS = ["Washington University in St. Louis", "University of California, Davis", "St. Louis"]
