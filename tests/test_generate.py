@@ -141,6 +141,8 @@ def test_a_reply_of_a_content_filter_is_counted_apart_and_the_rest_is_asked(tmp_
         (["task.question=Well"], "task.question"),
         (["task.count=5"], "task.count=5: must be at least 12"),
         (["answer=guess"], "answer=guess: must be one of likelihood"),
+        (["task.study=propagation"], "expected a study of generative models"),
+        (["task.study=subtle"], "Did you mean 'subtler'?"),
         (["llm=openai_compatible", "llm.url=http://127.0.0.1:9", "llm.id=m"], "Say answer=generate"),
         (["llm=hf", "llm.id=no such folder"], "neither a folder that exists nor owner/name"),
     ],

@@ -1,1 +1,1 @@
-"""Prompts, parsing and likelihoods of generative models, and the items that they are asked."""
+"""Generative models, local or served, and the log of their answers."""

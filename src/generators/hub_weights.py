@@ -95,35 +95,24 @@ def find(config: WeightsConfig) -> Published:
     return Published(config, described, tuple(transformers_files.files(place)))
 
 
-def load(found: Published, device: torch.device) -> Causal:
-    """Read a causal language model.
+def load(found: Published, device: torch.device) -> Causal | Multimodal:
+    """Read a causal language model, or a multimodal one, as its config says.
 
     Raises:
         InputError: its files are cut, or belong to another kind of model.
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
-    assert isinstance(found.config, CausalConfig)
-    model, tokenizer = _read(found, AutoModelForCausalLM, AutoTokenizer, found.config.precision, device)
-    return Causal(model, tokenizer, found.config.batch_size)
-
-
-def load_multimodal(found: Published, device: torch.device) -> Multimodal:
-    """Read a multimodal model.
-
-    Raises:
-        InputError: its files are cut, or belong to another kind of model.
-    """
-    from transformers import AutoModelForImageTextToText, AutoProcessor
-
-    assert isinstance(found.config, MultimodalConfig)
-    model, processor = _read(
-        found, AutoModelForImageTextToText, AutoProcessor, found.config.precision, device
-    )
-    with open_clip_weights.strict(found.config.id):
+    config = found.config
+    if isinstance(config, CausalConfig):
+        model, tokenizer = _read(found, AutoModelForCausalLM, AutoTokenizer, config.precision, device)
+        return Causal(model, tokenizer, config.batch_size)
+    assert isinstance(config, MultimodalConfig)
+    model, processor = _read(found, AutoModelForImageTextToText, AutoProcessor, config.precision, device)
+    with open_clip_weights.strict(config.id):
         if not hasattr(processor, "image_processor"):
             raise ValueError("its processor reads no pictures")
-    return Multimodal(model, processor, found.config.batch_size)
+    return Multimodal(model, processor, config.batch_size)
 
 
 def _read(found: Published, kind: Any, reader: Any, precision: str, device: torch.device) -> tuple[Any, Any]:

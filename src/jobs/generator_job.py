@@ -12,7 +12,7 @@ import pandas as pd
 from omegaconf import DictConfig
 
 from src import configs, tracking
-from src.generators import models
+from src.generators import model_weights
 from src.generators.answer_log import Kept
 from src.jobs import run_metadata
 from src.jobs.identity import Named, decisive, differences, family, resolve
@@ -97,11 +97,9 @@ def prepare(job: Task) -> Prepared:
     Raises:
         InputError: they do not suffice; `NotApplicable` where another model or dataset might be served.
     """
-    study = study_of(job.cfg.task)
-    study.check(job.cfg, job.exp)
-    models.check(job.cfg)
-    inputs = study.inputs(job.cfg)
-    weights, load = models.find(job.cfg)
+    model_weights.check_device(job.cfg)
+    inputs = study_of(job.cfg.task).inputs(job.cfg, job.exp)
+    weights, load = model_weights.find(job.cfg)
     return Prepared(job, inputs, weights, Generator(load, partial(answer_log, job, weights)))
 
 

@@ -75,9 +75,8 @@ class GeneratorStudy:
 
     Attributes:
         name: its name in the results, and below `studies` in `src/versions.yaml`.
-        check: (cfg, name of the task) -> None; raises `InputError` before any work if prompts or settings do
-            not fit, or `NotApplicable` if another model might be served.
-        inputs: (cfg) -> items or faces; raises `InputError` if they cannot be read or do not suffice.
+        inputs: (cfg, name of the task) -> items or faces; raises `InputError` if prompts or settings do not
+            fit, or inputs do not suffice, `NotApplicable` if another model or dataset might be served.
         run: (cfg, inputs, generator, columns that name the job) -> result.
         protocol: (cfg, name of the dataset's YAML) -> first part of the name of the protocol.
         fields: fields of the config that decide numbers, besides those of every task (`llm`, `task`, ...).
@@ -86,8 +85,7 @@ class GeneratorStudy:
     """
 
     name: str
-    check: Callable[[GenerateConfig, str], None]
-    inputs: Callable[[GenerateConfig], Inputs]
+    inputs: Callable[[GenerateConfig, str], Inputs]
     run: Callable[[GenerateConfig, Inputs, Generator, Mapping[str, object]], GeneratorResult]
     protocol: Callable[[GenerateConfig, str], str]
     fields: frozenset[str]

@@ -80,7 +80,7 @@ def test_a_question_does_not_depend_on_the_day(folder, which, day):
 def test_a_prompt_with_a_picture_does_not_depend_on_the_day(seeing_folder, which, day):
     template, rendered = CLOCKS[which]
     with_template(seeing_folder, template + seeing.TEMPLATE)
-    model = hub_weights.load_multimodal(hub_weights.find(VlmHfConfig(id=str(seeing_folder))), CPU)
+    model = hub_weights.load(hub_weights.find(VlmHfConfig(id=str(seeing_folder))), CPU)
     assert model.question("Hi <image>") == rendered + "<|user|>Hi <image><|assistant|>"
 
 
@@ -142,7 +142,7 @@ def test_a_template_that_cannot_be_rendered_is_an_error_of_the_model(
         hub_weights.load(hub_weights.find(HfConfig(id=str(folder))), CPU).question("Hi")
     with_template(seeing_folder, template)
     with pytest.raises(InputError, match=message):
-        hub_weights.load_multimodal(hub_weights.find(VlmHfConfig(id=str(seeing_folder))), CPU).question("Hi")
+        hub_weights.load(hub_weights.find(VlmHfConfig(id=str(seeing_folder))), CPU).question("Hi")
 
 
 def test_a_template_without_a_clock_stays_as_it_is():

@@ -19,7 +19,7 @@ POOLS = {"some": [65, 70, 200], "one": [3], "all": list(range(256))}
 
 def opened(folder, **changes):
     config = VlmHfConfig(**{"id": str(folder), "batch_size": 3, **changes})
-    return hub_weights.load_multimodal(hub_weights.find(config), CPU)
+    return hub_weights.load(hub_weights.find(config), CPU)
 
 
 @pytest.fixture(scope="module", params=[seeing.idefics3, seeing.llava], ids=["idefics3", "llava"])
@@ -103,20 +103,14 @@ def test_special_tokens_are_told(model):
     assert not any(one < 256 for one in model.special)
 
 
-@pytest.mark.parametrize(
-    ("made", "config", "load"),
-    [
-        (seeing.saved, VlmHfConfig, hub_weights.load_multimodal),
-        (checkpoint.saved, HfConfig, hub_weights.load),
-    ],
-)
-def test_a_repository_s_own_ways_of_writing_are_left(tmp_path, made, config, load, shown):
+@pytest.mark.parametrize(("made", "config"), [(seeing.saved, VlmHfConfig), (checkpoint.saved, HfConfig)])
+def test_a_repository_s_own_ways_of_writing_are_left(tmp_path, made, config, shown):
     place = made(tmp_path / "model")
     ways = {"repetition_penalty": 5.0, "no_repeat_ngram_size": 1, "eos_token_id": 256}
 
     def said():
-        model = load(hub_weights.find(config(id=str(place), batch_size=2)), CPU)
-        if load is hub_weights.load:
+        model = hub_weights.load(hub_weights.find(config(id=str(place), batch_size=2)), CPU)
+        if config is HfConfig:
             return list(model.answers(["one", "two"], most=12))
         return list(model.written([PROMPT] * 2, shown[:2], most=12, pools=POOLS))
 

@@ -18,12 +18,12 @@ from src.studies.poems.config import PoemConfig
 log = logging.getLogger(__name__)
 
 
-def check(cfg: configs.GenerateConfig, task: str) -> None:
-    """Check the prompts, that the model reads pictures, and that there is a dataset with faces.
+def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
+    """Read the faces, and draw those that poems are written about.
 
     Raises:
-        InputError: a prompt does not fit, or there are no faces.
-        NotApplicable: the model reads no pictures.
+        InputError: a prompt does not fit, or there are no faces, or too few of a group.
+        NotApplicable: the model reads no pictures, or the dataset has one group alone.
     """
     assert isinstance(cfg.task, PoemConfig)
     poem_prompts.checked(cfg.task)
@@ -31,16 +31,6 @@ def check(cfg: configs.GenerateConfig, task: str) -> None:
         raise NotApplicable(f"task={task}: needs a model that sees. Say llm=vlm_hf llm.id=OWNER/NAME.")
     if cfg.faces is None:
         raise InputError(f"task={task}: no faces. Name a dataset that has some: dataset=demo.")
-
-
-def inputs(cfg: configs.GenerateConfig) -> Inputs:
-    """Read the faces, and draw those that poems are written about.
-
-    Raises:
-        InputError: they cannot be read, or a group has too few; see `comparison.chosen`.
-    """
-    assert isinstance(cfg.task, PoemConfig)
-    assert cfg.faces is not None
     faces = stimuli.faces(cfg.faces, cfg.store)
     log.info("%s", faces.statement())
     rows = comparison.chosen(faces, cfg.task.faces, cfg.seed)

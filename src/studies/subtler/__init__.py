@@ -1,1 +1,1 @@
-"""What generative models choose, as tables and figures (docs/methods.md, section 5)."""
+"""Subtler biases of language models (Kamruzzaman et al. 2023; docs/methods.md, section 5)."""

@@ -25,37 +25,28 @@ log = logging.getLogger(__name__)
 LOGGED = ("tau_c", "tau_b", "del_PL", "del_NL", "del_NuL")
 
 
-def check(cfg: configs.GenerateConfig, task: str) -> None:
-    """Check the question, and that the model answers it in the way that is asked for.
-
-    Raises:
-        InputError: the question does not fit, or a server is asked for likelihoods.
-        NotApplicable: the model reads pictures.
-    """
-    assert isinstance(cfg.task, SubtlerConfig)
-    if isinstance(cfg.llm, configs.MultimodalConfig):
-        raise NotApplicable(f"task={task}: asks models of texts alone. Say task=poem, or another llm.")
-    questions.checked(cfg.task.question)
-    if isinstance(cfg.llm, configs.ServerConfig) and cfg.answer != "generate":
-        raise InputError(f"answer={cfg.answer}: a server gives free answers only. Say answer=generate.")
-
-
-def inputs(cfg: configs.GenerateConfig) -> Inputs:
+def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
     """Read or compose the items.
 
     Raises:
-        InputError: they cannot be read or composed, or hold no answers where recorded ones are asked for.
+        InputError: the question does not fit, a server is asked for likelihoods, or items cannot be read or
+            composed, or hold no answers where recorded ones are asked for.
+        NotApplicable: the model reads pictures.
     """
-    task, llm = cfg.task, cfg.llm
-    assert isinstance(task, SubtlerConfig)
-    path = llm.path if isinstance(llm, configs.RecordedConfig) else task.path
+    chosen, llm = cfg.task, cfg.llm
+    assert isinstance(chosen, SubtlerConfig)
+    if isinstance(llm, configs.MultimodalConfig):
+        raise NotApplicable(f"task={task}: asks models of texts alone. Say task=poem, or another llm.")
+    questions.checked(chosen.question)
+    if isinstance(llm, configs.ServerConfig) and cfg.answer != "generate":
+        raise InputError(f"answer={cfg.answer}: a server gives free answers only. Say answer=generate.")
+    path = llm.path if isinstance(llm, configs.RecordedConfig) else chosen.path
     if path is None:
-        folder = configs.CONF / "domain" / task.language
-        paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in task.domains]
-        parts = [
-            item_composition.compose(domains.read(yaml), count=task.count, seed=cfg.seed) for yaml in paths
-        ]
-        rows = items.of(pd.concat(parts, ignore_index=True), folder)
+        folder = configs.CONF / "domain" / chosen.language
+        paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in chosen.domains]
+        compose = partial(item_composition.compose, count=chosen.count, seed=cfg.seed)
+        tables = [compose(domains.read(yaml)) for yaml in paths]
+        rows = items.of(pd.concat(tables, ignore_index=True), folder)
     else:
         paths, rows = [Path(path)], items.read(Path(path))
     if isinstance(llm, configs.RecordedConfig) and "response" not in rows:
@@ -76,26 +67,16 @@ def run(
     answer_seconds = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
     coded = {coding: scoring.coded(answered, coding) for coding in codings}
-    draws = {"bootstrap": task.bootstrap, "seed": cfg.seed}
-    scores = [
-        scoring.score(answered, coding, **draws, max_unmatched=task.max_unmatched) for coding in codings
-    ]
-    rows = pd.concat(scores, ignore_index=True)
-    seconds = {
-        "answer_seconds": answer_seconds,
-        "analysis_seconds": time.perf_counter() - start - answer_seconds,
-    }
+    score = partial(scoring.score, answered, bootstrap=task.bootstrap, seed=cfg.seed)
+    score = partial(score, max_unmatched=task.max_unmatched)
+    rows = pd.concat(map(score, codings), ignore_index=True)
+    analysis_seconds = time.perf_counter() - start - answer_seconds
+    figures |= {"answer_seconds": answer_seconds, "analysis_seconds": analysis_seconds}
     lines = reasons(results.named(columns, rows))
     return GeneratorResult(
         analyses=rows,
         tables={"answers": _answers(coded)},
-        metrics={
-            "items": len(inputs.rows),
-            **_shares(coded["published"]),
-            **figures,
-            **seconds,
-            **_metrics(rows),
-        },
+        metrics={"items": len(inputs.rows), **_shares(coded["published"]), **figures, **_metrics(rows)},
         tags={"mlflow.note.content": "\n\n".join(lines)} if lines else {},
         sheets={"subtler": rows},
     )

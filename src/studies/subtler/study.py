@@ -6,18 +6,13 @@ import pandas as pd
 from rich.console import RenderableType
 from rich.text import Text
 
-from src.configs import GenerateConfig, RecordedConfig
+from src.configs import RecordedConfig
 from src.report.study import StudyReport
 from src.report.tables import plain
 from src.studies.generator_protocol import GeneratorStudy
 from src.studies.subtler import experiment
 from src.studies.subtler.section import section
 from src.studies.subtler.terminal import TITLE, reasons, short
-
-
-def protocol(cfg: GenerateConfig, dataset: str) -> str:  # noqa: ARG001
-    """Return how the answers are had."""
-    return "recorded" if isinstance(cfg.llm, RecordedConfig) else cfg.answer
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
@@ -28,10 +23,9 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
 
 STUDY = GeneratorStudy(
     name="subtler",
-    check=experiment.check,
     inputs=experiment.inputs,
     run=experiment.run,
-    protocol=protocol,
+    protocol=lambda cfg, _: "recorded" if isinstance(cfg.llm, RecordedConfig) else cfg.answer,
     fields=frozenset({"answer"}),
     parts=("scoring",),
     report=StudyReport(section=section, terminal=terminal),

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from src.report.findings import READING
+from src.studies.subtler.scoring import ALL
 
-ALL = "all"
 TITLE = (
     "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over sentence templates, n (unmatched)"
 )

@@ -14,7 +14,7 @@ from src.generators.causal import Causal
 from src.generators.multimodal import Multimodal
 
 
-def check(cfg: GenerateConfig) -> None:
+def check_device(cfg: GenerateConfig) -> None:
     """Check that this machine computes in the model's precision.
 
     Raises:
@@ -42,11 +42,7 @@ def find(cfg: GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Mul
     if not isinstance(llm, HfConfig | VlmHfConfig):
         return {}, None
     published = hub_weights.find(llm)
-    load = hub_weights.load if isinstance(llm, HfConfig) else hub_weights.load_multimodal
-    return {**published.said(), **published.files()}, partial(load, published, _device(cfg))
-
-
-def _device(cfg: GenerateConfig) -> torch.device:
     accelerator = cfg.trainer.accelerator
     gpu = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
-    return torch.device("cuda" if gpu else "cpu")
+    load = partial(hub_weights.load, published, torch.device("cuda" if gpu else "cpu"))
+    return {**published.said(), **published.files()}, load
