@@ -1,4 +1,4 @@
-"""What a study of generative models is asked by the rest of the house."""
+"""Define what a study of generative models gives to the rest of the house."""
 
 from __future__ import annotations
 

@@ -56,13 +56,13 @@ def test_a_log_from_before_the_options_of_a_server_is_read(tmp_path):
 def test_the_runner_writes_and_logs_what_a_study_gives(tmp_path, monkeypatch):
     job = task(tmp_path, "llm=tiny")
     table = pd.DataFrame({"direction": ["SAI"], "n": [3]})
-    asked, run = [], mock.Mock()
+    calls, run = [], mock.Mock()
 
     def answer(cfg, inputs, generator, columns):
         assert generator.load().model is not None
         with generator.log("free", is_free) as log:
             log.keep({"a": "b"})
-        asked.append((cfg, len(inputs.rows), columns))
+        calls.append((cfg, len(inputs.rows), columns))
         return GeneratorResult(
             table, {"answers": table}, {"items": 3.0}, {"note": "x"}, {"subtler": table[["n"]]}
         )
@@ -71,7 +71,7 @@ def test_the_runner_writes_and_logs_what_a_study_gives(tmp_path, monkeypatch):
     monkeypatch.setattr(generator_job, "study_of", lambda _: study)
     prepared = generator_job.prepare(job)
     rows = generator_job.perform(prepared, run)
-    assert asked == [(job.cfg, 12, job.columns)]
+    assert calls == [(job.cfg, 12, job.columns)]
     assert rows.columns.tolist() == [*job.columns, "direction", "n"]
     sheet = pd.read_csv(tmp_path / "out" / "results" / "subtler.csv")
     assert sheet.to_dict("records") == [{"model": "tiny", "task": "subtler_en", "n": 3}]
