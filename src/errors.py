@@ -1,12 +1,14 @@
-"""The one error that a user's input can cause, and how an entry answers it and prints."""
+"""Errors caused by a user's input, and how an entry reports them, prints, and ends on signals."""
 
 from __future__ import annotations
 
 import errno
 import io
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 # What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token. A sweep
 # may name several addresses.
@@ -108,3 +110,43 @@ def answered(entry: Callable[[], int]) -> int:
 def interrupted(stop: BaseException) -> bool:
     """Whether somebody pressed Ctrl-C: Lightning answers that with an exit of its own."""
     return isinstance(stop, KeyboardInterrupt) or isinstance(stop.__context__, KeyboardInterrupt)
+
+
+# Signals that came to end this process.
+_stop_signals: list[int] = []
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGTERM as on Ctrl-C, and remember both; restore the handlers afterwards."""
+    _stop_signals.clear()
+
+    def stop(number: int, _: object) -> None:
+        _stop_signals.append(number)
+        raise KeyboardInterrupt
+
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's background job ignores it
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def raise_pending_interrupt() -> None:
+    """Re-raise an interrupt that a library swallowed, or took for an error of its own.
+
+    Raises:
+        KeyboardInterrupt: a signal came since `stoppable` began.
+    """
+    if _stop_signals:
+        raise KeyboardInterrupt
+
+
+def interrupted_status() -> int:
+    """Return the exit status of a process that a signal ended, and print what to do next."""
+    print(INTERRUPTED, file=sys.stderr)
+    return 128 + int((_stop_signals or [signal.SIGINT])[0])

@@ -8,26 +8,21 @@ python -m src.generate task=poem llm=smolvlm_256m
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
-import hydra
-from omegaconf import DictConfig
+from src.sweeps import cli
 
-from src import configs
-from src.sweeps import cli, launchers
-from src.tracking import waiting
-
-configs.register()
-launchers.register()
+if TYPE_CHECKING:
+    from src.jobs.runner import Runner
 
 
-@hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="generate")
-def generate(composed: DictConfig) -> None:
-    """One job."""
-    with waiting.announced("PyTorch and the other libraries to load"):
-        from src.jobs import generator_job
+def runner() -> Runner[Any, Any]:
+    """Import the runner of jobs of generative models."""
+    from src.jobs import generator_job
+    from src.jobs.runner import Runner
 
-    kind = cli.Kind(
-        named=generator_job.Task.of,
+    return Runner(
+        name=generator_job.Task.of,
         plan=generator_job.plan,
         prepare=generator_job.prepare,
         sheet=lambda _: None,
@@ -36,13 +31,10 @@ def generate(composed: DictConfig) -> None:
         params=generator_job.params,
         tags=generator_job.tags,
     )
-    cli.perform(composed, kind)
 
 
-def main() -> int:
-    """Run the command; returns its exit status."""
-    return cli.main(generate, "src.generate")
-
+COMMAND = cli.Command("src.generate", "generate", runner)
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

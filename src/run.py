@@ -7,27 +7,22 @@ python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
-import hydra
-from omegaconf import DictConfig
+from src.sweeps import cli
 
-from src import configs
-from src.sweeps import cli, launchers
-from src.tracking import waiting
-
-configs.register()
-launchers.register()
+if TYPE_CHECKING:
+    from src.jobs.runner import Runner
 
 
-@hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name="run")
-def run(composed: DictConfig) -> None:
-    """One job."""
-    with waiting.announced("PyTorch and the other libraries to load"):
-        from src.jobs import encoder_job, plan
-        from src.jobs.identity import Job
+def runner() -> Runner[Any, Any]:
+    """Import the runner of jobs of encoders."""
+    from src.jobs import encoder_job, plan
+    from src.jobs.identity import Job
+    from src.jobs.runner import Runner
 
-    kind = cli.Kind(
-        named=Job.of,
+    return Runner(
+        name=Job.of,
         plan=plan.plan,
         prepare=encoder_job.prepare,
         sheet=encoder_job.sheet,
@@ -36,13 +31,10 @@ def run(composed: DictConfig) -> None:
         params=encoder_job.params,
         tags=encoder_job.tags,
     )
-    cli.perform(composed, kind)
 
 
-def main() -> int:
-    """Run the command; returns its exit status."""
-    return cli.main(run, "src.run")
-
+COMMAND = cli.Command("src.run", "run", runner)
+main = COMMAND.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -100,10 +100,10 @@ def test_an_array_is_asked_for_as_a_site_wants_it(swept, cluster, tmp_path, caps
     assert "module load something" in script
     folder = tmp_path / "o" / job_batch.FOLDER
     assert list(folder.glob("*.pkl")) == []
-    parcel = job_batch.read(folder / "1.json")
-    assert [number for number, _ in parcel.jobs] == [2, 3]
+    batch = job_batch.read(folder / "1.json")
+    assert [number for number, _, _ in batch.jobs] == [2, 3]
     assert all(override.startswith(("model", "exp", "protocol", "store", "tracking", "report"))
-               for _, overrides in parcel.jobs for override in overrides)  # fmt: skip
+               for _, overrides, _ in batch.jobs for override in overrides)  # fmt: skip
 
 
 @pytest.mark.thorough

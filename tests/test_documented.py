@@ -19,7 +19,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Glob
 
 from benchmarks import __main__ as bench
 from src import configs
-from src.sweeps import launchers, overrides
+from src.sweeps import overrides
 from tests.documented import Documented, commands
 from tests.paths import CHECKOUT
 
@@ -79,8 +79,7 @@ def singles(arguments: list[str], entry: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("command", of(*HYDRA), ids=str)
 def test_a_command_of_hydra_composes(command):
-    launchers.register()
-    arguments = overrides.as_sweeps(overrides.models_first(overrides.without_secrets(command.arguments)))
+    arguments = overrides.as_sweeps(overrides.without_secrets(command.arguments))
     for typed in singles(arguments, HYDRA[command.name])[:3]:
         configs.compose(typed, HYDRA[command.name])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from src.configs import sources, studies
+from src.configs import launchers, studies
 from src.configs.datasets import check_dataset
 from src.configs.exps import ExpConfig, OtherStudyConfig, TaxonomyConfig
 from src.configs.fields import check, number, one_of
@@ -349,13 +349,14 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
 
 
 def register() -> None:
-    """Make the schemas and the resolver `${checkout:}` known to Hydra."""
+    """Make the schemas, the launchers' settings and the resolver `${checkout:}` known to Hydra."""
     from hydra.core.config_store import ConfigStore
 
-    sources.register()
     OmegaConf.register_new_resolver("checkout", lambda: str(CHECKOUT), replace=True)
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
     store.store(name="generate_schema", node=GenerateConfig)
     for name, node in (SCHEMAS | studies.config_classes()).items():
         store.store(group="schema", name=name, node=node)
+    for name, node in launchers.LAUNCHERS.items():
+        store.store(group="hydra/launcher", name=name, node=node)

@@ -1,4 +1,4 @@
-"""Schema of hydra/launcher: where the jobs of a sweep are made."""
+"""Schema of hydra/launcher: where the jobs of a sweep are run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ PACKAGE = "hydra_plugins.carryover"
 
 
 @dataclass
-class ParcelConf:
-    """What a process that makes a parcel is told."""
+class HereConf:
+    """This process, one job after another."""
 
-    _target_: str = f"{PACKAGE}.Parcel"
-    path: str = "???"
+    _target_: str = f"{PACKAGE}.Here"
 
 
 @dataclass
@@ -27,14 +26,14 @@ class JoblibConf:
 
 @dataclass
 class SlurmConf:
-    """What a parcel asks SLURM for, in submitit's words; null: whatever the cluster does by itself.
+    """What a batch of jobs asks SLURM for, in submitit's words; null: whatever the cluster does by itself.
 
     Attributes:
-        timeout_min: minutes that a parcel may take.
-        max_num_timeout: how many times a parcel whose time is up is put into the queue again.
+        timeout_min: minutes that a batch may take.
+        max_num_timeout: how many times a batch whose time is up is put into the queue again.
         signal_delay_s: seconds before the end at which it is told to stop.
-        array_parallelism: parcels at once.
-        setup: lines of shell before the parcel starts.
+        array_parallelism: batches at once.
+        setup: lines of shell before the batch starts.
         additional_parameters: any other option of sbatch, by its name.
     """
 
@@ -52,3 +51,6 @@ class SlurmConf:
     array_parallelism: int = 256
     setup: list[str] | None = None
     additional_parameters: dict[str, Any] = field(default_factory=dict)
+
+
+LAUNCHERS = {"here": HereConf, "joblib": JoblibConf, "slurm": SlurmConf}

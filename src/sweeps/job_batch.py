@@ -1,84 +1,113 @@
-"""Jobs that other processes make: which of them go together, what these are told, and what they answer.
+"""Batches of jobs that other processes run: the jobs of one model each, so that its weights are loaded once.
 
-A parcel is the jobs of one model, so that its weights are loaded once. It is a JSON file: overrides of its
-jobs, and ids of the parent runs. Each job answers with a JSON file that says how it ended; its results lie in
-its own folder, as ever. A process that is given a parcel once more goes on where the last one stopped.
+A batch is a JSON file: overrides of its jobs, and ids of the parent runs. Each job answers with a JSON file
+of its outcome; its results lie in its output folder. A process that is given a batch again resumes it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from src.errors import InputError
-from src.sweeps import job_status, sweep
+from omegaconf import DictConfig, OmegaConf
+
+from src.jobs.runner import Outcome
+from src.sweeps.job_status import SweepJob
 from src.sweeps.overrides import MODELS
 
 if TYPE_CHECKING:
-    from src.jobs.identity import Named
+    from src.sweeps.sweep import Sweep
 
-# Below the sweep's folder: what processes are told and answer, and what they print.
-FOLDER = "parcels"
+# Below the sweep's folder: batches, outcomes, and logs of the processes.
+FOLDER = "batches"
+
+# Settings of Hydra's that say how a sweep is run, and nothing of its jobs.
+OF_THE_SWEEP = (
+    *("hydra/launcher", "hydra.launcher", "hydra/sweeper", "hydra.sweeper"),
+    *("hydra.sweep.dir", "hydra.mode", "hydra.searchpath"),
+)
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A job that another process makes.
+class Origin:
+    """Command that a batch is of.
 
     Attributes:
-        number: of the job within the sweep.
-        overrides: of the job.
-        job: its names.
+        module: entry that runs its jobs.
+        config_name: its config.
+        config_dir: folder of its config.
+        overrides: of Hydra's own settings.
     """
 
-    number: int
+    module: str
+    config_name: str
+    config_dir: str
     overrides: list[str]
-    job: Named
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """What a process is given.
+class Batch:
+    """Jobs that one process runs.
 
     Attributes:
-        jobs: number and overrides of each.
+        origin: command that they are of.
+        jobs: number, overrides and name of the model of each.
         parents: dataset -> id of the parent run.
-        labels: names that jobs of other parcels bear.
-        globbed: as of `Sweep`.
+        globbed: see `Sweep`.
     """
 
-    jobs: list[tuple[int, list[str]]]
+    origin: Origin
+    jobs: list[tuple[int, list[str], str]]
     parents: Mapping[str, str]
-    labels: list[str]
     globbed: bool
 
 
-def grouped(sent: Iterable[Sent]) -> list[list[Sent]]:
-    """Jobs by what they choose of a model, in their order."""
-    found: dict[tuple[str, ...], list[Sent]] = {}
-    for one in sent:
-        found.setdefault(chosen(one.overrides), []).append(one)
-    return list(found.values())
+def origin(config: DictConfig, module: str) -> Origin:
+    """Return the command of a sweep, as its processes need it.
+
+    Args:
+        config: config of the sweep, Hydra's part included.
+        module: its entry.
+    """
+    hydra: Any = config.hydra
+    sources = {source.provider: source.path for source in hydra.runtime.config_sources}
+    given = [item for item in hydra.overrides.hydra if not item.lstrip("+~").startswith(OF_THE_SWEEP)]
+    search = [f"file://{sources[name]}" for name in ("command-line",) if name in sources]
+    search += [str(path) for path in hydra.searchpath or []]
+    given.append(f"hydra.searchpath=[{','.join(map(_quoted, search))}]")
+    given.append(f"hydra.sweep.dir={_quoted(Path(hydra.sweep.dir).absolute())}")
+    return Origin(module, hydra.job.config_name, sources["main"], given)
 
 
-def chosen(overrides: Sequence[str]) -> tuple[str, ...]:
-    """Overrides that choose a model, or anything of it.
+def _quoted(text: object) -> str:
+    escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
-    >>> chosen(["exp=faces_to_words", "model=toy_s", "+model.steps=100", "seed=1"])
+
+def grouped(entries: Iterable[SweepJob]) -> list[list[SweepJob]]:
+    """Group jobs by the model that they choose, in their order."""
+    groups: dict[tuple[str, ...], list[SweepJob]] = {}
+    for entry in entries:
+        groups.setdefault(model_overrides(entry.overrides), []).append(entry)
+    return list(groups.values())
+
+
+def model_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return the overrides that choose a model, or anything of it.
+
+    >>> model_overrides(["exp=faces_to_words", "model=toy_s", "+model.steps=100", "seed=1"])
     ('+model.steps=100', 'model=toy_s')
     """
-    groups = tuple(name.rstrip("=") for name in MODELS)
     keys = {item: item.partition("=")[0].lstrip("+~") for item in overrides}
-    return tuple(sorted(item for item, key in keys.items() if key.split(".")[0].split("@")[0] in groups))
+    return tuple(sorted(item for item, key in keys.items() if key.split(".")[0].split("@")[0] in MODELS))
 
 
-def fresh(sweep_folder: Path) -> Path:
-    """A new folder for parcels: one of an earlier command may be in use still."""
+def new_folder(sweep_folder: Path) -> Path:
+    """Make a folder for batches; one of an earlier command may still be in use."""
     for number in count(1):
         folder = sweep_folder / (FOLDER if number == 1 else f"{FOLDER}-{number}")
         if not folder.exists():
@@ -87,68 +116,32 @@ def fresh(sweep_folder: Path) -> Path:
     raise AssertionError
 
 
-def post(folder: Path, groups: Sequence[Sequence[Sent]], whole: sweep.Sweep) -> list[Path]:
-    """Write a parcel per group of jobs; returns the files."""
-    parents = {dataset: part.parent.id for dataset, part in whole.parts.items() if part.parent}
-    paths = []
-    for number, group in enumerate(groups):
-        own = {one.number for one in group}
-        others = [one.job.label for other in groups for one in other if one.number not in own]
-        jobs = [(one.number, one.overrides) for one in group]
-        paths.append(folder / f"{number}.json")
-        paths[-1].write_text(json.dumps(asdict(Parcel(jobs, parents, others, whole.globbed)), indent=1))
+def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, command: Origin) -> list[Path]:
+    """Write a batch per group of jobs; return the files."""
+    parents = {dataset: part.parent.id for dataset, part in sweep.parts.items() if part.parent}
+    paths = [folder / f"{number}.json" for number in range(len(groups))]
+    for path, group in zip(paths, groups, strict=True):
+        jobs = [(entry.number, entry.overrides, entry.job.model) for entry in group]
+        path.write_text(json.dumps(asdict(Batch(command, jobs, parents, sweep.globbed)), indent=1))
     return paths
 
 
-def read(path: Path) -> Parcel:
-    """What `post` wrote."""
-    return Parcel(**json.loads(path.read_text()))
+def read(path: Path) -> Batch:
+    """Read what `write` wrote."""
+    fields = json.loads(path.read_text())
+    return Batch(**{**fields, "origin": Origin(**fields["origin"])})
 
 
-def answer(folder: Path, number: int) -> job_status.Outcome | None:
-    """How a job of a parcel ended; None where it has not."""
+def write_outcome(folder: Path, number: int, outcome: Outcome) -> None:
+    """Write the outcome of a job; a reader sees all of it or nothing."""
+    draft = folder / f".job-{number}.json"
+    draft.write_text(json.dumps(asdict(outcome)))
+    draft.rename(folder / f"job-{number}.json")
+
+
+def read_outcome(folder: Path, number: int) -> Outcome | None:
+    """Read the outcome of a job; None if it has not ended."""
     try:
-        return job_status.Outcome(**json.loads((folder / f"job-{number}.json").read_text()))
+        return Outcome(**json.loads((folder / f"job-{number}.json").read_text()))
     except FileNotFoundError:
         return None
-
-
-@dataclass
-class Within(sweep.Sweep):
-    """The sweep as the process sees it that makes a parcel: its jobs answer; the tables are another's.
-
-    Attributes:
-        parents: of the parcel.
-        place: folder of the answers.
-        number: of the job that is made now.
-    """
-
-    parents: Mapping[str, str] = field(default_factory=dict)
-    place: Path = Path()
-    number: int = 0
-
-    def part(self, job: Named) -> job_status.Part:
-        """See `Sweep`; the parent run is open already."""
-        from src.tracking import Run, Tracker
-
-        if job.dataset not in self.parts:
-            tracker = Tracker(job.cfg.tracking.uri)
-            self.parts[job.dataset] = job_status.Part(tracker, Run(self.parents[job.dataset], tracker))
-        return self.parts[job.dataset]
-
-    def ended(self, outcome: job_status.Outcome, part: job_status.Part | None) -> None:  # noqa: ARG002
-        """Answer; whoever reads finds all of it or nothing."""
-        draft = self.place / f".job-{self.number}.json"
-        draft.write_text(json.dumps(asdict(outcome)))
-        draft.rename(self.place / f"job-{self.number}.json")
-
-    def hopeless(self, error: Exception) -> bool:  # noqa: ARG002
-        """Each job answers for itself."""
-        return False
-
-    def close(self, status: str) -> bool:  # noqa: ARG002
-        """End runs that lost their store; all else is done by the process that sent the parcel."""
-        for part in self.parts.values():
-            with suppress(InputError):  # still out of reach
-                part.tracker.settle()
-        return False

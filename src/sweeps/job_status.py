@@ -1,130 +1,105 @@
-"""What became of the jobs of a command: shown at its end, and kept with their parent run."""
+"""Statuses of a command's jobs, by dataset: kept with the parent run, and printed at the end."""
 
 from __future__ import annotations
 
 import json
 import logging
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from src.errors import InputError
+import pandas as pd
+from rich.console import Console
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console
-
-    from src.tracking import Run, Tracker
+from src.jobs.identity import Named
+from src.jobs.runner import FAILED, NOT_APPLICABLE, TAKEN_OVER, Outcome, Recorder
+from src.report import load, publish, tables
+from src.report.study import report_of
+from src.storage import results
+from src.tracking import Run, past
 
 log = logging.getLogger(__name__)
 
-# How a job ends.
-FINISHED, TAKEN_OVER, FAILED, NOT_APPLICABLE = "finished", "taken_over", "failed", "not_applicable"
-
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a job ended.
+class SweepJob:
+    """A job of a command.
 
     Attributes:
-        status: one of those above.
-        run: id of the MLflow run that holds its results, or its failure; empty where there is none.
-        reason: why there are no results; empty where there are.
-        asked: its overrides.
-        columns: first columns of analyses.csv; empty where it could not even be named.
+        number: position in the sweep.
+        overrides: its overrides, as Hydra gives them to a launcher.
+        typed: the same as they were typed, without what they say of Hydra.
+        job: its names.
     """
 
-    status: str
-    run: str = ""
-    reason: str = ""
-    asked: str = ""
-    columns: Mapping[str, object] = field(default_factory=dict)
+    number: int
+    overrides: list[str]
+    typed: str
+    job: Named
 
 
 @dataclass
-class Part:
+class Part(Recorder):
     """The jobs of one dataset, which is one MLflow experiment.
 
     Attributes:
-        tracker: the store that holds their runs.
-        parent: their parent run; None for a job that is no sweep's.
-        asked: overrides of its jobs, as far as they could be told before any was composed.
+        asked: overrides of its jobs.
         report: whether it ends with a report.
-        analyses: analyses.csv of each finished job.
-        folders: `config` of each finished job -> its folder `results/`.
-        outcomes: of all its jobs.
-        sheets: contact sheets of morphs that are kept with a run already.
+        outcomes: number -> outcome of each job that ended.
+        analyses: number -> analyses.csv of each job with results.
+        folders: `config` of each job with results -> its folder `results/`.
     """
 
-    tracker: Tracker
-    parent: Run | None
     asked: list[str] | None = None
     report: bool = False
-    analyses: list[pd.DataFrame] = field(default_factory=list)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    analyses: dict[int, pd.DataFrame] = field(default_factory=dict)
     folders: dict[str, Path] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
-    sheets: set[Path] = field(default_factory=set)
 
-    def show_morphs(self, sheet: Path | None, run: Run | None) -> None:
-        """Keep a contact sheet, once, with the parent run, or with a run that has no parent."""
-        owner = self.parent or run
-        if sheet is not None and owner is not None and sheet not in self.sheets:
+    def record(self, entry: SweepJob, outcome: Outcome, analyses: pd.DataFrame | None) -> None:
+        """Record how a job ended, also on the parent run, for a sweep that is killed."""
+        if analyses is not None:
+            self.analyses[entry.number] = analyses
+            self.folders[entry.job.config_hash] = entry.job.output / results.FOLDER
+        self.outcomes[entry.number] = replace(outcome, overrides=entry.typed, columns=entry.job.columns)
+        if self.parent:
             try:
-                owner.artifact(sheet, "morphs")
-            except InputError as error:  # the store may be out of reach for a while: the next job tries again
-                log.warning("%s is not kept now: %s", sheet, error)
-                return
-            self.sheets.add(sheet)
+                self.parent.text(jobs(self).to_csv(index=False), load.JOBS)
+            except Exception as error:  # the store may be out of reach for a while: jobs say so themselves
+                log.warning("the list of jobs cannot be kept now: %r", error)
 
     def count(self, status: str) -> int:
-        """How many jobs ended so."""
-        return sum(outcome.status == status for outcome in self.outcomes)
+        """Return how many jobs ended with a status."""
+        return sum(outcome.status == status for outcome in self.outcomes.values())
+
+    def ordered_analyses(self) -> list[pd.DataFrame]:
+        """Return analyses.csv of the jobs with results, in the order of the sweep."""
+        return [self.analyses[number] for number in sorted(self.analyses)]
 
 
-def begin(part: Part) -> None:
-    """Say on the parent run what was asked for, so that a sweep that is killed knows what it lacks."""
-    from src.report import load
-
+def log_asked(part: Part) -> None:
+    """Log the overrides of all jobs with the parent run, so that a killed sweep knows what it lacks."""
     if part.parent:
         part.parent.text(json.dumps(part.asked, indent=0, ensure_ascii=False), load.ASKED)
 
 
-def note(part: Part) -> None:
-    """Keep the list of a part's jobs up to date on its parent run, for a sweep that is killed."""
-    from src.report import load
-
-    if part.parent:
-        try:
-            part.parent.text(jobs(part).to_csv(index=False), load.JOBS)
-        except Exception as error:  # the store may be out of reach for a while: jobs say so themselves
-            log.warning("the list of jobs cannot be kept now: %r", error)
-
-
 def jobs(part: Part) -> pd.DataFrame:
-    """One row per job that ended."""
-    from src.report import load
-
-    return load.table(
-        [
-            {**outcome.columns, "status": outcome.status, "run": outcome.run}
-            | {"reason": outcome.reason, "overrides": outcome.asked}
-            for outcome in part.outcomes
-        ]
-    )
+    """Return a row per job that ended, in the order of the sweep."""
+    rows = [
+        {**outcome.columns, "status": outcome.status, "run": outcome.run}
+        | {"reason": outcome.reason, "overrides": outcome.overrides}
+        for _, outcome in sorted(part.outcomes.items())
+    ]
+    return load.table(rows)
 
 
-def keep(dataset: str, part: Part, parent: Run) -> None:
-    """Keep the tables and the heatmap of a part's jobs with their parent run, below `summary/`."""
-    from src.report import load
-    from src.report.study import report_of
-
+def log_summary(dataset: str, part: Part, parent: Run) -> None:
+    """Log the tables and the heatmap of a part's jobs with their parent run, below `summary/`."""
     metrics: dict[str, float] = {"jobs": len(part.outcomes)}
     metrics |= {status: part.count(status) for status in (FAILED, NOT_APPLICABLE, TAKEN_OVER)}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        frames = load.by_study(part.analyses)
+        frames = load.by_study(part.ordered_analyses())
         if frames:
             every = load.everything(frames)
             every.to_csv(folder / "analyses.csv", index=False)
@@ -137,7 +112,7 @@ def keep(dataset: str, part: Part, parent: Run) -> None:
 
 
 def report(part: Part, parent: Run, folder: Path) -> Path:
-    """Draw the report of a part's jobs into a folder and keep it with the parent run.
+    """Draw the report of a part's jobs into a folder and log it with the parent run.
 
     Returns:
         The path of its index.html.
@@ -145,9 +120,6 @@ def report(part: Part, parent: Run, folder: Path) -> Path:
     Raises:
         InputError: the folder holds something else, or cannot be written.
     """
-    from src.report import load, publish
-    from src.tracking import past
-
     sweep = past(part.tracker, parent.id)
     assert sweep is not None
     index = publish.publish(load.findings(part.tracker, sweep, jobs(part), part.folders, part.asked), folder)
@@ -156,11 +128,8 @@ def report(part: Part, parent: Run, folder: Path) -> Path:
 
 
 def show(dataset: str, part: Part, console: Console) -> None:
-    """Print what a part's jobs found, how many were taken over, and which were not applicable."""
-    from src.report import load
-    from src.report.study import report_of
-
-    for study, rows in load.by_study(part.analyses).items():
+    """Print the results of a part's jobs, how many were taken over, and which were not applicable."""
+    for study, rows in load.by_study(part.ordered_analyses()).items():
         for shown in report_of(study).terminal(rows, dataset):
             console.print(shown)
     taken = part.count(TAKEN_OVER)
@@ -169,13 +138,11 @@ def show(dataset: str, part: Part, console: Console) -> None:
             f"{taken} of {len(part.outcomes)} jobs were finished already: their results are taken over "
             "(resume=false computes them anew)."
         )
-    if part.count(NOT_APPLICABLE):
-        left = [outcome for outcome in part.outcomes if outcome.status == NOT_APPLICABLE]
-        reasons(left, "Not applicable", console)
+    reasons([*part.outcomes.values()], NOT_APPLICABLE, "Not applicable", console)
 
 
-def reasons(outcomes: list[Outcome], title: str, console: Console) -> None:
-    """Print jobs that have no results, with the reason."""
-    from src.report import tables
-
-    console.print(tables.reasons({outcome.asked: outcome.reason for outcome in outcomes}, title))
+def reasons(outcomes: list[Outcome], status: str, title: str, console: Console) -> None:
+    """Print the jobs of a status, with the reason; nothing if no job has it."""
+    named = {outcome.overrides: outcome.reason for outcome in outcomes if outcome.status == status}
+    if named:
+        console.print(tables.reasons(named, title))

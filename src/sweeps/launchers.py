@@ -1,184 +1,177 @@
-"""Launchers of a sweep: its jobs, a model's together, in processes of this machine or of a SLURM cluster.
+"""Launchers of a sweep: run its jobs here, in processes of this machine, or on a SLURM cluster.
 
+python -m src.run -m model=toy_s,toy_m 'exp=glob(*_to_*)'
 python -m src.run -m model=toy_s,toy_m 'exp=glob(*_to_*)' hydra/launcher=joblib
 python -m src.run -m model=toy_s,toy_m 'exp=glob(*_to_*)' hydra/launcher=slurm hydra.launcher.partition=gpu
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 import sys
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, configure_log, run_job
-from hydra.errors import CompactHydraException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from src.configs.launchers import PACKAGE, JoblibConf, ParcelConf, SlurmConf
+from src.configs.launchers import PACKAGE
 from src.errors import InputError
-from src.sweeps import job_batch, local, slurm, sweep
-from src.sweeps.result_collector import Awaited
+from src.sweeps import overrides
+
+if TYPE_CHECKING:
+    from src.sweeps.cli import Command
+    from src.sweeps.job_status import SweepJob
+    from src.sweeps.sweep import ComposedJob, Sweep
 
 log = logging.getLogger(__name__)
 
-# What of Hydra's own settings says how a sweep is made, and nothing of its jobs.
-OF_THE_SWEEP = (
-    *("hydra/launcher", "hydra.launcher", "hydra/sweeper", "hydra.sweeper"),
-    *("hydra.sweep.dir", "hydra.mode"),
-)
 
+class Here(Launcher):
+    """Run the jobs in this process, a model's together."""
 
-class _Own(Launcher):
-    """What our launchers share."""
-
+    __module__ = PACKAGE
     context: HydraContext
     config: DictConfig
-    function: TaskFunction
+    command: Command
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """See Hydra's `Launcher`."""
-        self.context, self.function, self.config = hydra_context, task_function, config
-
-    def run(self, number: int, overrides: Sequence[str], *, logs: bool = True) -> JobReturn:
-        """Do with a job in this process what the entry does with it."""
-        config = self.context.config_loader.load_sweep_config(self.config, [*overrides])
-        with open_dict(config):
-            config.hydra.job.id = config.hydra.job.num = number
-        return run_job(
-            hydra_context=self.context,
-            task_function=self.function,
-            config=config,
-            job_dir_key="hydra.sweep.dir",
-            job_subdir_key="hydra.sweep.subdir",
-            configure_logging=logs,
-        )
-
-
-class _Sending(_Own):
-    """A launcher whose jobs are made by other processes, a parcel each."""
+        """Take what Hydra gives a launcher; see Hydra's `Launcher`."""
+        self.context, self.config = hydra_context, config
+        self.composed: dict[int, DictConfig] = {}
+        self.command = task_function  # type: ignore[assignment]
+        _compose_once(hydra_context)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """See Hydra's `Launcher`. A plan is made here: it costs nothing."""
+        """Run a sweep; see Hydra's `Launcher`."""
+        if self.config.hydra.sweeper.get("max_batch_size") is not None:
+            raise InputError(
+                "hydra.sweeper.max_batch_size: a sweep is launched whole. Leave it out; "
+                "hydra/launcher=slurm hydra.launcher.array_parallelism=N bounds how much runs at once."
+            )
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
-        jobs = list(enumerate(job_overrides, initial_job_idx))
-        if self.config.get("plan"):
-            return [self.run(*job) for job in jobs]
-        try:
+        planning = bool(self.config.get("plan"))
+        if not planning:
             self.require()
-        except InputError as error:  # Hydra shows a traceback of any other
-            raise CompactHydraException(str(error)) from None
-        returned, sent = self._named(jobs)
-        if sent:
-            self._send(sent)
-        return returned
+        sweep = self.command.sweep(Path(self.config.hydra.sweep.dir), globbed=overrides.globbed(self.config))
+        composed = self._composed(list(enumerate(job_overrides, initial_job_idx)))
+        self.command.failed = sweep.run(composed, lambda entries: self.make(sweep, entries))
+        return []
 
-    @abstractmethod
     def require(self) -> None:
-        """See that the processes can be started.
+        """Check that jobs can be run.
 
         Raises:
             InputError: they cannot.
         """
 
-    @abstractmethod
-    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: Awaited) -> None:
-        """Start a process per parcel, and wait for the answers.
+    def make(self, sweep: Sweep, entries: list[SweepJob]) -> None:
+        """Run named jobs, and record each in its part of the sweep."""
+        from src.sweeps.job_batch import grouped
+
+        log.info("Launching %d jobs locally", len(entries))
+        for entry in [entry for group in grouped(entries) for entry in group]:
+            log.info("\t#%d : %s", entry.number, entry.typed)
+            _ = run_job(
+                hydra_context=self.context,
+                task_function=lambda _, entry=entry: sweep.perform(entry),  # type: ignore[misc]
+                config=self.composed.pop(entry.number),
+                job_dir_key="hydra.sweep.dir",
+                job_subdir_key="hydra.sweep.subdir",
+            ).return_value
+            configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
+
+    def _composed(self, jobs: list[tuple[int, Sequence[str]]]) -> Iterator[ComposedJob]:
+        for number, given in jobs:
+            config = self.context.config_loader.load_sweep_config(self.config, [*given])
+            self.composed[number] = config
+            yield number, given, *located(config, number)
+
+
+def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
+    """Set the number and the output folder of a job in its config.
+
+    Returns:
+        Hydra's settings of the job, and its config without them, as Hydra gives it to a task function.
+    """
+    with open_dict(config):
+        config.hydra.job.id = config.hydra.job.num = number
+    HydraConfig.instance().set_config(config)
+    folder = Path(config.hydra.sweep.dir, str(config.hydra.sweep.subdir))
+    with read_write(config.hydra), open_dict(config.hydra):
+        config.hydra.runtime.output_dir = str(folder.absolute())
+    own = copy.deepcopy(config)
+    with read_write(own), open_dict(own):
+        del own["hydra"]
+    return config.hydra, own
+
+
+def _compose_once(context: HydraContext) -> None:
+    """Have a job that the sweeper composed to validate it not composed again to run it."""
+    loader = context.config_loader
+    compose = loader.load_sweep_config
+    composed: dict[tuple[str, ...], DictConfig] = {}
+
+    def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        key = tuple(sweep_overrides)
+        if key in composed:
+            return composed.pop(key)
+        composed[key] = compose(master_config, sweep_overrides)
+        return composed[key]
+
+    loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
+
+
+class Sending(Here):
+    """Run the jobs in other processes, a batch of a model's jobs each."""
+
+    def make(self, sweep: Sweep, entries: list[SweepJob]) -> None:
+        """Send a batch for each model, and collect the results."""
+        from src.sweeps import job_batch
+        from src.sweeps.result_collector import ResultCollector
+
+        groups = job_batch.grouped(entries)
+        folder = job_batch.new_folder(Path(self.config.hydra.sweep.dir).absolute())
+        paths = job_batch.write(folder, groups, sweep, job_batch.origin(self.config, self.command.module))
+        collector = ResultCollector(folder, entries, sweep.parts)
+        log.info("Sending %d jobs in %d batches, one per model: %s", len(entries), len(groups), folder)
+        self.send(paths, [[entry.number for entry in group] for group in groups], collector)
+
+    def send(self, paths: list[Path], groups: list[list[int]], collector: Any) -> None:
+        """Start a process per batch, and wait until all of them ended.
 
         Args:
-            entry: module that makes a parcel's jobs.
-            given: arguments for each parcel.
+            paths: batches.
             groups: numbers of the jobs of each.
-            to: whom to tell.
+            collector: collector of their results.
         """
-
-    def _named(self, jobs: list[tuple[int, Sequence[str]]]) -> tuple[list[JobReturn], list[job_batch.Sent]]:
-        """Name every job and open the parent runs, as long as all are in one place."""
-        returned, sent = [], []
-        for number, overrides in jobs:
-            sweep.current.sent = []
-            returned.append(self.run(number, overrides, logs=False))
-            sent += [job_batch.Sent(number, [*overrides], job) for job in sweep.current.sent]
-        sweep.current.sent = None
-        return returned, sent
-
-    def _send(self, sent: list[job_batch.Sent]) -> None:
-        groups = job_batch.grouped(sent)
-        folder = job_batch.fresh(Path(self.config.hydra.sweep.dir).absolute())
-        paths = job_batch.post(folder, groups, sweep.current)
-        given = [self._arguments(path, group[0]) for path, group in zip(paths, groups, strict=True)]
-        awaited = Awaited(folder, sent, sweep.current)
-        log.info("Sending %d jobs in %d parcels, one per model: %s", len(sent), len(groups), folder)
-        try:
-            numbers = [[one.number for one in group] for group in groups]
-            self.send(sweep.current.module, given, numbers, awaited)
-        finally:
-            awaited.close()
-
-    def _arguments(self, path: Path, first: job_batch.Sent) -> list[str]:
-        """The command that makes a parcel: that of the sweep, with the parcel's first job for a sweep."""
-        hydra = self.config.hydra
-        sources = {source.provider: source.path for source in hydra.runtime.config_sources}
-        flags = [f"--config-name={hydra.job.config_name}", f"--config-path={sources['main']}"]
-        flags += [f"--config-dir={sources['command-line']}"] if "command-line" in sources else []
-        kept = [item for item in hydra.overrides.hydra if not item.lstrip("+~").startswith(OF_THE_SWEEP)]
-        kept += ["hydra/launcher=parcel", f"hydra.launcher.path={_quoted(path)}", "hydra.sweeper.params=null"]
-        kept += [f"hydra.sweep.dir={_quoted(path.parent.parent)}"]
-        return ["-m", *flags, *kept, *first.overrides]
+        raise NotImplementedError
 
 
-def _quoted(path: Path) -> str:
-    escaped = str(path).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-class Parcel(_Own):
-    """Makes the jobs of a parcel in this process."""
-
-    __module__ = PACKAGE
-
-    def __init__(self, path: str) -> None:
-        self.path = Path(path)
-
-    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:  # noqa: ARG002
-        """See Hydra's `Launcher`. What Hydra asks for is the parcel's first job, a stand-in for all."""
-        parcel, place = job_batch.read(self.path), self.path.parent
-        within = job_batch.Within(multirun=True, globbed=parcel.globbed, labels={*parcel.labels})
-        within.parents, within.place = parcel.parents, place
-        sweep.current = within
-        for number, overrides in parcel.jobs:
-            if job_batch.answer(place, number) is None:
-                within.number = number
-                log.info("#%d : %s", number, " ".join(overrides))
-                self.run(number, overrides)
-        return []
-
-
-class Joblib(_Sending):
-    """Processes of this machine."""
+class Joblib(Sending):
+    """Run the jobs in processes of this machine."""
 
     __module__ = PACKAGE
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
 
-    def require(self) -> None:
-        """See `_Sending`: they always can."""
+    def send(self, paths: list[Path], groups: list[list[int]], collector: Any) -> None:
+        """See `Sending`."""
+        from src.sweeps import local
 
-    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: Awaited) -> None:
-        """See `_Sending`."""
-        local.send(entry, given, groups, to, self.n_jobs)
+        local.send(paths, groups, collector, self.n_jobs)
 
 
-class Slurm(_Sending):
-    """An array of a SLURM cluster."""
+class Slurm(Sending):
+    """Run the jobs as an array of a SLURM cluster."""
 
     __module__ = PACKAGE
 
@@ -189,12 +182,16 @@ class Slurm(_Sending):
         self.parameters = {str(name): value for name, value in plain.items() if value is not None}
 
     def require(self) -> None:
-        """See `_Sending`."""
+        """See `Here`."""
+        from src.sweeps import slurm
+
         slurm.require()
 
-    def send(self, entry: str, given: list[list[str]], groups: list[list[int]], to: Awaited) -> None:
-        """See `_Sending`."""
-        slurm.send(entry, given, groups, to, self.requeues, self.parameters)
+    def send(self, paths: list[Path], groups: list[list[int]], collector: Any) -> None:
+        """See `Sending`."""
+        from src.sweeps import slurm
+
+        slurm.send(paths, groups, collector, self.requeues, self.parameters)
 
 
 def register() -> None:
@@ -206,8 +203,6 @@ def register() -> None:
         sys.modules[above].__path__ = []  # a package, of nothing that lies anywhere
     sys.modules[PACKAGE] = package
     setattr(sys.modules[above], name, package)
-    for launcher in (Parcel, Joblib, Slurm):
+    for launcher in (Here, Joblib, Slurm):
         setattr(package, launcher.__name__, launcher)
         plugins.register(launcher)
-    for name, conf in {"parcel": ParcelConf, "joblib": JoblibConf, "slurm": SlurmConf}.items():
-        ConfigStore.instance().store(group="hydra/launcher", name=name, node=conf)

@@ -1,4 +1,4 @@
-"""Parcels made by processes of this machine."""
+"""Batches run by processes of this machine."""
 
 from __future__ import annotations
 
@@ -6,69 +6,66 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from src.sweeps.result_collector import Awaited
+import joblib
 
-LOOK = 0.5
-# A process that is told to stop ends its runs first.
-STOP = 60
+from src.sweeps.result_collector import ResultCollector
+
+# Seconds between looks at a process; and until a stopped one, which ends its runs first, is killed.
+POLL, STOP = 0.5, 60
 
 
-def send(
-    entry: str, given: Sequence[Sequence[str]], groups: Sequence[Sequence[int]], to: Awaited, at_once: int
-) -> None:
-    """Make every parcel in a process of its own.
+def send(paths: list[Path], groups: list[list[int]], collector: ResultCollector, n_jobs: int) -> None:
+    """Run every batch in a process of its own.
 
-    Joblib hands them out; processes that are fresh leave no model in memory, and one that is killed for
-    lack of memory takes no other with it.
+    Joblib deals them out; a fresh process leaves no model in memory, and one that is killed for lack of
+    memory takes no other with it.
 
     Args:
-        entry: module that makes a parcel's jobs.
-        given: arguments for each parcel.
+        paths: batches.
         groups: numbers of the jobs of each.
-        to: whom to tell.
-        at_once: processes; -1: one per core.
+        collector: collector of their results.
+        n_jobs: processes at once; -1: one per core.
     """
-    import joblib
-
-    at_once = min(joblib.effective_n_jobs(at_once), len(given))
-    threads = str(max(1, joblib.cpu_count() // at_once))
+    n_jobs = min(joblib.effective_n_jobs(n_jobs), len(paths))
+    threads = str(max(1, joblib.cpu_count() // n_jobs))
     environment = {"OMP_NUM_THREADS": threads, **os.environ, "PYTHONUNBUFFERED": "1"}
-    started: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
     stopping = False
 
-    def make(number: int) -> None:
-        said = to.folder / f"{number}.log"
+    def run(path: Path, numbers: list[int]) -> None:
         if stopping:
             return
-        with said.open("ab") as log:
-            # Ctrl-C is for the process that waits: it tells the others.
+        log_path = path.with_suffix(".log")
+        with log_path.open("ab") as stream:
+            # Ctrl-C is for the process that waits: it stops the others.
             process = subprocess.Popen(
-                [sys.executable, "-m", entry, *given[number]],
-                stdout=log,
+                [sys.executable, "-m", "src.sweeps.worker", str(path)],
+                stdout=stream,
                 stderr=subprocess.STDOUT,
                 env=environment,
                 start_new_session=True,
             )
-            started.append(process)
+            processes.append(process)
         while process.poll() is None:
-            time.sleep(LOOK)
-            to.look()
+            time.sleep(POLL)
+            collector.collect()
         if not stopping:
-            to.lose(groups[number], f"its process ended with status {process.returncode}: {_last(said)}")
+            collector.lose(
+                numbers, f"its process ended with status {process.returncode}: {_last_line(log_path)}"
+            )
 
-    parallel = joblib.Parallel(n_jobs=at_once, backend="threading")
+    parallel = joblib.Parallel(n_jobs=n_jobs, backend="threading")
     try:
-        parallel(joblib.delayed(make)(number) for number in range(len(given)))
+        parallel(joblib.delayed(run)(*pair) for pair in zip(paths, groups, strict=True))
     except BaseException:
         stopping = True
-        for process in started:
+        for process in processes:
             process.terminate()
-        for process in started:
+        for process in processes:
             _end(process)
-        to.stop("the sweep was interrupted")
+        collector.stop("the sweep was interrupted")
         raise
 
 
@@ -80,7 +77,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _last(said: Path) -> str:
-    """The last line of a log, and where it is."""
-    text = said.read_text(errors="replace") if said.exists() else ""
-    return f"{(text.strip().splitlines() or ['it said nothing'])[-1].strip()} ({said})"
+def _last_line(path: Path) -> str:
+    """Return the last line of a log, and its path."""
+    lines = path.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+    return f"{lines[-1].strip()} ({path})"

@@ -1,9 +1,8 @@
-"""What a command asked for, before any of its jobs is composed."""
+"""Overrides of a command: without secrets, as sweeps, and as typed."""
 
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import re
 import shlex
@@ -18,10 +17,9 @@ if TYPE_CHECKING:
 
 # What may be called so in an environment, or nothing.
 VARIABLE = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
-log = logging.getLogger(__name__)
 
 # Groups whose choice costs the most to load.
-MODELS = ("model=", "llm=")
+MODELS = ("model", "llm")
 
 
 def as_typed(module: str, arguments: Sequence[str]) -> str:
@@ -103,28 +101,11 @@ def as_sweeps(arguments: list[str]) -> list[str]:
     return [alone(text) for text in arguments]
 
 
-def models_first(arguments: Sequence[str]) -> list[str]:
-    """A sweep's models before what else it is over, so that all jobs of one follow each other.
-
-    Its weights and vectors are then read once, however the sweep was typed.
-
-    >>> models_first(["-m", "exp=glob(*_to_*)", "seed=0,1", "model=toy_s,toy_m"])
-    ['-m', 'model=toy_s,toy_m', 'exp=glob(*_to_*)', 'seed=0,1']
-    """
-    found = [*arguments]
-    if not {"-m", "--multirun"} & {*found}:
-        return found
-    places = [place for place, text in enumerate(found) if "=" in text and not text.startswith("-")]
-    ordered = sorted((found[place] for place in places), key=lambda text: not text.startswith(MODELS))
-    for place, text in zip(places, ordered, strict=True):
-        found[place] = text
-    return found
-
-
-def sweep_of(config: DictConfig) -> list[str]:
-    """The sweep as Hydra's own sweeper reads it: its params first, then what was typed."""
+def globbed(config: DictConfig) -> bool:
+    """Return whether a sweep names its experiments or protocols by a glob."""
     params = config.hydra.sweeper.get("params") or {}
-    return [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
+    given = [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
+    return any(item.startswith(("exp=", "protocol=")) and "glob(" in item for item in given)
 
 
 def typed(hydra: Any) -> list[str]:
@@ -137,23 +118,6 @@ def typed(hydra: Any) -> list[str]:
 
     given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
     return [str(item) for item in given]
-
-
-def jobs_of(config: DictConfig) -> list[list[str]] | None:
-    """Overrides of every job of a sweep, in its order; None where they cannot be told beforehand."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.global_hydra import GlobalHydra
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    if not str(config.hydra.sweeper.get("_target_")).endswith(".BasicSweeper"):
-        return None
-    try:
-        parser = OverridesParser.create(GlobalHydra.instance().config_loader())
-        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(sweep_of(config)), None)
-    except Exception as error:  # Hydra will say itself what is wrong, where something is
-        log.debug("the jobs cannot be told beforehand: %r", error)
-        return None
-    return [list(overrides) for overrides in batch]
 
 
 def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:

@@ -1,25 +1,23 @@
-"""Parcels made by a SLURM cluster: one array, by submitit; waiting for it, and what its signals mean.
+"""Batches run by a SLURM cluster: submit one array by submitit, wait for it, and answer its signals.
 
-A task that is told that its time is up goes back into the queue, and goes on there with the jobs that it has
-not finished.
+A task whose time is up goes back into the queue, and resumes there with the jobs that it has not finished.
 """
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from src.errors import InputError
-from src.sweeps.result_collector import Awaited
+from src.sweeps.result_collector import ResultCollector
 
 if TYPE_CHECKING:
     from submitit.core.utils import DelayedSubmission
@@ -32,10 +30,12 @@ OVER |= {"BOOT_FAIL", "REVOKED"}
 GONE = "no longer known"
 # Why a task waits, where that passes by itself.
 USUAL = {"None", "Resources", "Priority", "BeginTime", "JobArrayTaskLimit", "Cleaning", "Dependency"}
-# Seconds between looks: at first, and at most. SLURM forgets a job some minutes after its end.
-LOOK, RARELY = 1.0, 20.0
+# Seconds between polls: at first, and at most. SLURM forgets a job some minutes after its end.
+POLL, MAX_POLL = 1.0, 20.0
 # A shared file system may show late what a task wrote; a cancelled task ends its runs first.
 LATE, STOP = 60.0, 60.0
+# A task that is being requeued is shown as failed, or as cancelled, for a moment.
+REQUEUED = 10.0
 
 
 def require() -> None:
@@ -54,92 +54,89 @@ def require() -> None:
 
 
 class Task:
-    """What a task of the array does. Its arguments are plain text."""
+    """Task of the array. Its argument is plain text."""
 
-    def __call__(self, entry: str, given: list[str]) -> None:
-        """Make a parcel.
+    def __call__(self, path: str) -> None:
+        """Run a batch.
 
         Args:
-            entry: module that makes its jobs.
-            given: arguments for it.
+            path: its file.
         """
-        _heed()
+        from src.sweeps import worker
+
+        _keep_signal_here()
         # One process per task: Lightning shall not look for others, nor requeue anything by itself.
         os.environ.pop("SLURM_NTASKS", None)
-        sys.argv = [entry, *given]
-        code = importlib.import_module(entry).main()
-        if code:
+        if code := worker.run_batch(Path(path)):
             raise SystemExit(code)
 
-    def checkpoint(self, entry: str, given: list[str]) -> DelayedSubmission:
-        """What submitit puts into the queue again: the same, as finished jobs have answered."""
+    def checkpoint(self, path: str) -> DelayedSubmission:
+        """Return what submitit puts into the queue again: the same, as finished jobs have outcomes."""
         from submitit.core.utils import DelayedSubmission
 
         # The end that follows may not break off the closing of runs.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        return DelayedSubmission(self, entry, given)
+        return DelayedSubmission(self, path)
 
 
-def _heed() -> None:
-    """Let submitit's signal reach this process alone, and have it work on where it may not come back."""
+def _keep_signal_here() -> None:
+    """Let submitit's signal reach this process alone, and work on if it cannot be requeued."""
     from submitit.core.job_environment import JobEnvironment
     from submitit.core.utils import UncompletedJobError
 
-    number, own = JobEnvironment._usr_sig(), os.getpid()
+    number, process = JobEnvironment._usr_sig(), os.getpid()
     requeue = signal.getsignal(number)
 
-    def heed(told: int, frame: Any) -> None:
-        if os.getpid() != own or not callable(requeue):  # a process that reads pictures
+    def answer(number: int, frame: Any) -> None:
+        if os.getpid() != process or not callable(requeue):  # a process that reads pictures
             return
         before = signal.getsignal(signal.SIGTERM)
         try:
-            requeue(told, frame)
+            requeue(number, frame)
         except (UncompletedJobError, subprocess.SubprocessError, OSError) as error:
             signal.signal(signal.SIGTERM, before)
             log.warning("%s It works on until SLURM ends it.", error)
 
-    signal.signal(number, heed)
+    signal.signal(number, answer)
 
 
 def send(
-    entry: str,
-    given: Sequence[Sequence[str]],
+    paths: Sequence[Path],
     groups: Sequence[Sequence[int]],
-    to: Awaited,
+    collector: ResultCollector,
     requeues: int,
     parameters: Mapping[str, Any],
 ) -> None:
-    """Submit an array with a task per parcel, and wait until all of them are over.
+    """Submit an array with a task per batch, and wait until all of them ended.
 
     Args:
-        entry: module that makes a parcel's jobs.
-        given: arguments for each parcel.
+        paths: batches.
         groups: numbers of the jobs of each.
-        to: whom to tell.
-        requeues: how many times a parcel whose time is up goes back into the queue.
+        collector: collector of their results.
+        requeues: how many times a batch whose time is up goes back into the queue.
         parameters: of the array, in submitit's words.
     """
     from submitit import SlurmExecutor
 
-    executor = SlurmExecutor(to.folder, max_num_timeout=requeues)
+    executor = SlurmExecutor(collector.folder, max_num_timeout=requeues)
     try:
         executor.update_parameters(**_worded(executor, parameters))
         with _outside():
-            array = executor.map_array(Task(), [entry] * len(given), [[*one] for one in given])
+            array = executor.map_array(Task(), [str(path) for path in paths])
     except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
-        said = " ".join(str(error).split())
-        to.lose([number for group in groups for number in group], f"sbatch refused it: {said}")
+        reason = " ".join(str(error).split())
+        collector.lose([number for group in groups for number in group], f"sbatch refused it: {reason}")
         return
     tasks = {job.job_id: group for job, group in zip(array, groups, strict=True)}
     root = array[0].job_id.split("_")[0]
     log.info("SLURM job %s, %d tasks; squeue --array -j %s shows them", root, len(tasks), root)
     try:
-        _wait(root, tasks, to)
+        _wait(root, tasks, collector)
     except BaseException:
         log.warning("cancelling SLURM job %s", root)
         subprocess.run(["scancel", root], check=False)
         _stopped(root)
-        to.stop(f"SLURM job {root} was cancelled, as the sweep was interrupted")
+        collector.stop(f"SLURM job {root} was cancelled, as the sweep was interrupted")
         raise
     finally:
         for job in array:
@@ -168,25 +165,26 @@ def _outside() -> Iterator[None]:
         yield
 
 
-def _wait(root: str, tasks: Mapping[str, Sequence[int]], to: Awaited) -> None:
-    begun, over = time.monotonic(), dict.fromkeys(tasks, 0.0)
-    told = {*USUAL}
-    while over:
-        time.sleep(min(RARELY, LOOK + (time.monotonic() - begun) / 30))
-        found = states(root)
-        to.look()
-        told |= _waiting(found or {}, told)
-        for task in [*over]:
-            state = GONE if found is not None and task not in found else (found or {}).get(task, ("", ""))[0]
+def _wait(root: str, tasks: Mapping[str, Sequence[int]], collector: ResultCollector) -> None:
+    begun, ended_at = time.monotonic(), dict.fromkeys(tasks, 0.0)
+    reasons = {*USUAL}
+    while ended_at:
+        time.sleep(min(MAX_POLL, POLL + (time.monotonic() - begun) / 30))
+        known = states(root)
+        collector.collect()
+        reasons |= _waiting(known or {}, reasons)
+        for task in [*ended_at]:
+            state = GONE if known is not None and task not in known else (known or {}).get(task, ("", ""))[0]
             if state not in OVER | {GONE}:
-                over[task] = 0.0
+                ended_at[task] = 0.0
                 continue
-            over[task] = over[task] or time.monotonic()
-            answered = not {*tasks[task]} & {*to.waiting}
-            if answered or state not in ("COMPLETED", GONE) or time.monotonic() - over[task] > LATE:
-                said = to.folder / f"{task}_0_log.out"
-                to.lose(tasks[task], f"SLURM task {task} is over: {state}. It said: {said}")
-                del over[task]
+            ended_at[task] = ended_at[task] or time.monotonic()
+            complete = not {*tasks[task]} & {*collector.waiting}
+            patience = LATE if state in ("COMPLETED", GONE) else REQUEUED
+            if complete or time.monotonic() - ended_at[task] > patience:
+                log_path = collector.folder / f"{task}_0_log.out"
+                collector.lose(tasks[task], f"SLURM task {task} is over: {state}. It said: {log_path}")
+                del ended_at[task]
 
 
 def _waiting(found: Mapping[str, tuple[str, str]], told: Collection[str]) -> set[str]:
@@ -217,4 +215,4 @@ def _stopped(root: str) -> None:
         found = states(root)
         if found is not None and {state for state, _ in found.values()} <= OVER:
             return
-        time.sleep(LOOK)
+        time.sleep(POLL)

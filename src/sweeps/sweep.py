@@ -1,55 +1,41 @@
-"""What belongs to all jobs of one command: its parent runs, its table, its failures."""
+"""All jobs of one command: name them, open their parent runs, have them run, and close."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from hydra.core.global_hydra import GlobalHydra
-from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+from rich.console import Console
 
-from src.errors import InputError
-from src.sweeps import composing, job_status, overrides
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-    from rich.console import Console
-
-    from src.jobs.identity import Named
-    from src.jobs.plan import Planned
+from src import configs
+from src.errors import GOES_ON, InputError, NotApplicable, interrupted, raise_pending_interrupt, refused
+from src.jobs import plan, run_metadata
+from src.jobs.identity import Named
+from src.jobs.plan import Planned
+from src.jobs.runner import FAILED, Outcome, Runner, failed, run
+from src.report import format, tables
+from src.sweeps import job_status, overrides
+from src.sweeps.job_status import Part, SweepJob
+from src.tracking import NUMBER, Tracker, Unreachable, next_number
 
 log = logging.getLogger(__name__)
 
-J = TypeVar("J", bound="Named")
+J = TypeVar("J", bound=Named)
 
-# Bytes that a command's folder has to have room for at least: the configs that Hydra writes before any job.
-ROOM = 2**15
+# Number, overrides, Hydra's settings and config of a job.
+ComposedJob = tuple[int, Sequence[str], Any, DictConfig]
 
-# Overrides that a job's names tell, or that decide no number.
-TOLD: tuple[str, ...] = (
-    "exp=",
-    "task=",
-    "llm=",
-    "model=",
-    "dataset=",
-    "debias",
-    "protocol",
-    "seed=",
-    "demo.",
-    "model.name=",
-    "hydra.",
+# Prefixes of overrides that a job's names tell, or that decide no number.
+IN_NAMES: tuple[str, ...] = (
+    *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "protocol", "seed=", "demo.", "model.name="),
+    *("hydra.", "answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report="),
 )
-TOLD += ("answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report=")
-
-
-class Stopped(SystemExit):
-    """No job of the command can be done: Hydra would go on after any lesser exception."""
 
 
 @dataclass
@@ -57,138 +43,183 @@ class Sweep:
     """The jobs of one command; a single job is a sweep without a parent run.
 
     Attributes:
-        multirun: whether the command was given `-m`.
-        globbed: whether its experiments or protocols were named by a glob, so that one that cannot be
-            served is listed rather than an error.
-        module: the entry, as Python calls it.
-        command: as it was typed.
-        asked: overrides of its jobs; None where they could not be told.
-        choices: which YAML is chosen of each group where a job's overrides do not say.
-        folder: of the sweep; None for a single job.
-        parts: by dataset.
-        rejected: jobs that could not even be named or tracked.
-        planned: what a plan says of each job.
-        labels: names of its jobs.
-        sent: jobs that are only named here, as other processes make them; None where this one makes them.
+        runner: steps of its kind of jobs.
+        command: the command as typed, for the parent run.
+        folder: output folder of the sweep; None for a single job.
+        globbed: whether a glob named its experiments or protocols, so that one that does not apply is
+            listed, and no error.
+        parts: dataset -> its jobs.
+        rejected: number -> dataset and outcome of each job that could not be named, planned or tracked.
+        planned: what `plan=true` says of each job.
     """
 
-    multirun: bool = False
-    globbed: bool = False
-    module: str = ""
-    command: str = ""
-    asked: list[list[str]] | None = None
-    choices: Mapping[str, str] = field(default_factory=dict)
+    runner: Runner[Any, Any]
+    command: str
     folder: Path | None = None
-    parts: dict[str, job_status.Part] = field(default_factory=dict)
-    rejected: list[job_status.Outcome] = field(default_factory=list)
+    globbed: bool = False
+    parts: dict[str, Part] = field(default_factory=dict)
+    rejected: dict[int, tuple[str, Outcome]] = field(default_factory=dict)
     planned: list[Planned] = field(default_factory=list)
-    labels: set[str] = field(default_factory=set)
-    sent: list[Named] | None = None
 
-    def told_apart(self, job: J, typed: list[str]) -> J:
-        """The job under a model name that no other job of the sweep bears in the same experiment.
-
-        Where the YAMLs' names are taken (two folders of vectors, two sizes of a dataset), the
-        overrides that no name tells yet are appended.
-        """
-        if job.label in self.labels:
-            untold = [item for item in typed if not item.startswith(TOLD)]
-            job = replace(job, model="+".join([job.model, *untold]))
-        self.labels.add(job.label)
-        return job
-
-    def part(self, job: Named) -> job_status.Part:
-        """The part that a job belongs to. Its first job opens the parent run: by then all compose."""
-        from src.jobs import run_metadata
-        from src.tracking import NUMBER, Tracker, next_number
-
-        if job.dataset not in self.parts:
-            tracker = Tracker(job.cfg.tracking.uri)
-            number = next_number(tracker) if self.multirun else ""
-            parent = tracker.open(job.dataset, "sweep") if self.multirun else None
-            wanted = None
-            if self.asked is not None:
-                wanted = [
-                    " ".join(item)
-                    for item in self.asked
-                    if overrides.dataset_of(item, self.choices) == job.dataset
-                ]
-            part = job_status.Part(tracker, parent, wanted, job.cfg.report)
-            if parent:
-                tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
-                parent.log(tags={**run_metadata.provenance(), **tags})
-                job_status.begin(part)
-            self.parts[job.dataset] = part
-        return self.parts[job.dataset]
-
-    def hopeless(self, error: Exception) -> bool:
-        """Whether an error says that no job of the command can be tracked, so that none is begun."""
-        from src.tracking import Unreachable
-
-        return isinstance(error, Unreachable) and not self.parts
-
-    def ended(self, outcome: job_status.Outcome, part: job_status.Part | None) -> None:
-        """Record how a job ended; without a part where it could not even be named or tracked."""
-        if part is None:
-            self.rejected.append(outcome)
-        else:
-            part.outcomes.append(outcome)
-            job_status.note(part)
-
-    def close(self, status: str) -> bool:
-        """Show the tables, keep them with the parent runs, end these, and draw the reports.
+    def run(
+        self,
+        composed: Iterable[ComposedJob],
+        make: Callable[[list[SweepJob]], object],
+    ) -> bool:
+        """Run all jobs, and close their parent runs with tables and reports, whatever happens.
 
         Args:
-            status: FINISHED, FAILED or KILLED.
+            composed: number, overrides, Hydra's settings and config of each job.
+            make: runs named jobs, or has other processes run them; records each in its `Part`.
 
         Returns:
             Whether a job or a report failed.
         """
-        from rich.console import Console
+        status, failure = "FAILED", True
+        try:
+            entries = self._opened(self._planned(self._named(composed)))
+            if entries:
+                make(entries)
+            status = "FINISHED"
+        except Unreachable as error:
+            log.error("%s", error)
+        except (KeyboardInterrupt, SystemExit) as stop:
+            status = "KILLED" if interrupted(stop) else status
+            raise
+        finally:
+            failure = self._closed(status)
+        return failure or status != "FINISHED"
 
+    def perform(self, entry: SweepJob) -> None:
+        """Run one job in this process, and record it."""
+        part = self.parts[entry.job.dataset]
+        part.record(entry, *run(entry.job, self.runner, part, entry.typed, globbed=self.globbed))
+
+    def perform_all(self, entries: list[SweepJob]) -> None:
+        """Run jobs in this process, one after another."""
+        for entry in entries:
+            self.perform(entry)
+
+    def _named(self, composed: Iterable[ComposedJob]) -> list[SweepJob]:
+        """Name every job; one that cannot be named is rejected, and the others go on."""
+        entries: list[SweepJob] = []
+        labels: set[str] = set()
+        for number, given, hydra_config, config in composed:
+            typed = overrides.typed(hydra_config)
+            text = " ".join(typed) or "the default job"
+            try:
+                job = distinct(named(self.runner, hydra_config, config), typed, labels)
+            except Exception as error:
+                raise_pending_interrupt()
+                dataset = overrides.dataset_of(typed, hydra_config.runtime.choices)
+                self.rejected[number] = dataset, replace(failed(error), overrides=text)
+                continue
+            labels.add(job.label)
+            entries.append(SweepJob(number, [*given], text, job))
+        return entries
+
+    def _planned(self, entries: list[SweepJob]) -> list[SweepJob]:
+        """Plan the jobs that ask for it, and return the others."""
+        for entry in entries:
+            if entry.job.cfg.plan:
+                try:
+                    self.planned.append(self.runner.plan(entry.job))
+                except NotApplicable as error:
+                    if self.globbed:
+                        self.planned.append(Planned(entry.job.label, f"not applicable: {error}"))
+                    else:
+                        self._reject(entry, error)
+                except Exception as error:
+                    raise_pending_interrupt()
+                    self._reject(entry, error)
+        return [entry for entry in entries if not entry.job.cfg.plan]
+
+    def _reject(self, entry: SweepJob, error: Exception) -> None:
+        outcome = replace(failed(error, entry.job), overrides=entry.typed, columns=entry.job.columns)
+        self.rejected[entry.number] = entry.job.dataset, outcome
+
+    def _opened(self, entries: list[SweepJob]) -> list[SweepJob]:
+        """Open the store of each dataset's jobs, and a sweep's parent run; return the jobs that it takes."""
+        asked = {number: (dataset, outcome.overrides) for number, (dataset, outcome) in self.rejected.items()}
+        asked |= {entry.number: (entry.job.dataset, entry.typed) for entry in entries}
+        opened = []
+        for entry in entries:
+            dataset = entry.job.dataset
+            try:
+                if dataset not in self.parts:
+                    texts = [text for _, (name, text) in sorted(asked.items()) if name == dataset]
+                    self.parts[dataset] = self._part(entry.job, texts)
+                opened.append(entry)
+            except Exception as error:
+                raise_pending_interrupt()
+                if isinstance(error, Unreachable) and not self.parts:
+                    raise
+                self._reject(entry, error)
+        return opened
+
+    def _part(self, job: Named, asked: list[str]) -> Part:
+        tracker = Tracker(job.cfg.tracking.uri)
+        if not self.folder:
+            return Part(tracker, None, report=job.cfg.report)
+        number = next_number(tracker)
+        part = Part(tracker, tracker.open(job.dataset, "sweep"), asked=asked, report=job.cfg.report)
+        assert part.parent
+        tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
+        part.parent.log(tags={**run_metadata.provenance(), **tags})
+        job_status.log_asked(part)
+        return part
+
+    def _closed(self, status: str) -> bool:
+        """Close the sweep; return whether a job or a report failed, or its tables could not be kept."""
+        try:
+            return self._close(status)
+        except Exception as error:
+            if not (why := refused(error)):
+                raise
+            log.error("the sweep's tables cannot be kept (%s). %s", why, GOES_ON)
+            return True
+
+    def _close(self, status: str) -> bool:
         # A file or a pipe has no width: tables are not squeezed into 80 columns there.
         console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
         if not self.parts and not self.rejected and not self.planned:
-            nothing = self.multirun and status == "FINISHED"
+            nothing = self.folder is not None and status == "FINISHED"
             if nothing:
                 print("No job was run: a glob matched nothing. --help lists what there is.", file=sys.stderr)
             return nothing
         if self.planned:
-            _show_plan(self.planned, console)
-        self._adopt()
-        kept = True
-        for dataset, part in self.parts.items():
-            job_status.show(dataset, part, console)
-            ended = "FAILED" if part.count(job_status.FAILED) and status == "FINISHED" else status
-            try:
-                part.tracker.settle()
-                if part.parent:
-                    job_status.keep(dataset, part, part.parent)
-                    part.tracker.close(part.parent, ended)
-            except InputError as error:
-                kept = False
-                log.error("%s: what the sweep of %s came to is not kept there", error, dataset)
-        every = [*self.rejected, *(outcome for part in self.parts.values() for outcome in part.outcomes)]
-        failed = [outcome for outcome in every if outcome.status == job_status.FAILED]
+            for table, title in plan.frames(self.planned):
+                console.print(tables.plain(table, title))
+        outcomes = [outcome for _, outcome in self.rejected.values()]
+        for number, (dataset, outcome) in self.rejected.items():
+            if dataset in self.parts and self.parts[dataset].parent:
+                self.parts[dataset].outcomes[number] = outcome
+                outcomes.remove(outcome)
+        tables_kept = [self._close_part(*part, status, console) for part in self.parts.items()]
+        outcomes += [outcome for part in self.parts.values() for outcome in part.outcomes.values()]
         # A job by itself has said already why it failed.
-        if failed and self.multirun:
-            job_status.reasons(failed, "Failed", console)
-        return not self._report() or bool(failed) or not kept
+        if self.folder:
+            job_status.reasons(outcomes, FAILED, "Failed", console)
+        failure = any(outcome.status == FAILED for outcome in outcomes)
+        return not self._report() or failure or not all(tables_kept)
 
-    def _adopt(self) -> None:
-        """Count jobs that could not even be named among those of their dataset, where others ran."""
-        for outcome in [*self.rejected]:
-            dataset = overrides.dataset_of(outcome.asked.split(" "), self.choices)
-            part = self.parts.get(str(outcome.columns.get("dataset", dataset)))
-            if part and part.parent:
-                part.outcomes.append(outcome)
-                self.rejected.remove(outcome)
+    def _close_part(self, dataset: str, part: Part, status: str, console: Console) -> bool:
+        """Print a part's tables, and close its parent run with them; return whether they could be kept."""
+        job_status.show(dataset, part, console)
+        try:
+            part.tracker.settle()
+            if part.parent:
+                job_status.log_summary(dataset, part, part.parent)
+                ended = "FAILED" if part.count(FAILED) and status == "FINISHED" else status
+                part.tracker.close(part.parent, ended)
+        except InputError as error:
+            log.error("%s; what the sweep of %s came to is not kept there", error, dataset)
+            return False
+        return True
 
     def _report(self) -> bool:
-        """Draw the reports, and say where they are; returns whether all could be drawn."""
-        from src.report import format
-
-        drawn, whole = [], True
+        """Draw the reports, and print where they are; return whether all could be drawn."""
+        drawn, complete = [], True
         names = format.slugs(self.parts)
         for dataset, part in self.parts.items():
             if not (part.report and part.parent and part.folders and self.folder):
@@ -204,60 +235,37 @@ class Sweep:
                 log.warning("interrupted while the report was drawn")
             except Exception as error:
                 log.error("the report: this is a fault of the program, not of its input", exc_info=error)
-            whole = False
+            complete = False
             draw = overrides.as_typed(
                 "src.report", [f"sweep={part.parent.id}", f"tracking.uri={part.tracker.uri}"]
             )
             print(f"No report of {dataset}. To draw it: {draw}")
         for index in drawn:
             print(f"Report: {index}")
-        return whole
+        return complete
 
 
-def _show_plan(planned: list[Planned], console: Console) -> None:
-    from src.jobs import plan
-    from src.report import tables
+def named(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:
+    """Name the job of a composed config.
 
-    for table, title in plan.frames(planned):
-        console.print(tables.plain(table, title))
-
-
-# Hydra gives a job no way to speak of the sweep that it belongs to: it is kept here.
-current = Sweep()
-
-
-class SweepCallback(Callback):
-    """Sees that a command's folder can be written, and tells the jobs of a sweep that they are one."""
-
-    def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        """See Hydra's `Callback`."""
-        _require(Path(config.hydra.run.dir), "hydra.run.dir")
-
-    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
-        """See Hydra's `Callback`."""
-        _require(Path(config.hydra.sweep.dir), "hydra.sweep.dir")
-        composing.once(GlobalHydra.instance().config_loader())
-        current.multirun = True
-        named = ("exp=", "protocol=")
-        current.globbed = any(
-            item.startswith(named) and "glob(" in item for item in overrides.sweep_of(config)
-        )
-        current.asked = overrides.jobs_of(config)
-        current.choices = {str(group): str(name) for group, name in config.hydra.runtime.choices.items()}
-        current.folder = Path(config.hydra.sweep.dir)
-
-
-def _require(folder: Path, option: str) -> None:
-    """See that a folder takes files, which Hydra would find out by a traceback.
+    Args:
+        runner: steps of its kind.
+        hydra_config: Hydra's settings, `runtime.output_dir` included.
+        config: the composed config without them.
 
     Raises:
-        Stopped: it does not; why was said.
+        InputError: a value is missing, or out of bounds.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.write(bytes(ROOM))
-    except OSError as error:
-        remedy = f"Make room, or set {option} to a folder that can."
-        print(f"{folder}: cannot be written ({error.strerror}). {remedy}", file=sys.stderr)
-        raise Stopped from None
+    configs.check_dataset(hydra_config)
+    return runner.name(config, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
+
+
+def distinct(job: J, typed: list[str], labels: set[str]) -> J:
+    """Return the job under a model name that no other job of the sweep bears in the same experiment.
+
+    Where the YAMLs' names are taken (two folders of vectors, two sizes of a dataset), the overrides that no
+    name tells yet are appended.
+    """
+    if job.label not in labels:
+        return job
+    return replace(job, model="+".join([job.model, *(x for x in typed if not x.startswith(IN_NAMES))]))

@@ -195,7 +195,7 @@ def test_a_sweep_of_two_datasets_has_a_report_of_each(monkeypatch, tmp_path, cap
 
     monkeypatch.setattr(job_status, "report", drawn)
     part = job_status.Part(None, "a parent", report=True, folders={"a job": tmp_path})
-    assert Sweep(folder=tmp_path, parts={"demo": part, "photos": part})._report()
+    assert Sweep(None, "", tmp_path, parts={"demo": part, "photos": part})._report()
     assert capsys.readouterr().out.splitlines() == [
         f"Report: {tmp_path}/report/{name}/index.html" for name in ("demo", "photos")
     ]

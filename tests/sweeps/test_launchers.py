@@ -13,8 +13,8 @@ import pytest
 from src.jobs import encoder_job
 from src.storage import results
 from src.sweeps import job_batch, job_status
-from src.sweeps.result_collector import Awaited
-from src.sweeps.sweep import Sweep
+from src.sweeps.job_status import SweepJob
+from src.sweeps.result_collector import ResultCollector
 from src.tracking import Tracker
 from tests.conftest import places
 from tests.launched import SMALL, Labs, kept, left, store
@@ -35,7 +35,7 @@ class Job:
 
 
 def sent(*overrides):
-    return [job_batch.Sent(number, text.split(), Job(text)) for number, text in enumerate(overrides)]
+    return [SweepJob(number, text.split(), text, Job(text)) for number, text in enumerate(overrides)]
 
 
 def test_jobs_of_one_model_go_together_in_their_order():
@@ -55,11 +55,11 @@ def test_jobs_of_one_model_go_together_in_their_order():
     ],
 )
 def test_what_chooses_a_model_is_told_from_what_does_not(overrides, told):
-    assert job_batch.chosen(overrides.split()) == told
+    assert job_batch.model_overrides(overrides.split()) == told
 
 
 def test_a_later_sweep_into_the_same_folder_finds_no_old_answers(tmp_path):
-    assert [job_batch.fresh(tmp_path).name for _ in range(3)] == ["parcels", "parcels-2", "parcels-3"]
+    assert [job_batch.new_folder(tmp_path).name for _ in range(3)] == ["batches", "batches-2", "batches-3"]
 
 
 @pytest.fixture
@@ -143,8 +143,8 @@ def test_a_process_that_goes_before_it_answers_loses_no_run_that_finished(tmp_pa
     parent = tracker.open("lab", "sweep")
     jobs = [Job(f"n{number}", tmp_path / str(number)) for number in range(4)]
     part = job_status.Part(tracker, parent)
-    posted = [job_batch.Sent(number, [f"n={number}"], job) for number, job in enumerate(jobs)]
-    waiting = Awaited(tmp_path, posted, Sweep(parts={"lab": part}))
+    posted = [SweepJob(number, [f"n={number}"], f"n={number}", job) for number, job in enumerate(jobs)]
+    waiting = ResultCollector(tmp_path, posted, {"lab": part})
     # The first was killed and put back, the third is killed, the last was never begun.
     tracker.close(tracker.open("lab", "n0", parent), "KILLED")
     finished = [tracker.open("lab", name, parent) for name in ("n0", "n1")]
@@ -156,8 +156,8 @@ def test_a_process_that_goes_before_it_answers_loses_no_run_that_finished(tmp_pa
         waiting.stop("it was stopped")
     else:
         waiting.lose(range(4), "it is gone")
-    waiting.close()
-    found = [(one.asked, one.status, one.run, one.reason) for one in part.outcomes]
+    outcomes = [part.outcomes[number] for number in sorted(part.outcomes)]
+    found = [(one.overrides, one.status, one.run, one.reason) for one in outcomes]
     lost = [("n=2", "failed", running.id, "it is gone"), ("n=3", "failed", "", "it is gone")]
     ended = [(f"n={number}", "finished", run.id, "") for number, run in enumerate(finished)]
     assert found == ended + ([] if stopped else lost)

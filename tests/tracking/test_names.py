@@ -129,7 +129,7 @@ def test_reports_of_awkward_data_sets_stay_in_the_folder_of_the_sweep(tmp_path, 
     folders = []
     monkeypatch.setattr(job_status, "report", lambda part, parent, folder: folders.append(folder) or folder)
     part = job_status.Part(None, object(), report=True, folders={"config": tmp_path})
-    assert Sweep(folder=tmp_path, parts=dict.fromkeys(("../x", "A/b", "demo"), part))._report()
+    assert Sweep(None, "", tmp_path, parts=dict.fromkeys(("../x", "A/b", "demo"), part))._report()
     assert {folder.parent for folder in folders} == {tmp_path / "report"}
     assert [folder.name for folder in folders] == ["x", "a-b", "demo"]
 

@@ -110,7 +110,7 @@ def test_a_server_that_goes_away_in_the_middle(alone, tmp_path, monkeypatch):
     said = output.with_suffix(".log").read_text()
     assert process.exitcode == 1, said
     assert "Traceback" not in said
-    assert len(re.findall(r"\[src.sweeps.cli\]\[ERROR\] - .*results are in ", said)) == 2
+    assert len(re.findall(r"\[src.jobs.runner\]\[ERROR\] - .*results are in ", said)) == 2
     # All three were computed.
     assert len(list(output.glob("*/results/analyses.csv"))) == 3
     jobs, parents = jobs_of(alone)

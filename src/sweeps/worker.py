@@ -1,0 +1,96 @@
+"""Process that runs a batch of jobs.
+
+python -m src.sweeps.worker BATCH.json
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.utils import run_job
+from hydra.experimental.callback import Callback
+from hydra.types import HydraContext
+from omegaconf import DictConfig
+
+from src import configs
+from src.errors import InputError, interrupted, interrupted_status, replace_unprintable, stoppable
+from src.jobs.runner import Outcome, Recorder, Runner, failed, run
+from src.sweeps import job_batch, overrides
+from src.sweeps.launchers import located
+from src.sweeps.sweep import named
+from src.tracking import Run, Tracker
+
+log = logging.getLogger(__name__)
+
+
+def run_batch(path: Path) -> int:
+    """Run the jobs of a batch that have no outcome yet; return the exit status."""
+    replace_unprintable()
+    batch = job_batch.read(path)
+    recorders: dict[str, Recorder] = {}
+    try:
+        configs.register()
+        with stoppable():
+            runner = importlib.import_module(batch.origin.module).COMMAND.runner()
+            with initialize_config_dir(batch.origin.config_dir, version_base="1.3"):
+                for number, given, model in batch.jobs:
+                    if job_batch.read_outcome(path.parent, number) is None:
+                        outcome = _run_job(runner, batch, number, given, model, recorders)
+                        job_batch.write_outcome(path.parent, number, outcome)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if not interrupted(stop):
+            raise
+        return interrupted_status()
+    finally:
+        for recorder in recorders.values():
+            with suppress(InputError):  # the store is still out of reach
+                recorder.tracker.settle()
+    return 0
+
+
+def _run_job(
+    runner: Runner[Any, Any],
+    batch: job_batch.Batch,
+    number: int,
+    given: list[str],
+    model: str,
+    recorders: dict[str, Recorder],
+) -> Outcome:
+    config = compose(batch.origin.config_name, [*batch.origin.overrides, *given], return_hydra_config=True)
+    hydra_config, own = located(config, number)
+    outcomes: list[Outcome] = []
+
+    def task(_: DictConfig) -> None:
+        try:
+            job = replace(named(runner, hydra_config, own), model=model)
+            if job.dataset not in recorders:
+                tracker = Tracker(job.cfg.tracking.uri)
+                recorders[job.dataset] = Recorder(tracker, Run(batch.parents[job.dataset], tracker))
+        except Exception as error:
+            outcomes.append(failed(error))
+            return
+        typed = " ".join(overrides.typed(hydra_config)) or "the default job"
+        outcomes.append(run(job, runner, recorders[job.dataset], typed, globbed=batch.globbed)[0])
+
+    loader: ConfigLoader = GlobalHydra.instance().config_loader()
+    _ = run_job(
+        hydra_context=HydraContext(config_loader=loader, callbacks=Callback()),  # type: ignore[arg-type]
+        task_function=task,
+        config=config,
+        job_dir_key="hydra.sweep.dir",
+        job_subdir_key="hydra.sweep.subdir",
+    ).return_value
+    return outcomes[0]
+
+
+if __name__ == "__main__":
+    sys.exit(run_batch(Path(sys.argv[1])))
