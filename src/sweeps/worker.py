@@ -1,7 +1,4 @@
-"""Process that runs a batch of jobs.
-
-python -m src.sweeps.worker BATCH.json
-"""
+"""Process that runs a batch of jobs."""
 
 from __future__ import annotations
 
