@@ -8,6 +8,7 @@ from typing import Any
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from src.configs import launchers, studies
+from src.configs.broken_yaml import ERRORS, broken_yaml
 from src.configs.datasets import check_dataset
 from src.configs.exps import ExpConfig, OtherStudyConfig, TaxonomyConfig
 from src.configs.fields import check, number, one_of
@@ -340,6 +341,10 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
             composed = hydra.compose(entry, overrides, return_hydra_config=True)
     except HydraException as error:
         raise InputError(str(error)) from None
+    except ERRORS as error:
+        if message := broken_yaml(error, [CONF]):
+            raise InputError(message) from None
+        raise
     check_dataset(composed.hydra)
     choices = {str(group): str(choice) for group, choice in composed.hydra.runtime.choices.items()}
     content = composed._content

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hydra
-import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
+from src.configs.broken_yaml import ERRORS, broken_yaml
 from src.configs.launchers import LAUNCHERS
-from src.errors import InputError, brief, interrupted, interrupted_status, replace_unprintable, stoppable
+from src.errors import InputError, interrupted, interrupted_status, replace_unprintable, stoppable
 from src.sweeps import launchers, overrides
 from src.tracking import waiting
 
@@ -120,10 +120,8 @@ class Command:
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
         if self.began:
             return ""
-        if isinstance(error, yaml.YAMLError | ValueError | OSError | RecursionError) and (
-            broken := _broken_yaml()
-        ):
-            return broken
+        if isinstance(error, ERRORS) and (message := broken_yaml(error, _config_folders())):
+            return message
         if isinstance(error, OSError):
             option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*sys.argv} else "hydra.run.dir"
             return (
@@ -144,16 +142,10 @@ def _collect_less_garbage() -> None:
     atexit.register(lambda: None if "triton" in sys.modules else gc.freeze())
 
 
-def _broken_yaml() -> str:
-    """Return which YAML of the config folders cannot be read, and why; empty if all can."""
+def _config_folders() -> list[Path]:
+    """Return the config folders of the command line: this program's, and those of the user."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config-dir", "-cd")
     given = parser.parse_known_args()[0].config_dir
-    folders = [configs.CONF, *map(Path, [given] if given else [])]
-    folders += [Path(found) for found in re.findall(r"file://([^\s,'\"\]]+)", " ".join(sys.argv[1:]))]
-    for path in [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]:
-        try:
-            OmegaConf.load(path)
-        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-            return f"{path}: {brief(' '.join(str(error).split()), 400)}. Correct it."
-    return ""
+    searched = re.findall(r"file://([^\s,'\"\]]+)", " ".join(sys.argv[1:]))
+    return [configs.CONF, *map(Path, [given] if given else []), *map(Path, searched)]

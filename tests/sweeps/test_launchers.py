@@ -1,7 +1,9 @@
 """Jobs that other processes make: what goes together, what they are given, how each way of failing ends."""
 
 import os
+import re
 import signal
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,11 +14,13 @@ import pytest
 
 from src.jobs import encoder_job
 from src.storage import results
+from src.studies.propagation import experiment
 from src.sweeps import job_batch, job_status
 from src.sweeps.job_status import SweepJob
 from src.sweeps.result_collector import ResultCollector
 from src.tracking import Tracker
-from tests.conftest import places
+from tests.commands import command
+from tests.conftest import places, precomputed
 from tests.launched import SMALL, Labs, kept, left, store
 
 JOBLIB = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -163,6 +167,70 @@ def test_a_process_that_goes_before_it_answers_loses_no_run_that_finished(tmp_pa
     assert found == ended + ([] if stopped else lost)
     assert tracker.client.get_run(running.id).info.status == "KILLED"
     assert len(part.analyses) == 2
+
+
+def test_jobs_of_a_model_follow_each_other_however_the_sweep_was_typed(tmp_path, capsys):
+    labs = Labs(tmp_path)
+    typed = ["exp=scenes_to_words,words_to_scenes", *labs.models(), *SMALL, *places(tmp_path)]
+    swept = command(tmp_path / "o", "-m", *typed)
+    assert swept.code == 0
+    begun = re.findall(r"\t#(\d) : exp=(\w+) ", capsys.readouterr().out)
+    assert begun == [
+        *[("0", "scenes_to_words"), ("2", "words_to_scenes")],
+        *[("1", "scenes_to_words"), ("3", "words_to_scenes")],
+    ]  # fmt: skip
+    (parent,), _ = store(tmp_path)
+    table = pd.read_csv(kept(tmp_path, parent, "jobs.csv"))
+    assert table["exp"].tolist() == ["scenes_to_words"] * 2 + ["words_to_scenes"] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("hydra/launcher=basic", "hydra/launcher=basic: expected one of here, joblib, slurm"),
+        ("hydra.sweeper.max_batch_size=1", "hydra.sweeper.max_batch_size: a sweep is launched whole"),
+    ],
+)
+def test_what_would_split_a_sweep_is_refused(swept, tmp_path, capsys, option, message):
+    assert swept("o", option).code == 1
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert "Traceback" not in shown.out + shown.err
+    assert not (tmp_path / "o" / "mlruns").exists()
+
+
+def test_processes_find_the_yamls_of_a_folder_of_one_s_own(tmp_path):
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    for name, seed in (("one", 0), ("two", 1)):
+        path = precomputed(tmp_path / name, seed)
+        text = f"defaults: [precomputed, _self_]\npath: {path}\n"
+        (tmp_path / "conf" / "model" / f"{name}.yaml").write_text(text)
+    arguments = ["-m", f"--config-dir={tmp_path}/conf", "model=one,two", "exp=scenes_to_words", *SMALL]
+    assert command(tmp_path / "o", *arguments, *places(tmp_path), *JOBLIB).code == 0
+    _, jobs = store(tmp_path)
+    assert {run.data.tags["model"] for run in jobs} == {"one", "two"}
+
+
+def test_few_rooms_lie_between_the_command_and_a_study(tmp_path, monkeypatch):
+    """At the first line of a study's run at most ten modules of src stand on the call stack."""
+    modules, study_run = set(), experiment.run
+
+    def run(*given):
+        frame = sys._getframe(1)
+        while frame:
+            modules.add(frame.f_globals["__name__"])
+            frame = frame.f_back
+        return study_run(*given)
+
+    monkeypatch.setattr(experiment, "run", run)
+    path = precomputed(tmp_path / "lab")
+    arguments = [f"model.path={path}", "model=precomputed", "exp=scenes_to_words", *SMALL, *places(tmp_path)]
+    for name, more in (("one", []), ("two", ["-m"])):
+        modules.clear()
+        assert command(tmp_path / name, *more, *arguments, "resume=false").code == 0
+        rooms = {module for module in modules if module.split(".")[0] == "src"}
+        assert "src.jobs.runner" in rooms
+        assert len(rooms | {"src.studies.propagation.experiment"}) <= 10, rooms
 
 
 def answered(sweep, *numbers):
