@@ -101,14 +101,15 @@ def models() -> Iterator[Model]:
     """Those of conf/model that others trained."""
     from src import configs
     from src.encoders.catalogue import profile_of
-    from src.encoders.facts import facts
+    from src.encoders.protocol import family_of
     from src.jobs.identity import Job
 
     for name in MODELS:
         chosen = Job.of(*configs.compose([f"model={name}"]), "").cfg.model
         assert isinstance(chosen, configs.PretrainedConfig)
-        known, profile = facts(chosen), profile_of(chosen.id)
-        vectors = QUERIES if isinstance(chosen, configs.Blip2Config) else 1
+        family = family_of(chosen)
+        known, profile = family.facts(chosen), profile_of(chosen.id)
+        vectors = QUERIES if family.several(chosen, "faces") else 1
         own = 1e6 * known["parameters_millions"], known["gflops_image"], float(profile["gflops_text"])
         yield Model(name, *own, int(profile["width"]), vectors)
 

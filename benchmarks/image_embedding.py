@@ -81,9 +81,9 @@ def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[C
 
 def _rate(images: float, cfg: Any, accelerator: str) -> str:
     """Images a second of the bare forward pass, and how much of what the device can that is."""
-    from src.encoders.facts import facts
+    from src.encoders import family_of
 
-    teraflops = images * facts(cfg.model)["gflops_image"] / 1e3
+    teraflops = images * family_of(cfg.model).facts(cfg.model)["gflops_image"] / 1e3
     name, peak = _peak(accelerator)
     share = f", {teraflops / peak:.0%} of {name}" if peak else ""
     return f"bare: {images:.3g} images/s, {teraflops:.3g} TFLOP/s{share}"

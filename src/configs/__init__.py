@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from src.configs import launchers, studies
+from src.configs import launchers, registry, studies
 from src.configs.broken_yaml import ERRORS, broken_yaml
 from src.configs.datasets import check_dataset
 from src.configs.exps import ExpConfig, OtherStudyConfig, TaxonomyConfig
@@ -27,10 +27,12 @@ from src.configs.generative import (
     WeightsConfig,
 )
 from src.configs.models import (
+    FAMILIES,
     Blip2Config,
     EncoderConfig,
     ModelConfig,
     OpenClipConfig,
+    OtherEncoderConfig,
     PrecomputedConfig,
     PretrainedConfig,
     ToyConfig,
@@ -58,6 +60,7 @@ __all__ = [
     "CHECKOUT",
     "CODE",
     "CONF",
+    "FAMILIES",
     "AbstractConfig",
     "AvatarsConfig",
     "Blip2Config",
@@ -81,6 +84,7 @@ __all__ = [
     "NrcVadConfig",
     "OasisConfig",
     "OpenClipConfig",
+    "OtherEncoderConfig",
     "OtherStudyConfig",
     "PeopleConfig",
     "PicturesConfig",
@@ -110,6 +114,7 @@ __all__ = [
     "compose",
     "names",
     "register",
+    "registry",
     "studies",
 ]
 
@@ -299,10 +304,8 @@ SCHEMAS: dict[str, type] = {
     "folder": FolderConfig,
     "morphs": MorphsConfig,
     "phrases": LabelsConfig,
-    "toy": ToyConfig,
-    "open_clip": OpenClipConfig,
-    "blip2": Blip2Config,
-    "precomputed": PrecomputedConfig,
+    **{name: config for name, (config, _) in FAMILIES.items()},
+    "encoder": OtherEncoderConfig,
     "study": OtherStudyConfig,
     "taxonomy": TaxonomyConfig,
     "protocol": ProtocolConfig,

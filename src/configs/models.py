@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from omegaconf import MISSING
 
@@ -11,10 +13,21 @@ from src.configs.fields import number, one_of
 
 @dataclass
 class ModelConfig:
-    """What every model has; `name` defaults to the YAML's."""
+    """Fields of every model.
+
+    Attributes:
+        name: name for display; defaults to the YAML's.
+        family: name of its family, or `module:attribute` of a family that is defined elsewhere.
+    """
 
     name: str | None = None
+    family: str = MISSING
     batch_size: int = number(1, default=256)
+
+    @property
+    def precomputed(self) -> Path | None:
+        """Return the folder of vectors and tables that others made; None if an encoder embeds the dataset."""
+        return None
 
 
 @dataclass
@@ -28,6 +41,7 @@ class EncoderConfig(ModelConfig):
 class ToyConfig(EncoderConfig):
     """A small CLIP, trained on the captions of the dataset that it is run on."""
 
+    family: str = one_of("toy", default="toy")
     image_size: int = number(8)
     patch_size: int = number(1)
     width: int = number(1)
@@ -56,11 +70,14 @@ class PretrainedConfig(EncoderConfig):
 class OpenClipConfig(PretrainedConfig):
     """Any encoder of open_clip: architecture/weights, hf-hub:owner/name, or a folder."""
 
+    family: str = one_of("open_clip", default="open_clip")
+
 
 @dataclass
 class Blip2Config(PretrainedConfig):
     """BLIP-2's image-text contrastive head: owner/name on the hub, or a folder."""
 
+    family: str = one_of("blip2", default="blip2")
     pooling: str = one_of("max", "mean", default="max")
 
 
@@ -68,5 +85,31 @@ class Blip2Config(PretrainedConfig):
 class PrecomputedConfig(ModelConfig):
     """Vectors that somebody else computed; `name` defaults to the folder's."""
 
+    family: str = one_of("precomputed", default="precomputed")
     path: str = MISSING
     pretraining: str = ""  # short name of the data that the encoder was trained on; empty: unknown
+
+    @property
+    def precomputed(self) -> Path:
+        """Return the folder of vectors and tables."""
+        return Path(self.path)
+
+
+@dataclass
+class OtherEncoderConfig(EncoderConfig):
+    """Encoder of a family that is defined elsewhere.
+
+    Attributes:
+        options: fields of the family's own config class.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+# Name of a family, as in /schema/NAME -> its config class, and its FAMILY, imported when needed.
+FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
+    "toy": (ToyConfig, "src.encoders.toy:FAMILY"),
+    "open_clip": (OpenClipConfig, "src.encoders.open_clip_weights:FAMILY"),
+    "blip2": (Blip2Config, "src.encoders.blip2:FAMILY"),
+    "precomputed": (PrecomputedConfig, "src.embeddings.precomputed_vectors:FAMILY"),
+}

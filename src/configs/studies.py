@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from src.errors import InputError
+from src.configs import registry
 
 # In the order of their sections in a report. A package has a module `study` with STUDY and, but for
 # OVER_OTHERS, a module `config` with CONFIGS.
@@ -33,32 +32,18 @@ def config_classes() -> dict[str, type]:
     return found
 
 
-def load(name: str) -> Any:
+def load(name: str, kind: type = object) -> Any:
     """Study of a name.
 
     Args:
         name: a name in `STUDIES`, or `module:attribute` of a study that is defined elsewhere.
+        kind: class of the study.
 
     Raises:
         InputError: there is no such study.
     """
-    if name in STUDIES:
-        return importlib.import_module(f"{STUDIES[name]}.study").STUDY
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        near = difflib.get_close_matches(name, STUDIES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(
-            f"study: unknown name {name!r}.{hint} Known: {', '.join(STUDIES)}; or name your own as "
-            "module:attribute."
-        )
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"study={name}: cannot be imported ({error}). Put its folder on PYTHONPATH and name it "
-            "module:attribute."
-        ) from None
+    known = {study: f"{package}.study:STUDY" for study, package in STUDIES.items()}
+    return registry.load("study", name, known, kind)
 
 
 def in_order(names: Iterable[str]) -> list[str]:

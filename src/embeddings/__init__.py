@@ -28,8 +28,7 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
     Raises:
         InputError: precomputed vectors do not fit their table, or a stimulus cannot be embedded.
     """
-    if isinstance(cfg.model, configs.PrecomputedConfig):
-        folder = Path(cfg.model.path)
+    if folder := cfg.model.precomputed:
         return (
             precomputed_vectors.texts(folder, table(role))
             if role == PROMPTS
@@ -70,8 +69,8 @@ def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str
     Raises:
         InputError: precomputed vectors are missing.
     """
-    if isinstance(cfg.model, configs.PrecomputedConfig):
-        return precomputed_vectors.key(Path(cfg.model.path), role)
+    if folder := cfg.model.precomputed:
+        return precomputed_vectors.key(folder, role)
     return fingerprint(store.decisive(open_encoder(cfg, table), table(role), cfg.model.batch_size))
 
 
@@ -82,5 +81,5 @@ def require(cfg: configs.RunConfig, prompts: Table) -> None:
         NotApplicable: a prompt is not among them.
         InputError: their table cannot be read.
     """
-    if isinstance(cfg.model, configs.PrecomputedConfig):
-        precomputed_vectors.places(Path(cfg.model.path), prompts)
+    if folder := cfg.model.precomputed:
+        precomputed_vectors.places(folder, prompts)

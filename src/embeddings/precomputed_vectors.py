@@ -12,7 +12,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from src import configs
 from src.embeddings.store import TENSOR, Embeddings
+from src.encoders.facts import UNKNOWN
+from src.encoders.protocol import EncoderFamily
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed_tables
 from src.storage.cache import file_hash
@@ -122,15 +125,6 @@ def key(folder: Path, role: str) -> str:
     return file_hash(path)
 
 
-def several(folder: Path, role: str) -> bool:
-    """Whether an image has several vectors; False where the file cannot be read, which `read` will say."""
-    try:
-        with safe_open(folder / f"{role}.safetensors", framework="pt") as file:
-            return len(file.get_slice(TENSOR).get_shape()) == 3
-    except (OSError, SafetensorError):
-        return False
-
-
 def _missing(path: Path) -> str:
     return f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}."
 
@@ -199,3 +193,27 @@ def _check(vectors: Tensor, stored: torch.dtype, rows: int, role: str, path: Pat
             f"{float(norms[first, (norms[first] - 1).abs().argmax()]):.4g}. Divide each vector by its norm."
         )
     return norms
+
+
+def _several(config: configs.PrecomputedConfig, role: str) -> bool:
+    """Return whether an item has several vectors; False of a file that `read` would refuse."""
+    try:
+        with safe_open(config.precomputed / f"{role}.safetensors", framework="pt") as file:
+            return len(file.get_slice(TENSOR).get_shape()) == 3
+    except (OSError, SafetensorError):
+        return False
+
+
+def _folder_name(config: configs.PrecomputedConfig, choice: str) -> str:  # noqa: ARG001
+    if not config.path.strip():
+        raise InputError("model.path is empty. Name the folder of the vectors.")
+    return config.precomputed.resolve().name
+
+
+FAMILY = EncoderFamily(
+    name="precomputed",
+    config=configs.PrecomputedConfig,
+    pretraining=lambda config: config.pretraining or UNKNOWN,
+    several=_several,
+    default_name=_folder_name,
+)

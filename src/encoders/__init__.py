@@ -1,17 +1,26 @@
-"""What looks: one protocol for every encoder."""
+"""Encoders: one protocol, a module for each family."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from src import configs
-from src.encoders.protocol import Encoder, Network
+from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
+from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-__all__ = ["Encoder", "Network", "blank", "check_precision", "open_encoder", "require"]
-
+__all__ = [
+    "Encoder",
+    "EncoderFamily",
+    "Network",
+    "blank",
+    "check_precision",
+    "family_of",
+    "open_encoder",
+    "published_encoder",
+    "require",
+]
 
 # Files of a published encoder are looked up and hashed once per process.
 _open: dict[str, Encoder] = {}
@@ -26,19 +35,15 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
 
     Raises:
         InputError: a table or a file that the encoder needs cannot be had.
-        NotStored: within `artifacts.dry`, where a file would have to be fetched.
-        TypeError: the model has no encoder.
+        NotStored: within `cache.dry`, where a file would have to be fetched.
     """
-    if isinstance(cfg.model, configs.ToyConfig):
-        from src.encoders import toy
-
-        return toy.encoder(cfg, {role: table(role) for role in ROLES})
-    if isinstance(cfg.model, configs.PretrainedConfig):
-        key = repr((cfg.model, cfg.trainer.accelerator))
-        if key not in _open:
-            _open[key] = published_encoder(cfg.model, cfg.trainer.accelerator)
-        return _open[key]
-    raise TypeError(f"{type(cfg.model).__name__} names no encoder")
+    training = family_of(cfg.model).training
+    if training:
+        return training.encoder(cfg, {role: table(role) for role in ROLES})
+    key = repr((cfg.model, cfg.trainer.accelerator))
+    if key not in _open:
+        _open[key] = published_encoder(cfg.model, cfg.trainer.accelerator)
+    return _open[key]
 
 
 def require(cfg: configs.RunConfig) -> None:
@@ -48,7 +53,7 @@ def require(cfg: configs.RunConfig) -> None:
         InputError: it does not, or they are not.
     """
     check_precision(cfg)
-    if isinstance(cfg.model, configs.PretrainedConfig):
+    if family_of(cfg.model).encoder:
         published_encoder(cfg.model, cfg.trainer.accelerator).weights()
 
 
@@ -64,37 +69,36 @@ def check_precision(cfg: configs.RunConfig) -> None:
         processor.check_precision("model.precision", cfg.model.precision, cfg.trainer.accelerator)
 
 
-def published_encoder(model: configs.PretrainedConfig, accelerator: str) -> Encoder:
-    """An encoder whose weights others made; its files are there, its weights not yet read.
+def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
+    """Open an encoder whose weights others made; its files are there, its weights not yet read.
 
     Raises:
         InputError: there is no such encoder, or its files are neither there nor to be had.
-        NotStored: within `artifacts.dry`, where they would have to be fetched.
-        TypeError: the model has no encoder.
+        NotStored: within `cache.dry`, where they would have to be fetched.
     """
-    if isinstance(model, configs.Blip2Config):
-        from src.encoders import blip2
+    family = family_of(model)
+    if family.encoder is None:
+        raise InputError(
+            f"model.family={model.family}: expected an encoder, got vectors. Choose another model."
+        )
+    encoder = family.encoder(model, accelerator)
+    if family.version is None:
+        return encoder
+    stated = {name: value for name, value in vars(model).items() if name not in ("name", "batch_size")}
+    parts = {f"encoders.{family.name}": family.version}
+    identity = {"config": stated, "accelerator": accelerator, "parts": parts, **encoder.identity}
+    return replace(encoder, identity=identity)
 
-        return blip2.encoder(model, accelerator)
-    if isinstance(model, configs.OpenClipConfig):
-        from src.encoders import open_clip_weights
 
-        return open_clip_weights.encoder(model, accelerator)
-    raise TypeError(f"{type(model).__name__} names no encoder")
-
-
-def blank(cfg: configs.RunConfig) -> Any:
-    """A network of the architecture that a job names, with weights that mean nothing, for timing.
+def blank(cfg: configs.RunConfig) -> Network:
+    """Build a network of the architecture that a job names, with weights that mean nothing, for timing.
 
     Raises:
         InputError: its config cannot be had.
-        TypeError: the model has no encoder.
     """
-    if isinstance(cfg.model, configs.ToyConfig):
-        from src.encoders import toy
-
-        return toy.blank(cfg.model)
-    if isinstance(cfg.model, configs.PretrainedConfig):
-        drawn = replace(cfg.model, weights="random", sha256="")
-        return published_encoder(drawn, cfg.trainer.accelerator).load()
-    raise TypeError(f"{type(cfg.model).__name__} names no encoder")
+    model, training = cfg.model, family_of(cfg.model).training
+    if training:
+        return training.blank(model)
+    if isinstance(model, configs.PretrainedConfig):
+        model = replace(model, weights="random", sha256="")
+    return published_encoder(model, cfg.trainer.accelerator).load()

@@ -13,12 +13,13 @@ from PIL import Image
 from torch import Tensor, nn
 
 from src import configs
-from src.encoders import hub, open_clip_weights, transformers_files
+from src.encoders import facts, hub, pretrained, transformers_files
 from src.encoders.precision import Float32, unit
 from src.encoders.preprocessing import Halves, of_transformers
-from src.encoders.protocol import Encoder
+from src.encoders.protocol import Encoder, EncoderFamily
 from src.encoders.remedies import fetch_command
 from src.errors import InputError
+from src.stimuli import IMAGE_ROLES
 from src.storage.versions import declared, versions
 
 CONFIGS = (
@@ -132,7 +133,7 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         InputError: its files are neither there nor to be had.
         NotStored: within `artifacts.dry`, where they would have to be fetched.
     """
-    place = place_of(config)
+    place = _place(config)
     described = hub.files(place, CONFIGS, TOO)
     identity = {
         "architecture": "transformers.Blip2ForImageTextRetrieval",
@@ -143,29 +144,26 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         "parts": declared("encoders.blip2"),
         "versions": versions(*DECISIVE),
     }
-    return Encoder(identity, lambda: _weights(config, place), lambda: _load(config, place, described))
+    return Encoder(
+        identity,
+        lambda: pretrained.weights(config, lambda: transformers_files.files(place)),
+        lambda: _load(config, place, described),
+    )
 
 
-def place_of(config: configs.Blip2Config) -> hub.Place:
+def _place(config: configs.Blip2Config) -> hub.Place:
     """Where a model's files are."""
     if not config.id.strip():
         raise InputError("model.id is empty. Say owner/name on the hub, or a folder.")
     folder = Path(config.id).is_dir()
     if folder:
-        open_clip_weights.unpinned(config)
+        pretrained.unpinned(config)
     remedy = (
         "Put the files of a Blip2ForImageTextRetrieval there."
         if folder
         else f"Fetch it where there is a network: {fetch_command(config)}"
     )
     return hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
-
-
-def _weights(config: configs.Blip2Config, place: hub.Place) -> Mapping[str, str]:
-    if config.weights == "random":
-        return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    paths = transformers_files.files(place)
-    return open_clip_weights.accepted(config, hub.revision(paths[0]), hub.sha256(paths))
 
 
 def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str, Path]) -> Blip2:
@@ -176,12 +174,12 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
     random = config.weights == "random"
     paths = [] if random else transformers_files.files(place)
     with (
-        open_clip_weights.strict(config.id),
+        pretrained.strict(config.id),
         transformers_files.linked([*described.values(), *paths]) as folder,
     ):
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
-            model: Any = open_clip_weights.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
+            model: Any = pretrained.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
         else:
             loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(
                 folder,
@@ -203,3 +201,14 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
         processor = make(folder, backend="pil", **local)
         tokenizer = AutoTokenizer.from_pretrained(folder, **local)
     return Blip2(model, processor, tokenizer, str(config.name), config.pooling, config.precision).eval()
+
+
+FAMILY = EncoderFamily(
+    name="blip2",
+    config=configs.Blip2Config,
+    encoder=encoder,
+    files=lambda config: transformers_files.files(_place(config)),
+    pretraining=facts.pretraining,
+    facts=facts.facts,
+    several=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",
+)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from src import configs
-from src.encoders import hub, open_clip_weights
+from src.encoders import family_of, published_encoder
 from src.errors import InputError
 from src.storage import cache
 
@@ -63,18 +63,11 @@ def profile_of(name: str) -> dict[str, str]:
 
 def is_cached(config: configs.PretrainedConfig) -> bool:
     """Whether all files of a model are at hand."""
-    from src.encoders import blip2, transformers_files
-
     with cache.dry():
         try:
             # Weights first: they are what lacks where anything does, and looking for them costs nothing.
-            if isinstance(config, configs.OpenClipConfig):
-                found = open_clip_weights.find(config)
-                hub.files(found.weights, [found.names])
-                open_clip_weights.encoder(config, "")
-            elif isinstance(config, configs.Blip2Config):
-                transformers_files.files(blip2.place_of(config))
-                blip2.encoder(config, "")
+            family_of(config).files(config)
+            published_encoder(config, "")
         except (cache.NotStored, InputError):
             return False
     return True

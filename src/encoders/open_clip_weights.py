@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-import logging
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -15,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from src import configs
-from src.encoders import hub
-from src.encoders.protocol import Encoder
+from src.encoders import facts, hub, pretrained
+from src.encoders.protocol import Encoder, EncoderFamily
 from src.encoders.remedies import fetch_command
 from src.errors import InputError, brief
-from src.storage import cache
 from src.storage.versions import declared, versions
 
 CONFIG = "open_clip_config.json"
@@ -85,7 +82,11 @@ def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
         "parts": declared("encoders.open_clip"),
         "versions": versions(*DECISIVE),
     }
-    return Encoder(identity, lambda: weights(config, published), lambda: load(config, published))
+    return Encoder(
+        identity,
+        lambda: pretrained.weights(config, lambda: [_checkpoint(published)]),
+        lambda: load(config, published),
+    )
 
 
 def find(config: configs.OpenClipConfig) -> Published:
@@ -101,36 +102,10 @@ def find(config: configs.OpenClipConfig) -> Published:
         place = hub.Place(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _described(place, remedy)
     if Path(config.id).is_dir():
-        unpinned(config)
+        pretrained.unpinned(config)
         place = hub.Place(config.id, folder=True, remedy="Put the files of an open_clip model there.")
         return _described(place, remedy)
     return _listed(config, remedy)
-
-
-def weights(config: configs.OpenClipConfig, published: Published) -> dict[str, str]:
-    """Revision and SHA-256 of the weights.
-
-    Raises:
-        InputError: they are not what they should be.
-    """
-    if config.weights == "random":
-        return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    path = _checkpoint(published)
-    return accepted(config, hub.revision(path), hub.sha256([path]))
-
-
-def accepted(config: configs.PretrainedConfig, revision: str, digest: str) -> dict[str, str]:
-    """Revision and hash, held against `model.sha256` where it is set.
-
-    Raises:
-        InputError: they differ.
-    """
-    if config.sha256 and config.sha256.lower() != digest:
-        raise InputError(
-            f"{config.id}: the weights have SHA-256 {digest}, model.sha256 asks for {config.sha256}. "
-            "Fetch the right ones, or correct model.sha256 ('' takes any)."
-        )
-    return {"revision": revision, "sha256": digest}
 
 
 def load(config: configs.OpenClipConfig, published: Published) -> Any:
@@ -145,8 +120,8 @@ def load(config: configs.OpenClipConfig, published: Published) -> Any:
     from src.encoders.openclip import OpenClip
 
     random = config.weights == "random"
-    with strict(config.id), _folder(published, with_weights=not random) as folder:
-        model = seeded(
+    with pretrained.strict(config.id), _folder(published, with_weights=not random) as folder:
+        model = pretrained.seeded(
             lambda: open_clip.create_model(
                 f"local-dir:{folder}",
                 load_weights=not random,
@@ -158,25 +133,6 @@ def load(config: configs.OpenClipConfig, published: Published) -> Any:
         tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     return OpenClip(model, transform, tokenizer, str(config.name or config.id), config.precision).eval()
-
-
-def unpinned(config: configs.PretrainedConfig) -> None:
-    """A folder has no revisions.
-
-    Raises:
-        InputError: one is asked for.
-    """
-    if config.revision:
-        raise InputError(f"{config.id} is a folder: it has no revision. Leave out model.revision (say '').")
-
-
-def seeded(build: Any) -> Any:
-    """Build a network whose random weights, where it has any, are those of seed 0."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return build()
 
 
 def _listed(config: configs.OpenClipConfig, remedy: str) -> Published:
@@ -224,7 +180,7 @@ def _described(place: hub.Place, remedy: str) -> Published:
         raise InputError(
             f"{path}: not the config of an open_clip model ({brief(repr(error))}). {place.remedy}"
         ) from None
-    with strict(place.name):  # what lies deeper is of any type
+    with pretrained.strict(place.name):  # what lies deeper is of any type
         return _placed(architecture, described.get("preprocess_cfg", {}), place, WEIGHTS, remedy)
 
 
@@ -272,7 +228,7 @@ def _text_config(published: Published) -> dict[str, Path]:
     if published.text_config is None:
         return {}
     found = hub.files(published.text_config, [("config.json",)])
-    with strict(published.text_config.name):
+    with pretrained.strict(published.text_config.name):
         described = json.loads(found["config.json"].read_bytes())
     if '"auto_map"' in json.dumps(described):  # however it is escaped
         raise InputError(f"{published.text_config.name}: its config names code of its own. Refused.")
@@ -303,22 +259,19 @@ def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
         yield folder
 
 
-@contextmanager
-def strict(name: str) -> Iterator[None]:
-    """open_clip's warnings are errors here, and its errors are the user's to mend."""
-    # open_clip speaks through the root logger; what it would warn of is refused or asked for here.
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*QuickGELU.*")
-            yield
-    except (InputError, cache.NotStored):
-        raise
-    except Exception as error:  # four libraries read these files, and one raises bare Exceptions
-        said = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
-        raise InputError(
-            f"{name}: cannot be loaded ({said}). Its files are cut, belong to another architecture, or hold "
-            "more than tensors; random weights are never taken in their place. Fetch them again."
-        ) from None
-    finally:
-        logging.disable(logging.NOTSET)
+def _default_name(config: configs.OpenClipConfig, choice: str) -> str:
+    if choice != "open_clip":
+        return choice
+    # The YAML says nothing of its own; a folder is called by its last part.
+    return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
+
+
+FAMILY = EncoderFamily(
+    name="open_clip",
+    config=configs.OpenClipConfig,
+    encoder=encoder,
+    files=lambda config: [_checkpoint(find(config))],
+    pretraining=facts.pretraining,
+    facts=facts.facts,
+    default_name=_default_name,
+)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 
+from omegaconf import OmegaConf
+
 from src import configs
 
-# Family of published encoders -> its YAML in conf/model that takes any `model.id`.
-GENERIC = {configs.OpenClipConfig: "open_clip", configs.Blip2Config: "blip2"}
 # What Hydra reads as a text without quotes, unless it is a number or a constant.
 PLAIN = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORECASE)
 
@@ -19,14 +19,14 @@ def fetch_command(config: configs.PretrainedConfig) -> str:
     >>> fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
     'python -m src.encoders fetch model=open_clip model.id=hf-hub:lab/clip model.revision=a6f597a3'
     """
-    choice = GENERIC[type(config)]
+    # The YAML of the family's name; pins that it has would stay if they were not overridden.
+    written = OmegaConf.load(configs.CONF / "model" / f"{config.family}.yaml")
     values = {"id": config.id, "revision": config.revision, "sha256": config.sha256}
-    if choice == "open_clip":  # the YAML of BLIP-2 has pins of its own, which would stay
-        values = {name: value for name, value in values.items() if value}
+    values = {name: value for name, value in values.items() if value or name in written}
     if config.weights != "pretrained":
         values["weights"] = config.weights
     overrides = [f"model.{name}={_quoted(value)}" for name, value in values.items()]
-    return shlex.join(["python", "-m", "src.encoders", "fetch", f"model={choice}", *overrides])
+    return shlex.join(["python", "-m", "src.encoders", "fetch", f"model={config.family}", *overrides])
 
 
 def _quoted(value: str) -> str:

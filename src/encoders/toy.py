@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from src import configs
-from src.encoders.protocol import Encoder
+from src.encoders.facts import FACTS, UNTRAINED
+from src.encoders.protocol import Encoder, EncoderFamily, Training
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
@@ -20,9 +22,11 @@ log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
 # What says how a toy is used, not how it is trained.
-NOT_TRAINED = ("name", "batch_size", "precision")
+NOT_TRAINED = ("name", "family", "batch_size", "precision")
 # Libraries that move the numbers: pictures are resized by pillow and torchvision.
 DECISIVE = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
+# Of CLIP's tokeniser.
+VOCABULARY = 49_408
 
 
 def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
@@ -160,3 +164,29 @@ def _save(network: Any, path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}, path)
+
+
+def _counted(toy: configs.ToyConfig) -> tuple[float, float]:
+    """Parameters (millions) and GFLOPs of an image (2 per multiply-add) of a toy.
+
+    Counted from its shape: to build it imports what trains it, which takes longer than an experiment.
+    """
+    width, patch = toy.width, 3 * toy.patch_size**2
+    seen = (toy.image_size // toy.patch_size) ** 2
+    tokens = seen + 1  # one more, that becomes the vector
+    # Attention 4 w^2 + 4 w, perceptron 8 w^2 + 5 w, two norms; behind the last block a norm and a projection.
+    tower = toy.layers * (12 * width**2 + 13 * width) + 2 * width + width * toy.embed_dim
+    images = patch * width + (1 + tokens + 2) * width + tower
+    texts = (VOCABULARY + toy.context_length) * width + tower
+    block = tokens * (12 * width**2 + 2 * tokens * width)
+    multiplied = seen * patch * width + toy.layers * block + width * toy.embed_dim
+    return (images + texts + 1) / 1e6, 2 * multiplied / 1e9
+
+
+FAMILY = EncoderFamily(
+    name="toy",
+    config=configs.ToyConfig,
+    training=Training(encoder, blank, captions=lambda config: config.steps * config.pairs),
+    pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
+    facts=lambda config: dict(zip(FACTS, (*_counted(config), math.nan), strict=True)),
+)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from src.configs import CausalConfig, MultimodalConfig, WeightsConfig
-from src.encoders import hub, open_clip_weights, transformers_files
+from src.encoders import hub, pretrained, transformers_files
 from src.errors import InputError
 from src.generators import chat_templates
 from src.generators.causal import Causal
@@ -109,7 +109,7 @@ def load(found: Published, device: torch.device) -> Causal | Multimodal:
         return Causal(model, tokenizer, config.batch_size)
     assert isinstance(config, MultimodalConfig)
     model, processor = _read(found, AutoModelForImageTextToText, AutoProcessor, config.precision, device)
-    with open_clip_weights.strict(config.id):
+    with pretrained.strict(config.id):
         if not hasattr(processor, "image_processor"):
             raise ValueError("its processor reads no pictures")
     return Multimodal(model, processor, config.batch_size)
@@ -124,7 +124,7 @@ def _read(found: Published, kind: Any, reader: Any, precision: str, device: torc
     # Code that a repository brings along is never run.
     local = {"local_files_only": True, "trust_remote_code": False}
     with (
-        open_clip_weights.strict(found.config.id),
+        pretrained.strict(found.config.id),
         transformers_files.linked([*found.described.values(), *found.weights]) as folder,
     ):
         try:

@@ -14,11 +14,10 @@ import pandas as pd
 from src import configs, debias, encoders, stimuli, tracking
 from src.embeddings import Embeddings, embeddings, require
 from src.embeddings import key as vector_key
-from src.embeddings.precomputed_vectors import several
 from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
-from src.stimuli import CARRIES, IMAGE_ROLES, PROMPTS, SHEET, Table
+from src.stimuli import CARRIES, PROMPTS, SHEET, Table
 from src.storage import cache, results
 from src.storage.versions import declared
 from src.studies.protocol import study_of
@@ -115,21 +114,14 @@ def _differs(job: Job) -> None:
         NotApplicable: it is not.
     """
     idle = set(job.reading - study_of(job.cfg.exp).protocol_fields(job.cfg.exp))
-    if "pooling" in job.reading and not _several(job.cfg):
+    model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
+    if "pooling" in job.reading and not any(encoders.family_of(model).several(model, role) for role in roles):
         idle.add("pooling")
     if idle and idle == job.reading:
         raise NotApplicable(
             f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
             f"decides nothing in exp={job.exp}. Say protocol=paper."
         )
-
-
-def _several(cfg: configs.RunConfig) -> bool:
-    """Whether an image has several vectors."""
-    if isinstance(cfg.model, configs.PrecomputedConfig):
-        (role,) = (role for role in study_of(cfg.exp).roles(cfg.exp) if role in IMAGE_ROLES)
-        return several(Path(cfg.model.path), role)
-    return isinstance(cfg.model, configs.Blip2Config) and cfg.model.pooling == "max"
 
 
 def sheet(prepared: Prepared) -> Path | None:

@@ -70,10 +70,11 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Hash of all that was chosen, but for what decides no number."""
-        # The study is in the key by its version; a set of words may bear this name, too.
+        # Studies and families are in the key by their versions; a set of words may bear such a name, too.
+        by_version = {"exp": "study", "task": "study", "model": "family"}
         chosen = {
-            name: {key: value for key, value in node.items() if key != "study"}
-            if name in ("exp", "task")
+            name: {key: value for key, value in node.items() if key != by_version[name]}
+            if name in by_version
             else node
             for name, node in self.resolved.items()
         }
@@ -118,13 +119,19 @@ class Job(Named):
         Raises:
             InputError: a mandatory value is missing.
         """
+        from src.encoders.protocol import family_of
+        from src.studies.protocol import study_of
+
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.RunConfig)
-        study = configs.studies.load(cfg.exp.study)
+        study, family = study_of(cfg.exp), family_of(cfg.model)
         if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
-            cfg.exp = _own_config(cfg.exp, study.config)
-        precomputed = isinstance(cfg.model, configs.PrecomputedConfig)
-        model = cfg.model.name or _default_name(cfg.model, choices["model"])
+            cfg.exp = _typed("exp", cfg.exp, study.config)
+        if isinstance(cfg.model, configs.OtherEncoderConfig):
+            cfg.model = _typed("model", cfg.model, family.config)
+        else:
+            del resolved["model"]["family"]  # the YAML that was chosen says it
+        model = cfg.model.name or family.default_name(cfg.model, choices["model"])
         if not resolved["model"].get("pretraining"):
             resolved["model"].pop("pretraining", None)  # nothing is stated
         model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
@@ -136,7 +143,7 @@ class Job(Named):
                 f"demo.bias={cfg.demo.bias:g}: nothing is planted in dataset={choices['dataset']}. "
                 "Leave demo.bias out, or choose dataset=demo."
             )
-        if isinstance(cfg.model, configs.ToyConfig):
+        if family.training:
             # What is planted is learnt: a toy of another bias is another model.
             model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
@@ -152,7 +159,7 @@ class Job(Named):
             exp=choices["exp"],
             paper=cfg.exp.paper,
             model=model,
-            dataset="precomputed" if precomputed else choices["dataset"],
+            dataset="precomputed" if cfg.model.precomputed else choices["dataset"],
             debias=cfg.debias.name,
             protocol=choices["protocol"] + differences("protocol", choices["protocol"], resolved["protocol"]),
             reading=_reading(choices["protocol"]),
@@ -205,28 +212,22 @@ def decisive(node: object) -> object:
     return {name: decisive(value) for name, value in node.items() if name not in INDIFFERENT}
 
 
-def _own_config(exp: configs.OtherStudyConfig, schema: type) -> Any:
-    """Config of an experiment in the class of its study.
+def _typed(group: str, node: Any, schema: type) -> Any:
+    """Config of a study or of an encoder that is defined elsewhere, in its own class.
+
+    Args:
+        group: config group, for messages.
+        node: config with fields of the group, and `options`.
+        schema: class of the study or of the encoder's family.
 
     Raises:
         InputError: an option is unknown to it, lacks, or has a wrong type.
     """
-    given = {"paper": exp.paper, "study": exp.study, **exp.options}
+    given = {name: value for name, value in vars(node).items() if name != "options"}
     try:
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given))
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given, node.options))
     except OmegaConfBaseException as error:
-        raise InputError(f"exp.options: {error}") from None
-
-
-def _default_name(model: configs.ModelConfig, choice: str) -> str:
-    if isinstance(model, configs.PrecomputedConfig):
-        if not model.path.strip():
-            raise InputError("model.path is empty. Name the folder of the vectors.")
-        return Path(model.path).resolve().name
-    if isinstance(model, configs.OpenClipConfig) and choice == "open_clip":
-        # The YAML says nothing of its own; a folder is called by its last part.
-        return Path(model.id).resolve().name if Path(model.id).is_dir() else model.id
-    return choice
+        raise InputError(f"{group}.options: {error}") from None
 
 
 def differences(

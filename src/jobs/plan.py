@@ -109,8 +109,8 @@ def _bytes(count: float) -> str:
 
 
 def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
-    # A toy is trained on all four roles.
-    needed = ROLES if isinstance(cfg.model, configs.ToyConfig) else study_of(cfg.exp).roles(cfg.exp)
+    # What the dataset trains is trained on all four roles.
+    needed = ROLES if encoders.family_of(cfg.model).training else study_of(cfg.exp).roles(cfg.exp)
     tables, counts = {}, {}
     for role in needed:
         try:
@@ -151,7 +151,7 @@ def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Itera
             yield _morphing(job, count, role in tables, base)
     width = 0
     encoders.check_precision(cfg)
-    if not isinstance(cfg.model, configs.PrecomputedConfig):
+    if not cfg.model.precomputed:
         try:
             probe = cost_probes.network(cfg)
         except cache.NotStored:
@@ -208,10 +208,10 @@ def _morphing(job: Job, count: int, stored: bool, base: float) -> Piece:
 
 
 def _weights(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: cost_probes.Probe) -> Piece:
-    toy = job.cfg.model
-    if not isinstance(toy, configs.ToyConfig):
+    training = encoders.family_of(job.cfg.model).training
+    if training is None:
         return Piece(f"fetch the weights of {job.model}", _trained(job.cfg), 0, probe.weights, 0)
-    shown = toy.steps * toy.pairs
+    shown = training.captions(job.cfg.model)
     pictures = sum(counts[role] for role in IMAGE_ROLES)
     return Piece(
         f"train {job.model} on {job.dataset}",

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.encoders.facts import facts, pretraining
 from src.jobs.identity import Job
 from src.report.drawing import save
 from src.stimuli import IMAGE_ROLES, Table
@@ -38,8 +37,8 @@ def vectors(seen: Mapping[str, Embeddings]) -> dict[str, str]:
 
 def model(job: Job) -> dict[str, str]:
     """Tags: which weights looked, and what they were trained on; `weights` says whether they are random."""
-    told = {"pretraining": pretraining(job.cfg.model)}
-    if isinstance(job.cfg.model, configs.PrecomputedConfig):
+    told = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
+    if job.cfg.model.precomputed:
         return told
     said = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
     random = said["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0
@@ -66,8 +65,9 @@ def speed(seen: Mapping[str, Embeddings]) -> dict[str, float]:
 
 def metrics(job: Job, result: StudyResult) -> dict[str, float]:
     """Return the metrics of the job's study, and what is known of its model; NaN is left out."""
-    found = {**study_of(job.cfg.exp).metrics(result), **facts(job.cfg.model)}
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
+    every = {**study_of(job.cfg.exp).metrics(result), **facts}
+    return {name: value for name, value in every.items() if math.isfinite(value)}
 
 
 def figures(job: Job, result: StudyResult, run: tracking.Run) -> None:

@@ -37,11 +37,11 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     if role not in ROLES:
         raise InputError(f"exp: no role is called {role!r}; there are {', '.join(ROLES)}.")
     chosen = getattr(cfg, role)
-    model = cfg.model if isinstance(cfg.model, configs.PrecomputedConfig) else None
+    folder = cfg.model.precomputed
     # Configs are plain dataclasses, whose repr tells all that they hold.
-    key = repr((role, model or chosen, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
+    key = repr((role, folder or chosen, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
     if key not in _tables:
-        _tables[key] = _precomputed(model, role) if model else _read(cfg, role, chosen)
+        _tables[key] = _precomputed(folder, role) if folder else _read(cfg, role, chosen)
     return _tables[key]
 
 
@@ -72,10 +72,10 @@ def _groups(chosen: configs.RoleConfig, store: configs.StoreConfig) -> int:
     return int(loaders.parents(chosen, store).frame["group"].nunique())
 
 
-def _precomputed(model: configs.PrecomputedConfig, role: str) -> Table:
+def _precomputed(folder: Path, role: str) -> Table:
     from src.stimuli import precomputed_tables
 
-    return precomputed_tables.load(Path(model.path), role)
+    return precomputed_tables.load(folder, role)
 
 
 def _read(cfg: configs.RunConfig, role: str, chosen: configs.RoleConfig) -> Table:

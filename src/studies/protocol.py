@@ -109,5 +109,5 @@ def study_of(exp: configs.ExpConfig) -> Study:
     Raises:
         InputError: there is no study of that name.
     """
-    found: Study = configs.studies.load(exp.study)
+    found: Study = configs.studies.load(exp.study, Study)
     return found

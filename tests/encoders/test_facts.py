@@ -9,8 +9,16 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from src import configs
-from src.encoders import catalogue, toy
-from src.encoders.facts import FACTS, facts, pretraining, pretraining_sets, zero_shot
+from src.encoders import catalogue, family_of, toy
+from src.encoders.facts import FACTS, pretraining_sets, zero_shot
+
+
+def facts(model):
+    return family_of(model).facts(model)
+
+
+def pretraining(model):
+    return family_of(model).pretraining(model)
 
 
 def known(overrides):
