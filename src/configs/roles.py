@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from omegaconf import MISSING
 
@@ -164,3 +165,16 @@ class WarrinerConfig(RoleConfig):
     valence: str = MISSING  # column of the ratings
     lowest: float = MISSING  # of the scale of ratings
     highest: float = MISSING
+
+
+@dataclass
+class OtherLayoutConfig(RoleConfig):
+    """Files in a layout whose loader is defined elsewhere.
+
+    Attributes:
+        loader: `module:attribute` of it.
+        options: its arguments.
+    """
+
+    loader: str = MISSING
+    options: dict[str, Any] = field(default_factory=dict)

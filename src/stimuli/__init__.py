@@ -84,4 +84,4 @@ def _read(cfg: configs.RunConfig, role: str, chosen: configs.RoleConfig) -> Tabl
         from src.stimuli import texts
 
         frame = texts.in_templates(frame, cfg.templates)
-    return checked(role, frame, loaders.LOADERS[type(chosen)][1], expected=expected, notes=notes)
+    return checked(role, frame, loaders.source(chosen), expected=expected, notes=notes)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError
-from src.stimuli import filenames, group_sampling, pictures
+from src.stimuli import filenames, group_sampling
 from src.stimuli.csvs import read_csv, unique
 from src.stimuli.duplicates import distinct
+from src.stimuli.pictures import hashes
 from src.stimuli.safe_paths import no_link_out
 
 EXAMPLE = "CFD-BF-001-025-N.jpg"
@@ -30,7 +31,7 @@ OLDEST = 130
 
 def load(
     root: Path,
-    folders: Sequence[str],
+    pictures: Sequence[str],
     norming: str | None,
     *,
     races: Mapping[str, Sequence[str]],
@@ -44,7 +45,7 @@ def load(
 
     Args:
         root: folder of the database, which holds `Images/`.
-        folders: of the pictures, below `root`; their folders are searched too.
+        pictures: folders of the pictures, below `root`; their folders are searched too.
         norming: a sheet of the norming workbook saved as csv, below `root`; its ages join the table.
         races: name in the group -> letters: A, B, L (Latino), W, M (multiracial), I (India).
         genders: name in the group -> letters: F, M.
@@ -67,7 +68,7 @@ def load(
         "faces.pictures to the folders of the pictures below it. make data says how to get them; for "
         "pictures of your own choose faces=folder."
     )
-    rows, found, notes = filenames.read([root / folder for folder in folders], root, NAME, EXAMPLE, remedy)
+    rows, found, notes = filenames.read([root / folder for folder in pictures], root, NAME, EXAMPLE, remedy)
     wanted = group_sampling.named(rows, "expression", {name: [name] for name in expressions}, root).notna()
     chosen, others = group_sampling.grouped(
         rows, root, races=races, genders=genders, third="expression", wanted=wanted
@@ -81,7 +82,7 @@ def load(
         no_link_out([root / norming], root, "faces.root")
         frame["age"], said = _ages(frame["person"], root / norming)
         notes += said
-    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
+    frame["sha256"], frame["conversions"] = hashes([Path(item) for item in frame["path"]])
     return frame.drop(columns="person"), found, notes
 
 

@@ -1,15 +1,17 @@
-"""Which function reads which kind of stimuli: a config's class names its loader."""
+"""Loaders of stimuli by config class; a loader from elsewhere is named module:attribute."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from src import configs
-from src.configs import PicturesConfig
+from src.configs import PicturesConfig, registry
 from src.errors import InputError
 from src.stimuli.pictures import remarks
 from src.stimuli.table import Table, checked
@@ -86,7 +88,7 @@ def faces(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
         InputError: they cannot be read.
     """
     frame, expected, notes = load(chosen, store)
-    return checked("faces", frame, LOADERS[type(chosen)][1], expected=expected, notes=notes)
+    return checked("faces", frame, source(chosen), expected=expected, notes=notes)
 
 
 def load(chosen: configs.RoleConfig, store: PicturesConfig) -> Loaded:
@@ -95,7 +97,8 @@ def load(chosen: configs.RoleConfig, store: PicturesConfig) -> Loaded:
     Raises:
         InputError: they cannot be read.
     """
-    frame, expected, notes = LOADERS[type(chosen)][0](chosen, store)
+    made = MADE.get(type(chosen))
+    frame, expected, notes = made[0](chosen, store) if made else _read(chosen)
     if "conversions" in frame:
         notes = [*notes, *remarks(frame.pop("conversions").tolist())]
     return frame, expected, notes
@@ -108,98 +111,6 @@ def _abstract(cfg: configs.AbstractConfig, store: PicturesConfig) -> Loaded:
     return frame, len(frame), []
 
 
-def _fairface(cfg: configs.FairFaceConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import fairface
-
-    return fairface.load(
-        Path(cfg.root),
-        cfg.csv,
-        races=cfg.races,
-        genders=cfg.genders,
-        ages=cfg.ages,
-        per_group=cfg.per_group,
-        seed=cfg.seed,
-        duplicates=cfg.duplicates,
-    )
-
-
-def _cfd(cfg: configs.CfdConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import cfd
-
-    return cfd.load(
-        Path(cfg.root),
-        cfg.pictures,
-        cfg.norming,
-        races=cfg.races,
-        genders=cfg.genders,
-        expressions=cfg.expressions,
-        per_group=cfg.per_group,
-        seed=cfg.seed,
-        duplicates=cfg.duplicates,
-    )
-
-
-def _utkface(cfg: configs.UtkFaceConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import utkface
-
-    return utkface.load(
-        Path(cfg.root),
-        races=cfg.races,
-        genders=cfg.genders,
-        ages=cfg.ages,
-        per_group=cfg.per_group,
-        seed=cfg.seed,
-        duplicates=cfg.duplicates,
-    )
-
-
-def _folder(cfg: configs.FolderConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import folder
-
-    return folder.load(
-        Path(cfg.root),
-        cfg.csv,
-        file=cfg.file,
-        group=cfg.group,
-        per_group=cfg.per_group,
-        seed=cfg.seed,
-        duplicates=cfg.duplicates,
-    )
-
-
-def _oasis(cfg: configs.OasisConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import oasis
-
-    return oasis.load(
-        Path(cfg.root),
-        cfg.csv,
-        cfg.pictures,
-        lowest=cfg.lowest,
-        highest=cfg.highest,
-        duplicates=cfg.duplicates,
-    )
-
-
-def _vader(cfg: configs.VaderConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import lexicons
-
-    return lexicons.vader(cfg.count, cfg.seed)
-
-
-def _nrc_vad(cfg: configs.NrcVadConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import nrc_vad
-
-    return nrc_vad.load(Path(cfg.path), word=cfg.word, lowest=cfg.lowest, highest=cfg.highest)
-
-
-def _warriner(cfg: configs.WarrinerConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import lexicons
-
-    return lexicons.warriner(
-        Path(cfg.path), word=cfg.word, valence=cfg.valence, lowest=cfg.lowest, highest=cfg.highest
-    )
-
-
 def _phrases(cfg: configs.LabelsConfig, _: PicturesConfig) -> Loaded:
     from src.stimuli import texts
 
@@ -207,18 +118,49 @@ def _phrases(cfg: configs.LabelsConfig, _: PicturesConfig) -> Loaded:
     return frame, len(frame), []
 
 
-# A new dataset: a YAML in conf/{role}/, a dataclass in src/configs/roles.py, a loader here.
-LOADERS: dict[type[configs.RoleConfig], tuple[Callable[[Any, PicturesConfig], Loaded], str]] = {
+# Roles that are made rather than read: config class -> function, and its choice on the command line.
+MADE: dict[type[configs.RoleConfig], tuple[Callable[[Any, PicturesConfig], Loaded], str]] = {
     configs.AvatarsConfig: (_avatars, "faces=avatars"),
-    configs.FairFaceConfig: (_fairface, "faces=fairface"),
-    configs.CfdConfig: (_cfd, "faces=cfd"),
-    configs.UtkFaceConfig: (_utkface, "faces=utkface"),
-    configs.FolderConfig: (_folder, "faces=folder"),
     configs.MorphsConfig: (_morphs, "faces=morphs"),
     configs.AbstractConfig: (_abstract, "scenes=abstract"),
-    configs.OasisConfig: (_oasis, "scenes=oasis"),
-    configs.VaderConfig: (_vader, "words=vader"),
-    configs.NrcVadConfig: (_nrc_vad, "words=nrc_vad"),
-    configs.WarrinerConfig: (_warriner, "words=warriner"),
     configs.LabelsConfig: (_phrases, "labels"),
 }
+# Layouts of files: config class -> loader, which takes its fields, and its choice on the command line.
+LAYOUTS: dict[type[configs.RoleConfig], tuple[str, str]] = {
+    configs.FairFaceConfig: ("src.stimuli.fairface:load", "faces=fairface"),
+    configs.CfdConfig: ("src.stimuli.cfd:load", "faces=cfd"),
+    configs.UtkFaceConfig: ("src.stimuli.utkface:load", "faces=utkface"),
+    configs.FolderConfig: ("src.stimuli.folder:load", "faces=folder"),
+    configs.OasisConfig: ("src.stimuli.oasis:load", "scenes=oasis"),
+    configs.VaderConfig: ("src.stimuli.lexicons:vader", "words=vader"),
+    configs.NrcVadConfig: ("src.stimuli.nrc_vad:load", "words=nrc_vad"),
+    configs.WarrinerConfig: ("src.stimuli.lexicons:warriner", "words=warriner"),
+}
+
+
+def source(chosen: configs.RoleConfig) -> str:
+    """Name a config's source, for messages."""
+    if isinstance(chosen, configs.OtherLayoutConfig):
+        return chosen.loader
+    return (MADE.get(type(chosen)) or LAYOUTS[type(chosen)])[1]
+
+
+def _read(chosen: configs.RoleConfig) -> Loaded:
+    """Read files by the loader of their layout.
+
+    Raises:
+        InputError: they cannot be read, or the loader takes other options.
+    """
+    if isinstance(chosen, configs.OtherLayoutConfig):
+        load = registry.load("loader", chosen.loader, {}, FunctionType)
+        try:
+            inspect.signature(load).bind(**chosen.options)
+        except TypeError as error:
+            takes = ", ".join(inspect.signature(load).parameters)
+            raise InputError(f"options: {chosen.loader}: {error}. Its options are {takes}.") from None
+        loaded: Loaded = load(**chosen.options)
+        return loaded
+    reference, choice = LAYOUTS[type(chosen)]
+    given = {name: Path(value) if name in ("root", "path") else value for name, value in vars(chosen).items()}
+    loaded = registry.load("loader", choice, {choice: reference})(**given)
+    return loaded

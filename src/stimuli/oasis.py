@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.stimuli import pictures
 from src.stimuli.csvs import ratings, read_csv, unique
 from src.stimuli.duplicates import distinct
+from src.stimuli.pictures import hashes, present
 from src.stimuli.safe_paths import no_link_out, paths_below
 
 
 def load(
-    root: Path, csv: str, folder: str, *, lowest: float, highest: float, duplicates: str = "stop"
+    root: Path, csv: str, pictures: str, *, lowest: float, highest: float, duplicates: str = "stop"
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Read scenes and their valence, rescaled to [0, 1].
 
     Args:
         root: folder of the csv.
         csv: ratings: columns `Theme` and `Valence_mean`.
-        folder: of the pictures, named `{Theme}.jpg`, below `root`.
+        pictures: folder of the pictures, named `{Theme}.jpg`, below `root`.
         lowest: of the scale: 1.
         highest: of the scale: 7.
         duplicates: see `src.stimuli.duplicates.distinct`.
@@ -43,7 +43,7 @@ def load(
     unique(rows, "Theme", path)
     # The archive was published with Images/ and with images/.
     found = {item.name.lower(): item.name for item in root.iterdir()}
-    folder = folder if (root / folder).is_dir() else found.get(folder.lower(), folder)
+    folder = pictures if (root / pictures).is_dir() else found.get(pictures.lower(), pictures)
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
@@ -53,7 +53,7 @@ def load(
         }
     )
     nowhere = "Put the pictures there, or set scenes.root and scenes.pictures to where Theme.jpg of each is."
-    frame, notes = pictures.present(frame, path, root, "scenes.root", nowhere)
+    frame, notes = present(frame, path, root, "scenes.root", nowhere)
     frame, copies = distinct(frame, path, duplicates, "scenes")
-    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
+    frame["sha256"], frame["conversions"] = hashes([Path(item) for item in frame["path"]])
     return frame, len(rows), notes + copies

@@ -105,7 +105,7 @@ def by_names(layout: str, folder: Path):
         # Each a picture of its own: what follows the end of a JPEG is not shown.
         content = (folder / "one.jpg").read_bytes() + name
         (root / name.decode("utf-8", "surrogateescape")).write_bytes(content)
-    choice = {"folders": ["."]} if layout == "cfd" else {}
+    choice = {"pictures": ["."]} if layout == "cfd" else {}
     return table(layout, "faces", root, **choice)
 
 

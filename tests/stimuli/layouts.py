@@ -18,7 +18,7 @@ CFD = {
     "expressions": ["N"],
     "per_group": None,
     "seed": 0,
-    "folders": ["Images/CFD"],
+    "pictures": ["Images/CFD"],
     "norming": None,
 }
 UTKFACE = {

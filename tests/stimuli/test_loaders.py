@@ -120,7 +120,7 @@ class TestCfd:
         frame, expected, notes = made(
             "cfd",
             tmp_path,
-            folders=["Images/CFD-MR", "Images/CFD-INDIA"],
+            pictures=["Images/CFD-MR", "Images/CFD-INDIA"],
             races={"Multiracial": ["M"], "Indian": ["I"]},
             genders={"Women": ["F"]},
             norming="norming.csv",
