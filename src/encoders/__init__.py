@@ -82,9 +82,9 @@ def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
             f"model.family={model.family}: expected an encoder, got vectors. Choose another model."
         )
     encoder = family.encoder(model, accelerator)
-    if family.version is None:
+    if model.family in configs.FAMILIES:
         return encoder
-    stated = {name: value for name, value in vars(model).items() if name not in ("name", "batch_size")}
+    stated = {key: value for key, value in vars(model).items() if key not in ("name", "family", "batch_size")}
     parts = {f"encoders.{family.name}": family.version}
     identity = {"config": stated, "accelerator": accelerator, "parts": parts, **encoder.identity}
     return replace(encoder, identity=identity)

@@ -152,18 +152,8 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
 
 
 def _place(config: configs.Blip2Config) -> hub.Place:
-    """Where a model's files are."""
-    if not config.id.strip():
-        raise InputError("model.id is empty. Say owner/name on the hub, or a folder.")
-    folder = Path(config.id).is_dir()
-    if folder:
-        pretrained.unpinned(config)
-    remedy = (
-        "Put the files of a Blip2ForImageTextRetrieval there."
-        if folder
-        else f"Fetch it where there is a network: {fetch_command(config)}"
-    )
-    return hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
+    remedy = f"Fetch it where there is a network: {fetch_command(config)}"
+    return transformers_files.place(config, "model", "Blip2ForImageTextRetrieval", remedy)
 
 
 def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str, Path]) -> Blip2:
@@ -190,9 +180,7 @@ def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str,
                 output_loading_info=True,
             )
             model, said = loaded
-            lacking = sorted(map(str, [*said["missing_keys"], *said["mismatched_keys"]]))
-            if lacking:
-                raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
+            transformers_files.complete(said)
         if not model.config.qformer_config.use_qformer_text_input:
             raise ValueError("its Q-Former reads no text: it is no model for retrieval")
         # Code that a repository brings along is never run.

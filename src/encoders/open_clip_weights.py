@@ -102,7 +102,7 @@ def find(config: configs.OpenClipConfig) -> Published:
         place = hub.Place(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _described(place, remedy)
     if Path(config.id).is_dir():
-        pretrained.unpinned(config)
+        pretrained.unpinned(config, "model")
         place = hub.Place(config.id, folder=True, remedy="Put the files of an open_clip model there.")
         return _described(place, remedy)
     return _listed(config, remedy)

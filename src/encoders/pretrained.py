@@ -14,6 +14,8 @@ from src.encoders import hub
 from src.errors import InputError, brief
 from src.storage import cache
 
+Published = configs.PretrainedConfig | configs.WeightsConfig
+
 
 def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
     """Return revision and SHA-256 of an encoder's weights.
@@ -28,24 +30,37 @@ def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]
     """
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    paths = files()
+    return verified(config, files(), "model")
+
+
+def verified(config: Published, paths: Sequence[Path], group: str) -> dict[str, str]:
+    """Return revision and SHA-256 of weights, checked against the hash that a config asks for.
+
+    Args:
+        config: config of the model.
+        paths: files of the weights.
+        group: config group, for messages.
+
+    Raises:
+        InputError: they differ.
+    """
     digest = hub.sha256(paths)
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
-            f"{config.id}: the weights have SHA-256 {digest}, model.sha256 asks for {config.sha256}. "
-            "Fetch the right ones, or correct model.sha256 ('' takes any)."
+            f"{config.id}: the weights have SHA-256 {digest}, {group}.sha256 asks for {config.sha256}. "
+            f"Fetch the right ones, or correct {group}.sha256 ('' takes any)."
         )
     return {"revision": hub.revision(paths[0]), "sha256": digest}
 
 
-def unpinned(config: configs.PretrainedConfig) -> None:
+def unpinned(config: Published, group: str) -> None:
     """Refuse a revision of a folder, which has none.
 
     Raises:
-        InputError: `model.revision` is set.
+        InputError: the revision is set.
     """
     if config.revision:
-        raise InputError(f"{config.id} is a folder: it has no revision. Leave out model.revision (say '').")
+        raise InputError(f"{config.id} is a folder: it has no revision. Leave out {group}.revision (say '').")
 
 
 def seeded(build: Callable[[], Any]) -> Any:

@@ -106,7 +106,7 @@ class EncoderFamily:
     several: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}
     default_name: Callable[[Any, str], str] = lambda _, choice: choice
-    version: int | None = None
+    version: int = 1
 
 
 def family_of(model: configs.ModelConfig) -> EncoderFamily:

@@ -12,7 +12,6 @@ import torch
 
 from src.configs import CausalConfig, MultimodalConfig, WeightsConfig
 from src.encoders import hub, pretrained, transformers_files
-from src.errors import InputError
 from src.generators import chat_templates
 from src.generators.causal import Causal
 from src.generators.multimodal import Multimodal
@@ -48,13 +47,7 @@ class Published:
         Raises:
             InputError: a file was cut or changed since it was fetched, or `llm.sha256` asks for others.
         """
-        digest = hub.sha256(self.weights)
-        if self.config.sha256 and self.config.sha256.lower() != digest:
-            raise InputError(
-                f"{self.config.id}: the weights have SHA-256 {digest}, llm.sha256 asks for "
-                f"{self.config.sha256}. Fetch the right ones, or correct llm.sha256 ('' takes any)."
-            )
-        return {"revision": hub.revision(self.weights[0]), "sha256": digest, **self._date()}
+        return pretrained.verified(self.config, self.weights, "llm") | self._date()
 
     def _date(self) -> dict[str, str]:
         templates = chat_templates.stored(self.described.values())
@@ -73,20 +66,14 @@ def find(config: WeightsConfig) -> Published:
         InputError: they are neither there nor to be had, or their chat template draws by lot.
         NotStored: within `artifacts.dry`, where they would have to be fetched.
     """
-    if not config.id.strip():
-        raise InputError("llm.id is empty. Say owner/name on the hub, or a folder.")
     chat_templates.day(config.date)
-    folder = Path(config.id).is_dir()
-    if folder and config.revision:
-        raise InputError(f"{config.id} is a folder: it has no revision. Leave out llm.revision (say '').")
     sees = isinstance(config, MultimodalConfig)
+    kind = f"{'multimodal' if sees else 'causal language'} model of transformers"
     remedy = (
-        f"Put the files of a {'multimodal' if sees else 'causal language'} model of transformers there."
-        if folder
-        else "Run the same command where there is a network (a gated model needs HF_TOKEN), or name a folder "
+        "Run the same command where there is a network (a gated model needs HF_TOKEN), or name a folder "
         "that holds its files."
     )
-    place = hub.Place(config.id, None if folder else config.revision or None, folder, remedy)
+    place = transformers_files.place(config, "llm", kind, remedy)
     described = hub.files(
         place, (*CONFIGS, *(PROCESSOR if sees else ())), (*TOO, *(PROCESSOR_TOO if sees else ()))
     )
@@ -133,9 +120,7 @@ def _read(found: Published, kind: Any, reader: Any, precision: str, device: torc
             )
         except StrictDataclassError as error:  # a config.json that contradicts itself
             raise ValueError(" ".join(str(error).split())) from None
-        lacking = sorted(map(str, [*said["missing_keys"], *said["mismatched_keys"]]))
-        if lacking:
-            raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
+        transformers_files.complete(said)
         made = reader.from_pretrained(folder, **local)
         made.chat_template = chat_templates.pinned(made.chat_template, chat_templates.day(found.config.date))
     # `generate` fills what it is not told from a repository's defaults, such as a penalty for repetition.

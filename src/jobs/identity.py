@@ -119,6 +119,7 @@ class Job(Named):
         Raises:
             InputError: a mandatory value is missing.
         """
+        # Here: --help takes no time to import them.
         from src.encoders.protocol import family_of
         from src.studies.protocol import study_of
 

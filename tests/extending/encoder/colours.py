@@ -70,5 +70,4 @@ FAMILY = EncoderFamily(
     config=ColoursConfig,
     encoder=encoder,
     pretraining=lambda config: "none",
-    version=1,
 )
