@@ -128,11 +128,13 @@ class Job(Named):
         study, family = study_of(cfg.exp), family_of(cfg.model)
         if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
             cfg.exp = _typed("exp", cfg.exp, study.config)
+        options = ""
         if isinstance(cfg.model, configs.OtherEncoderConfig):
+            options = _deviations(cfg.model.options, vars(family.config))
             cfg.model = _typed("model", cfg.model, family.config)
         else:
             del resolved["model"]["family"]  # the YAML that was chosen says it
-        model = cfg.model.name or family.default_name(cfg.model, choices["model"])
+        model = (cfg.model.name or family.default_name(cfg.model, choices["model"])) + options
         if not resolved["model"].get("pretraining"):
             resolved["model"].pop("pretraining", None)  # nothing is stated
         model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
@@ -252,10 +254,14 @@ def differences(
     read = _yaml(path)
     silent = {entry.name: entry.default for entry in fields(defaults)} if is_dataclass(defaults) else {}
     written = {**silent, **read.get(below, read)}
+    return _deviations({name: value for name, value in node.items() if name in written}, written)
+
+
+def _deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     return "".join(
         _said(name, value)
         for name, value in node.items()
-        if name not in NOT_IN_NAME and name in written and written[name] not in (value, "???")
+        if name not in NOT_IN_NAME and defaults.get(name) not in (value, "???")
         if not isinstance(value, dict | list)
     )
 

@@ -102,4 +102,6 @@ def test_the_place_of_the_code_is_in_no_key(tmp_path):
     composed.model.family = "tests.extending.encoder.colours:FAMILY"
     assert Job.of(composed, choices, "").config_hash == job.config_hash
     composed.model.options.width = 8
-    assert Job.of(composed, choices, "").config_hash != job.config_hash
+    other = Job.of(composed, choices, "")
+    assert other.config_hash != job.config_hash
+    assert (job.model, other.model) == ("colours", "colours+width=8")
