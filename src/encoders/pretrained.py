@@ -14,7 +14,7 @@ from src.encoders import hub
 from src.errors import InputError, brief
 from src.storage import cache
 
-Published = configs.PretrainedConfig | configs.WeightsConfig
+PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
 
 
 def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]
     return verified(config, files(), "model")
 
 
-def verified(config: Published, paths: Sequence[Path], group: str) -> dict[str, str]:
+def verified(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
     """Return revision and SHA-256 of weights, checked against the hash that a config asks for.
 
     Args:
@@ -53,7 +53,7 @@ def verified(config: Published, paths: Sequence[Path], group: str) -> dict[str, 
     return {"revision": hub.revision(paths[0]), "sha256": digest}
 
 
-def unpinned(config: Published, group: str) -> None:
+def unpinned(config: PublishedConfig, group: str) -> None:
     """Refuse a revision of a folder, which has none.
 
     Raises:

@@ -20,7 +20,7 @@ WEIGHTS = (
 )
 
 
-def place(config: pretrained.Published, group: str, kind: str, remedy: str) -> hub.Place:
+def place(config: pretrained.PublishedConfig, group: str, kind: str, remedy: str) -> hub.Place:
     """Return the place of a checkpoint.
 
     Args:

@@ -216,7 +216,7 @@ def decisive(node: object) -> object:
 
 
 def _typed(group: str, node: Any, schema: type) -> Any:
-    """Config of a study or of an encoder that is defined elsewhere, in its own class.
+    """Convert the config of a study or of an encoder that is defined elsewhere to the class that it brings.
 
     Args:
         group: config group, for messages.
