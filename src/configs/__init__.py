@@ -363,11 +363,12 @@ def register() -> None:
     """Make the schemas, the launchers' settings and the resolver `${checkout:}` known to Hydra."""
     from hydra.core.config_store import ConfigStore
 
+    from src.configs import schema_source
+
     OmegaConf.register_new_resolver("checkout", lambda: str(CHECKOUT), replace=True)
     store = ConfigStore.instance()
     store.store(name="schema", node=RunConfig)
     store.store(name="generate_schema", node=GenerateConfig)
-    for name, node in (SCHEMAS | studies.config_classes()).items():
-        store.store(group="schema", name=name, node=node)
+    schema_source.register(SCHEMAS | studies.config_classes())
     for name, node in launchers.LAUNCHERS.items():
         store.store(group="hydra/launcher", name=name, node=node)
