@@ -1,7 +1,7 @@
 """Config source of Hydra's that serves the schemas of conf/: `/schema/NAME` is a dataclass.
 
-Hydra copies its own `ConfigStore` for every group that `--help` lists and for every job that it composes: with
-all schemas in it, that was two thirds of `--help`.
+Hydra copies its own `ConfigStore` for every group that `--help` lists: with all schemas in it, that was half
+of `--help`.
 """
 
 from __future__ import annotations
