@@ -86,18 +86,24 @@ def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed
     """
     import torch
 
+    from src.configs import ProtocolConfig
+    from src.studies.propagation.sc_eat import SC_EAT
     from src.studies.propagation.scores import Scores
     from src.studies.propagation.similarity_blocks import looks
+    from src.studies.propagation.top_k import TopK
 
     corpus, pool = mapped(place, items, k)
     x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
-    scores, nearest, read = Scores(x, corpus, [pool], 1), [], read_bytes()
+    retrieved = TopK([pool], np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.int64))
+    scores = Scores(x, corpus, [pool], SC_EAT, retrieved, ProtocolConfig(ddof=1))
+    nearest, read = [], read_bytes()
     for path in place.iterdir():
         forget(path)
     with watched() as peak:
         start, cpu = time.perf_counter(), time.process_time()
         for look in looks(x, corpus, [pool], every=False, held=held):
             scores.see(look)
+            assert look.nearest is not None
             nearest.append(look.nearest[: max(0, EXACT - look.block.start)])
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     exact = _exact(x[:EXACT].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)

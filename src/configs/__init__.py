@@ -11,7 +11,7 @@ from src.configs import launchers, registry, studies
 from src.configs.broken_yaml import ERRORS, broken_yaml
 from src.configs.datasets import check_dataset
 from src.configs.exps import ExpConfig, OtherStudyConfig, TaxonomyConfig
-from src.configs.fields import check, number, one_of
+from src.configs.fields import check, named, number, one_of
 from src.configs.generative import (
     CausalConfig,
     HfConfig,
@@ -55,6 +55,7 @@ from src.configs.roles import (
     VaderConfig,
     WarrinerConfig,
 )
+from src.configs.scores import EXTRINSIC, FIRST, INTRINSIC
 from src.errors import InputError
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "CODE",
     "CONF",
     "FAMILIES",
+    "FIRST",
     "AbstractConfig",
     "AvatarsConfig",
     "Blip2Config",
@@ -154,6 +156,8 @@ class ProtocolConfig:
     strata: str = one_of("own", "all")
     attributes: str = one_of("corpus", "held_out")
     pooling: str = one_of("max", "mean")
+    intrinsic: str = named(INTRINSIC, default=FIRST["intrinsic"])
+    extrinsic: str = named(EXTRINSIC, default=FIRST["extrinsic"])
     placebo: int = number(0)
     bootstrap: int = number(0)
     attribute_draws: int = number(0)

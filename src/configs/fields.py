@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
 from typing import Any
 
 from omegaconf import MISSING
 
+from src.configs import registry
 from src.errors import InputError
 
 
@@ -19,6 +21,11 @@ def number(least: float, most: float = math.inf, *, default: Any = MISSING) -> A
 def one_of(*values: str, default: Any = MISSING) -> Any:
     """A field whose value `check` holds to be one of these."""
     return field(default=default, metadata={"values": values})
+
+
+def named(known: Mapping[str, str], *, default: Any = MISSING) -> Any:
+    """A field whose value `check` holds to be a registered name, or one that can be imported."""
+    return field(default=default, metadata={"known": known})
 
 
 def check(node: object, name: str = "") -> None:
@@ -51,3 +58,5 @@ def check(node: object, name: str = "") -> None:
                 raise InputError(f"{full}={value}: must be {allowed}.")
         if "values" in entry.metadata and value not in entry.metadata["values"]:
             raise InputError(f"{full}={value}: must be one of {', '.join(entry.metadata['values'])}.")
+        if "known" in entry.metadata and value not in entry.metadata["known"]:
+            registry.load(full, value, entry.metadata["known"])

@@ -113,7 +113,7 @@ def _differs(job: Job) -> None:
     Raises:
         NotApplicable: it is not.
     """
-    idle = set(job.reading - study_of(job.cfg.exp).protocol_fields(job.cfg.exp))
+    idle = set(job.reading - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
     model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
     if "pooling" in job.reading and not any(encoders.family_of(model).several(model, role) for role in roles):
         idle.add("pooling")
@@ -212,7 +212,7 @@ def key(prepared: Prepared) -> str:
     inputs = {
         name: [table.hash, vector_key(cfg, table.role, _shown(cfg, table))] for name, table in shown.items()
     }
-    versions = study_of(cfg.exp).versions()
+    versions = study_of(cfg.exp).versions(cfg)
     if prepared.removed:
         versions |= declared("debias")
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

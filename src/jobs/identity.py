@@ -23,6 +23,8 @@ INDIFFERENT = (
     *("resume", "plan", "report", "workers", "devices"),
     *("key", "concurrency", "retries", "timeout", "date"),
 )
+# Studies and families are in the key by their versions; a set of words may bear such a name, too.
+BY_VERSION = {"exp": "study", "task": "study", "model": "family"}
 # What decides no number, or nothing that a name should tell.
 NOT_IN_NAME = (
     "name",
@@ -70,14 +72,7 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Hash of all that was chosen, but for what decides no number."""
-        # Studies and families are in the key by their versions; a set of words may bear such a name, too.
-        by_version = {"exp": "study", "task": "study", "model": "family"}
-        chosen = {
-            name: {key: value for key, value in node.items() if key != by_version[name]}
-            if name in by_version
-            else node
-            for name, node in self.resolved.items()
-        }
+        chosen = {name: _as_before(name, node) for name, node in self.resolved.items()}
         return fingerprint([decisive(chosen), self.exp, self.model, self.dataset, self.protocol])
 
     @property
@@ -168,6 +163,16 @@ class Job(Named):
             reading=_reading(choices["protocol"]),
             output=Path(output),
         )
+
+
+def _as_before(name: str, node: Any) -> Any:
+    """Leave out the fields that jobs were finished without, so that they are still taken over."""
+    if name in BY_VERSION:
+        return {key: value for key, value in node.items() if key != BY_VERSION[name]}
+    if name == "protocol":
+        # At the values that they had before there was a choice.
+        return {key: value for key, value in node.items() if (key, value) not in configs.FIRST.items()}
+    return node
 
 
 def family(task: str) -> str:

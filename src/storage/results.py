@@ -37,6 +37,7 @@ TEXTS = (
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),
     *("pool", "shared"),
+    *("intrinsic_label", "extrinsic_label"),
 )
 # Column that is never empty in rows of a study -> the study: for files without the column `study`.
 STUDY_OF_COLUMN = {

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from src import configs
-from src.configs import RunConfig
+from src.configs import ProtocolConfig, RunConfig
 from src.report.study import StudyReport
 from src.stimuli import Table
 from src.storage.versions import declared
@@ -70,7 +70,7 @@ class Study:
         check: (cfg, tables) -> None; raises `InputError` before any work if the tables do not suffice, or
             `NotApplicable` if another dataset or protocol might be served.
         run: (cfg, tables, unit vectors in the order of the tables) -> result.
-        protocol_fields: (exp) -> fields of the protocol that decide something in an experiment.
+        protocol_fields: (exp, protocol) -> fields of the protocol that decide something in an experiment.
         metrics: (result) -> MLflow metrics; NaN stands for what is undefined.
         report: what it adds to reports and to the terminal.
         prompts: (cfg) -> texts that an experiment brings itself, or None.
@@ -79,6 +79,7 @@ class Study:
             items and of that width) -> cost of an analysis.
         config: config class of a study that is defined elsewhere: `exp.options` are its fields.
         config_groups: config groups that decide numbers of this study alone.
+        further_versions: (cfg) -> versions of what decides numbers of jobs with this config alone.
         version: of a study that is defined elsewhere; raise it when numbers change.
     """
 
@@ -86,7 +87,7 @@ class Study:
     roles: Callable[[Any], tuple[str, ...]]
     check: Callable[[RunConfig, Tables], object]
     run: Callable[[RunConfig, Tables, Vectors], StudyResult]
-    protocol_fields: Callable[[Any], frozenset[str]]
+    protocol_fields: Callable[[Any, ProtocolConfig], frozenset[str]]
     metrics: Callable[[Any], dict[str, float]]
     report: StudyReport = field(default_factory=StudyReport)
     prompts: Callable[[RunConfig], Table | None] = no_prompts
@@ -94,13 +95,14 @@ class Study:
     cost: Callable[[RunConfig, Mapping[str, int], int, Callable[[int, int], float]], Cost] = negligible
     config: type | None = None
     config_groups: frozenset[str] = frozenset()
+    further_versions: Callable[[RunConfig], dict[str, int]] = lambda _: {}
     version: int | None = None
 
-    def versions(self) -> dict[str, int]:
-        """Return the declared versions of what decides the study's numbers."""
+    def versions(self, cfg: RunConfig) -> dict[str, int]:
+        """Return the declared versions of what decides a job's numbers."""
         if self.version is not None:
             return {**declared("metrics"), f"studies.{self.name}": self.version}
-        return declared("metrics", "inference", f"studies.{self.name}")
+        return declared("metrics", "inference", f"studies.{self.name}") | self.further_versions(cfg)
 
 
 def study_of(exp: configs.ExpConfig) -> Study:

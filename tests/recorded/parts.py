@@ -34,6 +34,8 @@ RECORDERS = {
     "debias": Recorder(numbers.of_debias, float64),
     "metrics": Recorder(numbers.of_metrics, float64),
     "inference": Recorder(studies.of_inference, float64),
+    "intrinsic.difference": Recorder(studies.of_difference, float64),
+    "extrinsic.zero_shot": Recorder(studies.of_nearest_class, float64),
     "studies.implicit": Recorder(studies.of_implicit, float64),
     "studies.poems": Recorder(answers.of_poems, float64),
     "studies.propagation": Recorder(studies.of_propagation, float64),

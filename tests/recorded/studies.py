@@ -104,6 +104,22 @@ def of_propagation(_: Path) -> dict[str, Any]:
     return _study("faces_to_words", "scenes_to_labels", "words_to_scenes", "labels_to_faces")
 
 
+def _with_nulls(*experiments_of_it: str, overrides: tuple[str, ...]) -> dict[str, Any]:
+    overrides = (*overrides, "protocol.placebo=40")
+    numbers = (_study(*experiments_of_it, sure=sure, overrides=overrides) for sure in (False, True))
+    return {name: values for outputs in numbers for name, values in outputs.items()}
+
+
+def of_difference(_: Path) -> dict[str, Any]:
+    """Analyse two pairs of roles by the difference of mean cosines."""
+    return _with_nulls("faces_to_words", "labels_to_faces", overrides=("protocol.intrinsic=difference",))
+
+
+def of_nearest_class(_: Path) -> dict[str, Any]:
+    """Analyse two pairs of roles by the nearest class."""
+    return _with_nulls("faces_to_labels", "labels_to_scenes", overrides=("protocol.extrinsic=zero_shot",))
+
+
 def of_inference(_: Path) -> dict[str, Any]:
     """Take placebo, intervals and p values of the same analyses, and of an audit."""
     propagation = _study("faces_to_words", "labels_to_faces", sure=True, overrides=("protocol.placebo=40",))

@@ -14,6 +14,7 @@ from torch import Tensor
 from src.configs import ProtocolConfig
 from src.stimuli import CARRIES, TEXT_ROLES, Table
 from src.studies.propagation.attributes import corpus_of
+from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_models import alternatives
 from src.studies.propagation.null_scores import Sample
 from src.studies.propagation.scores import Scores
@@ -125,8 +126,9 @@ def p_value(null: Null, number: int) -> float:
     # The placebo comes first of the alternatives.
     placebo = next(alternatives(corpus, world.corpus_vectors))
     vectors = world.target_vectors, world.corpus_vectors
-    scores = Scores(*vectors, corpus.pools, world.protocol.ddof)
-    sample = Sample(units, [analyses[number % len(analyses)]], corpus, [placebo], *vectors)
+    measure, outcome = intrinsic_of(world.protocol), extrinsic_of(world.protocol)
+    sample = Sample(units, [analyses[number % len(analyses)]], corpus, [placebo], *vectors, measure, outcome)
+    scores = Scores(*vectors, corpus.pools, measure, sample.scorer, world.protocol)
     for look in looks(*vectors, corpus.pools):
         scores.see(look)
         sample.see(look)

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.console import RenderableType
 
-from src.configs import RunConfig
+from src.configs import ProtocolConfig, RunConfig
 from src.report.study import StudyReport
 from src.report.tables import plain
 from src.stimuli import PROMPTS, Table
@@ -46,7 +46,7 @@ def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Audit:
     return experiment.run(cfg.exp, *both, vectors["faces"], vectors[PROMPTS], cfg.protocol, cfg.seed)
 
 
-def protocol_fields(exp: AuditConfig) -> frozenset[str]:
+def protocol_fields(exp: AuditConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
     """Return the fields of the protocol that decide something in an audit."""
     fields = {"faces_per_group", "partitions", "ties", "bootstrap", "pooling"}
     return frozenset(fields | ({"iat"} if exp.pairs else set()))

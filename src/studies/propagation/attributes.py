@@ -30,7 +30,7 @@ class Pool:
         template: of the pool's sentences; None where the pool is the whole corpus.
         a, b: for each of S analyses, positions within the pool of the items of A and of B.
         outcomes: [M, S], what each item contributes to each outcome.
-        k: how many items are retrieved.
+        k: how many items are retrieved; 0 where the outcome asks for none.
         retrievable: positions within the pool that are retrieved from; None: all.
     """
 
@@ -101,7 +101,7 @@ def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
         seed: of the draw of A and B where the corpus carries a group.
 
     Raises:
-        NotApplicable: the corpus is too small for the sets or for k.
+        NotApplicable: the corpus is too small for the sets.
     """
     exchange = exchange_of(table, seed)
     contents: list[str | None] = [None]
@@ -117,15 +117,6 @@ def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
         if protocol.attributes == HELD_OUT:
             exchange, part = _halved(table, exchange, seed)
         found = [_group_pool(table, protocol, seed, part)]
-    for pool in found:
-        if not 1 <= pool.k < pool.size:
-            place = f" in the template {pool.template!r}" if pool.template else ""
-            halved = " (half of it where attributes are held out)" if pool.k != protocol.k else ""
-            most = max(2, pool.size // 3) * (2 if halved else 1)
-            raise NotApplicable(
-                f"protocol.k={protocol.k}{halved} of {pool.size} {table.role}{place}: everything would be "
-                f"retrieved and every outcome be equal. Set protocol.k to {most} or less."
-            )
     return Corpus(table, found, exchange, contents, part & SETS > 0, protocol, seed)
 
 

@@ -48,3 +48,16 @@ def every(findings: Findings) -> pd.DataFrame:
 def shown(findings: Findings) -> pd.DataFrame:
     """Return the analyses of the first reading."""
     return first_reading(every(findings))
+
+
+def label(rows: pd.DataFrame, score: str, otherwise: str) -> str:
+    """Return what a score is called where it is not the paper's.
+
+    Args:
+        rows: analyses of one reading.
+        score: intrinsic or extrinsic.
+        otherwise: what the paper's is called.
+    """
+    # Its label depends on what the corpus carries: rows of several experiments have several.
+    named = rows[column].dropna() if (column := f"{score}_label") in rows else rows.iloc[:0]
+    return str(named.iloc[0]) if len(named) else otherwise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,14 @@ from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
-from src.studies.propagation.attributes import HELD_OUT, VALENCE, Corpus, corpus_of, enough
+from src.studies.propagation.attributes import VALENCE, Corpus, corpus_of, enough
+from src.studies.propagation.measures import (
+    ExtrinsicOutcome,
+    IntrinsicMeasure,
+    chosen,
+    extrinsic_of,
+    intrinsic_of,
+)
 from src.studies.propagation.null_models import alternatives
 from src.studies.propagation.null_scores import Sample
 from src.studies.propagation.retrieved_items import Tally
@@ -36,22 +43,25 @@ class Result:
             sentences also `template`.
         attributes: `group`, `template`, `set`, `id`: which items were A and B.
         draws: `stratum`, `kind`, `draw`, `rho`: all draws of interval and placebo.
-        retrieved: the items that move each outcome most (`retrieved.COLUMNS`).
+        retrieved: the items that move each outcome most (`retrieved_items.COLUMNS`); None where none are.
         notes: what a reader of the numbers should know.
+        measure, outcome: of the scores.
     """
 
     analyses: pd.DataFrame
     targets: pd.DataFrame
     attributes: pd.DataFrame
     draws: pd.DataFrame
-    retrieved: pd.DataFrame
+    retrieved: pd.DataFrame | None
     notes: list[str]
+    measure: IntrinsicMeasure
+    outcome: ExtrinsicOutcome
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Name -> content of each table beside the analyses."""
         names = ("targets", "attributes", "draws", "retrieved")
-        return {name: getattr(self, name) for name in names}
+        return {name: table for name in names if (table := getattr(self, name)) is not None}
 
 
 def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
@@ -59,14 +69,18 @@ def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) ->
 
     Raises:
         InputError: the two roles are of one modality, or no group is in both.
-        NotApplicable: the corpus or the targets are too few.
+        NotApplicable: the corpus or the targets are too few, or have no such outcome.
     """
+    intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):
         raise InputError(
             f"{targets.role} and {corpus.role} are of one modality. exp.targets and exp.corpus must "
             f"be one of {', '.join(IMAGE_ROLES)} and one of {', '.join(TEXT_ROLES)}."
         )
-    found = corpus_of(corpus, protocol, seed)
+    found, outcome = corpus_of(corpus, protocol, seed), extrinsic_of(protocol)
+    outcome.check(found)
+    if not outcome.retrieves:
+        found = replace(found, pools=[replace(pool, k=0) for pool in found.pools])
     if CARRIES[targets.role] == CARRIES[corpus.role] == "group" and not {*targets.groups} & {*corpus.groups}:
         raise InputError(
             f"{targets.role} are of {', '.join(targets.groups)}, {corpus.role} of "
@@ -126,26 +140,42 @@ def run(
         target_vectors, corpus_vectors = pooled(target_vectors), pooled(corpus_vectors)
     units = units_of(targets, protocol)
     parts = list(strata(targets, units, found.contents, protocol))
-    scores = Scores(target_vectors, corpus_vectors, found.pools, protocol.ddof)
     worlds = list(alternatives(found, corpus_vectors))
-    sample = Sample(units, parts, found, worlds, target_vectors, corpus_vectors)
-    tally = Tally(units, parts, found)
+    vectors = target_vectors, corpus_vectors
+    measure, outcome = intrinsic_of(protocol), extrinsic_of(protocol)
+    sample = Sample(units, parts, found, worlds, *vectors, measure, outcome)
+    scores = Scores(*vectors, found.pools, measure, sample.scorer, protocol)
+    tally = Tally(units, parts, found) if outcome.retrieves else None
     # Other worlds are computed from all similarities of the targets that they are computed on.
-    for look in looks(target_vectors, corpus_vectors, found.pools, every=bool(sample.cases)):
+    for look in looks(*vectors, found.pools, every=bool(sample.cases)):
         for watcher in (scores, sample, tally):
-            watcher.see(look)
+            if watcher:
+                watcher.see(look)
     scored = Scored(units.averaged(scores.intrinsic), units.averaged(scores.extrinsic))
     columns, draws = worth(targets, found, units, parts, scored, sample)
-    rows = [_analysis(stratum, units, scored) | more for stratum, more in zip(parts, columns, strict=True)]
+    named = _named(protocol, measure, outcome, corpus)
+    rows = [
+        _analysis(stratum, units, scored) | more | named for stratum, more in zip(parts, columns, strict=True)
+    ]
     tables = [_targets(stratum, units, scored) for stratum in parts]
     return Result(
         analyses=pd.DataFrame(rows),
         targets=pd.concat(tables, ignore_index=True),
         attributes=_attributes(found),
         draws=draws,
-        retrieved=tally.table(),
-        notes=_notes(found, int(np.isnan(scored.intrinsic).any(axis=1).sum())),
+        retrieved=tally.table() if tally else None,
+        notes=[*outcome.notes(found), *_excluded(scored, measure)],
+        measure=measure,
+        outcome=outcome,
     )
+
+
+def _named(
+    protocol: ProtocolConfig, measure: IntrinsicMeasure, outcome: ExtrinsicOutcome, corpus: Table
+) -> dict[str, str]:
+    """Columns of analyses.csv that say what its scores are, where they are not the paper's."""
+    labels = {"intrinsic": measure.label, "extrinsic": outcome.labels[CARRIES[corpus.role]]}
+    return {f"{field}_label": labels[field] for field in chosen(protocol)}
 
 
 def _analysis(stratum: Stratum, units: Units, scored: Scored) -> dict[str, Any]:
@@ -204,16 +234,6 @@ def _attributes(corpus: Corpus) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).astype({"group": "string", "template": "string"})
 
 
-def _notes(corpus: Corpus, excluded: int) -> list[str]:
-    notes = []
-    pool, role = min(corpus.pools, key=lambda pool: pool.size), corpus.table.role
-    if corpus.protocol.attributes == HELD_OUT:
-        place = " of each template" if pool.template else ""
-        notes.append(
-            f"attributes are held out: {pool.k} retrieved of {pool.size} of {len(pool.rows)} {role}{place}"
-        )
-    if pool.k > pool.size / 2:
-        notes.append(f"k={pool.k} is above half of the {pool.size} {role} retrieved from")
-    if excluded:
-        notes.append(f"{excluded} units have no effect size (zero deviation) and enter no analysis of it")
-    return notes
+def _excluded(scored: Scored, measure: IntrinsicMeasure) -> list[str]:
+    excluded = int(np.isnan(scored.intrinsic).any(axis=1).sum())
+    return [f"{excluded} units have {measure.undefined} and enter no analysis of it"] if excluded else []

@@ -16,14 +16,16 @@ SHOWN = 2000
 COLUMNS = 24
 
 
-def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcome: str) -> tuple[Figure, str]:
+def scatter(
+    targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, intrinsic: str, outcome: str
+) -> tuple[Figure, str]:
     """Intrinsic score against outcome, one point per unit and stratum, coloured by stratum.
 
     Args:
         targets: a job's targets.parquet.
         analyses: its analyses.csv.
         title: of the figure.
-        outcome: name of the outcome's axis.
+        intrinsic, outcome: names of the axes.
 
     Returns:
         The figure and its text alternative.
@@ -51,7 +53,7 @@ def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcom
             + (f", {len(drawn)} shown" if len(drawn) < len(rows) else ""),
             **style(number),
         )
-    axes.set_xlabel("intrinsic: SC-EAT effect size", fontsize=9)
+    axes.set_xlabel(f"intrinsic: {intrinsic}", fontsize=9)
     axes.set_ylabel(f"extrinsic: {outcome}", fontsize=9)
     axes.tick_params(labelsize=8.5)
     axes.grid(alpha=0.25)
@@ -60,7 +62,7 @@ def scatter(targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, outcom
         loc="upper left", bbox_to_anchor=(0.02, 1 - 0.3 / height), ncols=2, fontsize=8, frameon=False,
         markerscale=1.6, labelspacing=0.4,
     )  # fmt: skip
-    return figure, f"Scatter plot. {title}. {outcome} against SC-EAT effect size. " + "; ".join(said) + "."
+    return figure, f"Scatter plot. {title}. {outcome} against {intrinsic}. " + "; ".join(said) + "."
 
 
 def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import product
 
 import numpy as np
 import torch
@@ -12,8 +14,10 @@ from torch import Tensor
 
 from src.metrics import spearman_columns, unit
 from src.studies.propagation.attributes import Corpus
+from src.studies.propagation.measures import ExtrinsicOutcome, IntrinsicMeasure, Sums
 from src.studies.propagation.null_models import Alternative
-from src.studies.propagation.sc_eat_sums import Sets, added, effects, indicator, summed
+from src.studies.propagation.scores import scored, shared
+from src.studies.propagation.set_sums import Sets, added, indicator, summed
 from src.studies.propagation.similarity_blocks import Look
 from src.studies.propagation.units import DECIMALS, Stratum, Units
 
@@ -64,13 +68,17 @@ def cases_of(units: Units, strata: Sequence[Stratum], seed: int) -> Iterator[Cas
 class Sample:
     """Both scores of at most 500 units per stratum in other worlds.
 
-    Similarities of the sampled targets are held for one pool at a time; what is retrieved is counted.
+    Similarities of the sampled targets are held for one pool at a time.
 
     Args:
         units, strata: of the experiment.
         corpus: what is retrieved from.
         worlds: see `alternatives`.
         targets, items: vectors of the targets and of the corpus, [N, D] or [N, Q, D].
+        measure, outcome: intrinsic and extrinsic score.
+
+    Attributes:
+        scorer: extrinsic score, which has to see all looks as well.
     """
 
     def __init__(
@@ -81,40 +89,42 @@ class Sample:
         worlds: list[Alternative],
         targets: Tensor,
         items: Tensor,
+        measure: IntrinsicMeasure,
+        outcome: ExtrinsicOutcome,
     ) -> None:
         self._units, self._corpus, self._worlds = units, corpus, worlds
         self._targets, self._items = targets, items
         self.cases = list(cases_of(units, strata, corpus.seed)) if worlds else []
-        rows = np.concatenate([units.rows[case.units].reshape(-1) for case in self.cases] or [[]]).astype(int)
+        self._copies = units.rows.shape[1]
+        none = np.empty((0, self._copies), dtype=int)
+        rows = np.concatenate([none, *(units.rows[case.units] for case in self.cases)])
+        self.scorer = outcome.scorer(corpus, targets, items, rows)
+        self._rows = rows.reshape(-1)
         # Target -> where it is held.
         self._place = np.full(int(units.rows.max()) + 1, -1)
-        self._place[rows] = np.arange(len(rows))
-        self._rows = rows
+        self._place[self._rows] = np.arange(len(self._rows))
         self._held = torch.empty(0, 0, dtype=torch.float64)
-        shape = len(rows) // units.rows.shape[1], len(corpus.exchange.grid)
-        self._counts = torch.zeros(shape, dtype=torch.int32)
-        self._one = torch.ones(1, dtype=torch.int32)
+        self._measure = measure
         self._intrinsic: dict[tuple[int, int, int], Tensor] = {}
 
     def see(self, look: Look) -> None:
-        """Hold the similarities of sampled targets, and count what is retrieved for them."""
+        """Hold the similarities of sampled targets."""
         if not self.cases:
             return
         held = self._place[look.block]
         mine, places = (torch.from_numpy(found) for found in (np.flatnonzero(held >= 0), held[held >= 0]))
-        pool, copies = self._corpus.pools[look.number], self._units.rows.shape[1]
         if look.block.start == 0:
-            self._held = torch.empty(len(self._counts) * copies, len(pool.rows), dtype=torch.float64)
+            size = len(self._corpus.pools[look.number].rows)
+            self._held = torch.empty(len(self._rows), size, dtype=torch.float64)
         assert look.near is not None
         self._held[places] = look.near[mine]
-        retrieved = torch.from_numpy(self._corpus.exchange.unit[pool.rows])[look.nearest[mine]]
-        flat = ((places // copies)[:, None] * self._counts.shape[1] + retrieved).reshape(-1)
-        self._counts.view(-1).scatter_add_(0, flat, self._one.expand(len(flat)))
-        if look.last:
+        if look.last and self._measure.by_sums:
             self._score(look.number)
+        elif look.last:
+            self._score_singly(look.number)
 
     def _score(self, number: int) -> None:
-        """Effect sizes in every world, in one pool."""
+        """Intrinsic scores in every world, in one pool."""
         # They do not change with a shift, and lose less to rounding about 0.
         self._held -= self._held.mean(dim=1, keepdim=True)
         size = self._held.shape[1]
@@ -132,6 +142,25 @@ class Sample:
             for start in range(case.held.start, case.held.stop, ROWS):
                 self._add(index, slice(start, min(start + ROWS, case.held.stop)), sets, vectors is not None)
 
+    def _score_singly(self, number: int) -> None:
+        """Intrinsic scores in every world, set by set."""
+        for (world, other), (index, case) in product(enumerate(self._worlds), enumerate(self.cases)):
+            near = self._held[case.held]
+            for b, which in shared([other.b[number][content] for content in case.contents]):
+                contents = [case.contents[one] for one in which]
+                for draw, drawn_b in enumerate(b):
+                    a = [other.a[number][content][draw] for content in contents]
+                    found = scored(self._measure, near, a, drawn_b, self._corpus.protocol)
+                    for content, own in zip(contents, found.T, strict=True):
+                        self._sums(world, index, content, len(b))[draw] += own
+
+    def _sums(self, world: int, index: int, content: int, draws: int) -> Tensor:
+        """[R, held targets of a case] over the pools so far."""
+        key, held = (world, index, content), self.cases[index].held
+        if key not in self._intrinsic:
+            self._intrinsic[key] = torch.zeros(draws, held.stop - held.start, dtype=torch.float64)
+        return self._intrinsic[key]
+
     def _centred(self, number: int) -> Tensor | None:
         """Vectors of a pool's items less their mean, [M, D]; None where items or targets have several."""
         if self._targets.ndim > 2 or self._items.ndim > 2:
@@ -140,21 +169,25 @@ class Sample:
         return found - found.mean(dim=0)
 
     def _add(self, index: int, part: slice, sets: list[list[Sets]], single: bool) -> None:
-        case, ddof = self.cases[index], self._corpus.protocol.ddof
+        case, protocol = self.cases[index], self._corpus.protocol
         place = slice(part.start - case.held.start, part.stop - case.held.start)
         near = self._held[part].T.contiguous()
-        squares = near.square()
         vectors = unit(self._targets[self._rows[part]]).T.contiguous() if single else None
+
+        @cache
+        def squares() -> Tensor:
+            return near.square()
+
         for world, contents in enumerate(sets):
             # Contents may share B: it is summed once.
             to_b = {id(one.b): added(one.b, near, vectors) for one in contents}
             for content, one in zip(case.contents, contents, strict=True):
-                to_a, to_both = added(one.a, near, vectors), one.both @ squares
-                found = effects(to_a, one.n_a, to_b[id(one.b)], one.n_b, to_both, ddof)
-                key, width = (world, index, content), case.held.stop - case.held.start
-                if key not in self._intrinsic:
-                    self._intrinsic[key] = torch.zeros(len(found), width, dtype=torch.float64)
-                self._intrinsic[key][:, place] += found
+                to_a = added(one.a, near, vectors)
+                over_both = partial(_over_both, one.both, squares)
+                sums = Sums(to_a, one.n_a, to_b[id(one.b)], one.n_b, over_both)
+                assert self._measure.by_sums is not None
+                found = self._measure.by_sums(sums, protocol)
+                self._sums(world, index, content, len(found))[:, place] += found
 
     def observed(self, stratum: int, intrinsic: np.ndarray, extrinsic: np.ndarray) -> tuple[float, int]:
         """Rho as measured, on the sampled units of a stratum alone, and how many they are.
@@ -182,31 +215,27 @@ class Sample:
         """
         for world, other in enumerate(self._worlds):
             for content in sorted({content for case in self.cases for content in case.contents}):
-                outcomes = None if other.outcomes is None else other.outcomes(content)
+                outcomes = None if other.outcomes is None else self.scorer.in_worlds(other, content)
                 for index, case in enumerate(self.cases):
                     kept = ~np.isnan(intrinsic[case.units, content])
                     for stratum in case.of(content):
                         if kept.any():
                             x = self._effects(world, index, content)
-                            y = self._outcomes(case, outcomes, extrinsic[:, content])
+                            # As measured, [units, 1], where worlds have no other.
+                            y = outcomes(case.owned) if outcomes else extrinsic[case.units, content][:, None]
                             parts = self._units.parts[case.units[kept]]
                             yield stratum, other.kind, agreement(x[kept], y[kept], parts)
 
     def _effects(self, world: int, index: int, content: int) -> np.ndarray:
-        """Effect sizes of the sampled units, [units, R]."""
-        copies, pools = self._units.rows.shape[1], len(self._corpus.pools)
+        """Intrinsic scores of the sampled units, [units, R]."""
+        copies, pools = self._copies, len(self._corpus.pools)
         found = (self._intrinsic[world, index, content] / pools).numpy().T
         mean: np.ndarray = found.reshape(-1, copies, found.shape[1]).mean(axis=1).round(DECIMALS)
         return mean
 
-    def _outcomes(self, case: Case, outcomes: Tensor | None, measured: np.ndarray) -> np.ndarray:
-        """Outcomes of the sampled units, [units, R]; as measured, [units, 1], where worlds have no other."""
-        if outcomes is None:
-            return measured[case.units, None]
-        retrieved = sum(pool.k for pool in self._corpus.pools) * self._units.rows.shape[1]
-        found = self._counts[case.owned].double() @ outcomes / retrieved
-        rounded: np.ndarray = found.numpy().round(DECIMALS)
-        return rounded
+
+def _over_both(both: Tensor, squares: Callable[[], Tensor]) -> Tensor:
+    return both @ squares()
 
 
 def sampled(units: Units, rows: np.ndarray, seed: int) -> np.ndarray:

@@ -37,6 +37,7 @@ class Tally:
 
     def see(self, look: Look) -> None:
         """Count what is retrieved for the targets of a look."""
+        assert look.nearest is not None
         unit = self._corpus.exchange.unit[self._corpus.pools[look.number].rows]
         flat = unit.take(look.nearest.numpy())
         flat += self._kind[look.block].reshape(-1, 1) * self._counts.shape[1]

@@ -27,7 +27,7 @@ from src.studies.propagation import (
     scaling,
     sensitivity,
 )
-from src.studies.propagation.combined import every, shown
+from src.studies.propagation.combined import every, label, shown
 
 # Models whose scatter plots and contributors the page shows of each experiment.
 DETAILED = 8
@@ -245,9 +245,12 @@ class Parts:
         own = self.shown[self.shown["config"] == config]
         first = own.iloc[0]
         outcome = OUTCOMES.get(first["exp"].rpartition("_to_")[2], "outcome")
-        drawn = figures.scatter(
-            self.findings.read(config, "targets"), own, title=str(first["model"]), outcome=outcome
-        )
+        axes = {
+            "intrinsic": label(own, "intrinsic", "SC-EAT effect size"),
+            "outcome": label(own, "extrinsic", outcome),
+        }
+        targets = self.findings.read(config, "targets")
+        drawn = figures.scatter(targets, own, title=str(first["model"]), **axes)
         name = f"scatter-{self.slugs[first['exp']]}-{number}"
         return Drawing(name, *_titled(drawn, f"{first['exp']}, {first['model']}"), dense=True)
 

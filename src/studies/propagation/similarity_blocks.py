@@ -38,7 +38,7 @@ class Look:
         number: of the pool.
         block: which targets.
         own: their vectors in float64, of unit length, [targets, D] or [targets, Q, D].
-        nearest: [targets, k] positions within the pool of what is retrieved, ascending.
+        nearest: [targets, k] positions within the pool of what is retrieved, ascending; None: nothing is.
         last: whether these are the pool's last targets.
         near: their similarities [targets, M] with the pool's items; None where they were not needed.
     """
@@ -46,7 +46,7 @@ class Look:
     number: int
     block: slice
     own: Tensor
-    nearest: Tensor
+    nearest: Tensor | None
     last: bool
     near: Tensor | None = None
 
@@ -68,13 +68,19 @@ def looks(
             walked = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > held
             few = factored(pool, targets, corpus) or len(pool.attributes) < FEW * len(pool.rows)
             of = _walked if walked else _screened if few else _held
+            of = of if pool.k else _alone
         yield from of(number, pool, targets, corpus)
 
 
 def factored(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
-    """Whether SC-EAT can be had without similarities, and in less time (`src.metrics.sc_eat_qr`)."""
+    """Return whether a measure's shortcut by vectors (of SC-EAT: `src.metrics.sc_eat_qr`) takes less time."""
     # A triangle of the width for each content, beside all of A and B.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
+
+
+def _alone(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:  # noqa: ARG001
+    for block in _blocks(targets, len(pool.attributes)):
+        yield Look(number, block, unit(targets[block]), None, block.stop >= len(targets))
 
 
 def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
@@ -84,9 +90,11 @@ def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[
     for block in _blocks(targets, len(items)):
         own = unit(targets[block])
         near = cosines(own, items)
-        nearest = retrieved(near if kept is None else near[:, kept], pool.k)
+        nearest = retrieved(near if kept is None else near[:, kept], pool.k) if pool.k else None
         last = block.stop >= len(targets)
-        yield Look(number, block, own, nearest if kept is None else kept[nearest], last, near)
+        if nearest is not None and kept is not None:
+            nearest = kept[nearest]
+        yield Look(number, block, own, nearest, last, near)
 
 
 def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:

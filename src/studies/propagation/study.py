@@ -18,19 +18,18 @@ from src.report.findings import readings
 from src.report.study import StudyReport
 from src.report.tables import first, plain, said
 from src.stimuli import CARRIES, IMAGE_ROLES
-from src.studies.propagation import experiment, figures, tables
+from src.studies.propagation import experiment, figures, measures, tables
 from src.studies.propagation.combined import combine
 from src.studies.propagation.config import PropagationConfig
+from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_scores import SAMPLED
 from src.studies.propagation.page_tables import arranged
+from src.studies.propagation.sc_eat import SC_EAT
 from src.studies.propagation.section import section
 from src.studies.propagation.similarity_blocks import BLOCK, HELD
+from src.studies.propagation.top_k import TOP_K
 from src.studies.protocol import Cost, Study, Tables, Vectors
 
-OUTCOMES = {
-    "valence": "mean valence of what is retrieved",
-    "group": "share of the group in what is retrieved",
-}
 MEANS = ("placebo_mean", "placebo_q95", "validity")
 # Fields of the protocol that decide nothing in propagation, whatever the roles are.
 OF_OTHERS = {
@@ -61,21 +60,23 @@ def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Result:
     return experiment.run(targets, corpus, target_vectors, corpus_vectors, cfg.protocol, cfg.seed)
 
 
-def protocol_fields(exp: PropagationConfig) -> frozenset[str]:
-    """Return the fields of the protocol that decide something for these roles."""
+def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
+    """Return the fields of the protocol that decide something for these roles and scores."""
+    scores = intrinsic_of(protocol).fields | extrinsic_of(protocol).fields
     names = {entry.name for entry in fields(ProtocolConfig)} - OF_OTHERS
+    names -= (SC_EAT.fields | TOP_K.fields) - scores
     return frozenset(name for name in names if not experiment.unused(name, exp.targets, exp.corpus))
 
 
 def metrics(result: experiment.Result) -> dict[str, float]:
-    """Return rho and effect sizes by group, and their reliability."""
+    """Return rho and mean intrinsic scores by group, and their reliability."""
     rows = result.analyses
     found = {"rho": float(rows["rho"].mean())}
     means = result.tables["targets"].groupby("stratum")["intrinsic"].mean()
     for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
         if group is not None:
             found[f"rho.{group}"] = float(rho)
-        found[f"effect_size.{stratum}"] = float(means.get(stratum, math.nan))
+        found[f"{result.measure.metric}.{stratum}"] = float(means.get(stratum, math.nan))
     return found | reliability(rows)
 
 
@@ -93,9 +94,8 @@ def job_figures(
 ) -> Iterator[tuple[str, Figure, str]]:
     """Draw both scores of each unit."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
-    outcome = OUTCOMES[CARRIES[exp.corpus]]
-    targets = result.tables["targets"]
-    yield "scatter.png", *figures.scatter(targets, result.analyses, title=title, outcome=outcome)
+    axes = {"intrinsic": result.measure.label, "outcome": result.outcome.labels[CARRIES[exp.corpus]]}
+    yield "scatter.png", *figures.scatter(result.targets, result.analyses, title=title, **axes)
 
 
 def cost(cfg: RunConfig, counts: Mapping[str, int], width: int, speed: Callable[[int, int], float]) -> Cost:
@@ -139,6 +139,11 @@ def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, f
     return {"rho": shown["rho"].mean(), "rho_sd": shown["rho"].std()}
 
 
+def versions(cfg: RunConfig) -> dict[str, int]:
+    """Return the versions of measure and outcome, where they are not the paper's."""
+    return measures.versions(cfg.protocol)
+
+
 def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:
     assert isinstance(cfg.exp, PropagationConfig)
     return by_role[cfg.exp.targets], by_role[cfg.exp.corpus]
@@ -153,6 +158,7 @@ STUDY = Study(
     metrics=metrics,
     figures=job_figures,
     cost=cost,
+    further_versions=versions,
     report=StudyReport(
         combine=combine, arrange=arranged, section=section, terminal=terminal, summarise=summarise
     ),

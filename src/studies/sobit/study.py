@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.console import RenderableType
 
-from src.configs import RunConfig
+from src.configs import ProtocolConfig, RunConfig
 from src.report.study import StudyReport
 from src.report.tables import plain
 from src.stimuli import Table
@@ -42,7 +42,7 @@ def check(cfg: RunConfig, shown: Mapping[str, Table]) -> object:
     return experiment.check(cfg, shown["faces"])
 
 
-def protocol_fields(exp: SobitConfig) -> frozenset[str]:
+def protocol_fields(exp: SobitConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
     """Return the fields of the protocol that decide something for the measure."""
     return frozenset(FIELDS[exp.measure])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from rich.console import RenderableType
 
-from src.configs import RunConfig
+from src.configs import ProtocolConfig, RunConfig
 from src.report.findings import Findings, first_reading
 from src.report.folder import Folder
 from src.report.study import Section, StudyReport
@@ -37,7 +37,7 @@ def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Accuracy:
     return experiment.run(cfg.exp, *both, vectors[first], vectors[second], cfg.protocol, cfg.seed)
 
 
-def protocol_fields(exp: ZeroShotConfig) -> frozenset[str]:  # noqa: ARG001
+def protocol_fields(exp: ZeroShotConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
     """Return the fields of the protocol that decide something here."""
     return frozenset({"placebo", "bootstrap", "pooling"})
 

@@ -71,7 +71,7 @@ STUDY = Study(
     roles=lambda _: ("faces",),
     check=check,
     run=run,
-    protocol_fields=lambda _: frozenset(),
+    protocol_fields=lambda *_: frozenset(),
     metrics=lambda result: {"dispersion": float(result.analyses["dispersion"].mean())},
     report=StudyReport(section=section, terminal=terminal),
     config=DispersionConfig,

@@ -1,4 +1,4 @@
-"""SC-EAT of many attribute sets at once: sums of similarities as products of matrices."""
+"""Sum similarities over many attribute sets at once, as products of matrices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from torch import Tensor
 
 # Sets of at least this share of a pool are multiplied as a dense matrix, which is faster there.
 DENSE = 0.02
-# A variance below this share of the mean square is rounding.
-FLAT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -89,21 +87,3 @@ def indicator(chosen: np.ndarray, size: int) -> Tensor:
         # That this kind of tensor is young is no news to who runs an experiment.
         warnings.filterwarnings("ignore", "Sparse CSR tensor support")
         return torch.sparse_csr_tensor(starts, columns, ones, size=(count, size), check_invariants=True)
-
-
-def effects(to_a: Tensor, n_a: int, to_b: Tensor, n_b: int, squares: Tensor, ddof: int) -> Tensor:
-    """SC-EAT from sums.
-
-    Args:
-        to_a, to_b: [R, N], sums of the similarities of N targets over A and over B.
-        n_a, n_b: sizes of A and B.
-        squares: [R, N], sums of their squares over both.
-        ddof: see `src.metrics.sc_eat`.
-
-    Returns:
-        [R, N]; NaN where a deviation is 0.
-    """
-    n = n_a + n_b
-    spread = squares - (to_a + to_b).square() / n
-    spread = spread.masked_fill(spread <= FLAT * squares, torch.nan)
-    return (to_a / n_a - to_b / n_b) / (spread / (n - ddof)).sqrt()

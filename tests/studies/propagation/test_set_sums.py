@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from src.studies.propagation.sc_eat_sums import Sets, added, indicator, summed
+from src.studies.propagation.set_sums import Sets, added, indicator, summed
 
 
 @pytest.mark.parametrize("n", [2, 60])
