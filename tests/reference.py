@@ -35,15 +35,43 @@ def cosine(x, y):
     return dot(x, y) / math.sqrt(dot(x, x) * dot(y, y))
 
 
+def difference(near, a, b):
+    return math.fsum(near[i] for i in a) / len(a) - math.fsum(near[i] for i in b) / len(b)
+
+
 def effect(near, a, b, ddof):
     both = [near[i] for i in a] + [near[i] for i in b]
     mean = math.fsum(both) / len(both)
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in both) / (len(both) - ddof))
-    return (math.fsum(near[i] for i in a) / len(a) - math.fsum(near[i] for i in b) / len(b)) / deviation
+    return difference(near, a, b) / deviation
 
 
 def nearest(near, rows, k):
     return sorted(rows, key=lambda i: (-near[i], i))[:k]
+
+
+def mean_of(vectors):
+    """Unit mean of unit means: of several vectors of an image first."""
+    singles = [mean_of(vector) if isinstance(vector[0], list) else vector for vector in vectors]
+    means = [math.fsum(numbers) / len(singles) for numbers in zip(*singles, strict=True)]
+    length = math.sqrt(dot(means, means))
+    return [number / length for number in means]
+
+
+def share_nearest(vector, classes):
+    """Name of a class -> share of templates in which it is the nearest; equally near ones share alike.
+
+    Args:
+        vector: of a target.
+        classes: template -> name -> unit mean.
+    """
+    shares = defaultdict(float)
+    for means in classes.values():
+        near = {name: round(cosine(vector, mean), 12) for name, mean in means.items()}
+        best = [name for name in near if near[name] == max(near.values())]
+        for name in best:
+            shares[name] += 1 / len(best) / len(classes)
+    return shares
 
 
 def group_sets(rows, image, set_size, seed):
@@ -73,7 +101,21 @@ def moved_rows(rows, moved):
     return [place[(moved[row.get("word", row["id"])], row.get("template"))] for row in rows]
 
 
-def propagate(exp, tables, vectors, *, k, extremes, set_size, ddof, seed, moved=None, held_out=False):
+def propagate(
+    exp,
+    tables,
+    vectors,
+    *,
+    k,
+    extremes,
+    set_size,
+    ddof,
+    seed,
+    moved=None,
+    held_out=False,
+    intrinsic_by="sc_eat",
+    extrinsic_by="top_k",
+):
     """Analyses of one experiment.
 
     Args:
@@ -83,6 +125,8 @@ def propagate(exp, tables, vectors, *, k, extremes, set_size, ddof, seed, moved=
         moved: of the corpus: word or image -> the one in whose place it is put, with A and B and its
             property; similarities, what is retrieved, and targets stay.
         held_out: whether the extremes of valence are not retrieved.
+        intrinsic_by: sc_eat or difference.
+        extrinsic_by: top_k or zero_shot.
 
     Returns:
         One dict per analysis: group, stratum, n, rho, p, rho_all, n_all; and the scores
@@ -107,6 +151,21 @@ def propagate(exp, tables, vectors, *, k, extremes, set_size, ddof, seed, moved=
     for i, row in enumerate(corpus):
         carried[put[i]] = row["valence" if valence else "group"]
     per_target = {content: defaultdict(list) for content in contents}
+
+    def associated(near, a, b):
+        return effect(near, a, b, ddof) if intrinsic_by == "sc_eat" else difference(near, a, b)
+
+    known = vectors[corpus_role]
+    if extrinsic_by == "zero_shot" and not valence:
+        classes = defaultdict(dict)
+        for template, group in {(row.get("template"), row["group"]) for row in corpus}:
+            members = [
+                known[i]
+                for i, row in enumerate(corpus)
+                if (row.get("template"), carried[i]) == (template, group)
+            ]
+            classes[template][group] = mean_of(members)
+    extreme_classes = {}
     for row, vector in zip(targets, vectors[target_role], strict=True):
         near = [cosine(vector, other) for other in vectors[corpus_role]]
         unit = row["id"] if target_role in ("faces", "scenes") else row["word"]
@@ -116,16 +175,29 @@ def propagate(exp, tables, vectors, *, k, extremes, set_size, ddof, seed, moved=
                 order = sorted(rows, key=lambda i: (corpus[i]["valence"], corpus[i][name]))
                 low, high = order[:extremes], order[-extremes:]
                 kept = [i for i in rows if not held_out or i not in low + high]
-                intrinsic.append(effect(near, [put[i] for i in high], [put[i] for i in low], ddof))
+                high, low = [put[i] for i in high], [put[i] for i in low]
+                intrinsic.append(associated(near, high, low))
+                if extrinsic_by == "zero_shot":
+                    if rows[0] not in extreme_classes:
+                        means = {
+                            name: mean_of([known[i] for i in of]) for name, of in (("A", high), ("B", low))
+                        }
+                        extreme_classes[rows[0]] = {None: means}
+                    extrinsic.append(share_nearest(vector, extreme_classes[rows[0]])["A"])
+                    continue
                 found = [carried[i] for i in nearest(near, kept, k)]
                 extrinsic.append(math.fsum(found) / k)
             scores = math.fsum(intrinsic) / len(pools), math.fsum(extrinsic) / len(pools)
             per_target[None][unit].append((scores, row))
         else:
-            found = [carried[i] for i in nearest(near, range(len(corpus)), k)]
+            if extrinsic_by == "zero_shot":
+                outcomes = share_nearest(vector, classes)
+            else:
+                found = [carried[i] for i in nearest(near, range(len(corpus)), k)]
+                outcomes = {group: found.count(group) / k for group in contents}
             for group in contents:
                 a, b = ([put[i] for i in items] for items in sets[group])
-                scores = effect(near, a, b, ddof), found.count(group) / k
+                scores = associated(near, a, b), outcomes[group]
                 per_target[group][unit].append((scores, row))
 
     analyses, scores = [], {}

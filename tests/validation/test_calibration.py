@@ -129,6 +129,15 @@ def test_p_of_a_world_is_that_of_the_experiment(kind):
     assert nulls.p_value(kind, 5) == whole[5 % len(whole)]
 
 
+@pytest.mark.parametrize("score", [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}], ids=str)
+@pytest.mark.parametrize("kind", [("scenes", "words"), ("faces", "labels")], ids=str)
+def test_other_scores_hold_the_level(kind, score, monkeypatch):
+    monkeypatch.setattr(nulls, "PROTOCOL", replace(nulls.PROTOCOL, **score))
+    null = nulls.Null(*kind, False, "corpus")
+    values = [nulls.p_value(null, number) for number in range(40)]
+    assert nulls.tabulate([(null, values)], quick=True)["holds"].all()
+
+
 def test_words_exchanged_phrase_by_phrase_are_found_out(monkeypatch):
     """Phrases share words: exchanged singly they give p that are too small."""
     kind = nulls.Null("scenes", "labels", True, "corpus")

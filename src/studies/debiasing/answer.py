@@ -14,8 +14,9 @@ from src.studies.shared.draws import interval
 
 ALL = "all"
 # What each measure is called. A spread's change is told in percent: experiments have units of their own.
+SC_EAT = "SC-EAT"
 NAMES = {
-    INTRINSIC: "the spread of SC-EAT between groups",
+    INTRINSIC: f"the spread of {SC_EAT} between groups",
     OUTCOME: "the spread between groups of what is retrieved",
     CLES: "|CLES − ½|",
     RHO: "ρ",
@@ -70,6 +71,17 @@ def shown(found: Sequence[Change]) -> list[Change]:
     jobs = pd.DataFrame([{**one.pair.job, "debias": one.pair.debias} for one in there])
     first = readings(jobs)[0][:2]
     return [one for one in found if (one.pair.job["protocol"], one.pair.job["seed"]) == first]
+
+
+def score(found: Sequence[Change]) -> str:
+    """Return what the intrinsic score is called.
+
+    Args:
+        found: changes of one reading.
+    """
+    frames = [rows for change in found for rows in change.pair.rows if "intrinsic_label" in rows]
+    names = [name for rows in frames for name in rows["intrinsic_label"].dropna()]
+    return str(names[0]) if names else SC_EAT
 
 
 def estimates(found: Sequence[Change]) -> list[Estimate]:

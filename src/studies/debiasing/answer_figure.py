@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from src.report.drawing import Drawing, brief, plain, style
 from src.report.forest_plot import ROW
-from src.studies.debiasing.answer import ALL, RELATIVE, Estimate
+from src.studies.debiasing.answer import ALL, RELATIVE, SC_EAT, Estimate
 from src.studies.debiasing.change import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO
 from src.studies.debiasing.sentences import change, percent, signed
 
 PANELS = {
-    INTRINSIC: "spread of SC-EAT\nbetween groups",
+    INTRINSIC: f"spread of {SC_EAT}\nbetween groups",
     OUTCOME: "spread between groups\nof what is retrieved",
     CLES: "|CLES − ½|",
     RHO: "ρ",
@@ -37,10 +37,16 @@ CAPTION = (
 )
 
 
-def figures(found: Sequence[Estimate]) -> list[Drawing]:
-    """Dots with intervals, a panel per measure, a row per model and method; a figure per `MODELS` models."""
+def figures(found: Sequence[Estimate], score: str = SC_EAT) -> list[Drawing]:
+    """Dots with intervals, a panel per measure, a row per model and method; a figure per `MODELS` models.
+
+    Args:
+        found: see `answer.estimates`.
+        score: what the intrinsic score is called.
+    """
     found = [one for one in found if one.comparisons]
-    panels = [measure for measure in PANELS if any(one.measure == measure for one in found)]
+    measures = {one.measure for one in found}
+    panels = {name: head.replace(SC_EAT, score) for name, head in PANELS.items() if name in measures}
     methods = [*dict.fromkeys(one.debias for one in found)]
     models = [*dict.fromkeys(one.model for one in found)]
     parts = [models[start : start + MODELS] for start in range(0, len(models), MODELS)]
@@ -49,17 +55,17 @@ def figures(found: Sequence[Estimate]) -> list[Drawing]:
         many = len(parts) > 1
         title = "Change with debiasing" + f" ({number} of {len(parts)})" * many
         figure = _figure([one for one in found if one.model in part], part, methods, panels, title)
-        said = "; ".join(_said(one) for one in found if one.model in part)
+        said = "; ".join(_said(one, panels) for one in found if one.model in part)
         alternative = f"Dot plot with a line at zero. {title}. {said}."
         drawn.append(Drawing("debiasing" + f"-{number}" * many, figure, title, alternative, CAPTION))
     return drawn
 
 
-def _said(one: Estimate) -> str:
+def _said(one: Estimate, panels: Mapping[str, str]) -> str:
     low, high = one.ends
     told = percent if one.measure in RELATIVE else lambda value: signed(value, 3)
     ends = "" if np.isnan(low) else f" ({told(low)} to {told(high)})"
-    name = PANELS[one.measure].replace("\n", " ")
+    name = panels[one.measure].replace("\n", " ")
     return f"{_model(one.model)}, {brief(one.debias)}, {name} {change(one)}{ends}"
 
 
@@ -71,7 +77,7 @@ def _figure(
     found: Sequence[Estimate],
     models: Sequence[str],
     methods: Sequence[str],
-    panels: Sequence[str],
+    panels: Mapping[str, str],
     title: str,
 ) -> Figure:
     block = HEAD + ROW * len(methods)
@@ -97,7 +103,7 @@ def _figure(
                 _name(axes, model, top + block / 2)
             for which, method in enumerate(methods):
                 _point(axes, own.get((model, method)), which, top + HEAD / 2 + ROW * (which + 0.5))
-        _axis(axes, measure, height)
+        _axis(axes, measure, panels[measure], height)
     return figure
 
 
@@ -116,13 +122,13 @@ def _name(axes: Axes, model: str, y: float) -> None:
     axes.text(-0.08, y, _model(model), ha="right", va="center", **about)
 
 
-def _axis(axes: Axes, measure: str, height: float) -> None:
+def _axis(axes: Axes, measure: str, head: str, height: float) -> None:
     axes.axvline(0, color="#666666", linewidth=0.9, zorder=0)
     axes.set_ylim(height, 0)
     axes.set_yticks([])
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
-    axes.set_title(PANELS[measure], fontsize=8.5, loc="left", x=0)
+    axes.set_title(head, fontsize=8.5, loc="left", x=0)
     axes.margins(x=0.08)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     told = percent if measure in RELATIVE else _tick

@@ -17,8 +17,6 @@ from src.studies.debiasing.change import IAT, table
 from src.studies.debiasing.comparisons import changes
 from src.studies.debiasing.job_pairs import kinds, methods
 
-HEADS = {**NAMES, IAT: "IAT"}
-
 
 def section(findings: Findings, folder: Folder) -> Section | None:
     """Write the figure and the tables; None if nothing was debiased.
@@ -51,7 +49,7 @@ def context(findings: Findings, folder: Folder) -> dict[str, Any] | None:
         return None
     every = changes(findings)
     shown = answer.shown(every)
-    found = answer.estimates(shown)
+    found, score = answer.estimates(shown), answer.score(shown)
     counts = improved.improved(shown)
     told = table(every)
     folder.table("debiasing", told, "every number with and without debiasing, all readings")
@@ -62,12 +60,13 @@ def context(findings: Findings, folder: Folder) -> dict[str, Any] | None:
     first = shown[0].pair.job if shown else {}
     rows = format.records(table([one for one in shown if not one.pair.reason]))
     return {
-        "sentences": [sentences.sentence(found, method) for method in methods(findings)],
-        "pictures": folder.pictures(answer_figure.figures(found)),
+        "sentences": [sentences.sentence(found, method, score) for method in methods(findings)],
+        "pictures": folder.pictures(answer_figure.figures(found, score)),
         "reading": f"protocol {first['protocol']}, seed {first['seed']}" if first else "",
         "readings": len({(one.pair.job["protocol"], one.pair.job["seed"]) for one in every}),
         "counts": format.records(counts),
-        "heads": HEADS,
+        "heads": {name: head.replace(answer.SC_EAT, score) for name, head in NAMES.items()} | {IAT: "IAT"},
+        "score": score,
         "measures": format.grouped(rows, "measure"),
         "lacking": [{**one.pair.job, "debias": one.pair.debias, "reason": one.reason} for one in lacking],
     }

@@ -6,19 +6,20 @@ import math
 from collections.abc import Callable, Sequence
 
 from src.report.format import number
-from src.studies.debiasing.answer import ALL, NAMES, RELATIVE, Estimate, further
+from src.studies.debiasing.answer import ALL, NAMES, RELATIVE, SC_EAT, Estimate, further
 from src.studies.debiasing.change import ACCURACY, CLES, OUTCOME
 
 # Digits after the point.
 DIGITS = {CLES: 3}
 
 
-def sentence(found: Sequence[Estimate], method: str) -> str:
+def sentence(found: Sequence[Estimate], method: str, score: str = SC_EAT) -> str:
     """What a method changed over all models: one sentence, and which measures it says nothing of.
 
     Args:
         found: the estimates of one reading.
         method: the way of debiasing.
+        score: what the intrinsic score is called.
     """
     own = {one.measure: one for one in found if (one.model, one.debias) == (ALL, method)}
     own = {measure: one for measure, one in own.items() if one.comparisons}
@@ -30,7 +31,8 @@ def sentence(found: Sequence[Estimate], method: str) -> str:
     beside = "" if math.isnan(gap) else f"{points(gap)} points from the former, {_between(ends, points)}"
     parts = [_part(own[one], models, beside * (one == OUTCOME)) for one in NAMES if one in own]
     text = f"Over {models} model{'s' * (models > 1)}, {method} changed {_listed(parts)}."
-    return text + (f" Nothing here says what it does to {_listed(lacking)}." if lacking else "")
+    text += f" Nothing here says what it does to {_listed(lacking)}." if lacking else ""
+    return text.replace(SC_EAT, score)
 
 
 def percent(value: float) -> str:

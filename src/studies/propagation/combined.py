@@ -51,13 +51,19 @@ def shown(findings: Findings) -> pd.DataFrame:
 
 
 def label(rows: pd.DataFrame, score: str, otherwise: str) -> str:
-    """Return what a score is called where it is not the paper's.
+    """Return what a score is called.
 
     Args:
-        rows: analyses of one reading.
+        rows: analyses of one reading and one kind of corpus.
         score: intrinsic or extrinsic.
-        otherwise: what the paper's is called.
+        otherwise: name of the paper's score, of which rows say nothing.
     """
-    # Its label depends on what the corpus carries: rows of several experiments have several.
-    named = rows[column].dropna() if (column := f"{score}_label") in rows else rows.iloc[:0]
-    return str(named.iloc[0]) if len(named) else otherwise
+    names = rows.get(f"{score}_label", pd.Series(dtype=object)).dropna()
+    return str(names.iloc[0]) if len(names) else otherwise
+
+
+def score_names(rows: pd.DataFrame) -> pd.Series:
+    """Return for each analysis the names of its scores that are not the paper's; empty where both are."""
+    names = rows.reindex(columns=["intrinsic_label", "extrinsic_label"]).astype(object).fillna("")
+    both: pd.Series = names["intrinsic_label"] + ", " + names["extrinsic_label"]
+    return both.str.strip(", ")

@@ -21,6 +21,7 @@ PAIRS = (
 )
 VALENCE, BANDS = PAIRS[2], PAIRS[3]
 HALF = 0.5
+SC_EAT = "SC-EAT"
 UPPER, LOWER = "≥ 0.5", "< 0.5"
 
 
@@ -28,8 +29,8 @@ def group_means(findings: Findings) -> pd.DataFrame:
     """Figure 6: how positively each group is seen.
 
     Returns:
-        One row per group: its mean SC-EAT with valence in each of 1-a and 1-b that is there (mean over
-        the models' group means), `mean` over these, and `z` over the groups with the population SD
+        One row per group: its mean valence score in each of 1-a and 1-b that is there (mean over the models'
+        group means), `mean` over these, and `z` over the groups with the population SD
         (docs/methods.md, section 2); empty where neither experiment is there.
     """
     rows = []
@@ -47,17 +48,18 @@ def group_means(findings: Findings) -> pd.DataFrame:
     return values.sort_values("z", ascending=False).rename_axis(columns=None).reset_index()
 
 
-def group_means_figure(means: pd.DataFrame) -> Drawing | None:
+def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None:
     """Figure 6; None where there is nothing to draw.
 
     Args:
         means: see `group_means`.
+        score: name of the intrinsic score.
     """
     rows = means.dropna(subset=["z"])
     if rows.empty:
         return None
     there = [exp for exp in VALENCE if exp in means]
-    title = "Mean valence SC-EAT per group, z over groups"
+    title = f"Mean valence {score} per group, z over groups"
     figure, axes = canvas(
         2 * ROW * len(rows) + 0.1, title, [_dot(PALETTE[0], "o", f"mean of {' and '.join(there)}")]
     )
@@ -90,7 +92,7 @@ def valence_bands(findings: Findings) -> pd.DataFrame:
     """Figure 7: the association of each group with targets of high and of low valence.
 
     Returns:
-        `exp, model, group, band` (>= 0.5 or < 0.5), `mean` SC-EAT with the group, and `n` targets.
+        `exp, model, group, band` (>= 0.5 or < 0.5), `mean` intrinsic score with the group, and `n` targets.
     """
     rows = []
     for job in _jobs(findings, BANDS):
@@ -106,12 +108,13 @@ def valence_bands(findings: Findings) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)[columns] if rows else pd.DataFrame(columns=columns)
 
 
-def valence_bands_figure(bands: pd.DataFrame, exp: str) -> Drawing | None:
+def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
     """Figure 7 of one experiment; None where it is not there.
 
     Args:
         bands: see `valence_bands`.
         exp: 2-a or 2-b.
+        score: name of the intrinsic score.
     """
     own = bands[bands["exp"] == exp]
     if own.empty:
@@ -120,7 +123,7 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str) -> Drawing | None:
     counts = own.groupby("band")["n"].agg(["min", "max"])
     there = [band for band in looks if band in counts.index]
     labels = {band: f"valence {band}, n = {_range(*counts.loc[band])}" for band in there}
-    title = f"{exp}: group SC-EAT by valence"
+    title = f"{exp}: group {score} by valence"
     groups = [*dict.fromkeys(own["group"])]
     key = [_dot(*looks[band], label) for band, label in labels.items()]
     figure, axes = canvas(3 * ROW * len(groups) + 0.1, title, key)
@@ -141,7 +144,7 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str) -> Drawing | None:
     axes.axvline(0, color="#888888", linewidth=0.7)
     axes.set_xlim(-limit, limit)
     axes.xaxis.set_major_locator(MaxNLocator(4, prune="both"))
-    axes.set_xlabel("SC-EAT effect size (−2 to 2)", fontsize=8.5)
+    axes.set_xlabel("SC-EAT effect size (−2 to 2)" if score == SC_EAT else score, fontsize=8.5)
     axes.tick_params(labelsize=8.5)
     caption = (
         "Mean association with the group over the targets of high and of low valence, as it is (the paper's "

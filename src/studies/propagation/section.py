@@ -93,6 +93,8 @@ def facts(findings: Findings) -> dict[str, Any]:
         "compared": len(compared),
         "small_q": int((own["q"] <= 0.05).sum()),
         "with_q": int(own["q"].count()),
+        "intrinsic": label(own, "intrinsic", paper_figures.SC_EAT),
+        "outcomes": sorted({*own.get("extrinsic_label", pd.Series(dtype=object)).dropna()}),
     }
 
 
@@ -139,12 +141,13 @@ class Parts:
         """The paper's figures 6 and 7."""
         means = paper_figures.group_means(self.findings)
         bands = paper_figures.valence_bands(self.findings)
+        score = label(self.shown, "intrinsic", paper_figures.SC_EAT)
         if len(means):
-            self.folder.table("figure-6", means, "figure 6: mean valence SC-EAT per group")
+            self.folder.table("figure-6", means, f"figure 6: mean valence {score} per group")
         if len(bands):
-            self.folder.table("figure-7", bands, "figure 7: group SC-EAT by valence of the target")
-        seventh = [paper_figures.valence_bands_figure(bands, exp) for exp in paper_figures.BANDS]
-        sixth = paper_figures.group_means_figure(means)
+            self.folder.table("figure-7", bands, f"figure 7: group {score} by valence of the target")
+        seventh = [paper_figures.valence_bands_figure(bands, exp, score) for exp in paper_figures.BANDS]
+        sixth = paper_figures.group_means_figure(means, score)
         return {
             "sixth": self.folder.pictures([sixth] if sixth else []),
             "seventh": self.folder.pictures([drawing for drawing in seventh if drawing]),

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from src.report.drawing import Drawing, plain, style
 from src.report.findings import Findings
 from src.report.forest_plot import PLACEBO, at_right, canvas, number_said, rho_axis
-from src.studies.propagation.combined import every, shown
+from src.studies.propagation.combined import every, score_names, shown
 
 DRAWS = "other draws of A and B"
 COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "above"]
@@ -48,13 +48,14 @@ def table(findings: Findings, drawn: pd.DataFrame) -> pd.DataFrame:
     Returns:
         `COLUMNS`: `rhos` counts the defined ones over models, groups and seeds; `above` is the share of
         these that exceed their placebo's 95th percentile (NaN without a placebo); `reading` is `all` for
-        the row over all readings.
+        the row over all readings of the shown scores, for another measure is no reading of the paper.
     """
-    analyses = every(findings).assign(reading=readings(findings))
+    analyses = every(findings).assign(reading=readings(findings), scores=score_names(every(findings)))
+    first = score_names(shown(findings))
     rows = []
     for (exp, paper), own in analyses.groupby(["exp", "paper"], sort=False):
         about = {"exp": exp, "paper": paper}
-        rows.append({**about, "reading": "all", **_described(own)})
+        rows.append({**about, "reading": "all", **_described(own[own["scores"].isin(first)])})
         for reading, part in own.groupby("reading", sort=False):
             rows.append({**about, "reading": reading, **_described(part)})
         others = drawn[drawn["exp"] == exp]

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from src.report.findings import READING
 from src.report.tables import first, said
+from src.studies.propagation.combined import score_names
 
 OVERALL = "all"
 # Ghate et al. 2025: mean and SD of rho over their three models' analyses (docs/methods.md, section 2).
@@ -33,18 +34,21 @@ def readings(analyses: pd.DataFrame) -> pd.DataFrame:
     """How far rho depends on what the papers leave open; descriptive.
 
     Returns:
-        One row per experiment: `exp`, `paper`, `readings`; `median`, `lowest` and `highest` over the
-        readings' means of rho; `above` of `compared` analyses, over all readings, lie above their
-        placebo's 95th percentile, and their `share`.
+        One row per experiment, and one more per other `scores` than the paper's: `exp`, `paper`, `readings`;
+        `median`, `lowest` and `highest` over the readings' means of rho; `above` of `compared` analyses, over
+        all readings, lie above their placebo's 95th percentile, and their `share`.
     """
-    of_placebo = analyses.assign(above=above(analyses).to_numpy(float, na_value=math.nan))
+    of_placebo = analyses.assign(
+        above=above(analyses).to_numpy(float, na_value=math.nan), scores=score_names(analyses)
+    )
     rows = []
-    for (exp, paper), found in of_placebo.groupby(["exp", "paper"], sort=False):
+    for (exp, paper, scores), found in of_placebo.groupby(["exp", "paper", "scores"], sort=False):
         means = found.groupby(list(READING), sort=False)["rho"].mean()
         rows.append(
             {
                 "exp": exp,
                 "paper": paper,
+                "scores": scores,
                 "readings": len(means),
                 "median": means.median(),
                 "lowest": means.min(),
@@ -54,7 +58,8 @@ def readings(analyses: pd.DataFrame) -> pd.DataFrame:
                 "share": found["above"].mean(),
             }
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table if len(rows) and table["scores"].any() else table.drop(columns="scores", errors="ignore")
 
 
 def summary(analyses: pd.DataFrame) -> pd.DataFrame:
@@ -153,7 +158,10 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
 def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
     """`readings` for the terminal, and its title."""
     found = readings(analyses)
-    shown = found[["exp", "paper", "readings"]].rename(columns={"exp": "experiment"})
+    named = [name for name in ("exp", "paper", "scores", "readings") if name in found]
+    shown = found[named].rename(columns={"exp": "experiment"})
+    if "scores" in shown:
+        shown["scores"] = shown["scores"].replace("", "the paper's")
     shown["median ρ"] = found["median"].map("{:.2f}".format)
     shown["range"] = found["lowest"].map("{:.2f}".format) + " to " + found["highest"].map("{:.2f}".format)
     counted = found["above"].astype(str) + " of " + found["compared"].astype(str)

@@ -11,6 +11,7 @@ from src.errors import NotApplicable
 from src.stimuli import checked
 from src.stimuli.texts import in_templates
 from src.studies.propagation.attributes import corpus_of
+from src.studies.propagation.top_k import TOP_K
 
 
 def pools(*arguments, **named):
@@ -102,9 +103,9 @@ def test_too_few_items_for_the_extremes():
 
 @pytest.mark.parametrize(("corpus", "size"), [(words(20), 20), (faces(10, 10), 20), (labels(3, 2), 36)])
 def test_k_must_leave_something_out(corpus, size):
-    assert pools(corpus, protocol(k=size - 1), seed=0)
+    TOP_K.check(corpus_of(corpus, protocol(k=size - 1), seed=0))
     with pytest.raises(NotApplicable, match=rf"protocol.k={size} of {size} {corpus.role}"):
-        pools(corpus, protocol(k=size), seed=0)
+        TOP_K.check(corpus_of(corpus, protocol(k=size), seed=0))
 
 
 def test_one_group_is_no_comparison():

@@ -8,11 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.configs import ProtocolConfig
 from src.metrics import sc_eat, similarity
 from src.studies.propagation import similarity_blocks as rooms
 from src.studies.propagation.attributes import Pool
+from src.studies.propagation.sc_eat import SC_EAT
 from src.studies.propagation.scores import Scores
 from src.studies.propagation.similarity_blocks import looks
+from src.studies.propagation.top_k import TopK
 
 WIDTH = 3
 
@@ -50,6 +53,11 @@ def pools_of(rng, count, held_out):
     return found
 
 
+def scores_of(targets, corpus, pools):
+    retrieved = TopK(pools, np.empty(0, int), np.empty((0, 1), int))
+    return Scores(targets, corpus, pools, SC_EAT, retrieved, ProtocolConfig(ddof=1))
+
+
 @pytest.mark.parametrize("several", ["targets", "corpus", "neither"])
 @settings(max_examples=40)
 @given(
@@ -62,7 +70,7 @@ def test_both_scores_are_those_of_brute_force(several, seed, block, held_out, ti
     rng = np.random.default_rng(seed)
     targets, corpus = vectors(rng, 7, several == "targets"), vectors(rng, 24, several == "corpus")
     pools = pools_of(rng, len(corpus), held_out)
-    scores, seen = Scores(targets, corpus, pools, 1), [[[]] * len(targets) for _ in pools]
+    scores, seen = scores_of(targets, corpus, pools), [[[]] * len(targets) for _ in pools]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rooms, "BLOCK", block)
         # Three or so targets a walk.
@@ -95,7 +103,7 @@ def test_each_b_has_its_contents():
     a, b = [np.array([0, 1, 2]), np.array([3, 4])], [np.array([5, 6]), np.array([7, 8, 9])]
     outcomes = np.zeros((12, 2))
     pools = [Pool(np.arange(12), None, a, b, outcomes, 3)]
-    scores = Scores(targets, corpus, pools, 1)
+    scores = scores_of(targets, corpus, pools)
     (look,) = looks(targets, corpus, pools)
     scores.see(look)
     expected = [sc_eat(look.near[:, one], look.near[:, other]) for one, other in zip(a, b, strict=True)]
@@ -104,7 +112,7 @@ def test_each_b_has_its_contents():
 
 def _seen(*asked, **how):
     pools = asked[2]
-    scores, nearest = Scores(*asked, 1), [[] for _ in pools]
+    scores, nearest = scores_of(*asked), [[] for _ in pools]
     for look in looks(*asked, **how):
         scores.see(look)
         nearest[look.number].append(look.nearest)

@@ -139,7 +139,9 @@ def test_figures_carry_their_text_alternative(analyses, kind, tmp_path):
         rng = np.random.default_rng(0)
         targets = pd.DataFrame({"stratum": np.repeat(one["stratum"].to_numpy(), 1500)})
         targets = targets.assign(intrinsic=rng.normal(size=4500), extrinsic=rng.normal(size=4500))
-        figure, said = figures.scatter(targets, one, title="t", outcome="mean valence")
+        figure, said = figures.scatter(
+            targets, one, title="t", intrinsic="SC-EAT effect size", outcome="mean valence"
+        )
         assert f"a: ρ = {one['rho'].iloc[0]:.2f}, n = 40" in said
         assert said.count("ρ = ") + said.count("every unit has the same outcome") == 3
     save(figure, said, tmp_path / "figure.png")
