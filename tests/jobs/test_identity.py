@@ -1,5 +1,7 @@
 """Names and hashes of jobs."""
 
+from dataclasses import replace
+
 import pytest
 
 from src import configs
@@ -47,6 +49,20 @@ def test_the_config_s_hash_is_blind_to_places_only(job):
         assert first != job("dataset=photos", "dataset.root=here", change).config_hash
 
 
+@pytest.mark.parametrize(
+    ("field", "first", "other"), [("intrinsic", "sc_eat", "difference"), ("extrinsic", "top_k", "zero_shot")]
+)
+def test_the_first_scores_are_in_no_key_for_finished_jobs_were_without_them(job, field, first, other):
+    made = job()
+    choices = dict(made.resolved["protocol"])
+    assert choices.pop(field) == first
+    assert replace(made, resolved={**made.resolved, "protocol": choices}).config_hash == made.config_hash
+    chosen = job(f"protocol.{field}={other}")
+    assert chosen.config_hash != made.config_hash
+    assert chosen.protocol == f"paper+{other}"
+    assert job(f"protocol={other}").protocol == other
+
+
 def test_nothing_of_hydra_is_left_in_a_resolved_config(job):
     assert "hydra" not in str(job().resolved)
     assert job().resolved["store"]["dir"] == str(CHECKOUT / "data" / "embeddings")
@@ -83,6 +99,15 @@ def test_a_reading_that_decides_nothing_is_not_taken_for_another(tmp_path, job, 
     encoder_job.prepare(
         job(f"model.path={lab}", "model=precomputed", f"exp={exp}", "protocol.extremes=10", "protocol.k=11")
     )
+
+
+@pytest.mark.parametrize(("reading", "field"), [("difference", "intrinsic"), ("zero_shot", "extrinsic")])
+@pytest.mark.parametrize("exp", ["cles_warmth", "sobit_association", "scenes_zero_shot"])
+def test_scores_of_propagation_are_no_reading_of_other_studies(tmp_path, job, exp, reading, field):
+    lab = precomputed(tmp_path / "lab")
+    made = job(f"model.path={lab}", "model=precomputed", f"exp={exp}", f"protocol={reading}")
+    with pytest.raises(NotApplicable, match=f"differs from protocol=paper in {field} only"):
+        encoder_job.prepare(made)
 
 
 def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
