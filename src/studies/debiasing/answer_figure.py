@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ PANELS = {
 }
 # Models in one figure; more of them get figures of their own.
 MODELS = 12
+# Letters in a line above a panel.
+LETTERS = 28
 COLUMNS = 3
 # Inches.
 NAMES, PANEL, ABOVE, BELOW, HEAD = 1.85, 1.85, 0.75, 0.42, 0.08
@@ -46,7 +49,9 @@ def figures(found: Sequence[Estimate], score: str = SC_EAT) -> list[Drawing]:
     """
     found = [one for one in found if one.comparisons]
     measures = {one.measure for one in found}
-    panels = {name: head.replace(SC_EAT, score) for name, head in PANELS.items() if name in measures}
+    panels = {name: head for name, head in PANELS.items() if name in measures}
+    if score != SC_EAT and INTRINSIC in panels:
+        panels[INTRINSIC] = textwrap.fill(f"spread of {score} between groups", LETTERS)
     methods = [*dict.fromkeys(one.debias for one in found)]
     models = [*dict.fromkeys(one.model for one in found)]
     parts = [models[start : start + MODELS] for start in range(0, len(models), MODELS)]

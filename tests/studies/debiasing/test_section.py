@@ -285,6 +285,16 @@ def test_a_sweep_of_some_experiments_and_one_model_says_what_it_cannot(tmp_path,
     assert len(told)
 
 
+def test_another_intrinsic_score_is_called_by_its_name(tmp_path):
+    findings = debiased.world(tmp_path / "jobs", experiments=["faces_to_words"])
+    rows = findings.of("propagation").assign(intrinsic_label="difference of mean cosines")
+    given, _ = _section(findings.with_frame("propagation", rows), tmp_path)
+    assert "the spread of difference of mean cosines between groups" in given["sentences"][0]
+    alternative = str(given["pictures"])
+    assert "spread of difference of mean cosines between groups" in alternative
+    assert "SC-EAT" not in str(given)
+
+
 def test_without_a_bootstrap_there_are_points_and_no_intervals(tmp_path):
     findings = debiased.world(tmp_path / "jobs", draws={})
     given, told = _section(findings, tmp_path)
