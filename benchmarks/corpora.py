@@ -23,7 +23,7 @@ def write(place: Path, items: int) -> None:
     """Random unit vectors, row numbers and groups of a corpus, as files."""
     import numpy as np
 
-    from src.embeddings.writer import VectorFile
+    from src.embeddings.writer import VectorFile, finish
 
     rng = np.random.default_rng(0)
     file = VectorFile(place / VECTORS, (items, WIDTH))
@@ -37,7 +37,7 @@ def write(place: Path, items: int) -> None:
         file.write(own, vectors)
         rows[own] = own
         outcomes[own, own % GROUPS] = 1
-    file.close()
+    finish(place / VECTORS)
 
 
 def mapped(place: Path, items: int, k: int) -> tuple[Tensor, Pool]:

@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lightning
-import numpy as np
 import torch
 from lightning.pytorch.accelerators import CUDAAccelerator
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
+from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 from torch import Tensor
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 from torch.utils.data import DataLoader
 
 from src import configs
 from src.embeddings import image_cache, microbatches
 from src.embeddings.batches import Pictures, Resized, Sentences
-from src.embeddings.writer import VectorFile
+from src.embeddings.writer import VectorFile, finish
 from src.encoders import Network
-from src.encoders.preprocessing import Halves, normalised
+from src.encoders.preprocessing import normalised
 from src.encoders.trainer import engine
+from src.errors import InputError
 from src.stimuli import IMAGE_ROLES, Table
-from src.storage.cache import fingerprint
 
 log = logging.getLogger(__name__)
 
 # Batches of pictures that are not worth the start of processes.
 FEW_BATCHES = 10
-
-
-@dataclass(frozen=True)
-class Rank:
-    """One of several processes.
-
-    Whole batches are dealt to them in turn: each vector is computed beside the same others as in one process.
-
-    Attributes:
-        number: which, from 0.
-        of: how many there are.
-        marks: see `VectorFile`.
-    """
-
-    number: int = 0
-    of: int = 1
-    marks: Path | None = None
 
 
 def predict(
@@ -56,104 +41,130 @@ def predict(
     trainer: configs.TrainerConfig,
     path: Path,
     store: Path,
+    count: int = 1,
+    load: Callable[[], Network] | None = None,
 ) -> tuple[list[int], float]:
     """Embed every stimulus of a table into a safetensors file.
 
     Args:
-        network: the encoder in memory.
+        network: encoder in memory.
         table: stimuli of one role.
         batch_size: stimuli in a batch: on a GPU, of a forward pass.
-        trainer: where Lightning computes: on one device.
+        trainer: where Lightning computes.
         path: of the file to write.
         store: folder of resized pictures, of all models.
+        count: number of processes, one per device.
+        load: function that several processes are handed, pickled, to read the encoder themselves.
 
     Returns:
         The shape of the vectors, and the seconds that they took, with the resizing of pictures where the
         store lacked them.
 
     Raises:
-        InputError: a picture cannot be read any more, or a sentence does not fit.
+        InputError: a picture cannot be read any more, a sentence does not fit, or a process was killed.
+        RuntimeError: a process failed.
     """
     start = time.perf_counter()
-    writer = look(network, table, batch_size, trainer, path, store)
-    if writer.file is None:
-        raise RuntimeError(f"{path}: the predict loop wrote nothing")
-    return writer.file.close(), time.perf_counter() - start
-
-
-def look(
-    network: Network,
-    table: Table,
-    batch_size: int,
-    trainer: configs.TrainerConfig,
-    path: Path,
-    store: Path,
-    rank: Rank = Rank(),
-    **options: Any,
-) -> Writer:
-    """One process's share of `predict`, in a file that is not yet closed.
-
-    Args:
-        rank: which process of how many.
-        options: of Lightning's trainer.
-    """
-    image = table.role in IMAGE_ROLES
-    data: Pictures | Resized | Sentences
-    split = None
-    if image:
-        split, data = _shown(network, table, batch_size, store, rank)
+    module = _Module(load if load and count > 1 else lambda: network, table, batch_size, trainer, store)
+    several: dict[str, Any] = {} if count == 1 else {"devices": count, "strategy": "ddp_spawn"}
+    callbacks = [Writer(path, len(table.frame)), RichProgressBar(leave=False)]
+    lightning_trainer = engine(trainer, callbacks=callbacks, use_distributed_sampler=False, **several)
+    if count == 1:
+        lightning_trainer.predict(module, return_predictions=False)
     else:
-        data = Sentences(network, table.frame["sentence"].tolist(), batch_size)
-    own = range(rank.number, len(data), rank.of)
-    # What is tokenised or resized already needs no processes: they would only cost their start.
-    workers = trainer.workers if isinstance(data, Pictures) and len(own) > FEW_BATCHES else 0
-    writer = Writer(path, len(table.frame), rank)
-    looked_with = engine(
-        trainer, callbacks=[writer, RichProgressBar(leave=False)], use_distributed_sampler=False, **options
-    )
-    loader = DataLoader(
-        data,
-        batch_size=None,
-        sampler=own,
-        num_workers=workers,
-        # Lightning does not wait for copies from pinned memory.
-        pin_memory=isinstance(looked_with.accelerator, CUDAAccelerator),
-    )
-    looked_with.predict(_Module(network, image, split), loader, return_predictions=False)
-    writer.write()
-    return writer
+        # Pictures are resized once, and what cannot be embedded is refused, before any process starts.
+        module.batches(network)
+        _predict_spawned(lightning_trainer, module, count)
+    return finish(path), time.perf_counter() - start
 
 
-def _shown(
-    network: Network, table: Table, batch_size: int, store: Path, rank: Rank
-) -> tuple[Halves | None, Resized | Pictures]:
-    split = network.halves()
-    if split is None:
-        log.info("%s: of preprocessing of an unknown kind nothing is kept for other models", table.role)
-    elif (rows := _resized(table, split, store, rank)) is not None:
-        return split, Resized(rows, batch_size)
-    return None, Pictures(table.frame["path"].tolist(), network, batch_size)
-
-
-def _resized(table: Table, split: Halves, store: Path, rank: Rank) -> np.ndarray | None:
-    """Resized by the first process, while the others wait; they take its word that the bytes are intact."""
-    rows = image_cache.resized(table, split, store) if rank.number == 0 else None
-    if rank.of > 1:
-        torch.distributed.barrier()
-    path = store / fingerprint(image_cache.decisive(table, split)) / image_cache.FILE
-    return np.load(path, mmap_mode="r") if rank.number and path.exists() else rows
+def _predict_spawned(lightning_trainer: lightning.Trainer, module: _Module, count: int) -> None:
+    """Predict in processes of Lightning's strategy `ddp_spawn`, none of which outlives the call."""
+    role = module.table.role
+    try:
+        lightning_trainer.predict(module, return_predictions=False)
+    except ProcessExitedException as error:
+        raise InputError(
+            f"{role}: process {error.error_index + 1} of {count} was ended by {error.signal_name} while it "
+            "embedded them: memory, or room on the disk, may have run out. Nothing of it is kept; the same "
+            "command embeds them anew. Choose fewer trainer.devices, or a smaller model.batch_size."
+        ) from None
+    except ProcessRaisedException as error:
+        *_, message = str(error).rpartition(f"{InputError.__module__}.{InputError.__qualname__}: ")
+        if message != str(error):
+            raise InputError(message.strip()) from None
+        raise RuntimeError(f"{role}: of {count} processes one failed\n{error}") from None
+    finally:
+        launcher = lightning_trainer.strategy.launcher
+        assert isinstance(launcher, _MultiProcessingLauncher)
+        launcher.kill(signal.SIGKILL)
+        for process in launcher.procs:
+            process.join()
 
 
 class _Module(lightning.LightningModule):
-    def __init__(self, network: Any, image: bool, split: Halves | None) -> None:
+    """Encode batches: each process loads the encoder, makes the same batches, and embeds its share."""
+
+    def __init__(
+        self,
+        load: Callable[[], Network],
+        table: Table,
+        batch_size: int,
+        trainer: configs.TrainerConfig,
+        store: Path,
+    ) -> None:
         super().__init__()
         # Processes may be more than batches.
         self.allow_zero_length_dataloader_with_multiple_devices = True
-        self.network, self.image = network, image
+        self.load, self.table, self.batch_size, self.store = load, table, batch_size, store
+        self.workers, self.threads = trainer.workers, torch.get_num_threads()
+        self.image = table.role in IMAGE_ROLES
+        self.network: Any = None
         self.at_once: int | None = None
+        self.data: Pictures | Resized | Sentences
         self.values: Tensor | None
+
+    def setup(self, stage: str) -> None:  # noqa: ARG002 - Lightning names it
+        """Load the encoder and make its batches; see Lightning's hook."""
+        # Lightning divides threads among processes, and their number moves the last bits of a sum.
+        torch.set_num_threads(self.threads)
+        self.network = self.load()
+        values, self.data = self.batches(self.network)
         # A buffer: it follows the network to its device.
-        self.register_buffer("values", split.values if split else None)
+        self.register_buffer("values", values)
+
+    def batches(self, network: Network) -> tuple[Tensor | None, Pictures | Resized | Sentences]:
+        """Return all batches, and of resized pictures the values that their bytes stand for."""
+        if not self.image:
+            return None, Sentences(network, self.table.frame["sentence"].tolist(), self.batch_size)
+        split = network.halves()
+        if split is None:
+            log.info(
+                "%s: of preprocessing of an unknown kind nothing is kept for other models", self.table.role
+            )
+        elif (rows := image_cache.resized(self.table, split, self.store)) is not None:
+            return split.values, Resized(rows, self.batch_size)
+        return None, Pictures(self.table.frame["path"].tolist(), network, self.batch_size)
+
+    def predict_dataloader(self) -> DataLoader[Any]:
+        """Deal whole batches to processes in turn: a vector is computed beside the same others as in one."""
+        share = range(self.trainer.global_rank, len(self.data), self.trainer.world_size)
+        # What is tokenised or resized already needs no processes: they would only cost their start.
+        needed = isinstance(self.data, Pictures) and len(share) > FEW_BATCHES
+        return DataLoader(
+            self.data,
+            batch_size=None,
+            sampler=share,
+            num_workers=self.workers if needed else 0,
+            # Lightning does not wait for copies from pinned memory.
+            pin_memory=isinstance(self.trainer.accelerator, CUDAAccelerator),
+        )
+
+    def on_predict_start(self) -> None:
+        """End a process of several at once by the signals that would wait for the others to answer."""
+        if self.trainer.world_size > 1:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def predict_step(self, batch: tuple[Tensor, ...], _: int) -> tuple[Tensor, Tensor]:
         if not self.image:
@@ -177,23 +188,26 @@ class Writer(BasePredictionWriter):
     One batch behind: a GPU computes the next while the last is written.
     """
 
-    def __init__(self, path: Path, rows: int, rank: Rank) -> None:
+    def __init__(self, path: Path, rows: int) -> None:
         super().__init__(write_interval="batch")
-        self.path, self.rows, self.marks = path, rows, rank.marks
+        self.path, self.rows = path, rows
         self.file: VectorFile | None = None
         self.waiting: tuple[Tensor, Tensor] | None = None
 
     def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *___: Any) -> None:
         """See Lightning's `BasePredictionWriter`."""
-        self.write()
+        self._write()
         self.waiting = prediction
 
-    def write(self) -> None:
-        """Put the batch that waits where it belongs."""
+    def on_predict_end(self, *_: Any) -> None:
+        """Write the last batch; see Lightning's hook."""
+        self._write()
+
+    def _write(self) -> None:
         if self.waiting is None:
             return
         index, vectors = self.waiting
         if self.file is None:
-            self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]), self.marks)
+            self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]))
         self.file.write(index.cpu().numpy(), vectors.float().cpu().numpy())
         self.waiting = None

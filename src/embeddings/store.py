@@ -81,14 +81,14 @@ def embed(
     seconds: list[float] = []
 
     def build(folder: Path) -> Mapping[str, Any]:
-        from src.embeddings import distributed, predict
+        from src.embeddings.predict import predict
         from src.encoders.trainer import devices
 
-        shown, count = (table, batch_size, trainer, folder / FILE, pictures), devices(trainer)
-        if count == 1:
-            shape, taken = predict.predict(_network(encoder), *shown)
-        else:
-            shape, taken = distributed.predict(count, load or encoder.load, *shown)
+        shape, taken = predict(
+            *(_network(encoder), table, batch_size, trainer, folder / FILE, pictures),
+            count=devices(trainer),
+            load=load or encoder.load,
+        )
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())

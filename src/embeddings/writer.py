@@ -6,11 +6,10 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
+from safetensors.torch import load_file
 
 ALIGNMENT = 8
 
@@ -19,17 +18,15 @@ class VectorFile:
     """One float32 tensor `embedding` of known shape, written in any order, by any number of processes.
 
     The format (an 8-byte little-endian length, a JSON header, the bytes) is safetensors'; its own
-    library can only write tensors that are whole in memory.
+    library can only write tensors that are whole in memory. Until `finish` another file counts in a byte
+    for each row how often the row was written, by whichever process.
 
     Args:
         path: of the file.
         shape: of the tensor.
-        marks: file that holds a byte for each row: how often it was written, by whichever process; None
-            where there is but one.
     """
 
-    def __init__(self, path: Path, shape: tuple[int, ...], marks: Path | None = None) -> None:
-        self.path, self.shape = path, shape
+    def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
         size = 4 * math.prod(shape)
         header = json.dumps(
             {"embedding": {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}}
@@ -37,45 +34,41 @@ class VectorFile:
         header += b" " * (-len(header) % ALIGNMENT)
         # Of several processes the first makes the file, and those that come later find it whole: where a file
         # system cannot reserve room, zeros are written, and would fall upon rows of the first.
-        with _alone(marks):
-            if marks is None or not path.exists():
+        with _counts(path).open("ab") as counts:
+            fcntl.flock(counts, fcntl.LOCK_EX)
+            if not counts.tell():
                 _make(path, len(header).to_bytes(8, "little") + header, size)
+                counts.truncate(shape[0])
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
-        self.written: np.ndarray = np.zeros(shape[0], dtype=np.uint8)
-        if marks:
-            self.written = np.memmap(marks, dtype=np.uint8, mode="r+")
+        self.written = np.memmap(_counts(path), dtype=np.uint8, mode="r+")
 
     def write(self, index: np.ndarray, vectors: np.ndarray) -> None:
         """Put vectors [b, ...] into rows `index` [b]."""
         self.rows[index] = vectors
         self.written[index] += 1
 
-    def close(self) -> list[int]:
-        """Finish the file.
 
-        Returns:
-            The tensor's shape.
+def finish(path: Path) -> list[int]:
+    """Check a written `VectorFile` and return its shape; the counts of its rows are removed.
 
-        Raises:
-            RuntimeError: rows were left out or written twice, or hold NaN or infinity.
-        """
-        for times, said in ((self.written == 0, "never embedded"), (self.written > 1, "embedded twice")):
-            if times.any():
-                raise RuntimeError(f"{self.path}: {int(times.sum())} rows were {said}")
-        if not all(np.isfinite(chunk).all() for chunk in np.array_split(self.rows, 64)):
-            raise RuntimeError(f"{self.path}: vectors hold NaN or infinity")
-        self.rows.flush()
-        del self.rows
-        return list(self.shape)
+    Raises:
+        RuntimeError: nothing was written, rows were left out or written twice, or hold NaN or infinity.
+    """
+    if not path.exists():
+        raise RuntimeError(f"{path}: no vector was written")
+    written = np.fromfile(_counts(path), dtype=np.uint8)
+    for times, error in ((written == 0, "never embedded"), (written > 1, "embedded twice")):
+        if times.any():
+            raise RuntimeError(f"{path}: {int(times.sum())} rows were {error}")
+    rows = load_file(path)["embedding"]
+    if not all(chunk.isfinite().all() for chunk in rows.chunk(64)):
+        raise RuntimeError(f"{path}: vectors hold NaN or infinity")
+    _counts(path).unlink()
+    return list(rows.shape)
 
 
-@contextmanager
-def _alone(marks: Path | None) -> Iterator[None]:
-    """The only one of the processes that share marks; one that dies leaves no lock."""
-    with marks.open("rb") if marks else nullcontext() as file:
-        if file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _counts(path: Path) -> Path:
+    return path.with_suffix(".counts")
 
 
 def _make(path: Path, header: bytes, size: int) -> None:

@@ -1,7 +1,6 @@
 """Several processes embed as one does: the same bytes, or none."""
 
 import errno
-import multiprocessing
 import os
 import signal
 import time
@@ -15,7 +14,7 @@ import pytest
 import torch
 
 from src import configs
-from src.embeddings import distributed, store
+from src.embeddings import store
 from src.encoders import Encoder
 from src.encoders.preprocessing import Halves
 from src.errors import InputError
@@ -147,66 +146,3 @@ def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatc
         embed(tmp_path, words(), 2)
     assert list((tmp_path / "words").iterdir()) == []
     assert left() == []
-
-
-def _ends(how: int, place: Path) -> None:
-    if how < 0:
-        os.kill(os.getpid(), -how)
-    if how == 2:
-        distributed._say(place / "failed-0", "lost the other")
-    if how == 3:  # whoever waits for it runs into the limit of the suite
-        time.sleep(3600)
-    os._exit(how)
-
-
-@pytest.mark.parametrize(
-    ("ends", "kind", "said"),
-    [
-        ((0, 0), None, ""),
-        ((2, -9), InputError, "process 2 of 2 was ended by SIGKILL"),
-        ((2, -7), InputError, "process 2 of 2 was ended by SIGBUS"),
-        ((2, 0), RuntimeError, "lost the other"),
-        ((3, -9), InputError, "process 2 of 2 was ended by SIGKILL"),
-        ((3, 1), RuntimeError, "one failed"),
-    ],
-)
-def test_the_cause_is_told_from_its_consequence_and_nobody_is_waited_for(tmp_path, ends, kind, said):
-    context = multiprocessing.get_context("fork")
-    started = [context.Process(target=_ends, args=(how, tmp_path)) for how in ends]
-
-    def run():
-        with distributed._none_left():
-            for process in started:
-                process.start()
-            distributed._watch(started, tmp_path, "words")
-
-    if kind is None:
-        run()
-    else:
-        with pytest.raises(kind, match=said):
-            run()
-    assert not any(process.is_alive() for process in started)
-
-
-def test_one_that_is_gone_before_anybody_looks_is_not_overlooked(tmp_path):
-    context = multiprocessing.get_context("fork")
-    started = [context.Process(target=_ends, args=(how, tmp_path)) for how in (3, -9)]
-    with distributed._none_left():
-        for process in started:
-            process.start()
-        started[1].join()
-        with pytest.raises(InputError, match="process 2 of 2 was ended by SIGKILL"):
-            distributed._watch(started, tmp_path, "words")
-
-
-def test_what_is_started_does_not_outlive_an_interruption():
-    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
-
-    def interrupted():
-        with distributed._none_left():
-            process.start()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert process.exitcode == -signal.SIGKILL
