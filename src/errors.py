@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import io
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 # What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token. A sweep
@@ -83,6 +84,27 @@ def refused(error: BaseException) -> str:
             return said
         link = link.__cause__ or link.__context__
     return ""
+
+
+def key_values(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return `key=value` arguments of an entry upon their defaults.
+
+    Raises:
+        InputError: an argument is no `key=value`, or its key is unknown, given twice or empty.
+    """
+    values: dict[str, str] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or key not in defaults:
+            near = difflib.get_close_matches(key, defaults, n=1)
+            hint = f" Did you mean {near[0]}=?" if near and near[0] != key else ""
+            known = ", ".join(f"{name}=" for name in defaults)
+            raise InputError(f"{argument}: not understood.{hint} There is {known}; --help explains them.")
+        if key in values or not value.strip():
+            problem = "given twice" if key in values else "empty"
+            raise InputError(f"{argument}: {problem}. Say {key}= once, or not.")
+        values[key] = value
+    return {**defaults, **values}
 
 
 def replace_unprintable() -> None:

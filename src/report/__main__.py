@@ -8,13 +8,12 @@ python -m src.report sweep=all dataset=NAME
 
 from __future__ import annotations
 
-import difflib
 import sys
 import tempfile
 from pathlib import Path
 
 from src.configs import CHECKOUT, studies
-from src.errors import InputError, answered, replace_unprintable
+from src.errors import InputError, answered, key_values, replace_unprintable
 from src.tracking import SQLITE, Past, Tracker, children, sweeps
 
 LATEST, ALL = "latest", "all"
@@ -43,7 +42,7 @@ def main(arguments: list[str]) -> int:
         return 0
 
     def draw() -> int:
-        said = read(arguments)
+        said = key_values(arguments, DEFAULTS)
         tracker = Tracker(said["tracking.uri"], make=False)
         if said["sweep"] == ALL:
             return rank(tracker, said["dataset"], said["output"])
@@ -83,28 +82,6 @@ def rank(tracker: Tracker, dataset: str, output: str) -> int:
         )
     print(f"Report: {index}")
     return 0
-
-
-def read(arguments: list[str]) -> dict[str, str]:
-    """What was typed, upon the defaults.
-
-    Raises:
-        InputError: something is no `key=value`, or the key is unknown, given twice or empty.
-    """
-    said: dict[str, str] = {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or key not in DEFAULTS:
-            near = difflib.get_close_matches(key, DEFAULTS, n=1)
-            hint = f" Did you mean {near[0]}=?" if near and near[0] != key else ""
-            known = ", ".join(f"{name}=" for name in DEFAULTS)
-            raise InputError(f"{argument}: not understood.{hint} There is {known}; --help explains them.")
-        if key in said or not value.strip():
-            raise InputError(
-                f"{argument}: {'given twice' if key in said else 'empty'}. Say {key}= once, or not."
-            )
-        said[key] = value
-    return DEFAULTS | said
 
 
 def choose(tracker: Tracker, wanted: str, dataset: str) -> Past:

@@ -7,7 +7,6 @@ python -m src.captions path='part-*.parquet' run=RUN_ID tracking.uri=URI
 
 from __future__ import annotations
 
-import difflib
 import sys
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT, LabelsConfig, TaxonomyConfig, compose
-from src.errors import InputError, answered, replace_unprintable
+from src.errors import InputError, answered, key_values, replace_unprintable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,23 +78,12 @@ def read(arguments: list[str]) -> dict[str, str]:
         InputError: something is no `key=value`, the key is unknown, given twice or empty, there is no
             path, or the seed is no whole number.
     """
-    said: dict[str, str] = {}
-    known = ", ".join(f"{name}=" for name in DEFAULTS)
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or key not in DEFAULTS:
-            near = difflib.get_close_matches(key, DEFAULTS, n=1)
-            hint = f" Did you mean {near[0]}=?" if near and near[0] != key else ""
-            raise InputError(f"{argument}: not understood.{hint} There is {known}; --help explains them.")
-        if key in said or not value.strip():
-            problem = "given twice" if key in said else "empty"
-            raise InputError(f"{argument}: {problem}. Say {key}= once, or not.")
-        said[key] = value
-    if "path" not in said:
+    said = key_values(arguments, DEFAULTS)
+    if not said["path"]:
         raise InputError("path= is missing: which captions? python -m src.captions path=FILE.parquet")
-    if not said.get("seed", "0").isdecimal():
+    if not said["seed"].isdecimal():
         raise InputError(f"seed={said['seed']}: must be a whole number, at least 0.")
-    return DEFAULTS | said
+    return said
 
 
 def audit(said: Mapping[str, str]) -> int:
