@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import ROW, at_right, number_said
+from src.report.forest_plot import number_said
 from src.studies.sobit import row_figure
+from src.studies.sobit.row_figure import Block, in_blocks
 from src.studies.sobit.word_rows import NAMED, SMALL
 
 # Words in a figure: of few groups, and of many.
@@ -40,27 +41,20 @@ def composition(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     chosen = words["caption"].head(WORDS if known["group"].nunique() <= ROOMY else FEW)
     title = f"{known['model'].iloc[0]}: {NAMED.get(axis, axis)}, nearest faces"
     shown = [known[known["caption"] == caption] for caption in chosen]
-    height = sum(row_figure.HEAD + ROW * len(own) for own in shown) + 0.1
-    figure, axes = row_figure.named(height, title, _key(pd.concat(shown)))
-    y, placed, said = 0.0, [], []
+    blocks, said = [], []
     for own in shown:
-        y += row_figure.HEAD
         first = own.iloc[0]
         skew = f"MaxSkew {number_said(first['maxskew'])}" + (
             f" (null 95th {number_said(first['maxskew_q95'])})" if pd.notna(first["maxskew_q95"]) else ""
         )
-        row_figure.head(axes, y, str(first["word"]), skew)
-        for row in own.to_dict("records"):
-            placed.append({**row, "y": y + ROW / 2})
-            row_figure.name(axes, y + ROW / 2, str(row["group"]))
-            at_right(axes, y + ROW / 2, f"× {number_said(row['ratio'], 1)}")
-            y += ROW
-        values = (
-            f"{row['group']} {row['share_topk']:.2f} of {row['base_share']:.2f}"
-            for row in own.to_dict("records")
-        )
+        records = own.to_dict("records")
+        ratios = [(str(row["group"]), f"× {number_said(row['ratio'], 1)}") for row in records]
+        blocks.append(Block(str(first["word"]), skew, ratios))
+        values = (f"{row['group']} {row['share_topk']:.2f} of {row['base_share']:.2f}" for row in records)
         said.append(f"{first['word']} ({skew}): {', '.join(values)}")
-    _draw(axes, pd.DataFrame(placed))
+    every = pd.concat(shown)
+    figure, axes, heights = in_blocks(title, _key(every), blocks)
+    _draw(axes, every.assign(y=heights))
     alternative = (
         f"Bars of each group's share of the nearest faces, and its share of all. {title}. {'; '.join(said)}."
     )

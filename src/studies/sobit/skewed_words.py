@@ -9,8 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import ROW, at_right, number_said
+from src.report.forest_plot import number_said
 from src.studies.sobit import row_figure
+from src.studies.sobit.row_figure import Block, in_blocks
 from src.studies.sobit.word_rows import NAMED, SMALL
 
 # Words of a group; of an axis of two groups, whose C's are each other's with the sign turned, twice as many.
@@ -41,24 +42,14 @@ def skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     )
     title = f"{known['model'].iloc[0]}: {NAMED.get(axis, axis)}, largest |C|"
     told = CAPTION + f" Of {groups[1]} they are the same with the sign turned." * mirrored
-    height = row_figure.HEAD * chosen["group"].nunique() + ROW * len(chosen) + 0.1
-    figure, axes = row_figure.named(height, title, _key(chosen))
-    y, said = 0.0, []
-    placed = []
+    blocks = []
     for group, own in chosen.groupby("group", sort=False):
-        y += row_figure.HEAD
         n = f"n = {own['n'].iloc[0]:,.0f} of {own[['n', 'n_rest']].iloc[0].sum():,.0f} faces"
-        row_figure.head(axes, y, str(group), n)
-        for row in own.to_dict("records"):
-            placed.append({**row, "y": y + ROW / 2})
-            row_figure.name(axes, y + ROW / 2, str(row["word"]))
-            at_right(axes, y + ROW / 2, number_said(row["association"]))
-            y += ROW
-        values = ", ".join(
-            f"{row['word']} {number_said(row['association'])}" for row in own.to_dict("records")
-        )
-        said.append(f"{group} ({n}): {values}")
-    _draw(axes, pd.DataFrame(placed))
+        values = own["association"].map(number_said)
+        blocks.append(Block(str(group), n, [*zip(own["word"].map(str), values, strict=True)]))
+    figure, axes, heights = in_blocks(title, _key(chosen), blocks)
+    _draw(axes, chosen.assign(y=heights))
+    said = [f"{name} ({n}): {', '.join(map(' '.join, rows))}" for name, n, rows in blocks]
     alternative = f"Dot plot of C with intervals and nulls. {title}. {'; '.join(said)}."
     return Drawing(f"sobit-skewed-{number}-{axis}", figure, title, alternative, told)
 
@@ -70,10 +61,7 @@ def _most(known: pd.DataFrame, group: str, count: int) -> pd.DataFrame:
 
 
 def _key(chosen: pd.DataFrame) -> list[Line2D | Patch]:
-    point = Line2D(
-        [], [], linestyle="", marker="o", markersize=6, color=row_figure.COLOUR, label="C, 95% interval"
-    )
-    key: list[Line2D | Patch] = [point]
+    key: list[Line2D | Patch] = [row_figure.point("C, 95% interval")]
     if chosen["null_q95"].notna().any():
         key.append(Patch(label="permuted labels: 95%"))
     if not (chosen["q"] <= SMALL).all():
@@ -83,27 +71,15 @@ def _key(chosen: pd.DataFrame) -> list[Line2D | Patch]:
 
 def _draw(axes: Axes, rows: pd.DataFrame) -> None:
     # Drawn many at a time: an artist for each would take most of the report's time.
-    axes.hlines(rows["y"], -rows["null_q95"], rows["null_q95"], color=row_figure.BAND, linewidth=5, zorder=1)
+    y, wide = rows["y"], rows["null_q95"]
+    axes.hlines(y, -wide, wide, color=row_figure.BAND, linewidth=5, zorder=1)
     for side in (-1, 1):
-        axes.vlines(
-            side * rows["null_q95"],
-            rows["y"] - 0.06,
-            rows["y"] + 0.06,
-            color="#666666",
-            linewidth=1,
-            zorder=2,
-        )
-    axes.hlines(
-        rows["y"],
-        rows["association_low"],
-        rows["association_high"],
-        color=row_figure.COLOUR,
-        linewidth=1.6,
-        zorder=3,
-    )
+        axes.vlines(side * wide, y - 0.06, y + 0.06, color="#666666", linewidth=1, zorder=2)
+    low, high = rows["association_low"], rows["association_high"]
+    axes.hlines(y, low, high, color=row_figure.COLOUR, linewidth=1.6, zorder=3)
     small = rows["q"] <= SMALL
     for own, filled in ((rows[small], True), (rows[~small], False)):
-        row_figure.points(axes, [*zip(own["association"], own["y"], strict=True)], filled=filled)
+        row_figure.points(axes, own["association"], own["y"], filled=filled)
     ends = rows[["association", "association_low", "association_high", "null_q95"]].abs()
     limit = 1.06 * float(np.nanmax(ends.to_numpy(dtype=float), initial=0.01))
     axes.set_xlim(-limit, limit)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import ROW, at_right, number_said
+from src.report.forest_plot import number_said
 from src.studies.sobit import row_figure
+from src.studies.sobit.row_figure import Block, in_blocks
 
 WORDS = 10
 CAPTION = (
@@ -29,42 +29,23 @@ def strong(rows: pd.DataFrame, number: int) -> Drawing | None:
         return None
     known = known.sort_values(["strength", "similarity"], ascending=False, kind="stable")
     count = min(WORDS, -(-len(known) // 2))
-    blocks = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(WORDS)}
-    blocks = {name: own for name, own in blocks.items() if len(own)}
+    ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(WORDS)}
     title = f"{known['model'].iloc[0]}: strong and weak words"
-    height = sum(row_figure.HEAD + ROW * len(own) for own in blocks.values()) + 0.1
-    point = Line2D(
-        [],
-        [],
-        linestyle="",
-        marker="o",
-        markersize=6,
-        color=row_figure.COLOUR,
-        label="strength, 95% interval",
-    )
-    figure, axes = row_figure.named(height, title, [point])
-    y, said = 0.0, []
-    for name, own in blocks.items():
-        y += row_figure.HEAD
-        row_figure.head(axes, y, name, f"of {len(known)} words")
-        at = []
-        for row in own.to_dict("records"):
-            at.append((row["strength"], y + ROW / 2))
-            row_figure.name(axes, y + ROW / 2, str(row["word"]))
-            at_right(axes, y + ROW / 2, number_said(row["strength"]))
-            y += ROW
-        heights = [place for _, place in at]
-        axes.hlines(
-            heights,
-            own["strength_low"],
-            own["strength_high"],
-            color=row_figure.COLOUR,
-            linewidth=1.6,
-            zorder=3,
+    blocks = [
+        Block(
+            name,
+            f"of {len(known)} words",
+            [*zip(own["word"].map(str), own["strength"].map(number_said), strict=True)],
         )
-        row_figure.points(axes, at, filled=True)
-        values = ", ".join(f"{row['word']} {number_said(row['strength'])}" for row in own.to_dict("records"))
-        said.append(f"{name}: {values}")
+        for name, own in ends.items()
+        if len(own)
+    ]
+    figure, axes, heights = in_blocks(title, [row_figure.point("strength, 95% interval")], blocks)
+    shown = pd.concat(ends.values())
+    low, high = shown["strength_low"], shown["strength_high"]
+    axes.hlines(heights, low, high, color=row_figure.COLOUR, linewidth=1.6, zorder=3)
+    row_figure.points(axes, shown["strength"], heights, filled=True)
+    said = [f"{name}: {', '.join(map(' '.join, rows))}" for name, _, rows in blocks]
     axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("strength", fontsize=8.5)
     alternative = f"Dot plot of strength with intervals. {title}. {'; '.join(said)}."
