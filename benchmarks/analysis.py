@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.paper_sizes import EXPERIMENTS, protocol, tables
 from benchmarks.sizes import BLOCK, TEMPLATES, Size
-from benchmarks.timing import Compared, in_turns, told
+from benchmarks.timing import Compared, in_turns, seconds_of, told
 from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def analysis(size: Size, exp: str, vectors: int = 1) -> list[Compared]:
     before = psutil.Process().memory_info().rss / 1e6
     run()
     note = f"{_peak() - before:.0f} MB above the vectors"
-    own, *theirs = in_turns({"own": lambda: _timed(run), **peers}).values()
+    own, *theirs = in_turns({"own": lambda: seconds_of(run), **peers}).values()
     wanted = ASKED if exp == LARGEST or vectors > 1 else [None] * len(ASKED)
     return [
         Compared(_what(size, exp, vectors, x, y), own, peer, seconds, asked, note)
@@ -76,7 +76,7 @@ def alone(size: Size, exp: str, vectors: int = 1) -> tuple[str, float, float]:
 
     run, x, y = _experiment(size, exp, vectors)
     before = psutil.Process().memory_info().rss / 1e6
-    seconds = _timed(run)
+    seconds = seconds_of(run)
     return _what(size, exp, vectors, x, y), seconds, _peak() - before
 
 
@@ -97,12 +97,6 @@ def _experiment(size: Size, exp: str, vectors: int) -> tuple[Callable[[], object
         for table in (targets, corpus)
     )
     return lambda: experiment.run(targets, corpus, x, y, chosen, 0), x, y
-
-
-def _timed(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def _peak() -> float:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.rates import Rates, measured, predicted
+from benchmarks.sizes import job_config
 from src.configs import CHECKOUT
 from src.errors import replace_unprintable
 
@@ -102,10 +103,9 @@ def models() -> Iterator[Model]:
     from src import configs
     from src.encoders.catalogue import profile_of
     from src.encoders.protocol import family_of
-    from src.jobs.identity import Job
 
     for name in MODELS:
-        chosen = Job.of(*configs.compose([f"model={name}"]), "").cfg.model
+        chosen = job_config(f"model={name}").model
         assert isinstance(chosen, configs.PretrainedConfig)
         family = family_of(chosen)
         known, profile = family.facts(chosen), profile_of(chosen.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.sizes import Size
+from benchmarks.sizes import Size, job_config
 
 # Audit -> sizes of the baseline's vocabulary.
 AUDITS = {"sobit_association": (0, 10_000), "sobit_retrieval": (0,), "sobit_strength": (10_000,)}
@@ -17,8 +17,6 @@ def faces_and_prompts(size: Size, folder: Path) -> None:
     import pandas as pd
     from safetensors.numpy import save_file
 
-    from src import configs
-    from src.jobs.identity import Job
     from src.studies.protocol import study_of
 
     rng = np.random.default_rng(0)
@@ -30,8 +28,7 @@ def faces_and_prompts(size: Size, folder: Path) -> None:
     genders = rng.choice(["F", "M"], size.sobit_faces, p=[0.47, 0.53])
     faces = pd.DataFrame({"id": [f"f{number:06d}" for number in range(size.sobit_faces)], "race": races})
     faces = faces.assign(gender=genders, group=faces["race"] + " " + genders)
-    chosen = ["exp=sobit_association", f"taxonomy.path={folder}/list.json"]
-    cfg = Job.of(*configs.compose(chosen), "").cfg
+    cfg = job_config("exp=sobit_association", f"taxonomy.path={folder}/list.json")
     own = study_of(cfg.exp).prompts(cfg)
     assert own is not None
     for role, frame in {"faces": faces, "prompts": own.frame}.items():

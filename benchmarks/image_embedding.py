@@ -8,7 +8,6 @@ python -m benchmarks.image_embedding clip_b32 clip_l14 blip2 --accelerator gpu -
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count as numbers
 from itertools import product
@@ -16,7 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.timing import Compared, in_turns, told, turn_by_turn, turns
+from benchmarks.sizes import job_config
+from benchmarks.timing import Compared, in_turns, seconds_of, told, turn_by_turn, turns
 from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
@@ -48,9 +48,11 @@ def pictures(
     """
     import torch
 
+    from src import encoders
+
     torch.manual_seed(0)
-    cfg = _config(model, precision)
-    network = _network(cfg)
+    cfg = job_config(f"model={model}", "model.weights=random", f"model.precision={precision}")
+    network: Any = encoders.blank(cfg)
     with TemporaryDirectory() as place:
         table = _table(Path(place), count, side)
         runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, Path(place)))
@@ -98,14 +100,8 @@ def _peak(accelerator: str) -> tuple[str, float]:
         found = next((peak for part, peak in PEAKS.items() if part in name), 0)
         return f"the {found} (dense bf16) of {name}", found
     x = torch.randn(2048, 2048)
-    seconds = in_turns({"product": lambda: _seconds(lambda: x @ x)})["product"]
+    seconds = in_turns({"product": lambda: seconds_of(lambda: x @ x)})["product"]
     return "a float32 matrix product", 2 * 2048**3 / seconds / 1e12
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def _runs(
@@ -163,7 +159,7 @@ def _bare(
 
     def run() -> float:
         network.to(device)
-        return _seconds(shown)
+        return seconds_of(shown)
 
     return run
 
@@ -186,21 +182,6 @@ def _idle(network: Any) -> Any:
         encode_texts = encode_images
 
     return Idle()
-
-
-def _config(model: str, precision: str) -> Any:
-    from src import configs
-    from src.jobs.identity import Job
-
-    asked = [f"model={model}", "model.weights=random", f"model.precision={precision}"]
-    return Job.of(*configs.compose(asked), "").cfg
-
-
-def _network(cfg: Any) -> Network:
-    from src import encoders
-
-    blank: Network = encoders.blank(cfg)
-    return blank
 
 
 def _table(place: Path, count: int, side: int) -> Table:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 
 def forget(path: Path) -> None:
     """Have the kernel drop a file's pages, so that it is read from disk."""
@@ -18,8 +20,8 @@ def forget(path: Path) -> None:
 
 def read_bytes() -> int:
     """What this process had read from disks so far."""
-    said = Path("/proc/self/io").read_text().splitlines()
-    return next(int(line.split()[1]) for line in said if line.startswith("read_bytes"))
+    found: int = psutil.Process().io_counters().read_bytes
+    return found
 
 
 def resident() -> dict[str, int]:
@@ -29,13 +31,13 @@ def resident() -> dict[str, int]:
 
 
 @contextmanager
-def watched(every: float = 0.01) -> Iterator[dict[str, int]]:
-    """Peaks of `resident` above what it was, sampled every so many seconds."""
+def watched() -> Iterator[dict[str, int]]:
+    """Peaks of `resident` above what it was, sampled every hundredth of a second."""
     before, done = resident(), threading.Event()
     peak = dict.fromkeys(before, 0)
 
     def watch() -> None:
-        while not done.wait(every):
+        while not done.wait(0.01):
             for kind, size in resident().items():
                 peak[kind] = max(peak[kind], size - before[kind])
 

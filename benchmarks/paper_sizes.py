@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.sizes import Size
+from benchmarks.sizes import Size, job_config
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +26,8 @@ STEPS = {
 
 def protocol(k: int) -> ProtocolConfig:
     """The scores alone."""
-    from src import configs
-    from src.jobs.identity import Job
-
-    asked = ["model=precomputed", "model.path=.", f"protocol.k={k}"]
-    return Job.of(
-        *configs.compose([*asked, *(f"protocol.{name}" for name in STEPS["scores"])]), ""
-    ).cfg.protocol
+    off = (f"protocol.{name}" for name in STEPS["scores"])
+    return job_config("model=precomputed", "model.path=.", f"protocol.k={k}", *off).protocol
 
 
 def stand_ins(size: Size, folder: Path) -> None:
@@ -55,10 +50,9 @@ def tables(size: Size) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
     from src import configs
-    from src.jobs.identity import Job
     from src.stimuli.texts import in_templates, phrases
 
-    cfg = Job.of(*configs.compose(["model=precomputed", "model.path=.", "labels=race_gender"]), "").cfg
+    cfg = job_config("model=precomputed", "model.path=.", "labels=race_gender")
     assert isinstance(cfg.labels, configs.LabelsConfig)
     labels = phrases(cfg.labels.race_words, cfg.labels.gender_words)
     groups = sorted(labels["group"].unique())

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from src.configs import RunConfig
 
 TEMPLATES, BLOCK = 6, 256
+
+
+def job_config(*overrides: str) -> RunConfig:
+    """Compose the config of a job."""
+    from src import configs
+    from src.jobs.identity import Job
+
+    return Job.of(*configs.compose(list(overrides)), "").cfg
 
 
 @dataclass(frozen=True)

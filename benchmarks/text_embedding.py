@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.sizes import job_config
 from benchmarks.timing import Compared, in_turns, told
 from src.errors import replace_unprintable
 
@@ -31,11 +32,12 @@ def texts(model: str, sentences: int) -> list[Compared]:
     import torch
     from safetensors.torch import load_file
 
-    from src import configs
+    from src import configs, encoders
     from src.embeddings.predict import predict
     from src.stimuli import Table
 
-    network, said = _network(model), _sentences(sentences)
+    network: Any = encoders.blank(job_config(f"model={model}"))
+    said = _sentences(sentences)
     tokens = network.tokenize(said)
     some = torch.linspace(0, len(said) - 1, min(SHOWN, len(said))).long()
     table = Table("words", pd.DataFrame({"id": said, "sentence": said}), len(said))
@@ -71,20 +73,11 @@ def texts(model: str, sentences: int) -> list[Compared]:
 
 
 def _sentences(count: int) -> list[str]:
-    from src import configs
-    from src.jobs.identity import Job
     from src.stimuli import load
 
-    cfg = Job.of(*configs.compose(["model=toy_s", "words.count=null"]), "").cfg
+    cfg = job_config("model=toy_s", "words.count=null")
     found = load(cfg, "words").frame["sentence"].tolist()
     return [str(found[len(found) * number // count]) for number in range(count)]
-
-
-def _network(model: str) -> Any:
-    from src import configs, encoders
-    from src.jobs.identity import Job
-
-    return encoders.blank(Job.of(*configs.compose([f"model={model}"]), "").cfg)
 
 
 def main() -> None:

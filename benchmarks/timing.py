@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -36,12 +37,19 @@ class Compared:
         return self.peer_seconds / self.seconds
 
 
-def in_turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, float]:
+def seconds_of(call: Callable[[], object]) -> float:
+    """Time one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def in_turns(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
     """The least of several times of each, taken in turns."""
-    return {name: min(own) for name, own in turns(runs, repeats).items()}
+    return {name: min(own) for name, own in turns(runs, REPEATS).items()}
 
 
-def turns(runs: Mapping[str, Callable[[], float]], repeats: int = REPEATS) -> dict[str, list[float]]:
+def turns(runs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
     """Several times of each, a turn of all after the other: what slows a machine for a while slows all.
 
     Every turn begins with another: a machine that has rested is faster for a while.

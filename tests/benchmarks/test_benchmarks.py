@@ -22,9 +22,9 @@ from benchmarks import (
     text_embedding,
     timing,
 )
-from benchmarks.sizes import QUICK, Size
+from benchmarks.sizes import QUICK, Size, job_config
 from benchmarks.timing import Compared
-from src import configs, stage
+from src import configs, encoders, stage
 from src.embeddings import microbatches
 from src.encoders.openclip import OpenClip
 from src.jobs import encoder_job
@@ -83,7 +83,7 @@ def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
 def test_the_loop_over_pictures_is_measured_beside_its_forward_pass(monkeypatch, tmp_path):
     model = made.build("ViT-B-32-quickgelu", tmp_path)
     network = OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
-    monkeypatch.setattr(image_embedding, "_network", lambda _: network)
+    monkeypatch.setattr(encoders, "blank", lambda _: network)
     rows = image_embedding.pictures("clip_b32", 7, 40, "cpu", "fp32")
     assert [row.asked for row in rows] == [0.97, 0.97, 0.9, 0.9, None, None]
     whole, parts = "bare forward pass of batches", "bare forward pass in the loop's passes"
@@ -112,7 +112,7 @@ def test_what_is_compared_by_turns_is_their_median_and_range():
 
 def test_a_rate_is_told_as_a_share_of_what_the_device_can(monkeypatch):
     monkeypatch.setattr(image_embedding, "_peak", lambda _: ("a device", 20.0))
-    cfg = image_embedding._config("clip_l14", "fp32")
+    cfg = job_config("model=clip_l14", "model.weights=random")
     # 162.03 GFLOP an image.
     assert image_embedding._rate(100, cfg, "cpu") == "bare: 100 images/s, 16.2 TFLOP/s, 81% of a device"
 
@@ -120,11 +120,9 @@ def test_a_rate_is_told_as_a_share_of_what_the_device_can(monkeypatch):
 def test_texts_are_measured_beside_open_clip_and_agree(monkeypatch, tmp_path):
     model = made.build("ViT-B-32-quickgelu", tmp_path)
     tokenizer = open_clip.get_tokenizer("ViT-B-32", context_length=model.context_length)
-    monkeypatch.setattr(
-        text_embedding, "_network", lambda _: OpenClip(model, None, tokenizer, "small").eval()
-    )
-    (row,) = text_embedding.texts("small", 40)
-    assert (row.what, row.asked) == ("small: predict loop, 40 sentences", 20)
+    monkeypatch.setattr(encoders, "blank", lambda _: OpenClip(model, None, tokenizer, "small").eval())
+    (row,) = text_embedding.texts("clip_b32", 40)
+    assert (row.what, row.asked) == ("clip_b32: predict loop, 40 sentences", 20)
     apart = re.fullmatch("cosines at most (.*) apart", row.note)
     assert float(apart.group(1)) < 1e-5
 
