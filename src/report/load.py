@@ -236,12 +236,8 @@ def models_of(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
 
 
 def _code(tags: Mapping[str, str]) -> dict[str, str]:
-    chosen = [
-        "git.commit",
-        "git.dirty",
-        "command",
-        *sorted(name for name in tags if name.startswith("version.")),
-    ]
+    libraries = sorted(name for name in tags if name.startswith("version."))
+    chosen = ["git.commit", "git.dirty", "command", *libraries]
     return {name: tags[name] for name in chosen if name in tags}
 
 

@@ -21,6 +21,8 @@ NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
 # Files beside the lexicon, without a header: one dimension each.
 OTHER_DIMENSION = re.compile(r"(arousal|dominance|[ad]-?scores)\b", re.IGNORECASE)
 UNTRANSLATED = ("", "NO TRANSLATION")
+# Columns that a message names.
+LISTED = 10
 Rows = list[tuple[int, list[str]]]
 
 
@@ -154,9 +156,9 @@ def _column(header: list[str], languages: list[int], word: str | None, path: Pat
     return header.index(word)
 
 
-def _listed(header: list[str], places: list[int], most: int = 10) -> str:
+def _listed(header: list[str], places: list[int]) -> str:
     names = [brief(header[place]) if header else COLUMNS[0] for place in places]
-    return ", ".join(names[:most] + [f"{len(names) - most} more"] * (len(names) > most))
+    return ", ".join(names[:LISTED] + [f"{len(names) - LISTED} more"] * (len(names) > LISTED))
 
 
 def _version(frame: pd.DataFrame, ends: tuple[float, float], path: Path) -> None:

@@ -20,19 +20,8 @@ from src.storage.cache import file_hash, fingerprint
 FOLDER = "results"
 ANALYSES = "analyses.csv"
 TEXTS = (
-    *(
-        "study",
-        "exp",
-        "paper",
-        "model",
-        "dataset",
-        "debias",
-        "protocol",
-        "config",
-        "group",
-        "stratum",
-        "reason",
-    ),
+    *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "config"),
+    *("group", "stratum", "reason"),
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),

@@ -190,13 +190,10 @@ def _over(values: np.ndarray, relative: bool) -> np.ndarray:
 
 def table(found: Sequence[Estimate]) -> pd.DataFrame:
     """The estimates, one row each: the fields of `Estimate`, and `ci_low` and `ci_high` for its draws."""
-    rows = []
-    for one in found:
-        low, high = one.ends
-        rows.append({**vars(one), "ci_low": low, "ci_high": high})
-    columns = [field.name for field in fields(Estimate)]
-    columns[columns.index("draws")] = "ci_low"
-    columns.insert(columns.index("ci_low") + 1, "ci_high")
+    names = [field.name for field in fields(Estimate)]
+    place = names.index("draws")
+    columns = [*names[:place], "ci_low", "ci_high", *names[place + 1 :]]
+    rows = [vars(one) | dict(zip(("ci_low", "ci_high"), one.ends, strict=True)) for one in found]
     return pd.DataFrame(rows).reindex(columns=columns)
 
 

@@ -52,24 +52,15 @@ def improved(found: Sequence[Change]) -> pd.DataFrame:
 def _numbers(found: Sequence[Change]) -> pd.DataFrame:
     """`model, debias, measure, attribute, before, after` of audits, and of all attributes together."""
     keys = ["model", "debias", "measure"]
+    columns = ["model", "exp", "debias", "measure", "attribute", "before", "after"]
     rows = [
-        {
-            **{name: one.pair.job[name] for name in ("model", "exp")},
-            "debias": one.pair.debias,
-            "measure": one.measure,
-            "attribute": one.attribute,
-            "before": one.values[0],
-            "after": one.values[1],
-        }
+        (one.pair.job["model"], one.pair.job["exp"], one.pair.debias, one.measure, one.attribute, *one.values)
         for one in found
         if one.measure in (CLES, IAT) and one.attribute
     ]
+    every = pd.DataFrame(rows, columns=columns)
     if not rows:
-        return pd.DataFrame(
-            columns=["model", "debias", "measure", "attribute", "before", "after"], dtype=object
-        )
-    every = pd.DataFrame(rows)
-    keys = ["model", "debias", "measure"]
+        return every.drop(columns="exp")
     # First within an experiment: the mean of several sets is a row of its own there.
     single = every.groupby([*keys, "exp"], sort=False)[["before", "after"]].agg(_mean)
     overall = single.groupby(keys, sort=False).agg(_mean).reset_index().assign(attribute=OVERALL)

@@ -26,18 +26,8 @@ __all__ = ["COLUMNS", "Audit", "check", "prompts", "run"]
 
 # Of analyses.csv.
 COLUMNS = (
-    *(
-        "attribute",
-        "measure",
-        "group_a",
-        "group_b",
-        "n_a",
-        "n_b",
-        "delta_gap",
-        "delta_signed",
-        "cohens_d",
-        "z",
-    ),
+    *("attribute", "measure", "group_a", "group_b", "n_a", "n_b"),
+    *("delta_gap", "delta_signed", "cohens_d", "z"),
     *("upper_tail", "cles_mcgraw_wong", "cles", "cles_gap", "iat", "null_mean", "null_q95", "p_null"),
     *("p_null_delta", "cles_low", "cles_high", "iat_signed", "iat_low", "iat_high", "iat_rate"),
 )

@@ -37,11 +37,8 @@ def measures(audits: pd.DataFrame) -> pd.DataFrame:
         `*_n`, the smallest number of faces in a group, and `*_config`.
     """
     rows = audits[audits["debias"] == "none"].copy() if len(audits) else audits
-    columns = [
-        *READING,
-        "model",
-        *(name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config")),
-    ]
+    measured = [name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config")]
+    columns = [*READING, "model", *measured]
     if rows.empty:
         return pd.DataFrame(columns=columns)
     rows["faces"] = rows["faces"].fillna("") if "faces" in rows else ""
@@ -116,12 +113,8 @@ def by_pretraining(models: pd.DataFrame) -> pd.DataFrame:
         for one in MEASURES:
             row |= {one: whole[one].mean(), f"{one}_sd": whole[one].std(ddof=1)}
         rows.append(row)
-    columns = [
-        "pretraining",
-        "models",
-        "incomplete",
-        *(name + kind for name in MEASURES for kind in ("", "_sd")),
-    ]
+    measured = [name + kind for name in MEASURES for kind in ("", "_sd")]
+    columns = ["pretraining", "models", "incomplete", *measured]
     return ranking(pd.DataFrame(rows, columns=columns))
 
 

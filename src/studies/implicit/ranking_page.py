@@ -21,16 +21,8 @@ ALL = "all"
 AUDITED = "cles_gap."
 # A run's tags that its row in tables/runs.csv has.
 TOLD = (
-    "exp",
-    "model",
-    "debias",
-    "protocol",
-    "seed",
-    "config",
-    "pretraining",
-    "input.faces",
-    "git.commit",
-    "git.dirty",
+    *("exp", "model", "debias", "protocol", "seed", "config", "pretraining"),
+    *("input.faces", "git.commit", "git.dirty"),
 )
 
 

@@ -63,22 +63,13 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
         for attribute, own in job.groupby("attribute", sort=False):
             known = own.dropna(subset=[of, "null_q95"])
             low, high = intervals.get(attribute, (np.nan, np.nan))
-            rows.append(
-                {
-                    **{
-                        "model": model,
-                        "exp": exp,
-                        "attribute": attribute,
-                        "measure": of,
-                        "mean": own[of].mean(),
-                    },
-                    **{"low": low, "high": high, "null_mean": own["null_mean"].mean()},
-                    **{"above": int((known[of] > known["null_q95"]).sum()), "compared": len(known)},
-                    **{"pairs": int(own[of].count()), "n_low": own[["n_a", "n_b"]].min(axis=None)},
-                    **{"n_high": own[["n_a", "n_b"]].max(axis=None)},
-                    **{"cles_gap": own["cles_gap"].mean(), "iat": own["iat"].mean(), "config": config},
-                }
-            )
+            sizes = own[["n_a", "n_b"]]
+            row = {"model": model, "exp": exp, "attribute": attribute, "measure": of, "mean": own[of].mean()}
+            row |= {"low": low, "high": high, "null_mean": own["null_mean"].mean()}
+            row |= {"above": int((known[of] > known["null_q95"]).sum()), "compared": len(known)}
+            row |= {"pairs": int(own[of].count()), "n_low": sizes.min(axis=None)}
+            row |= {"n_high": sizes.max(axis=None), "cles_gap": own["cles_gap"].mean()}
+            rows.append(row | {"iat": own["iat"].mean(), "config": config})
     return pd.DataFrame(rows)
 
 
@@ -174,10 +165,9 @@ def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
     found = models.copy()
     for name in model_ranking.MEASURES:
         attribute, of = model_ranking.WHERE[name]
+        # A model without the measure has no config, and no draws.
         ends = [
-            _intervals(findings, config, of).get(attribute, (np.nan, np.nan))
-            if isinstance(config, str)
-            else (np.nan,) * 2
+            _intervals(findings, str(config), of).get(attribute, (np.nan, np.nan))
             for config in models[f"{name}_config"]
         ]
         found[f"{name}_low"], found[f"{name}_high"] = zip(*ends, strict=True)

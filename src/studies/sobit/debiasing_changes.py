@@ -16,18 +16,7 @@ from src.studies.sobit.word_rows import axes, completed
 JOB = ("exp", "model", "dataset", "protocol", "seed", "taxonomy")
 ABOUT = ["model", "debias", "protocol", "seed", "taxonomy"]
 KEYS = ["caption", "axis"]
-COLUMNS = [
-    *ABOUT,
-    "category",
-    "word",
-    "caption",
-    "axis",
-    "before",
-    "after",
-    "difference",
-    "ci_low",
-    "ci_high",
-]
+COLUMNS = [*ABOUT, "category", "word", *KEYS, "before", "after", "difference", "ci_low", "ci_high"]
 COLUMNS += ["direction", "faces", "config_before", "config_after", "reason"]
 FELL, ROSE, UNCLEAR = "fell", "rose", "unclear"
 # What becomes of a word over its axes.

@@ -22,14 +22,13 @@ from src.metrics.bootstrap import interval
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 from src.studies.shared import resampling
 from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.p_values import reached
 from src.studies.shared.pooling import pooled
 from src.studies.zero_shot.config import ZeroShotConfig
 
 # Targets whose similarities are in memory at a time.
 BLOCK = 256
 STRATUM = "scenes"
-# Of a placebo's accuracy that equals the observed one but for rounding.
-TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ def run(
     weights = resampling.weights(frame.assign(name=frame["id"]), protocol.bootstrap, seed)
     drawn = weights @ own / np.maximum(weights.sum(axis=1), 1)
     low, high = interval(drawn)
-    reached = (placebo >= own.mean() - TOLERANCE).sum()
     row = {
         "n": len(own),
         "accuracy": own.mean(),
@@ -116,7 +114,7 @@ def run(
         "ci_low": low,
         "ci_high": high,
         "placebo_q95": np.quantile(placebo, 0.95) if len(placebo) else np.nan,
-        "p_placebo": (1 + reached) / (1 + len(placebo)) if len(placebo) else np.nan,
+        "p_placebo": reached(placebo, own.mean()) if len(placebo) else np.nan,
     }
     return Accuracy(
         pd.DataFrame([row]), {"targets": _targets(frame, own), "draws": _draws(drawn, placebo)}, []
