@@ -66,14 +66,10 @@ def train(
         learning_rate: at its peak.
         trainer: Lightning's, for one epoch.
     """
-    loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_sampler=_batches(len(pairs), batch))
+    loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_size=batch, drop_last=True)
     model.train()
     trainer.fit(_Contrastive(model, learning_rate, steps=len(pairs) // batch), loader)
     model.eval()
-
-
-def _batches(count: int, batch: int) -> list[list[int]]:
-    return [list(range(start, start + batch)) for start in range(0, count - batch + 1, batch)]
 
 
 class _Pairs(Dataset[Any]):

@@ -97,8 +97,12 @@ def embed(
 
     cache.fetch(entry.parent, entry.name, build)
     cache.touch(entry)
-    found = Embeddings(load_file(entry / FILE)[TENSOR], _hash(entry), sum(seconds))
-    _keep(entry, replace(found, seconds=0.0))
+    found = Embeddings(
+        load_file(entry / FILE)[TENSOR], cache.manifest(entry)["files"][FILE]["sha256"], sum(seconds)
+    )
+    _kept[entry] = replace(found, seconds=0.0)
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)
     return found
 
 
@@ -128,14 +132,3 @@ def _network(encoder: Encoder) -> Network:
         _loaded.clear()
         _loaded[which] = encoder.load()
     return _loaded[which]
-
-
-def _hash(entry: Path) -> str:
-    digest: str = cache.manifest(entry)["files"][FILE]["sha256"]
-    return digest
-
-
-def _keep(entry: Path, found: Embeddings) -> None:
-    _kept[entry] = found
-    while len(_kept) > KEPT:
-        _kept.popitem(last=False)

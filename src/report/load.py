@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -118,7 +119,7 @@ def stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
     return findings(tracker, sweep, jobs, folders, asked) if folders else None
 
 
-def table(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+def table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
     """A sweep's jobs as `COLUMNS`: seed an integer, all else texts, empty where there is nothing to say."""
     found = pd.DataFrame(rows, columns=list(COLUMNS))
     seeds = pd.to_numeric(found["seed"]).astype("Int64")
@@ -156,7 +157,8 @@ def _jobs(tracker: Tracker, sweep: Past, folder: Path) -> pd.DataFrame:
         for child in children(tracker, sweep)
         if child.status == "FINISHED" and child.id not in known
     ]
-    return table([*_rows(listed), *rows])
+    taken_over = [] if listed is None else listed.to_dict("records")
+    return table([*taken_over, *rows])
 
 
 def _listed(text: str) -> pd.DataFrame | None:
@@ -183,11 +185,6 @@ def _asked(text: str) -> list[str] | None:
         log.warning("%s of the sweep is damaged (%s): what it was to do is not known", ASKED, error)
         return None
     return said if isinstance(said, list) else None
-
-
-def _rows(listed: pd.DataFrame | None) -> list[dict[str, object]]:
-    records = [] if listed is None else listed.to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in records]
 
 
 def fetch(tracker: Tracker, run: str, folder: Path) -> Path:

@@ -51,22 +51,6 @@ def concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
-def _as_it_is(analyses: pd.DataFrame) -> pd.DataFrame:
-    return analyses
-
-
-def _no_section(findings: Findings, folder: Folder) -> Section | None:  # noqa: ARG001
-    return None
-
-
-def _no_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:  # noqa: ARG001
-    return []
-
-
-def _no_summary(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, float]:  # noqa: ARG001
-    return {}
-
-
 @dataclass(frozen=True)
 class Ranking:
     """Ranking of models over all runs of a store.
@@ -97,10 +81,10 @@ class StudyReport:
     """
 
     combine: Callable[[Sequence[pd.DataFrame]], pd.DataFrame] = concatenated
-    arrange: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is
-    section: Callable[[Findings, Folder], Section | None] = _no_section
-    terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = _no_tables
-    summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = _no_summary
+    arrange: Callable[[pd.DataFrame], pd.DataFrame] = lambda analyses: analyses
+    section: Callable[[Findings, Folder], Section | None] = lambda _, __: None
+    terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
+    summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}
     ranking: Ranking | None = None
 
 

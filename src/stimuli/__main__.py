@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT
 from src.errors import InputError, answered, replace_unprintable
-from src.stimuli.public_datasets import PRESENT, Need, Standing, chosen, command, standing
+from src.stimuli.public_datasets import PRESENT, Standing, chosen, command, standing
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -51,7 +51,9 @@ def _status(names: list[str], root: Path) -> int:
     for one in found:
         for number, (need, count) in enumerate(one.counts.items()):
             first = (one.dataset.name, one.state) if not number else ("", "")
-            table.add_row(*first, f"{count:,}", _expected(need), _what(need))
+            expected = " or ".join(f"{number:,}" for number in need.counts)
+            what = f"rows of {need.pattern}" if need.kind == "rows" else need.pattern
+            table.add_row(*first, f"{count:,}", expected, what)
         table.add_section()
     console = Console()
     console.print(table)
@@ -61,14 +63,6 @@ def _status(names: list[str], root: Path) -> int:
         if one.state != PRESENT:
             console.print(_how(one, root), soft_wrap=True, markup=False, highlight=False)
     return 0
-
-
-def _expected(need: Need) -> str:
-    return " or ".join(f"{count:,}" for count in need.counts)
-
-
-def _what(need: Need) -> str:
-    return f"rows of {need.pattern}" if need.kind == "rows" else need.pattern
 
 
 def _how(one: Standing, root: Path) -> str:

@@ -62,7 +62,7 @@ class Run:
         if undefined:
             log.warning("no number to log for %s", undefined)
             notes["undefined_metrics"] = undefined
-        now = _milliseconds()
+        now = time.time_ns() // 1_000_000
         short = self._shortened([*finite, *values, *notes])
         batch: dict[str, Any] = {
             "metrics": [Metric(short[name], value, now, 0) for name, value in finite.items()],
@@ -166,7 +166,3 @@ class JobRun(Run):
 
 def _cut(text: str, limit: int) -> str:
     return names.storable(text)[:limit]
-
-
-def _milliseconds() -> int:
-    return time.time_ns() // 1_000_000

@@ -70,7 +70,12 @@ def load(
     table = _table(faces, per_group, seed)
     used = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
     parents = Parents(list(used.index), [Path(path) for path in used["path"]], list(used["sha256"]))
-    chosen = _method(method, size, parents, landmarks, generator, perceptual, steps)
+    if method == "flow":
+        chosen = by_flow(size)
+    elif method == "landmark":
+        chosen = by_landmark(size, parents, landmarks)
+    else:
+        chosen = by_stylegan2(size, generator, perceptual, steps)
     described = {
         "role": "morphs",
         "per_group": per_group,
@@ -101,22 +106,6 @@ def _table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
             a, b = table["parent_a"].map(of), table["parent_b"].map(of)
             table.insert(2, column, a.where(a == b, None))
     return table
-
-
-def _method(
-    name: str,
-    size: int,
-    parents: Parents,
-    landmarks: str | None,
-    generator: str | None,
-    perceptual: str | None,
-    steps: int,
-) -> Method:
-    if name == "flow":
-        return by_flow(size)
-    if name == "landmark":
-        return by_landmark(size, parents, landmarks)
-    return by_stylegan2(size, generator, perceptual, steps)
 
 
 def _kept(

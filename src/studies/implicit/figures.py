@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from src.report.drawing import PALETTE, plain
-from src.report.forest_plot import PLACEBO, ROW, at_right, canvas, number_said
+from src.report.forest_plot import PLACEBO, ROW, at_right, canvas, look, number_said
 
 # What an audit's null is of, by the columns of analyses.csv: as axes name it, and the digits that tell.
 MEASURES = {"cles_gap": "|CLES − ½|", "iat": "IAT"}
@@ -25,18 +23,7 @@ PAIRS = 30
 COLUMNS = 20
 INTERVAL, BAND = (0.025, 0.975), (0.05, 0.5, 0.95)
 COLOURS = "cividis"
-FILLED: dict[str, Any] = {
-    "marker": "o",
-    "color": PALETTE[0],
-    "markeredgecolor": "#333333",
-    "markeredgewidth": 0.5,
-}
-HOLLOW: dict[str, Any] = {
-    "marker": "o",
-    "color": "white",
-    "markeredgecolor": PALETTE[0],
-    "markeredgewidth": 1.3,
-}
+FILLED, HOLLOW = look(0, filled=True), look(0, filled=False)
 
 
 def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
@@ -148,15 +135,15 @@ def _points(axes: Axes, rows: pd.DataFrame, of: str) -> None:
     axes.vlines(rows["null_median"], y - 0.045, y + 0.045, color="white", linewidth=1.2, zorder=2)
     axes.hlines(y, rows["low"], rows["high"], color=PALETTE[0], linewidth=1.6, zorder=3)
     hollow = rows[of] <= end
-    for own, look in ((rows[~hollow], FILLED), (rows[hollow], HOLLOW)):
-        axes.plot(own[of], own["y"], linestyle="", markersize=5.5, zorder=4, clip_on=False, **look)
+    for own, shape in ((rows[~hollow], FILLED), (rows[hollow], HOLLOW)):
+        axes.plot(own[of], own["y"], linestyle="", markersize=5.5, zorder=4, clip_on=False, **shape)
 
 
 def _key(has_null: bool, has_interval: bool) -> list[Line2D | Patch]:
     observed = "observed" + ", 95% interval" * has_interval
     points: list[Line2D | Patch] = [
-        Line2D([], [], linestyle="", markersize=6, label=label, **look)
-        for label, look in ((observed, FILLED), ("not above the 95th", HOLLOW))
+        Line2D([], [], linestyle="", markersize=6, label=label, **shape)
+        for label, shape in ((observed, FILLED), ("not above the 95th", HOLLOW))
     ]
     return [points[0], Patch(label="random: 5–95%"), points[1]] if has_null else points[:1]
 

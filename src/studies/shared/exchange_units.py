@@ -152,7 +152,7 @@ def exchange_of(corpus: Table, seed: int) -> Exchange:
     levels = np.arange(len(names))[:, None]
     if corpus.role == "labels":
         levels = _crossed(frame.iloc[grid[:, 0]], levels)
-    factors = tuple(_free(int(column.max()) + 1) for column in levels.T)
+    factors = tuple(Factor((np.arange(size)[:, None],), size) for size in (levels.max(axis=0) + 1).tolist())
     return Exchange(grid, levels, factors, names, (seed, int(corpus.hash[:16], 16)))
 
 
@@ -193,7 +193,3 @@ def alike(levels: np.ndarray, groups: np.ndarray, number: int) -> Iterator[np.nd
     signature = pd.Series(groups[order]).groupby(levels[order, number]).agg(tuple)
     for _, same in signature.groupby(signature, sort=True):
         yield same.index.to_numpy()
-
-
-def _free(size: int) -> Factor:
-    return Factor((np.arange(size)[:, None],), size)

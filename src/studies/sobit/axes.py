@@ -94,15 +94,12 @@ def faces_of(table: Table, axes: Sequence[str]) -> Faces:
     sizes = np.bincount(cell)
     made = []
     for axis in axes:
-        whose = _said(frame.iloc[first], COLUMNS[axis])
+        columns = frame.iloc[first][list(COLUMNS[axis])].astype(str)
+        whose = columns.agg(" ".join, axis=1).tolist()
         groups = sorted(set(whose))
         members = np.array(whose)[:, None] == np.array(groups)[None]
         made.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members))
     return Faces(frame, cell, list(map(str, cells)), tuple(made))
-
-
-def _said(rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    return [" ".join(map(str, row)) for row in rows[list(columns)].itertuples(index=False, name=None)]
 
 
 def _known(axes: Sequence[str]) -> None:

@@ -12,15 +12,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from src.report.drawing import PALETTE, plain
-from src.report.forest_plot import RIGHT, ROW, WIDTH, at_right, canvas
+from src.report.forest_plot import RIGHT, ROW, WIDTH, at_right, canvas, look
 
 # Inches: room for names, the name of a block; letters of a name that have room.
 NAMES, HEAD, LETTERS = 1.52, 0.25, 21
 COLOUR, BAND = PALETTE[0], "#c4c4c4"
-HOLLOW = Line2D(
-    [], [], linestyle="", marker="o", markersize=6, markerfacecolor="white", markeredgecolor=COLOUR,
-    markeredgewidth=1.3, label="q > .05",
-)  # fmt: skip
+HOLLOW = Line2D([], [], linestyle="", markersize=6, label="q > .05", **look(0, filled=False))
 
 
 class Block(NamedTuple):
@@ -78,7 +75,4 @@ def point(label: str) -> Line2D:
 
 def points(axes: Axes, x: pd.Series, y: Sequence[float] | pd.Series, *, filled: bool) -> None:
     """Points of one look at (x, y)."""
-    look: dict[str, Any] = {"color": COLOUR, "markeredgecolor": "#333333", "markeredgewidth": 0.5}
-    if not filled:
-        look |= {"color": "white", "markeredgecolor": COLOUR, "markeredgewidth": 1.3}
-    axes.plot(x, y, linestyle="", marker="o", markersize=5.5, zorder=4, clip_on=False, **look)
+    axes.plot(x, y, linestyle="", markersize=5.5, zorder=4, clip_on=False, **look(0, filled))

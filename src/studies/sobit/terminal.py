@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,6 +12,11 @@ from src.studies.sobit.word_rows import NAMED, by_word, completed, summary
 TITLE = (
     "So-B-IT: words with q ≤ .05; mean over words of the largest |C| (association) or MaxSkew (retrieval) "
     "(95th percentile with permuted labels)"
+)
+# Measure -> columns of `summary`: words that are significant, of how many; means, and of the null.
+COUNTED = (
+    ("association", "significant", "words", "largest", "null"),
+    ("retrieval", "skewed", "ranked", "maxskew", "maxskew_null"),
 )
 
 
@@ -34,22 +38,15 @@ def short(sobit: pd.DataFrame) -> pd.DataFrame:
         assert isinstance(reading, tuple)
         found = summary(by_word(own))
         about = dict(zip(READING, reading, strict=False))
-        for name, told in (("association", _associated), ("retrieval", _retrieved)):
+        for name, some, every, mean, null in COUNTED:
             for axis, lines in found[found["axis"] != ""].groupby("axis", sort=False):
-                cells = {str(row["model"]): told(row) for row in lines.to_dict("records")}
-                cells = {model: text for model, text in cells.items() if text}
+                cells = {
+                    str(row["model"]): f"{row[some]} of {row[every]}; {row[mean]:.2f} ({row[null]:.2f})"
+                    for row in lines.to_dict("records")
+                    if row[every]
+                }
                 label = f"{name}: {NAMED.get(str(axis), axis)}"
                 rows += [
                     {"": label, **{key: about[key] for key in ("debias", "protocol", "seed")}, **cells}
                 ] * bool(cells)
     return pd.DataFrame(rows)
-
-
-def _associated(row: Mapping[Hashable, Any]) -> str:
-    means = f"{row['largest']:.2f} ({row['null']:.2f})"
-    return f"{row['significant']} of {row['words']}; {means}" if row["words"] else ""
-
-
-def _retrieved(row: Mapping[Hashable, Any]) -> str:
-    means = f"{row['maxskew']:.2f} ({row['maxskew_null']:.2f})"
-    return f"{row['skewed']} of {row['ranked']}; {means}" if row["ranked"] else ""

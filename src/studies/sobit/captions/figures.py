@@ -103,7 +103,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
     groups = [*dict.fromkeys(ratios["group"])]
     picked = [
         pd.concat([over, under[::-1]])
-        for over, under in (extremes(own, MOST) for _, own in _each(ratios, groups))
+        for over, under in (extremes(ratios[ratios["group"] == group], MOST) for group in groups)
     ]
     lines = -(-len(groups) // COLUMNS)
     tallest = max([4, *map(len, picked)])
@@ -126,10 +126,6 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
     figure.supxlabel(KEY, fontsize=7.5, x=0.01, ha="left")
     words = [f"{group}: {_told(rows)}" for group, rows in zip(groups, picked, strict=True)]
     return Drawing(f"ratios-{axis}", figure, title, f"{title}. {' '.join(words)}", READ)
-
-
-def _each(ratios: pd.DataFrame, groups: list[str]) -> list[tuple[str, pd.DataFrame]]:
-    return [(group, ratios[ratios["group"] == group]) for group in groups]
 
 
 def _reach(picked: list[pd.DataFrame]) -> tuple[float, float]:
