@@ -16,6 +16,17 @@ from src import configs
 from src.errors import InputError
 
 
+def _silence() -> None:
+    # Lightning's advice would bury the run's own messages.
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")
+
+
+# In processes of `ddp_spawn`, too, which make no trainer of their own.
+_silence()
+
+
 def engine(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
     """Lightning's trainer for a config, on one device unless `options` say otherwise.
 
@@ -26,9 +37,7 @@ def engine(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
     Raises:
         InputError: this machine cannot compute there.
     """
-    # Lightning's advice would bury the run's own messages.
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", module=r"lightning\..*")
+    _silence()
     told = {"devices": 1, **options}
     try:
         return lightning.Trainer(
