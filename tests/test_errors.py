@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from src.errors import LONGEST, InputError, NotApplicable, answered
+from src.errors import LONGEST, InputError, NotApplicable, answered, key_values
 from src.tracking import Unreachable
 
 
@@ -48,3 +48,21 @@ def test_of_a_message_as_long_as_a_file_the_place_and_the_remedy_are_left(kind):
     assert "x…x" in said
     assert len(said) <= LONGEST
     assert str(kind("x" * LONGEST)) == "x" * LONGEST
+
+
+def test_arguments_of_an_entry_stand_upon_their_defaults():
+    assert key_values(["b=2=3"], {"a": "1", "b": ""}) == {"a": "1", "b": "2=3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sed=1"], r"^sed=1: not understood\. Did you mean seed=\?"),
+        (["seed"], r"^seed: not understood\. There is seed=;"),
+        (["seed=1", "seed=2"], "^seed=2: given twice"),
+        (["seed= "], "^seed= : empty"),
+    ],
+)
+def test_arguments_that_are_not_understood_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        key_values(arguments, {"seed": "0"})
