@@ -84,6 +84,7 @@ def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed
         k: how many items are retrieved.
         held: bytes of float64 vectors beyond which a corpus is walked.
     """
+    import numpy as np
     import torch
 
     from src.configs import ProtocolConfig

@@ -19,6 +19,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Glob
 
 from benchmarks import __main__ as bench
 from src import configs
+from src.errors import key_values
 from src.sweeps import overrides
 from tests.documented import Documented, commands
 from tests.paths import CHECKOUT
@@ -102,7 +103,9 @@ def test_a_command_is_parsed(command, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("command", of(*READ), ids=str)
 def test_a_command_of_keys_and_values_is_read(command):
-    entry(command.name).read([item for item in command.arguments if item != "--help"] or READ[command.name])
+    module = entry(command.name)
+    arguments = [item for item in command.arguments if item != "--help"] or READ[command.name]
+    assert key_values(arguments, module.DEFAULTS) if command.name == "src.report" else module.read(arguments)
 
 
 @pytest.mark.parametrize("command", of("make"), ids=str)

@@ -38,7 +38,7 @@ class VectorFile:
             fcntl.flock(counts, fcntl.LOCK_EX)
             if not counts.tell():
                 _make(path, len(header).to_bytes(8, "little") + header, size)
-                counts.truncate(shape[0])
+                counts.write(bytes(shape[0]))  # no holes here either
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
         self.written = np.memmap(_counts(path), dtype=np.uint8, mode="r+")
 

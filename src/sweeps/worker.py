@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import logging
 import sys
@@ -89,5 +90,12 @@ def _run_job(
     return outcomes[0]
 
 
+def main() -> int:
+    """Run the batch that is named on the command line; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m src.sweeps.worker", description=__doc__)
+    parser.add_argument("batch", type=Path, help="N.json in the folder batches/ of a sweep")
+    return run_batch(parser.parse_args().batch)
+
+
 if __name__ == "__main__":
-    sys.exit(run_batch(Path(sys.argv[1])))
+    sys.exit(main())
