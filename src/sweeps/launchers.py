@@ -7,7 +7,6 @@ python -m src.run -m model=toy_s,toy_m 'exp=glob(*_to_*)' hydra/launcher=slurm h
 
 from __future__ import annotations
 
-import copy
 import logging
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,12 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, configure_log, run_job
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf
 
 from src.configs.launchers import PACKAGE
 from src.errors import InputError
@@ -89,28 +87,12 @@ class Here(Launcher):
             configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
 
     def _composed(self, jobs: list[tuple[int, Sequence[str]]]) -> Iterator[ComposedJob]:
+        from src.sweeps.sweep import located
+
         for number, given in jobs:
             config = self.context.config_loader.load_sweep_config(self.config, [*given])
             self.composed[number] = config
             yield number, given, *located(config, number)
-
-
-def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
-    """Set the number and the output folder of a job in its config.
-
-    Returns:
-        Hydra's settings of the job, and its config without them, as Hydra gives it to a task function.
-    """
-    with open_dict(config):
-        config.hydra.job.id = config.hydra.job.num = number
-    HydraConfig.instance().set_config(config)
-    folder = Path(config.hydra.sweep.dir, str(config.hydra.sweep.subdir))
-    with read_write(config.hydra), open_dict(config.hydra):
-        config.hydra.runtime.output_dir = str(folder.absolute())
-    own = copy.deepcopy(config)
-    with read_write(own), open_dict(own):
-        del own["hydra"]
-    return config.hydra, own
 
 
 def _compose_once(context: HydraContext) -> None:

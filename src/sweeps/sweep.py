@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import sys
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from omegaconf import DictConfig
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from src import configs
@@ -243,6 +245,24 @@ class Sweep:
         for index in drawn:
             print(f"Report: {index}")
         return complete
+
+
+def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
+    """Set the number and the output folder of a job in its config.
+
+    Returns:
+        Hydra's settings of the job, and its config without them, as Hydra gives it to a task function.
+    """
+    with open_dict(config):
+        config.hydra.job.id = config.hydra.job.num = number
+    HydraConfig.instance().set_config(config)
+    folder = Path(config.hydra.sweep.dir, str(config.hydra.sweep.subdir))
+    with read_write(config.hydra), open_dict(config.hydra):
+        config.hydra.runtime.output_dir = str(folder.absolute())
+    own = copy.deepcopy(config)
+    with read_write(own), open_dict(own):
+        del own["hydra"]
+    return config.hydra, own
 
 
 def named(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:

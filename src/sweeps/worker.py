@@ -23,8 +23,7 @@ from src import configs
 from src.errors import InputError, interrupted, interrupted_status, replace_unprintable, stoppable
 from src.jobs.runner import Outcome, Recorder, Runner, failed, run
 from src.sweeps import job_batch, overrides
-from src.sweeps.launchers import located
-from src.sweeps.sweep import named
+from src.sweeps.sweep import located, named
 from src.tracking import Run, Tracker
 
 log = logging.getLogger(__name__)

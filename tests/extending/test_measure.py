@@ -111,8 +111,8 @@ MISTAKES = {
     "intrinsic=superior:SUPERIORITY": "Put its folder on PYTHONPATH and name it module:attribute.",
     "intrinsic=diference": "protocol.intrinsic: unknown name 'diference'. Did you mean 'difference'?",
     "extrinsic=zeroshot": "protocol.extrinsic: unknown name 'zeroshot'. Did you mean 'zero_shot'?",
-    "intrinsic=superiority:score": "expected an object of IntrinsicMeasure",
-    "extrinsic=superiority:SUPERIORITY": "expected an object of ExtrinsicOutcome",
+    "intrinsic=superiority:score": "expected IntrinsicMeasure, got function",
+    "extrinsic=superiority:SUPERIORITY": "expected ExtrinsicOutcome, got IntrinsicMeasure",
     "intrinsic=superiority:FLAT": "expected a tensor of shape (66, 1), a row per target and a column per set",
 }
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from torch import Tensor
 
 from src.configs import ProtocolConfig, registry, scores
-from src.errors import InputError
 from src.storage.versions import declared
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.null_models import Alternative
 from src.studies.propagation.similarity_blocks import Look
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,10 @@ def intrinsic_of(protocol: ProtocolConfig) -> IntrinsicMeasure:
     Raises:
         InputError: its name is unknown, or names something else.
     """
-    return _load("intrinsic", protocol.intrinsic, scores.INTRINSIC, IntrinsicMeasure)
+    measure: IntrinsicMeasure = registry.load(
+        "protocol.intrinsic", protocol.intrinsic, scores.INTRINSIC, IntrinsicMeasure
+    )
+    return measure
 
 
 def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
@@ -124,7 +124,10 @@ def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
     Raises:
         InputError: its name is unknown, or names something else.
     """
-    return _load("extrinsic", protocol.extrinsic, scores.EXTRINSIC, ExtrinsicOutcome)
+    outcome: ExtrinsicOutcome = registry.load(
+        "protocol.extrinsic", protocol.extrinsic, scores.EXTRINSIC, ExtrinsicOutcome
+    )
+    return outcome
 
 
 def chosen(protocol: ProtocolConfig) -> dict[str, str]:
@@ -141,13 +144,3 @@ def versions(protocol: ProtocolConfig) -> dict[str, int]:
         of = intrinsic_of if field == "intrinsic" else extrinsic_of
         numbers |= {f"{field}.{name}": of(protocol).version} if outside else declared(f"{field}.{name}")
     return numbers
-
-
-def _load(field: str, name: str, known: Mapping[str, str], wanted: type[T]) -> T:
-    given = registry.load(f"protocol.{field}", name, known)
-    if isinstance(given, wanted):
-        return given
-    raise InputError(
-        f"protocol.{field}={name}: expected an object of {wanted.__name__} ({wanted.__module__}), got "
-        f"{type(given).__name__}. Name the attribute that holds one."
-    )
