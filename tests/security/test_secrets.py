@@ -192,7 +192,7 @@ def test_errors_of_a_store_are_told_without_the_password():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+@pytest.mark.parametrize("launcher", ["here", "joblib"])
 def test_what_a_sweep_asked_for_is_kept_without_the_password(folder, launcher):
     rows = [f"ageism,{who},Young Kim is BLANK,slow,quick,tall,positive,type1" for who in ("male", "female")]
     (folder / "items.csv").write_text("\n".join([HEADER, *rows]) + "\n")
