@@ -192,9 +192,7 @@ def test_shares_of_templates_sum_to_one_and_do_not_know_the_order_of_classes(see
 
 
 def test_what_is_no_measure_is_named():
-    with pytest.raises(
-        InputError, match=r"intrinsic=math:pi: expected IntrinsicMeasure, got float"
-    ):
+    with pytest.raises(InputError, match=r"intrinsic=math:pi: expected IntrinsicMeasure, got float"):
         measures.intrinsic_of(ProtocolConfig(intrinsic="math:pi"))
     with pytest.raises(InputError, match="extrinsic: unknown name 'zero_shoot'. Did you mean 'zero_shot'"):
         measures.extrinsic_of(ProtocolConfig(extrinsic="zero_shoot"))
