@@ -28,8 +28,6 @@ def runner() -> Runner[Any, Any]:
         sheet=lambda _: None,
         key=generator_job.key,
         perform=generator_job.perform,
-        params=generator_job.params,
-        tags=generator_job.tags,
     )
 
 

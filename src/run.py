@@ -28,8 +28,6 @@ def runner() -> Runner[Any, Any]:
         sheet=encoder_job.sheet,
         key=encoder_job.key,
         perform=encoder_job.perform,
-        params=encoder_job.params,
-        tags=encoder_job.tags,
     )
 
 

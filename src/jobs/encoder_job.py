@@ -216,14 +216,3 @@ def key(prepared: Prepared) -> str:
     if prepared.removed:
         versions |= declared("debias")
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])
-
-
-def tags(job: Job) -> dict[str, str]:
-    """Tags of a run that are known before any work."""
-    named = {name: str(value) for name, value in job.columns.items()}
-    return {**named, **run_metadata.provenance(), "kind": "job"}
-
-
-def params(job: Job) -> Mapping[str, object]:
-    """Every choice, as the config nests them."""
-    return job.resolved

@@ -14,7 +14,6 @@ from omegaconf import DictConfig
 from src import configs, tracking
 from src.generators import model_weights
 from src.generators.answer_log import Kept
-from src.jobs import run_metadata
 from src.jobs.identity import Named, decisive, differences, family, resolve
 from src.jobs.plan import Planned
 from src.storage import cache, results
@@ -155,14 +154,3 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     run.log(tags=tags, metrics=result.metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)
-
-
-def tags(job: Task) -> dict[str, str]:
-    """Return the tags of a run that are known before any work."""
-    names = {name: str(value) for name, value in job.columns.items()}
-    return {**names, **run_metadata.provenance(), "kind": "job"}
-
-
-def params(job: Task) -> Mapping[str, object]:
-    """Return every choice, as the config nests them."""
-    return job.resolved

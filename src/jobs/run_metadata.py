@@ -10,7 +10,7 @@ from pathlib import Path
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.jobs.identity import Job
+from src.jobs.identity import Job, Named
 from src.report.drawing import save
 from src.stimuli import IMAGE_ROLES, Table
 from src.studies.protocol import StudyResult, study_of
@@ -19,6 +19,12 @@ from src.studies.protocol import StudyResult, study_of
 def provenance() -> dict[str, str]:
     """Tags of the code that runs, libraries included."""
     return {**tracking.commit(configs.CODE), **tracking.versions()}
+
+
+def job_tags(job: Named, overrides: str) -> dict[str, str]:
+    """Return the tags of a job's run that are known before any work."""
+    names = {name: str(value) for name, value in job.columns.items()}
+    return {**names, **provenance(), "kind": "job", "overrides": overrides}
 
 
 def tables(shown: Mapping[str, Table]) -> dict[str, str]:

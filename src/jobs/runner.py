@@ -13,6 +13,7 @@ import pandas as pd
 from omegaconf import DictConfig
 
 from src.errors import GOES_ON, InputError, NotApplicable, masked, raise_pending_interrupt, refused
+from src.jobs import run_metadata
 from src.jobs.identity import Named
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
@@ -87,8 +88,6 @@ class Runner(Generic[J, P]):
         key: (prepared) -> hash of all that decides its numbers; raises `cache.NotStored` if weights have to
             be made first.
         perform: (prepared, run) -> its analyses.csv, after writing and logging its results.
-        params: (job) -> MLflow parameters that are known before any work.
-        tags: (job) -> MLflow tags that are known before any work.
     """
 
     name: Callable[[DictConfig, Mapping[str, str], str], J]
@@ -97,8 +96,6 @@ class Runner(Generic[J, P]):
     sheet: Callable[[P], Path | None]
     key: Callable[[P], str]
     perform: Callable[[P, Run], pd.DataFrame]
-    params: Callable[[J], Mapping[str, object]]
-    tags: Callable[[J], Mapping[str, str]]
 
 
 def run(
@@ -133,7 +130,7 @@ def run(
     try:
         with recorder.tracker.recorded(tracked):
             try:
-                tracked.log(params=runner.params(job), tags={**runner.tags(job), "overrides": overrides})
+                tracked.log(params=job.resolved, tags=run_metadata.job_tags(job, overrides))
                 if prepared is None or failure:
                     raise failure or AssertionError
                 recorder.log_sheet(runner.sheet(prepared), tracked)

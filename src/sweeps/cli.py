@@ -23,7 +23,15 @@ from omegaconf.errors import OmegaConfBaseException
 from src import configs
 from src.configs.broken_yaml import ERRORS, broken_yaml
 from src.configs.launchers import LAUNCHERS
-from src.errors import InputError, interrupted, interrupted_status, replace_unprintable, stoppable
+from src.errors import (
+    GOES_ON,
+    InputError,
+    interrupted,
+    interrupted_status,
+    refused,
+    replace_unprintable,
+    stoppable,
+)
 from src.sweeps import launchers, overrides
 from src.tracking import waiting
 
@@ -119,7 +127,8 @@ class Command:
             cause = error.__cause__
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
         if self.began:
-            return ""
+            why = refused(error)
+            return f"A file cannot be written ({why}). {GOES_ON}" if why else ""
         if isinstance(error, ERRORS) and (message := broken_yaml(error, _config_folders())):
             return message
         if isinstance(error, OSError):

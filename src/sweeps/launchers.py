@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,7 @@ from src.sweeps import overrides
 if TYPE_CHECKING:
     from src.sweeps.cli import Command
     from src.sweeps.job_status import SweepJob
+    from src.sweeps.result_collector import ResultCollector
     from src.sweeps.sweep import ComposedJob, Sweep
 
 log = logging.getLogger(__name__)
@@ -43,9 +45,9 @@ class Here(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Take what Hydra gives a launcher; see Hydra's `Launcher`."""
         self.context, self.config = hydra_context, config
-        self.composed: dict[int, DictConfig] = {}
         self.command = task_function  # type: ignore[assignment]
-        _compose_once(hydra_context)
+        self.validated = _keep_composed(hydra_context)
+        self.composed: dict[int, DictConfig] = {}
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run a sweep; see Hydra's `Launcher`."""
@@ -55,8 +57,7 @@ class Here(Launcher):
                 "hydra/launcher=slurm hydra.launcher.array_parallelism=N bounds how much runs at once."
             )
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
-        planning = bool(self.config.get("plan"))
-        if not planning:
+        if not self.config.get("plan"):
             self.require()
         sweep = self.command.sweep(Path(self.config.hydra.sweep.dir), globbed=overrides.globbed(self.config))
         composed = self._composed(list(enumerate(job_overrides, initial_job_idx)))
@@ -90,25 +91,29 @@ class Here(Launcher):
         from src.sweeps.sweep import located
 
         for number, given in jobs:
-            config = self.context.config_loader.load_sweep_config(self.config, [*given])
-            self.composed[number] = config
+            if not self.validated.get(tuple(given)):  # another sweeper need not validate
+                self.context.config_loader.load_sweep_config(self.config, [*given])
+            config = self.composed[number] = self.validated[tuple(given)].pop()
             yield number, given, *located(config, number)
 
 
-def _compose_once(context: HydraContext) -> None:
-    """Have a job that the sweeper composed to validate it not composed again to run it."""
+def _keep_composed(context: HydraContext) -> dict[tuple[str, ...], list[DictConfig]]:
+    """Keep the configs that the sweeper composes to validate its jobs, and throws away.
+
+    Returns:
+        Overrides of a job -> a config for each time that the sweep asks for it.
+    """
     loader = context.config_loader
     compose = loader.load_sweep_config
-    composed: dict[tuple[str, ...], DictConfig] = {}
+    composed: dict[tuple[str, ...], list[DictConfig]] = {}
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        key = tuple(sweep_overrides)
-        if key in composed:
-            return composed.pop(key)
-        composed[key] = compose(master_config, sweep_overrides)
-        return composed[key]
+        config = compose(master_config, sweep_overrides)
+        composed.setdefault(tuple(sweep_overrides), []).append(config)
+        return config
 
     loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
+    return composed
 
 
 class Sending(Here):
@@ -126,7 +131,8 @@ class Sending(Here):
         log.info("Sending %d jobs in %d batches, one per model: %s", len(entries), len(groups), folder)
         self.send(paths, [[entry.number for entry in group] for group in groups], collector)
 
-    def send(self, paths: list[Path], groups: list[list[int]], collector: Any) -> None:
+    @abstractmethod
+    def send(self, paths: list[Path], groups: list[list[int]], collector: ResultCollector) -> None:
         """Start a process per batch, and wait until all of them ended.
 
         Args:
@@ -134,7 +140,6 @@ class Sending(Here):
             groups: numbers of the jobs of each.
             collector: collector of their results.
         """
-        raise NotImplementedError
 
 
 class Joblib(Sending):
@@ -145,7 +150,7 @@ class Joblib(Sending):
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
 
-    def send(self, paths: list[Path], groups: list[list[int]], collector: Any) -> None:
+    def send(self, paths: list[Path], groups: list[list[int]], collector: ResultCollector) -> None:
         """See `Sending`."""
         from src.sweeps import local
 
@@ -169,7 +174,7 @@ class Slurm(Sending):
 
         slurm.require()
 
-    def send(self, paths: list[Path], groups: list[list[int]], collector: Any) -> None:
+    def send(self, paths: list[Path], groups: list[list[int]], collector: ResultCollector) -> None:
         """See `Sending`."""
         from src.sweeps import slurm
 

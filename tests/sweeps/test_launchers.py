@@ -1,5 +1,6 @@
 """Jobs that other processes make: what goes together, what they are given, how each way of failing ends."""
 
+import errno
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ import pytest
 from src.jobs import encoder_job
 from src.storage import results
 from src.studies.propagation import experiment
-from src.sweeps import job_batch, job_status
+from src.sweeps import job_batch, job_status, launchers
 from src.sweeps.job_status import SweepJob
 from src.sweeps.result_collector import ResultCollector
 from src.tracking import Tracker
@@ -182,6 +183,35 @@ def test_jobs_of_a_model_follow_each_other_however_the_sweep_was_typed(tmp_path,
     (parent,), _ = store(tmp_path)
     table = pd.read_csv(kept(tmp_path, parent, "jobs.csv"))
     assert table["exp"].tolist() == ["scenes_to_words"] * 2 + ["words_to_scenes"] * 2
+
+
+def test_a_disk_that_fills_between_two_jobs_is_named(swept, tmp_path, capsys, monkeypatch):
+    run_job = launchers.run_job
+
+    def full(**given):
+        if given["config"].hydra.job.num == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "o/1/.hydra/config.yaml")
+        return run_job(**given)
+
+    monkeypatch.setattr(launchers, "run_job", full)
+    assert swept("o").code == 1
+    shown = capsys.readouterr()
+    assert "o/1/.hydra/config.yaml: No space left on device" in shown.err
+    assert "the same command goes on" in shown.err
+    assert "Traceback" not in shown.out + shown.err
+    (parent,), jobs = store(tmp_path / "o")
+    assert [parent.info.status, *(run.info.status for run in jobs)] == ["FAILED", "FINISHED"]
+
+
+def test_a_job_that_is_asked_for_twice_has_two_folders(tmp_path):
+    path = precomputed(tmp_path / "lab")
+    typed = ["model=precomputed", f"model.path={path}", "exp=scenes_to_words", "seed=0,0", *SMALL]
+    swept = command(tmp_path / "o", "-m", *typed, *places(tmp_path))
+    assert swept.code == 0
+    assert [folder.name for folder in sorted(tmp_path.glob("o/*/results"))] == ["results"] * 2
+    (parent,), jobs = store(tmp_path)
+    assert pd.read_csv(kept(tmp_path, parent, "jobs.csv"))["status"].tolist() == ["finished"] * 2
+    assert {run.data.tags["model"] for run in jobs} == {"lab", f"lab+model.path={path}"}
 
 
 @pytest.mark.parametrize(
