@@ -125,7 +125,7 @@ __all__ = [
 
 @dataclass
 class DatasetConfig:
-    """Where real data lies; the four roles are groups of their own."""
+    """Folder of a dataset's real data; the four roles are groups of their own."""
 
     root: str | None = None
 
@@ -175,7 +175,7 @@ class ProtocolConfig:
 
 @dataclass
 class DebiasConfig:
-    """What is projected away before an experiment (docs/methods.md, section 3, "Debiasing").
+    """Projection of vectors before an experiment (docs/methods.md, section 3, "Debiasing").
 
     Attributes:
         name: for display.
@@ -199,7 +199,7 @@ class DebiasConfig:
 
 @dataclass
 class TrainerConfig:
-    """Where Lightning computes."""
+    """Device and processes of Lightning."""
 
     accelerator: str = MISSING
     workers: int = number(0)
@@ -208,14 +208,14 @@ class TrainerConfig:
 
 @dataclass
 class TrackingConfig:
-    """Where MLflow keeps runs."""
+    """Tracking store of MLflow."""
 
     uri: str = MISSING
 
 
 @dataclass
 class PicturesConfig:
-    """Where drawn and morphed pictures lie."""
+    """Folders of drawn and morphed pictures."""
 
     stimuli: str = MISSING
     morphs: str = MISSING
@@ -223,7 +223,7 @@ class PicturesConfig:
 
 @dataclass
 class StoreConfig(PicturesConfig):
-    """Where content-addressed entries lie."""
+    """Folders of content-addressed entries."""
 
     dir: str = MISSING
     checkpoints: str = MISSING
@@ -232,7 +232,7 @@ class StoreConfig(PicturesConfig):
 
 @dataclass
 class JobConfig:
-    """What every job is told, whatever it does."""
+    """Settings of every job."""
 
     seed: int = number(0, default=0)
     resume: bool = True
@@ -263,7 +263,7 @@ class RunConfig(JobConfig):
 
 @dataclass
 class AnswersConfig(PicturesConfig):
-    """Where answers are kept as they come, beside pictures."""
+    """Folder of the log of answers, beside those of pictures."""
 
     answers: str = MISSING
 
@@ -330,7 +330,7 @@ SCHEMAS: dict[str, type] = {
 
 
 def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[str, str]]:
-    """What `python -m src.run` would be given for these overrides.
+    """Compose the config of `python -m src.run` for overrides.
 
     Args:
         overrides: as they are typed.

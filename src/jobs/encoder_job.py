@@ -1,4 +1,4 @@
-"""What a job does: stimuli, embeddings, projection, experiment, results."""
+"""Job of an encoder: stimuli, embeddings, projection, experiment, results."""
 
 from __future__ import annotations
 
