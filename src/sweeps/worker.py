@@ -93,7 +93,10 @@ def main() -> int:
     """Run the batch that is named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m src.sweeps.worker", description=__doc__)
     parser.add_argument("batch", type=Path, help="N.json in the folder batches/ of a sweep")
-    return run_batch(parser.parse_args().batch)
+    path = parser.parse_args().batch
+    if not path.is_file():
+        parser.error(f"{path}: no such file. Name a batch of a sweep, batches/N.json.")
+    return run_batch(path)
 
 
 if __name__ == "__main__":
