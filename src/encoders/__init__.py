@@ -91,7 +91,7 @@ def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
 
 
 def blank(cfg: configs.RunConfig) -> Network:
-    """Build a network of the architecture that a job names, with weights that mean nothing, for timing.
+    """Build a network of the architecture that a job names, with random weights, for its sizes and timing.
 
     Raises:
         InputError: its config cannot be had.

@@ -71,12 +71,10 @@ class Training:
     Attributes:
         encoder: (cfg, tables of all roles) -> encoder, trained if its checkpoint is not stored.
         blank: (config) -> network before its training.
-        captions: (config) -> number of captioned pictures that the training shows.
     """
 
     encoder: Callable[[configs.RunConfig, Mapping[str, Table]], Encoder]
     blank: Callable[[Any], Network]
-    captions: Callable[[Any], int]
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def _counted(toy: configs.ToyConfig) -> tuple[float, float]:
 FAMILY = EncoderFamily(
     name="toy",
     config=configs.ToyConfig,
-    training=Training(encoder, blank, captions=lambda config: config.steps * config.pairs),
+    training=Training(encoder, blank),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
     facts=lambda config: dict(zip(FACTS, (*_counted(config), math.nan), strict=True)),
 )

@@ -1,31 +1,33 @@
-"""What jobs would do and cost, said without doing it (`plan=true`)."""
+"""Plan of jobs (`plan=true`): what is finished, stored and missing, and the disk and memory of the rest."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import torch
+from PIL import Image
 
 from src import configs, embeddings, encoders, stimuli, tracking
-from src.embeddings.image_cache import stored as resized_before
-from src.jobs import cost_probes, encoder_job
+from src.embeddings.image_cache import stored as stored_resized
+from src.encoders.preprocessing import Halves
+from src.jobs import encoder_job
 from src.jobs.identity import Job
 from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
 from src.studies.protocol import study_of
 
-# Of the built-in world's pictures, per pixel, measured.
-DRAW_SECONDS, DRAW_BYTES = 5e-7, 0.8
-# Of a morph by optical flow, per pixel, on one core.
-MORPH_SECONDS, MORPH_BYTES = 6e-7, 1.3
-# A training step computes about three forward passes, a bit more with its optimiser.
-STEP = 3.5
-# Of one job, besides its tables: a scatter plot, draws, rows of the database, an interpreter's warm-up.
-JOB_SECONDS, JOB_BYTES = 1.0, 750_000
+# Bytes on disk per pixel of pictures of the built-in world, and of morphs, measured.
+DRAWN, MORPHED = 0.8, 1.3
+# Bytes on disk of one job besides its tables: a scatter plot, draws, rows of the database.
+JOB = 750_000
+# Bytes in memory of a job with few stimuli, measured (python -m benchmarks stages).
+BASE = 1.2e9
 
 
 @dataclass(frozen=True)
@@ -33,21 +35,22 @@ class Piece:
     """Something that is stored, or has to be made once.
 
     Attributes:
-        what: it is.
-        stored: whether it is there.
-        seconds, disk, memory: expected cost of making it; memory is the process's peak; bytes.
+        what: name of the piece.
+        items: number of its pictures or texts.
+        stored: whether it is in the store.
+        disk, memory: expected bytes of making it; memory is the peak of the process.
     """
 
     what: str
+    items: int
     stored: bool
-    seconds: float
     disk: float
-    memory: float
+    memory: float = BASE
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One job.
+    """Plan of one job.
 
     Attributes:
         job: its name.
@@ -60,8 +63,27 @@ class Planned:
     pieces: tuple[Piece, ...] = ()
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a network: its weights, one preprocessed picture, the vectors of a picture and of a text.
+
+    Attributes:
+        weights, pixels, image, text: bytes.
+        halves: both halves of its preprocessing; None if they are of an unknown kind.
+    """
+
+    weights: float
+    pixels: float
+    image: float
+    text: float
+    halves: Halves | None
+
+
+_sizes: dict[str, Sizes] = {}
+
+
 def plan(job: Job) -> Planned:
-    """What a job would do. Stored entries and finished runs are looked up, nothing is made.
+    """Look up stored entries and finished runs of a job; make nothing.
 
     Raises:
         InputError: the stimuli cannot be read, or do not suffice, or this machine does not compute in the
@@ -69,39 +91,33 @@ def plan(job: Job) -> Planned:
     """
     with cache.dry():
         tables, counts = _tables(job.cfg)
-        shown = study_of(job.cfg.exp).roles(job.cfg.exp)
-        if {*shown} <= {*tables}:
-            prepared = encoder_job.suffice(job, {role: tables[role] for role in shown})
-            run = _finished(prepared)
-            if run and job.cfg.resume:
+        roles = study_of(job.cfg.exp).roles(job.cfg.exp)
+        if {*roles} <= {*tables}:
+            prepared = encoder_job.suffice(job, {role: tables[role] for role in roles})
+            if job.cfg.resume and (run := _finished(prepared)):
                 return Planned(job.label, f"finished, in run {run}")
         return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
 
 
 def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
-    """Tables of a plan: its jobs, and what they need, each thing once."""
-    jobs = pd.DataFrame({"job": [found.job for found in planned], "": [found.status for found in planned]})
-    yield jobs, f"Plan of {len(planned)} jobs: nothing is run"
-    pieces = {piece.what: piece for found in planned for piece in found.pieces}
+    """Yield the tables of a plan: its jobs, and what they need, each thing once."""
+    jobs = pd.DataFrame({"job": [entry.job for entry in planned], "": [entry.status for entry in planned]})
+    done, to_do = (sum(entry.status.startswith(name) for entry in planned) for name in ("finished", "to do"))
+    yield jobs, f"Plan of {len(planned)} jobs: nothing is run; {done} finished, {to_do} to do"
+    pieces = {piece.what: piece for entry in planned for piece in entry.pieces}
     if not pieces:
         return
-    missing = [piece for piece in pieces.values() if not piece.stored]
     rows = [
-        (piece.what, "stored", "", "") if piece.stored else (piece.what, "to do", *_costs(piece))
+        (piece.what, str(piece.items), *(("stored", "") if piece.stored else ("to do", _bytes(piece.disk))))
         for piece in pieces.values()
     ]
-    disk = sum(piece.disk for piece in missing)
-    seconds = sum(piece.seconds for piece in missing)
-    total = Piece("in all", False, seconds, disk, 0)
-    rows.append((total.what, f"{len(missing)} to do", *_costs(total)))
+    missing = [piece for piece in pieces.values() if not piece.stored]
+    stored = len(pieces) - len(missing)
+    status = f"{stored} stored, " * bool(stored) + f"{len(missing)} to do"
+    rows.append(("in all", "", status, _bytes(sum(piece.disk for piece in missing))))
     memory = max((piece.memory for piece in missing), default=0)
-    title = f"What they need; peak memory about {_bytes(memory)} (expected from short probes of this machine)"
-    yield pd.DataFrame(rows, columns=["what", "", "time", "disk"]), title
-
-
-def _costs(piece: Piece) -> tuple[str, str]:
-    seconds = piece.seconds
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min", _bytes(piece.disk)
+    title = f"What they need; expected peak memory about {_bytes(memory)}"
+    yield pd.DataFrame(rows, columns=["what", "items", "", "disk"]), title
 
 
 def _bytes(count: float) -> str:
@@ -129,8 +145,8 @@ def _finished(prepared: encoder_job.Prepared) -> str:
         key = encoder_job.key(prepared)
     except cache.NotStored:
         return ""
-    found = _tracker(uri).finished(prepared.job.dataset, key)
-    return found[0].id if found else ""
+    runs = _tracker(uri).finished(prepared.job.dataset, key)
+    return runs[0].id if runs else ""
 
 
 @functools.cache
@@ -139,90 +155,59 @@ def _tracker(uri: str) -> tracking.Tracker:
     return tracking.Tracker(uri)
 
 
-def _pieces(job: Job, tables: dict[str, Table], counts: dict[str, int]) -> Iterator[Piece]:
-    cfg, base = job.cfg, cost_probes.base_memory()
+def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Piece]:
+    cfg, study, width = job.cfg, study_of(job.cfg.exp), 0
     for role, count in counts.items():
         chosen = getattr(cfg, role)
         if isinstance(chosen, configs.AvatarsConfig | configs.AbstractConfig):
-            pixels = count * chosen.size**2
-            what = f"draw {job.dataset} {role}"
-            yield Piece(what, role in tables, pixels * DRAW_SECONDS, pixels * DRAW_BYTES, base)
+            yield Piece(f"draw {job.dataset} {role}", count, role in tables, DRAWN * count * chosen.size**2)
         elif isinstance(chosen, configs.MorphsConfig):
-            yield _morphing(job, count, role in tables, base)
-    width = 0
+            what = f"morph {job.dataset} {role} by {chosen.method}"
+            yield Piece(what, count, role in tables, MORPHED * count * chosen.size**2)
     encoders.check_precision(cfg)
     if not cfg.model.precomputed:
         try:
-            probe = cost_probes.network(cfg)
+            sizes = _sizes_of(cfg)
         except cache.NotStored:
-            yield Piece(f"fetch {job.model} from the hub; then plan again", False, 0, 0, 0)
+            yield Piece(f"fetch {job.model} from the hub; then plan again", 1, False, 0)
             return
-        width = probe.width
-        yield _weights(job, tables, counts, probe)
-        for role in study_of(cfg.exp).roles(cfg.exp):
-            yield from _embedding(job, role, tables, counts[role], probe)
-        own = study_of(cfg.exp).prompts(cfg)
-        if own is not None:
-            yield _prompts(job, own, tables, probe)
-    found = study_of(cfg.exp).cost(cfg, counts, width, _speed)
-    seconds, disk = JOB_SECONDS + found.seconds, JOB_BYTES + found.disk
-    yield Piece(f"analyse {job.label}", False, seconds, disk, base + found.memory)
+        width = int(sizes.text / 4)
+        yield _weights(job, tables, counts, sizes)
+        prompts = study.prompts(cfg)
+        shown = {**tables, prompts.role: prompts} if prompts else tables
+        numbers = {**counts, prompts.role: len(prompts.frame)} if prompts else counts
+        for role in (*study.roles(cfg.exp), *([prompts.role] if prompts else [])):
+            yield from _embedding(job, role, shown, numbers[role], sizes)
+    cost = study.cost(cfg, counts, width)
+    yield Piece(f"analyse {job.label}", 1, False, JOB + cost.disk, BASE + cost.memory)
 
 
-def _speed(items: int, width: int) -> float:
-    return cost_probes.similarity_seconds(min(items, 20_000), max(width, 64))
-
-
-def _prompts(job: Job, own: Table, tables: dict[str, Table], probe: cost_probes.Probe) -> Piece:
-    count, stored = len(own.frame), _stored(job.cfg, own.role, {**tables, own.role: own})
-    what = f"embed {count} prompts with {job.model}"
-    base = cost_probes.base_memory()
-    return Piece(what, stored, count * probe.sentence, count * probe.width * 4, base)
-
-
-def _embedding(
-    job: Job, role: str, tables: dict[str, Table], count: int, probe: cost_probes.Probe
-) -> Iterator[Piece]:
-    image, base = role in IMAGE_ROLES, cost_probes.base_memory()
-    stored = role in tables and _stored(job.cfg, role, tables)
-    each = probe.image if image else probe.sentence
-    if image and probe.halves and not stored:
-        there = role in tables and resized_before(tables[role], probe.halves, Path(job.cfg.store.pictures))
-        # A short hash: pictures of one size may be cut in several ways.
-        what = f"resize {job.dataset} {role}, geometry {cache.fingerprint(probe.halves.geometry)[:6]}"
-        yield Piece(what, there, count * (each - probe.image_alone), count * probe.pixels / 4, base)
-        each = probe.image_alone
-    what = f"embed {job.dataset} {role} with {job.model}"
-    batch = 3 * job.cfg.model.batch_size * probe.pixels if image else 0
-    yield Piece(what, stored, count * each, count * probe.width * 4, base + batch)
-
-
-def _morphing(job: Job, count: int, stored: bool, base: float) -> Piece:
-    chosen = job.cfg.faces
-    assert isinstance(chosen, configs.MorphsConfig)
-    pixels = count * chosen.size**2
-    what = f"morph {job.dataset} faces by {chosen.method}"
-    if chosen.method == "stylegan2":
-        what += " (time: as the generator takes)"
-    return Piece(what, stored, pixels * MORPH_SECONDS, pixels * MORPH_BYTES, base)
-
-
-def _weights(job: Job, tables: dict[str, Table], counts: dict[str, int], probe: cost_probes.Probe) -> Piece:
-    training = encoders.family_of(job.cfg.model).training
-    if training is None:
-        return Piece(f"fetch the weights of {job.model}", _trained(job.cfg), 0, probe.weights, 0)
-    shown = training.captions(job.cfg.model)
+def _weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], sizes: Sizes) -> Piece:
+    if encoders.family_of(job.cfg.model).training is None:
+        return Piece(f"fetch the weights of {job.model}", 1, _has_weights(job.cfg), sizes.weights)
+    stored = len(tables) == len(ROLES) and _has_weights(job.cfg)
     pictures = sum(counts[role] for role in IMAGE_ROLES)
-    return Piece(
-        f"train {job.model} on {job.dataset}",
-        len(tables) == len(ROLES) and _trained(job.cfg),
-        STEP * shown * (probe.image_alone + probe.sentence) + pictures * (probe.image - probe.image_alone),
-        probe.weights,
-        cost_probes.base_memory() + 2.5 * pictures * probe.pixels + 4 * probe.weights,
-    )
+    memory = BASE + 2.5 * pictures * sizes.pixels + 4 * sizes.weights
+    return Piece(f"train {job.model} on {job.dataset}", pictures, stored, sizes.weights, memory)
 
 
-def _trained(cfg: configs.RunConfig) -> bool:
+def _embedding(job: Job, role: str, tables: Mapping[str, Table], count: int, sizes: Sizes) -> Iterator[Piece]:
+    stored = role in tables and _stored(job.cfg, role, tables)
+    name = f"{job.exp if role == stimuli.PROMPTS else job.dataset} {role}"
+    what = f"embed {name} with {job.model}"
+    if role not in IMAGE_ROLES:
+        yield Piece(what, count, stored, count * sizes.text)
+        return
+    if (halves := sizes.halves) and not stored:
+        resized = role in tables and stored_resized(tables[role], halves, Path(job.cfg.store.pictures))
+        # A short hash: pictures of one size may be cut in several ways.
+        geometry = cache.fingerprint(halves.geometry)[:6]
+        yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / 4)
+    memory = BASE + 3 * job.cfg.model.batch_size * sizes.pixels
+    yield Piece(what, count, stored, count * sizes.image, memory)
+
+
+def _has_weights(cfg: configs.RunConfig) -> bool:
     try:
         encoders.open_encoder(cfg, partial(stimuli.load, cfg)).weights()
     except cache.NotStored:
@@ -230,9 +215,27 @@ def _trained(cfg: configs.RunConfig) -> bool:
     return True
 
 
-def _stored(cfg: configs.RunConfig, role: str, tables: dict[str, Table]) -> bool:
+def _stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -> bool:
     try:
         key = embeddings.key(cfg, role, tables.__getitem__)
     except (cache.NotStored, KeyError):
         return False
     return not cache.damaged(Path(cfg.store.dir) / role / key)
+
+
+def _sizes_of(cfg: configs.RunConfig) -> Sizes:
+    """Measure the network that a job names, with random weights, once per process."""
+    key = repr((cfg.model, cfg.trainer.accelerator))
+    if key not in _sizes:
+        network: Any = encoders.blank(cfg)
+        pixels = network.transform(Image.new("RGB", (256, 256)))
+        with torch.inference_mode():
+            image, text = network.encode_images(pixels[None]), network.encode_texts(network.tokenize(["a"]))
+        _sizes[key] = Sizes(
+            weights=4.0 * sum(weight.numel() for weight in network.parameters()),
+            pixels=4.0 * pixels.numel(),
+            image=4.0 * image.numel(),
+            text=4.0 * text.numel(),
+            halves=network.halves(),
+        )
+    return _sizes[key]

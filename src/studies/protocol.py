@@ -38,9 +38,8 @@ class StudyResult(Protocol):
 
 @dataclass(frozen=True)
 class Cost:
-    """Expected cost of an analysis: seconds, and bytes on disk and in memory."""
+    """Expected cost of an analysis: bytes on disk and in memory."""
 
-    seconds: float
     disk: float
     memory: float
 
@@ -57,7 +56,7 @@ def no_figures(exp: Any, columns: Mapping[str, object], result: Any) -> Iterator
 
 def negligible(*_: object) -> Cost:
     """Stand for an analysis that costs next to nothing beside what every job costs."""
-    return Cost(0, 0, 0)
+    return Cost(0, 0)
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,7 @@ class Study:
         report: what it adds to reports and to the terminal.
         prompts: (cfg) -> texts that an experiment brings itself, or None.
         figures: (exp, columns that name the job, result) -> file name, figure and text alternative of each.
-        cost: (cfg, number of stimuli by role, width of vectors, seconds per similarity of a corpus of so many
-            items and of that width) -> cost of an analysis.
+        cost: (cfg, number of stimuli by role, width of vectors) -> cost of an analysis.
         config: config class of a study that is defined elsewhere: `exp.options` are its fields.
         config_groups: config groups that decide numbers of this study alone.
         further_versions: (cfg) -> versions of what decides numbers of jobs with this config alone.
@@ -92,7 +90,7 @@ class Study:
     report: StudyReport = field(default_factory=StudyReport)
     prompts: Callable[[RunConfig], Table | None] = no_prompts
     figures: Callable[[Any, Mapping[str, object], Any], Iterator[tuple[str, Figure, str]]] = no_figures
-    cost: Callable[[RunConfig, Mapping[str, int], int, Callable[[int, int], float]], Cost] = negligible
+    cost: Callable[[RunConfig, Mapping[str, int], int], Cost] = negligible
     config: type | None = None
     config_groups: frozenset[str] = frozenset()
     further_versions: Callable[[RunConfig], dict[str, int]] = lambda _: {}

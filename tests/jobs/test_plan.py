@@ -41,10 +41,10 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(kept, sweeps, tmp_path
 
 
 def test_what_is_planned_is_about_what_comes(kept, sweeps, job):
-    """Disk within a factor of two of what lies there; every time is a positive number."""
+    """Disk within a factor of two of what lies there."""
     fresh = [*SHRUNK, *places(kept / "nowhere"), "exp=faces_to_words"]
     pieces = {piece.what: piece for piece in plan.plan(job(*fresh)).pieces}
-    assert all(piece.seconds > 0 and piece.memory > 0 and not piece.stored for piece in pieces.values())
+    assert all(piece.items > 0 and piece.memory > 0 and not piece.stored for piece in pieces.values())
     here = {
         "draw demo faces": sum(
             path.stat().st_size for path in kept.glob("stimuli/*/*-*.png") if "scene" not in path.name
@@ -85,10 +85,10 @@ def test_a_plan_of_what_cannot_be_is_an_error(tmp_path, capsys):
 
 
 def test_each_thing_is_counted_once():
-    piece = plan.Piece("embed", False, 3.0, 2e6, 1e9)
+    piece = plan.Piece("embed", 30, False, 2e6, 1e9)
     planned = [plan.Planned(name, "to do", (piece,)) for name in ("a", "b")]
     (_, _), (needs, title) = plan.frames(planned)
-    assert needs.iloc[-1].tolist() == ["in all", "1 to do", "3.0 s", "2.0 MB"]
+    assert needs.iloc[-1].tolist() == ["in all", "", "1 to do", "2.0 MB"]
     assert "1.0 GB" in title
     assert len(needs) == 2
 

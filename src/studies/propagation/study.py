@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,6 @@ OF_OTHERS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article"),
 }
-# Of placebo and interval, in parts of the scores' time, measured at the paper's size.
-PLACEBO, INTERVAL = 0.5, 0.1
 # Of each row of a table, in memory, measured (benchmarks.scale).
 ROW = 1000
 
@@ -98,7 +96,7 @@ def job_figures(
     yield "scatter.png", *figures.scatter(result.targets, result.analyses, title=title, **axes)
 
 
-def cost(cfg: RunConfig, counts: Mapping[str, int], width: int, speed: Callable[[int, int], float]) -> Cost:
+def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
     """Estimate the cost of both scores, of the placebo and of the interval."""
     assert isinstance(cfg.exp, PropagationConfig)
     protocol, corpus = cfg.protocol, cfg.exp.corpus
@@ -106,8 +104,6 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int, speed: Callable[
     if CARRIES[corpus] == "valence" and corpus not in IMAGE_ROLES:
         passes = len(cfg.templates)
         m //= passes
-    seconds = passes * n * m * speed(m, width)
-    factor = 1 + PLACEBO * bool(protocol.placebo) + INTERVAL * bool(protocol.bootstrap)
     vectors = (n + passes * m) * max(width, 64) * 12.0
     if not (protocol.placebo or protocol.attribute_draws or protocol.property_draws):
         # What is larger is walked: in memory are a tile of it, and what its table says of each row.
@@ -116,7 +112,7 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int, speed: Callable[
     if protocol.placebo:
         # Similarities of the sampled targets, and what is retrieved for them, for each of some six strata.
         memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16
-    return Cost(seconds * factor, 100 * n, memory)
+    return Cost(100 * n, memory)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:

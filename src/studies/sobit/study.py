@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -28,8 +28,6 @@ FIELDS = {
 }
 # Of each axis, means over words.
 LOGGED = ("maxskew", "ndkl", "entropy")
-# Of each cosine that a permutation of labels (of so many cells) or a bootstrap sample adds up, measured.
-DRAWN, CELLS = 3e-11, 14
 
 
 def roles(exp: SobitConfig) -> tuple[str, ...]:  # noqa: ARG001
@@ -71,16 +69,14 @@ def job_figures(
         yield f"{drawing.name}.png", drawing.figure, drawing.alternative
 
 
-def cost(cfg: RunConfig, counts: Mapping[str, int], width: int, speed: Callable[[int, int], float]) -> Cost:
+def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
     """Estimate the cost of the measure, of permutations and of the interval."""
     assert isinstance(cfg.exp, SobitConfig)
     protocol, measure, faces = cfg.protocol, cfg.exp.measure, counts["faces"]
     captions = len(experiment.prompts(cfg).frame)
     words = captions - protocol.vocabulary * (measure != "retrieval")
-    drawn = protocol.permutations * CELLS * (measure == "association") + protocol.bootstrap * 2
-    seconds = captions * faces * speed(faces, width) + drawn * faces * max(words, 1) * DRAWN
     memory = faces * (max(width, 64) * 16 + protocol.bootstrap * 2) + 1e9 * min(1, faces * words / 4e7)
-    return Cost(seconds, 12_000 * words, memory)
+    return Cost(12_000 * words, memory)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
