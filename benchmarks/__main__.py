@@ -32,6 +32,17 @@ LIBRARIES = (
     *("torch", "lightning", "open_clip_torch", "transformers", "mlflow", "hydra-core", "numpy", "scipy"),
     "pandas",
 )
+# Columns of the page: name -> content, of commands and of what has a peer.
+COST = {"what": "{what}", "seconds": "{seconds:.2f}", "asked at most": "{asked}", "peak MB": "{peak_mb:.0f}"}
+COMPARED = {
+    "what": "{what}",
+    "seconds": "{seconds:.2f}",
+    "beside": "{peer}",
+    "its seconds": "{peer_seconds:.2f}",
+    "times as fast": "{times:.2f}",
+    "asked at least": "{asked}",
+    "note": "{note}",
+}
 PARTS = ("stages", "sweeps", "peers", "growth", "worth", "sobit", "scale")
 
 
@@ -125,29 +136,10 @@ def _said(row: commands.Row | Compared) -> str:
 
 
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame([_compared(row) if "peer" in row else _cost(row) for row in rows], dtype=str)
-
-
-def _cost(row: dict[str, Any]) -> dict[str, str]:
-    asked = "" if row["asked"] is None else f"{row['asked']:g}"
-    return {
-        "what": row["what"],
-        "seconds": f"{row['seconds']:.2f}",
-        "asked at most": asked,
-        "peak MB": f"{row['peak_mb']:.0f}",
-    }
-
-
-def _compared(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        "what": row["what"],
-        "seconds": f"{row['seconds']:.2f}",
-        "beside": row["peer"],
-        "its seconds": f"{row['peer_seconds']:.2f}",
-        "times as fast": f"{row['times']:.2f}",
-        "asked at least": "" if row["asked"] is None else f"{row['asked']:.3g}",
-        "note": row["note"],
-    }
+    columns = COMPARED if "peer" in rows[0] else COST
+    limits = ["" if row["asked"] is None else f"{row['asked']:.3g}" for row in rows]
+    filled = [row | {"asked": limit} for row, limit in zip(rows, limits, strict=True)]
+    return pd.DataFrame({name: [text.format(**row) for row in filled] for name, text in columns.items()})
 
 
 if __name__ == "__main__":

@@ -1,23 +1,16 @@
-"""Each experiment from vectors in memory, beside the bare arithmetic of the same shapes and a plain loop.
-
-python -m benchmarks.analysis faces_to_words labels_to_faces
-python -m benchmarks.analysis faces_to_words --vectors 32 --size '{"paper_faces": 120, "width": 256}'
-"""
+"""Time each experiment from vectors in memory, beside bare products of the same shapes and a plain loop."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.paper_sizes import EXPERIMENTS, protocol, tables
 from benchmarks.sizes import BLOCK, TEMPLATES, Size
-from benchmarks.timing import Compared, in_turns, seconds_of, told
-from src.errors import replace_unprintable
+from benchmarks.stand_ins import paper_tables, protocol
+from benchmarks.timing import Compared, in_turns, seconds_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,16 +23,14 @@ COLUMNS, LOOPED = 20_000, 12
 
 
 def analysis(size: Size, exp: str, vectors: int = 1) -> list[Compared]:
-    """One experiment without what its rho is worth, and its peers.
+    """Time one experiment without what its rho is worth, and its peers.
 
     Args:
         size: of the experiment.
         exp: its name.
         vectors: of an image.
     """
-    import psutil
-
-    run, x, y = _experiment(size, exp, vectors)
+    what, run, x, y = _experiment(size, exp, vectors)
     pools = TEMPLATES if exp.endswith("_words") else 1
     peers: dict[str, Callable[[], float]] = {
         "bare product and torch.topk, float64": lambda: _bare(x, y, pools, size.k, "float64"),
@@ -47,64 +38,60 @@ def analysis(size: Size, exp: str, vectors: int = 1) -> list[Compared]:
         "numpy, a target at a time: float64 cosines, argsort": lambda: _loop(x, y, pools, size.k, "float64"),
         "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, "float32"),
     }
-    # Not the peak so far: vectors take more to draw than to hold.
-    before = psutil.Process().memory_info().rss / 1e6
-    run()
-    note = f"{_peak() - before:.0f} MB above the vectors"
+    note = f"{_measure(run)[1]:.0f} MB above the vectors"
     own, *theirs = in_turns({"own": lambda: seconds_of(run), **peers}).values()
     wanted = ASKED if exp == LARGEST or vectors > 1 else [None] * len(ASKED)
     return [
-        Compared(_what(size, exp, vectors, x, y), own, peer, seconds, asked, note)
+        Compared(what, own, peer, seconds, asked, note)
         for peer, seconds, asked in zip(peers, theirs, wanted, strict=True)
     ]
 
 
 def together(rows: list[Compared]) -> list[Compared]:
-    """All experiments of a model, beside the sum of each peer; what is asked of any is asked of all."""
-    found = []
+    """Sum up a model's experiments, beside the sum of each peer; what is asked of any is asked of all."""
+    sums = []
     for peer in dict.fromkeys(row.peer for row in rows):
         own = [row for row in rows if row.peer == peer]
         seconds, theirs = sum(row.seconds for row in own), sum(row.peer_seconds for row in own)
         asked = next((row.asked for row in own if row.asked), None)
-        found.append(Compared(f"all {len(own)} experiments of a model", seconds, peer, theirs, asked))
-    return found
+        sums.append(Compared(f"all {len(own)} experiments of a model", seconds, peer, theirs, asked))
+    return sums
 
 
-def alone(size: Size, exp: str, vectors: int = 1) -> tuple[str, float, float]:
-    """One experiment by itself: what it was, its seconds, its peak of memory above the vectors (MB)."""
-    import psutil
-
-    run, x, y = _experiment(size, exp, vectors)
-    before = psutil.Process().memory_info().rss / 1e6
-    seconds = seconds_of(run)
-    return _what(size, exp, vectors, x, y), seconds, _peak() - before
+def alone(size: Size, exp: str) -> tuple[str, float, float]:
+    """Measure one experiment by itself: name, seconds, peak memory above the vectors (10^6 bytes)."""
+    what, run, *_ = _experiment(size, exp, 1)
+    return what, *_measure(run)
 
 
-def _what(size: Size, exp: str, vectors: int, x: Tensor, y: Tensor) -> str:
-    several = f", {vectors} vectors an image" * (vectors > 1)
-    return f"{exp}: {len(x)} x {len(y)}, width {size.width}, k {size.k}{several}"
-
-
-def _experiment(size: Size, exp: str, vectors: int) -> tuple[Callable[[], object], Tensor, Tensor]:
-    """The experiment, and the vectors of its targets and of its corpus."""
+def _experiment(size: Size, exp: str, vectors: int) -> tuple[str, Callable[[], object], Tensor, Tensor]:
+    """Make an experiment: name, call, vectors of its targets and of its corpus."""
     from src.stimuli import IMAGE_ROLES, checked
     from src.studies.propagation import experiment
 
-    chosen, frames = protocol(size.k), tables(size)
+    chosen, frames = protocol(size.k), paper_tables(size)
     targets, corpus = (checked(role, frames[role], "stand-ins") for role in exp.split("_to_"))
     x, y = (
         _random(len(table.frame), vectors if table.role in IMAGE_ROLES else 1, size.width)
         for table in (targets, corpus)
     )
-    return lambda: experiment.run(targets, corpus, x, y, chosen, 0), x, y
+    several = f", {vectors} vectors an image" * (vectors > 1)
+    what = f"{exp}: {len(x)} x {len(y)}, width {size.width}, k {size.k}{several}"
+    return what, partial(experiment.run, targets, corpus, x, y, chosen, 0), x, y
 
 
-def _peak() -> float:
+def _measure(run: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds of a call, and the peak memory of the process above what it held (10^6 bytes)."""
     import resource
 
+    import psutil
+
+    # Not the peak so far: vectors take more to draw than to hold.
+    before = psutil.Process().memory_info().rss
+    seconds = seconds_of(run)
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - before) / 1e6
 
 
 def _random(count: int, vectors: int, width: int) -> Tensor:
@@ -150,24 +137,3 @@ def _loop(x: Tensor, y: Tensor, pools: int, k: int, dtype: str) -> float:
             near = near.reshape(len(part), -1).max(axis=1)
             np.argsort(-near)[:k]
     return (time.perf_counter() - start) * len(x) / LOOPED
-
-
-def main() -> None:
-    """Print what is found, as JSON."""
-    replace_unprintable()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.analysis")
-    parser.add_argument("exps", nargs="*", choices=EXPERIMENTS, default=EXPERIMENTS)
-    parser.add_argument("--vectors", type=int, default=1)
-    parser.add_argument("--size", type=json.loads, default={})
-    parser.add_argument("--alone", action="store_true", help="without its peers")
-    asked = parser.parse_args()
-    size = Size(**asdict(Size()) | asked.size)
-    for exp in asked.exps:
-        if asked.alone:
-            print(json.dumps(alone(size, exp, asked.vectors)))
-            continue
-        told(analysis(size, exp, asked.vectors))
-
-
-if __name__ == "__main__":
-    main()

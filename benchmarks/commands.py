@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.analysis import together
+from benchmarks.analysis import alone, analysis, together
 from benchmarks.corpora import captions
-from benchmarks.fairface_sizes import AUDITS, faces_and_prompts
-from benchmarks.paper_sizes import EXPERIMENTS, STEPS, stand_ins
+from benchmarks.image_embedding import pictures
+from benchmarks.scale import TARGETS, measure
 from benchmarks.sizes import QUICK, Size
-from benchmarks.timing import Compared, in_turns
+from benchmarks.stand_ins import AUDITS, EXPERIMENTS, STEPS, audit_tables, paper_tables, write
+from benchmarks.text_embedding import texts
+from benchmarks.timing import Compared, in_fresh_process, in_turns
 from src.configs import CHECKOUT
 
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
@@ -56,19 +57,19 @@ class Row:
 def stages(size: Size, place: Path) -> Iterator[Row]:
     """Each stage of a run of toy_m, as a command of its own."""
     chosen = [*_world(size, place), "model=toy_m"]
-    yield _row("start: src.run --help", ["src.run", "--help"])
-    yield _row("ingest: draw faces and scenes", ["src.stage", "ingest", *chosen])
+    yield _timed("start: src.run --help", ["src.run", "--help"])
+    yield _timed("ingest: draw faces and scenes", ["src.stage", "ingest", *chosen])
     morphs = ["faces=morphs", "faces@faces.parents=avatars", f"faces.parents.per_group={size.faces}"]
     morphs += [f"faces.per_group={size.morphs}", "faces.workers=1"]
     what = f"morph: {size.morphs} of each group, optical flow, one core"
-    yield _row(what, ["src.stage", "morph", *chosen, *morphs])
-    yield _row(f"weights: toy_m, {size.steps} steps", ["src.stage", "weights", *chosen])
+    yield _timed(what, ["src.stage", "morph", *chosen, *morphs])
+    yield _timed(f"weights: toy_m, {size.steps} steps", ["src.stage", "weights", *chosen])
     for role in ("faces", "scenes", "words", "labels"):
-        yield _row(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])
+        yield _timed(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])
     tracked = [f"tracking.uri=sqlite:///{place}/mlruns/mlflow.db", f"protocol.k={size.k}"]
     sweep = ["src.run", "-m", "exp=glob(*_to_*)", "report=false", *chosen, *tracked]
-    yield _row("propagate: 8 experiments, first", [*sweep, f"hydra.sweep.dir={place}/first"])
-    yield _row("propagate: the same, taken over", [*sweep, f"hydra.sweep.dir={place}/second"])
+    yield _timed("propagate: 8 experiments, first", [*sweep, f"hydra.sweep.dir={place}/first"])
+    yield _timed("propagate: the same, taken over", [*sweep, f"hydra.sweep.dir={place}/second"])
 
 
 def sweeps(size: Size, place: Path) -> Iterator[Row]:
@@ -90,14 +91,15 @@ def sweeps(size: Size, place: Path) -> Iterator[Row]:
 
     def seconds(name: str) -> float:
         world, given = asked[name]
-        found, peaks[name] = _sweep(worlds[world], world, name, given)
-        return found
+        row = _sweep(worlds[world], world, name, given)
+        peaks[name] = row.peak_mb
+        return row.seconds
 
-    found = in_turns({name: partial(seconds, name) for name in asked})
+    times = in_turns({name: partial(seconds, name) for name in asked})
     what = "sweep: 24 jobs on stored vectors"
-    yield Row(f"{what}, report, placebo and intervals off", found["off"], peaks["off"], 25)
-    yield Row(f"{what}, all on", found["on"], peaks["on"], 90)
-    job = (found["many"] - found["one"]) / 23
+    yield Row(f"{what}, report, placebo and intervals off", times["off"], peaks["off"], 25)
+    yield Row(f"{what}, all on", times["on"], peaks["on"], 90)
+    job = (times["many"] - times["one"]) / 23
     yield Row("sweep: one more job, next to no arithmetic", job, peaks["many"])
     left = job - _analysed(small / DATABASE)
     yield Row("sweep: the same less its analysis: composed, logged, drawn, written", left, peaks["many"], 0.4)
@@ -110,37 +112,30 @@ def _analysed(database: Path) -> float:
     return mean(job.metrics["analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
 
 
-def _sweep(size: Size, place: Path, name: str, given: list[str]) -> tuple[float, float]:
-    """Seconds and largest memory of a sweep that takes over no job."""
+def _sweep(size: Size, place: Path, name: str, given: list[str]) -> Row:
+    """Time a sweep that takes over no job."""
     own = [f"tracking.uri=sqlite:///{place / DATABASE}", f"hydra.sweep.dir={place}/{name}", "resume=false"]
     asked = ["src.run", "-m", *_world(size, place), f"protocol.k={size.k}", *given, *own]
-    return _timed(f"sweep {name}", asked)[:2]
+    return _timed(f"sweep {name}", asked)
 
 
 def growth(size: Size) -> Iterator[Row]:
     """One experiment from vectors in memory, as targets, corpus, width and k grow."""
     for name in ("paper_faces", "paper_words", "width", "k"):
         for share in (4, 2, 1):
-            own = {**asdict(size), name: getattr(size, name) // share}
-            what, seconds, peak = json.loads(
-                _timed(name, ["benchmarks.analysis", "faces_to_words", "--alone", "--size", json.dumps(own)])[
-                    2
-                ]
-            )
+            smaller = replace(size, **{name: getattr(size, name) // share})
+            what, seconds, peak = in_fresh_process(alone, smaller, "faces_to_words")
             yield Row(f"growth: {what}", seconds, peak)
 
 
 def scale(size: Size, place: Path) -> Iterator[Row]:
     """Both scores of a corpus on disk (memory: above what an interpreter takes); captions, counted."""
-    asked = ["benchmarks.scale", "--items", str(size.streamed), "--place", str(place)]
-    for line in _timed("scale", asked)[2].splitlines():
-        if line.startswith("{"):
-            found = json.loads(line)
-            yield Row(f"stream: {found['what']}", found["seconds"], found["own_mb"])
+    for found in measure(place, size.streamed, TARGETS):
+        yield Row(f"stream: {found['what']}", found["seconds"], found["own_mb"])
     for share in (10, 3, 1):
         count = size.streamed // share
         captions(place / "captions.parquet", count)
-        yield _row(
+        yield _timed(
             f"captions: {count:,} counted, start to exit",
             ["src.captions", f"path={place}/captions.parquet", f"output={place}/{share}"],
         )
@@ -148,49 +143,39 @@ def scale(size: Size, place: Path) -> Iterator[Row]:
 
 def worth(size: Size, place: Path) -> Iterator[Row]:
     """Each experiment at the paper's size, from stored vectors: without and with what its rho is worth."""
-    stand_ins(size, place / "lab")
+    (place / "lab").mkdir()
+    write(paper_tables(size), size.width, place / "lab")
     for exp in EXPERIMENTS:
         asked = ["src.run", "model=precomputed", f"model.path={place}/lab", f"exp={exp}", "resume=false"]
         asked += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{place}/worth/mlflow.db"]
         for what, off in STEPS.items():
             chosen = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={place}/worth/{exp}"]
-            yield _row(f"{exp}: {what}", [*asked, *chosen])
+            yield _timed(f"{exp}: {what}", [*asked, *chosen])
 
 
 def sobit(size: Size, place: Path) -> Iterator[Row]:
     """Each So-B-IT audit at FairFace's size, from stored vectors: with nulls and intervals."""
     lab = place / "fairface"
-    faces_and_prompts(size, lab)
+    lab.mkdir()
+    write(audit_tables(size, lab), size.width, lab)
     asked = ["src.run", "model=precomputed", f"model.path={lab}", f"taxonomy.path={lab}/list.json"]
     asked += ["resume=false", f"tracking.uri=sqlite:///{place}/sobit/mlflow.db"]
     for exp, chosen in AUDITS.items():
         for vocabulary in chosen:
             against = f", {vocabulary} frequent words" if vocabulary else ""
             given = [f"exp={exp}", f"protocol.vocabulary={vocabulary}", f"hydra.run.dir={place}/sobit/{exp}"]
-            yield _row(f"{exp}: {size.sobit_words} words{against}", [*asked, *given])
+            yield _timed(f"{exp}: {size.sobit_words} words{against}", [*asked, *given])
 
 
 def peers(size: Size) -> Iterator[Compared]:
     """Texts, pictures and each experiment, each beside those that do the same."""
-    count = str(size.pictures)
-    asked = [
-        ["benchmarks.text_embedding", model, "--sentences", str(size.sentences)]
-        for model in ("clip_b32", "clip_l14")
-    ]
-    asked.append(["benchmarks.image_embedding", "clip_b32", "--count", count])
-    asked.append(["benchmarks.image_embedding", "clip_l14", "--count", str(max(1, size.pictures // 16))])
-    given = ["--size", json.dumps(asdict(size))]
-    yield from _compared(asked)
-    each = list(_compared([["benchmarks.analysis", exp, *given] for exp in EXPERIMENTS]))
-    yield from each + together(each)
-    yield from _compared([["benchmarks.analysis", "scenes_to_words", "--vectors", "32", *given]])
-
-
-def _compared(asked: list[list[str]]) -> Iterator[Compared]:
-    for arguments in asked:
-        for line in _timed(" ".join(arguments[:2]), arguments)[2].splitlines():
-            if line.startswith("{"):
-                yield Compared(**json.loads(line))
+    for model in ("clip_b32", "clip_l14"):
+        yield from in_fresh_process(texts, model, size.sentences)
+    for model, count in {"clip_b32": size.pictures, "clip_l14": max(1, size.pictures // 16)}.items():
+        yield from in_fresh_process(pictures, model, count, side=224, accelerator="cpu", precision="fp32")
+    rows = [row for exp in EXPERIMENTS for row in in_fresh_process(analysis, size, exp)]
+    yield from rows + together(rows)
+    yield from in_fresh_process(analysis, size, "scenes_to_words", vectors=32)
 
 
 def _world(size: Size, place: Path) -> list[str]:
@@ -200,31 +185,14 @@ def _world(size: Size, place: Path) -> list[str]:
     return [*chosen, f"store.morphs={place}/morphs", f"store.pictures={place}/pictures"]
 
 
-def _row(what: str, arguments: list[str]) -> Row:
-    seconds, peak, _ = _timed(what, arguments)
-    return Row(what, seconds, peak)
-
-
-def _timed(what: str, arguments: list[str]) -> tuple[float, float, str]:
-    """Seconds of a command, its largest memory in 10^6 bytes, and what it printed."""
-    with (
-        tempfile.TemporaryFile("w+") as said,
-        tempfile.TemporaryFile("w+") as wrong,
-        tempfile.NamedTemporaryFile("r") as used,
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURED, used.name, sys.executable, "-m", *arguments],
-            cwd=CHECKOUT,
-            stdout=said,
-            stderr=wrong,
-            check=False,
-        )
-        for file in (said, wrong):
-            file.seek(0)
-        shown = said.read()
+def _timed(what: str, arguments: list[str]) -> Row:
+    """Time a command in a process of its own, start to exit."""
+    with tempfile.NamedTemporaryFile("r") as used:
+        command = [sys.executable, "-c", MEASURED, used.name, sys.executable, "-m", *arguments]
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"{what} failed:\n{shown}\n{wrong.read()}")
+            raise SystemExit(f"{what} failed:\n{done.stdout}\n{done.stderr}")
         seconds, peak = map(float, used.read().split())
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024
-    return seconds, peak * unit / 1e6, shown
+    return Row(what, seconds, peak * unit / 1e6)

@@ -16,18 +16,17 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import subprocess
-import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.corpora import CHUNK, GROUPS, WIDTH, mapped, write
 from benchmarks.memory import forget, read_bytes, watched
-from benchmarks.paper_sizes import protocol, tables
 from benchmarks.sizes import QUICK, Size
+from benchmarks.stand_ins import paper_tables, protocol
+from benchmarks.timing import in_fresh_process
 from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
@@ -36,46 +35,21 @@ if TYPE_CHECKING:
 
     from src.studies.propagation.attributes import Pool
 
-# Items that are retrieved; targets whose results are held against brute force.
-K, EXACT = 500, 3
+# Items that are retrieved; targets; those of them whose results are held against brute force.
+K, TARGETS, EXACT = 500, 256, 3
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """One corpus, streamed.
-
-    Attributes:
-        items, targets, k: of the corpus, of what looks, of what is retrieved.
-        seconds, cpu: of both scores, by the clock and of all cores.
-        own_mb: largest memory of the process's own, above that before, 10^6 bytes.
-        mapped_mb: largest memory in pages of files.
-        read_mb: from the disk, as Linux counts it.
-        exact: whether three targets' nearest items and scores are those of brute force.
-    """
-
-    items: int
-    targets: int
-    k: int
-    seconds: float
-    cpu: float
-    own_mb: float
-    mapped_mb: float
-    read_mb: float
-    exact: bool
-
-    @property
-    def what(self) -> str:
-        """What was streamed, in words."""
-        rate = self.items * self.targets / self.cpu / 1e6
-        return (
-            f"{self.targets} x {self.items:,} from disk, width {WIDTH}, k {self.k}: "
-            f"{rate:.0f} million a CPU second, {self.mapped_mb:.0f} MB mapped, {self.read_mb:.0f} MB read, "
-            f"{'exact' if self.exact else 'WRONG'}"
-        )
+def measure(place: Path, items: int, targets: int) -> Iterator[dict[str, Any]]:
+    """Write a corpus, and measure tenth, third and all of it streamed, then jobs, each in a new process."""
+    write(place, items)
+    for share in (10, 3, 1):
+        yield in_fresh_process(stream, place, max(1, items // share), targets, K, held=0)
+    for share in (8, 4):
+        yield in_fresh_process(job, place, max(1, items // share))
 
 
-def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed:
-    """Both scores of some targets, with a corpus that is read from disk.
+def stream(place: Path, items: int, targets: int, k: int, held: int) -> dict[str, Any]:
+    """Compute both scores of some targets, with a corpus that is read from disk.
 
     Args:
         place: folder that `write` has filled.
@@ -83,6 +57,13 @@ def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed
         targets: how many.
         k: how many items are retrieved.
         held: bytes of float64 vectors beyond which a corpus is walked.
+
+    Returns:
+        what: it was, in words.
+        seconds, cpu: of both scores, by the clock and of all cores.
+        own_mb, mapped_mb: peak memory of the process's own, above that before, and in pages of files.
+        read_mb: from the disk, as Linux counts it.
+        exact: whether three targets' nearest items and scores are those of brute force.
     """
     import numpy as np
     import torch
@@ -108,8 +89,13 @@ def stream(place: Path, items: int, targets: int, k: int, held: int) -> Streamed
             nearest.append(look.nearest[: max(0, EXACT - look.block.start)])
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     exact = _exact(x[:EXACT].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
-    sizes = peak["RssAnon"] / 1e6, peak["RssFile"] / 1e6, (read_bytes() - read) / 1e6
-    return Streamed(items, targets, k, seconds, cpu, *sizes, exact)
+    own_mb, mapped_mb, read_mb = peak["own"] / 1e6, peak["mapped"] / 1e6, (read_bytes() - read) / 1e6
+    what = (
+        f"{targets} x {items:,} from disk, width {WIDTH}, k {k}: {items * targets / cpu / 1e6:.0f} million a "
+        f"CPU second, {mapped_mb:.0f} MB mapped, {read_mb:.0f} MB read, {'exact' if exact else 'WRONG'}"
+    )
+    sizes = {"own_mb": own_mb, "mapped_mb": mapped_mb, "read_mb": read_mb}
+    return {"what": what, "seconds": seconds, "cpu": cpu, **sizes, "exact": exact}
 
 
 def _exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, scores: Any) -> bool:
@@ -145,7 +131,7 @@ def job(place: Path, items: int) -> dict[str, Any]:
     from src.stimuli import checked
     from src.studies.propagation import experiment
 
-    labels = tables(QUICK)["labels"]
+    labels = paper_tables(QUICK)["labels"]
     labels = labels[labels["template"] == labels["template"].iloc[0]]
     groups = sorted(labels["group"].unique())
     x = torch.nn.functional.normalize(torch.randn(len(labels), WIDTH), dim=-1)
@@ -159,7 +145,7 @@ def job(place: Path, items: int) -> dict[str, Any]:
         table = checked("faces", faces, "stand-ins")
         experiment.run(checked("labels", labels, "stand-ins"), table, x, corpus, protocol(K), 0)
         seconds = time.perf_counter() - start
-    own = peak["RssAnon"]
+    own = peak["own"]
     what = f"job: {len(labels)} labels to {items:,} faces, {own / items:.0f} bytes a face in memory"
     return {"what": what, "seconds": seconds, "own_mb": own / 1e6}
 
@@ -169,27 +155,16 @@ def main() -> None:
     replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
     parser.add_argument("--items", type=int, help="of the largest corpus; default: ten million")
-    parser.add_argument("--targets", type=int, default=256)
+    parser.add_argument("--targets", type=int, default=TARGETS)
     parser.add_argument("--quick", action="store_true", help="a fiftieth of them")
     parser.add_argument("--place", type=Path, help="folder with room for it: 600 bytes an item")
-    for part in ("--stream", "--job"):
-        parser.add_argument(part, type=int, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    given = parser.parse_args()
     # Whoever ends it finds room on the disk again.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if asked.stream:
-        found = stream(asked.place, asked.stream, asked.targets, K, held=0)
-        print(json.dumps(asdict(found) | {"what": found.what}))
-    elif asked.job:
-        print(json.dumps(job(asked.place, asked.job)))
-    else:
-        items = asked.items or (QUICK if asked.quick else Size()).streamed
-        with tempfile.TemporaryDirectory(dir=asked.place) as name:
-            write(Path(name), items)
-            given = ["--targets", str(asked.targets), "--place", name]
-            for part, share in (("stream", 10), ("stream", 3), ("stream", 1), ("job", 8), ("job", 4)):
-                size = [f"--{part}", str(max(1, items // share))]
-                subprocess.run([sys.executable, "-m", "benchmarks.scale", *size, *given], check=True)
+    items = given.items or (QUICK if given.quick else Size()).streamed
+    with tempfile.TemporaryDirectory(dir=given.place) as name:
+        for row in measure(Path(name), items, given.targets):
+            print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,17 @@
-"""What is measured beside a peer: in turns, the least of several times."""
+"""Time calls and their peers alternately, in processes of their own; report the minimum."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from statistics import median
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 REPEATS = 3
 
@@ -45,12 +50,12 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def in_turns(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """The least of several times of each, taken in turns."""
-    return {name: min(own) for name, own in turns(runs, REPEATS).items()}
+    """Return the least of several times of each, taken in turns."""
+    return {name: min(times) for name, times in turns(runs, REPEATS).items()}
 
 
 def turns(runs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-    """Several times of each, a turn of all after the other: what slows a machine for a while slows all.
+    """Time each several times, a turn of all after the other: what slows a machine for a while slows all.
 
     Every turn begins with another: a machine that has rested is faster for a while.
     """
@@ -63,12 +68,18 @@ def turns(runs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, li
 
 
 def turn_by_turn(own: list[float], peer: list[float]) -> str:
-    """How many times as fast as the peer within single turns, as a note."""
-    found = [theirs / ours for ours, theirs in zip(own, peer, strict=True)]
-    return f"by turns {median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+    """Note how many times as fast as the peer single turns are."""
+    ratios = [theirs / ours for ours, theirs in zip(own, peer, strict=True)]
+    return f"by turns {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
-def told(rows: list[Compared]) -> None:
-    """Print rows, a line of JSON each, for who started this process."""
-    for row in rows:
-        print(json.dumps(asdict(row)), flush=True)
+def in_fresh_process(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call a function in a new process.
+
+    It is forked from a server that holds next to nothing: on Linux the peak memory of a process is at least
+    that of the process that it was forked from.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload([])
+    with ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(call, *arguments, **named).result()

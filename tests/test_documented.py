@@ -4,7 +4,6 @@ Run here: what lists or writes prompts. Run as `thorough`: each `--quick`. Compo
 data, weights, a network, a GPU, a server or hours; tests of their own run the jobs that these make.
 """
 
-import contextlib
 import importlib
 import inspect
 import os
@@ -30,19 +29,13 @@ HYDRA = {"src.run": "run", "src.generate": "generate"}
 SHORT = (
     *("src.run --help", "src.generate --help", "src.encoders list", "src.encoders list --all"),
     *("src.encoders list --capitani", "src.stimuli", "src.stimuli status cfd oasis nrc_vad"),
-    *("benchmarks.costs", "benchmarks.costs --cpu 60 --gpu 400"),
     "src.stage prompts exp=sobit_association --output prompts.parquet",
 )
 # What an entry does once it has understood its arguments: replaced here.
 WORK = {
     **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "validation.truth"), "answered"),
     **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "answered"),
-    **{
-        "benchmarks.image_embedding": "pictures",
-        "benchmarks.text_embedding": "texts",
-        "benchmarks.analysis": "analysis",
-    },
-    **{"benchmarks.costs": "measured", "benchmarks.scale": "write"},
+    **{"benchmarks.image_embedding": "pictures", "benchmarks.scale": "measure"},
 }
 # Entries whose arguments are key=value, and what has to be given where a page names the bare entry.
 READ = {"src.report": [], "src.captions": ["path=FILE"], "src.tracking.serve": []}
@@ -130,12 +123,10 @@ def test_a_short_command_runs(typed, monkeypatch, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path / "folder")
     monkeypatch.setattr(sys, "argv", [name, *arguments])
-    with (
-        contextlib.suppress(SystemExit) if name == "benchmarks.costs" else pytest.raises(SystemExit) as ended
-    ):
+    with pytest.raises(SystemExit) as ended:
         runpy.run_module(name, run_name="__main__")
     printed = capsys.readouterr()
-    assert not (ended and ended.value.code), printed.err
+    assert not ended.value.code, printed.err
     assert printed.out
 
 

@@ -1,8 +1,8 @@
 """The benchmark's commands are those of the entries; what they take is measured by `make bench`."""
 
 import json
+import os
 import re
-import sys
 import time
 from dataclasses import asdict
 
@@ -15,29 +15,44 @@ from benchmarks import __main__ as bench
 from benchmarks import (
     analysis,
     commands,
-    fairface_sizes,
     image_embedding,
-    paper_sizes,
     scale,
+    stand_ins,
     text_embedding,
     timing,
 )
 from benchmarks.sizes import QUICK, Size, job_config
 from benchmarks.timing import Compared
 from src import configs, encoders, stage
+from src.demo import world
 from src.embeddings import microbatches
 from src.encoders.openclip import OpenClip
 from src.jobs import encoder_job
 from src.jobs.identity import Job
+from src.stimuli import checked
 from src.tracking import Tracker
 from tests.encoders import published as made
 
 
-def noted(monkeypatch, said=""):
+def noted(monkeypatch):
     """What would be run."""
     typed = []
-    monkeypatch.setattr(commands, "_timed", lambda _, arguments: typed.append(arguments) or (2.0, 30.0, said))
+    monkeypatch.setattr(
+        commands, "_timed", lambda what, given: typed.append(given) or commands.Row(what, 2.0, 30.0)
+    )
     return typed
+
+
+def called(monkeypatch, result, module=commands):
+    """What would be called in processes of its own."""
+    calls = []
+
+    def call(*given, **named):
+        calls.append((given, named))
+        return result
+
+    monkeypatch.setattr(module, "in_fresh_process", call)
+    return calls
 
 
 def test_every_command_of_the_benchmark_is_one(monkeypatch, tmp_path):
@@ -64,17 +79,18 @@ def test_the_analysis_of_a_job_is_what_jobs_logged(tmp_path):
 
 
 def test_every_experiment_can_be_measured_on_stand_ins(tmp_path):
-    paper_sizes.stand_ins(QUICK, tmp_path / "lab")
-    for exp in paper_sizes.EXPERIMENTS:
+    (tmp_path / "lab").mkdir()
+    stand_ins.write(stand_ins.paper_tables(QUICK), QUICK.width, tmp_path / "lab")
+    for exp in stand_ins.EXPERIMENTS:
         given = ["model=precomputed", f"model.path={tmp_path}/lab", f"exp={exp}", f"protocol.k={QUICK.k}"]
-        given += [f"protocol.{name}" for name in paper_sizes.STEPS["scores"]]
+        given += [f"protocol.{name}" for name in stand_ins.STEPS["scores"]]
         encoder_job.prepare(Job.of(*configs.compose(given), ""))
 
 
 def test_every_audit_can_be_measured_on_stand_ins(tmp_path, monkeypatch):
     typed = noted(monkeypatch)
     list(commands.sobit(QUICK, tmp_path))
-    assert len(typed) == sum(map(len, fairface_sizes.AUDITS.values()))
+    assert len(typed) == sum(map(len, stand_ins.AUDITS.values()))
     for arguments in typed:
         given = [one for one in arguments[1:] if not one.startswith(("hydra.", "tracking."))]
         encoder_job.prepare(Job.of(*configs.compose(given), ""))
@@ -97,13 +113,14 @@ def test_the_bare_pass_is_shown_what_the_loop_shows(monkeypatch, tmp_path):
     shown, encode = [], network.encode_images
     monkeypatch.setattr(network, "encode_images", lambda one: shown.append(len(one)) or encode(one))
     monkeypatch.setattr(microbatches, "WIDEST", 3 * microbatches._widest(encode, torch.zeros(1, 3, 32, 32)))
-    table = image_embedding._table(tmp_path, 11, 40)
-    runs = dict(image_embedding._runs(network, table, 8, "cpu", tmp_path))
-    for name in ("bare forward pass in the loop's passes", image_embedding.LOOPS[0]):
+    drawn = world.scenes(tmp_path / "drawn", count=11, size=40, noise=0.1, seed=0)
+    runs = dict(image_embedding._runs(network, checked("scenes", drawn, "drawn"), 8, "cpu", tmp_path))
+    loop, _ = image_embedding.LOOPS
+    for name in ("bare forward pass in the loop's passes", loop):
         shown.clear()
         runs[name]()
         # One to see what is wide, then a batch of eight in three passes and one of three in one.
-        assert shown == [1] * (name == image_embedding.LOOPS[0]) + [3, 3, 2, 3]
+        assert shown == [1] * (name == loop) + [3, 3, 2, 3]
 
 
 def test_what_is_compared_by_turns_is_their_median_and_range():
@@ -142,7 +159,7 @@ def test_an_experiment_is_measured_beside_its_peers():
 
 def test_what_is_measured_is_written_with_the_machine_and_shown(monkeypatch, tmp_path):
     row = Compared("ours", 0.5, "theirs", 2.0, 3)
-    noted(monkeypatch, json.dumps(asdict(row)) + "\nnot a row")
+    called(monkeypatch, [row])
     assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
     monkeypatch.setattr(commands, "growth", lambda _: [commands.Row("one more", 2.0, 30.0, 90)])
     assert bench.main(["growth", "--output", str(tmp_path)]) == 0
@@ -166,36 +183,29 @@ def tight(line):
 
 
 def test_a_quick_benchmark_has_something_of_everything_to_measure(monkeypatch, tmp_path):
-    typed = noted(monkeypatch)
-    monkeypatch.setattr(commands, "together", lambda _: [])
+    calls = called(monkeypatch, [])
     list(commands.peers(QUICK))
-    counts = [
-        words[words.index(name) + 1]
-        for words in typed
-        for name in ("--count", "--sentences")
-        if name in words
-    ]
+    embedding = (text_embedding.texts, image_embedding.pictures)
+    counts = [count for (call, _, count, *_), _ in calls if call in embedding]
     assert len(counts) == 4
-    assert all(int(count) >= 1 for count in counts)
+    assert all(count >= 1 for count in counts)
 
 
 @pytest.mark.parametrize("items", [1, 7, 200_000])
 def test_no_corpus_is_empty_however_few_items_are_asked_for(monkeypatch, items, tmp_path):
-    typed = []
+    calls = called(monkeypatch, {}, scale)
     monkeypatch.setattr(scale, "write", lambda *_: None)
-    monkeypatch.setattr(scale.subprocess, "run", lambda command, **_: typed.append(command))
-    monkeypatch.setattr(sys, "argv", ["scale", "--items", str(items), "--place", str(tmp_path)])
-    scale.main()
-    assert [int(command[4]) > 0 for command in typed] == [True] * 5
+    list(scale.measure(tmp_path, items, 32))
+    assert [count > 0 for (_, _, count, *_), _ in calls] == [True] * 5
 
 
 def test_growth_is_measured_at_three_sizes_of_each(monkeypatch):
-    typed = noted(monkeypatch, json.dumps(["what", 1.5, 20.0]))
+    calls = called(monkeypatch, ("what", 1.5, 20.0))
     rows = list(commands.growth(QUICK))
     assert (rows[0].what, rows[0].seconds, rows[0].peak_mb) == ("growth: what", 1.5, 20.0)
-    sizes = [json.loads(arguments[-1]) for arguments in typed]
-    assert [size["paper_faces"] for size in sizes[:3]] == [150, 300, 600]
-    assert [size["width"] for size in sizes[6:9]] == [128, 256, 512]
+    sizes = [size for (_, size, _), _ in calls]
+    assert [size.paper_faces for size in sizes[:3]] == [150, 300, 600]
+    assert [size.width for size in sizes[6:9]] == [128, 256, 512]
     assert len(sizes) == 12
 
 
@@ -220,9 +230,17 @@ def test_what_is_compared_takes_turns_and_every_turn_begins_with_another():
 def test_a_commands_memory_is_its_own_and_not_that_of_who_started_it():
     held = b"x" * 300_000_000
     start = time.perf_counter()
-    seconds, peak, said = commands._timed("help", ["json.tool", "--help"])
-    assert len(held) > 1e6 * peak > 5e6
-    assert 0 < seconds <= time.perf_counter() - start
-    assert "json.tool" in said
+    row = commands._timed("help", ["json.tool", "--help"])
+    assert len(held) > 1e6 * row.peak_mb > 5e6
+    assert 0 < row.seconds <= time.perf_counter() - start
     with pytest.raises(SystemExit, match="wrong failed:(.|\n)*unrecognized arguments: --wrong"):
         commands._timed("wrong", ["json.tool", "--wrong"])
+
+
+def test_what_is_called_in_a_process_of_its_own_has_its_own_memory():
+    held = b"x" * 300_000_000
+    assert timing.in_fresh_process(os.getpid) != os.getpid()
+    _, _, peak = timing.in_fresh_process(analysis.alone, QUICK, "scenes_to_labels")
+    assert 1e6 * peak < len(held)
+    with pytest.raises(ValueError, match="negative"):
+        timing.in_fresh_process(time.sleep, -1)
