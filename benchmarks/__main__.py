@@ -51,15 +51,11 @@ def machine() -> dict[str, object]:
     import psutil
     import torch
 
-    cpu = platform.processor() or platform.machine()
     about = Path("/proc/cpuinfo")
-    if about.is_file():
-        names = [
-            line.split(":")[1].strip() for line in about.read_text().splitlines() if "model name" in line
-        ]
-        cpu = names[0] if names else cpu
+    lines = about.read_text().splitlines() if about.is_file() else []
+    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
     return {
-        "cpu": cpu,
+        "cpu": [*names, platform.processor() or platform.machine()][0],
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,

@@ -132,8 +132,8 @@ def _runs(
 
         return seconds_of(encode_all)
 
-    def loop(shown: Any, store: Callable[[], str]) -> float:
-        return predict(shown, table, batch_size, trainer, place / "vectors.safetensors", place / store())[1]
+    def loop(encoder: Any, store: Callable[[], str]) -> float:
+        return predict(encoder, table, batch_size, trainer, place / "vectors.safetensors", place / store())[1]
 
     yield f"{BARE} of batches", partial(bare, network.encode_images)
     if device.type == "cpu":
@@ -142,9 +142,9 @@ def _runs(
         encode = partial(microbatches.encoded, network.encode_images, most=few)
         yield f"{BARE} in the loop's passes", partial(bare, encode)
     fresh = map(str, numbers()).__next__
-    for name, shown in (("predict loop", network), (ADDS, _idle(network))):
-        yield f"{name}, pictures resized before", partial(loop, shown, lambda: "kept")
-        yield f"{name}, resizing them", partial(loop, shown, fresh)
+    for name, encoder in (("predict loop", network), (ADDS, _idle(network))):
+        yield f"{name}, pictures resized before", partial(loop, encoder, lambda: "kept")
+        yield f"{name}, resizing them", partial(loop, encoder, fresh)
     if compiled:
         yield "compiled forward pass", partial(bare, torch.compile(network.encode_images))
 

@@ -133,8 +133,13 @@ def sheet(prepared: Prepared) -> Path | None:
     return None
 
 
-def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
+def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
     """Embed, project, analyse, write `results/`, and log all of it.
+
+    Args:
+        prepared: the job.
+        run: its MLflow run.
+        job_key: its key; empty if weights had to be made first, so that it is computed here.
 
     Returns:
         The job's analyses.csv.
@@ -158,7 +163,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     read = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
     notes = [*read, *(note for role in vectors for note in vectors[role].notes), *notes]
     results.write(job.output, results.named(job.columns, result.analyses), result.tables)
-    told = {"notes": "; ".join(notes), "key": key(prepared), "results": results.digest(job.output)}
+    told = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
     run.log(
         tags={**run_metadata.vectors(vectors), **run_metadata.model(job), **told},
         metrics={
@@ -205,7 +210,7 @@ def key(prepared: Prepared) -> str:
 
     Raises:
         InputError: vectors are missing.
-        NotStored: within `artifacts.dry`, where weights have to be made first.
+        NotStored: within `cache.dry`, where weights have to be made first.
     """
     cfg = prepared.job.cfg
     shown = {**prepared.tables, **({"removed": prepared.removed.table} if prepared.removed else {})}

@@ -135,8 +135,13 @@ def key(prepared: Prepared) -> str:
     return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights, versions])
 
 
-def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
+def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
     """Ask the model, score its answers, write `results/`, and log all of it.
+
+    Args:
+        prepared: the job.
+        run: its MLflow run.
+        job_key: its key; empty if it is not known yet.
 
     Returns:
         The job's analyses.csv.
@@ -150,7 +155,7 @@ def perform(prepared: Prepared, run: tracking.Run) -> pd.DataFrame:
     names = {"model": job.model, "task": job.exp}
     sheets = {name: results.named(names, sheet) for name, sheet in result.sheets.items()}
     results.write(job.output, results.named(job.columns, result.analyses), result.tables, sheets)
-    tags = {"key": key(prepared), "results": results.digest(job.output), **result.tags}
+    tags = {"key": job_key or key(prepared), "results": results.digest(job.output), **result.tags}
     run.log(tags=tags, metrics=result.metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)

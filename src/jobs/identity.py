@@ -15,29 +15,23 @@ from src import configs
 from src.errors import InputError, masked
 from src.storage.cache import file_hash, fingerprint
 
+# How a server is asked.
+OF_SERVER = ("key", "concurrency", "retries", "timeout")
 # Where things lie decides no number: what lies there has a hash of its own. Nor does whether it
 # is computed, taken over or only planned, or by how many processes. A language model's date decides where its
 # chat template asks for it: then it is one of the weights' tags.
 INDIFFERENT = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
-    *("key", "concurrency", "retries", "timeout", "date"),
+    *OF_SERVER,
+    "date",
 )
 # Studies and families are in the key by their versions; a set of words may bear such a name, too.
 BY_VERSION = {"exp": "study", "task": "study", "model": "family"}
 # What decides no number, or nothing that a name should tell.
-NOT_IN_NAME = (
-    "name",
-    "batch_size",
-    "path",
-    "sha256",
-    "pretraining",
-    "url",
-    "key",
-    "concurrency",
-    "retries",
-    "timeout",
-)
+NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *OF_SERVER)
+# Names of a job, in the order of the first columns of analyses.csv.
+NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
 
 
 @dataclass(frozen=True)
@@ -78,17 +72,8 @@ class Named:
     @property
     def columns(self) -> dict[str, object]:
         """First columns of analyses.csv."""
-        return {
-            "study": self.study,
-            "exp": self.exp,
-            "paper": self.paper,
-            "model": self.model,
-            "dataset": self.dataset,
-            "debias": self.debias,
-            "protocol": self.protocol,
-            "seed": self.cfg.seed,
-            "config": self.config_hash,
-        }
+        names: dict[str, object] = {name: getattr(self, name) for name in NAMES}
+        return names | {"seed": self.cfg.seed, "config": self.config_hash}
 
 
 @dataclass(frozen=True)

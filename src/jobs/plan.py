@@ -173,11 +173,11 @@ def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) ->
             return
         width = int(sizes.text / 4)
         yield _weights(job, tables, counts, sizes)
-        prompts = study.prompts(cfg)
-        shown = {**tables, prompts.role: prompts} if prompts else tables
-        numbers = {**counts, prompts.role: len(prompts.frame)} if prompts else counts
-        for role in (*study.roles(cfg.exp), *([prompts.role] if prompts else [])):
-            yield from _embedding(job, role, shown, numbers[role], sizes)
+        for role in study.roles(cfg.exp):
+            yield from _embedding(job, role, tables, counts[role], sizes)
+        if prompts := study.prompts(cfg):
+            role = prompts.role
+            yield from _embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)
     cost = study.cost(cfg, counts, width)
     yield Piece(f"analyse {job.label}", 1, False, JOB + cost.disk, BASE + cost.memory)
 

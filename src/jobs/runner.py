@@ -85,9 +85,10 @@ class Runner(Generic[J, P]):
         plan: (job) -> expected work and cost.
         prepare: (job) -> its inputs, checked before any work is spent.
         sheet: (prepared) -> contact sheet of the morphs that it shows, or None.
-        key: (prepared) -> hash of all that decides its numbers; raises `cache.NotStored` if weights have to
-            be made first.
-        perform: (prepared, run) -> its analyses.csv, after writing and logging its results.
+        key: (prepared) -> hash of all that decides its numbers; raises `cache.NotStored` within `cache.dry`
+            if weights have to be made first.
+        perform: (prepared, run, key; empty if it has to be computed) -> its analyses.csv, after writing and
+            logging its results.
     """
 
     name: Callable[[DictConfig, Mapping[str, str], str], J]
@@ -95,7 +96,15 @@ class Runner(Generic[J, P]):
     prepare: Callable[[J], P]
     sheet: Callable[[P], Path | None]
     key: Callable[[P], str]
-    perform: Callable[[P, Run], pd.DataFrame]
+    perform: Callable[[P, Run, str], pd.DataFrame]
+
+    def key_now(self, prepared: P) -> str:
+        """Return the key of a job; empty if weights have to be made first."""
+        try:
+            with cache.dry():
+                return self.key(prepared)
+        except cache.NotStored:
+            return ""
 
 
 def run(
@@ -114,11 +123,12 @@ def run(
         Its outcome, and its analyses.csv if it has results.
     """
     raise_pending_interrupt()
-    prepared, failure = None, None
+    prepared, failure, key = None, None, ""
     try:
         prepared = runner.prepare(job)
         recorder.log_sheet(runner.sheet(prepared), None)
-        if job.cfg.resume and (reused := _reuse(job, partial(runner.key, prepared), recorder.tracker)):
+        key = runner.key_now(prepared) if job.cfg.resume else ""
+        if key and (reused := _reuse(job, key, recorder.tracker)):
             return Outcome(TAKEN_OVER, reused[0]), reused[1]
     except Exception as error:
         raise_pending_interrupt()
@@ -134,7 +144,7 @@ def run(
                 if prepared is None or failure:
                     raise failure or AssertionError
                 recorder.log_sheet(runner.sheet(prepared), tracked)
-                analyses = runner.perform(prepared, tracked)
+                analyses = runner.perform(prepared, tracked, key)
             except Exception:
                 raise_pending_interrupt()
                 raise
@@ -166,15 +176,10 @@ def failed(error: Exception, job: Named | None = None, run_id: str = "") -> Outc
     return Outcome(FAILED, run_id, repr(error))
 
 
-def _reuse(job: Named, key: Callable[[], str], tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
+def _reuse(job: Named, key: str, tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
     """Reuse the results of a finished job of the same key, if any: its run and its analyses.csv."""
     try:
-        with cache.dry():
-            job_key = key()
-    except cache.NotStored:
-        return None
-    try:
-        for run in tracker.finished(job.dataset, job_key):
+        for run in tracker.finished(job.dataset, key):
             try:
                 results.take_over(job.output, partial(run.fetch, results.FOLDER), run.tag("results"))
             except OSError as error:
