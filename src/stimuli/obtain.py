@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from src.errors import InputError, brief
-from src.stimuli.download import Told, download
+from src.stimuli.download import ANY_SIZE, Progress, download
 from src.stimuli.public_datasets import PRESENT, Dataset, File, command, standing
 from src.stimuli.unpack import unpack
+from src.stimuli.work_folders import hold
 from src.storage.cache import file_hash
 
 
@@ -26,14 +24,14 @@ class _Record:
     sha256: str
 
 
-def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], told: Told) -> None:
+def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], progress: Progress) -> None:
     """Fetch what may be fetched of a dataset, unless it is all there.
 
     Args:
         dataset: of public_datasets.yaml.
         root: folder above the dataset's.
         say: takes lines for the user.
-        told: takes the bytes that are here of the file being fetched, and of how many.
+        progress: see `download`.
 
     Raises:
         InputError: it must be fetched by hand (the message says how), or see `download`, `unpack`.
@@ -49,13 +47,9 @@ def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], told: Told)
             f"{dataset.layout} Then {command('status', dataset, root)} counts it. Terms: {dataset.terms}"
         )
     say(f"{dataset.title} ({dataset.citation}). Terms: {dataset.terms} You accept them by using it.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}). Choose another --root.") from None
-    with _alone(folder):
+    with hold(folder, "Choose another --root."):
         for file in dataset.files:
-            say(_file(file, folder, told))
+            say(_file(file, folder, progress))
             kept = unpack(folder / file.name, file.unpack.take, file.unpack.at_most) if file.unpack else []
             for name in kept:
                 say(
@@ -64,20 +58,22 @@ def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], told: Told)
                 )
 
 
-def _file(file: File, folder: Path, told: Told) -> str:
+def _file(file: File, folder: Path, progress: Progress) -> str:
     """Fetch one file, unless it is there; returns what is to be said of it."""
     target, record = folder / file.name, folder / f"{file.name}.json"
     recorded = _recorded(record, file.url)
-    sha256 = file.sha256 or (recorded.sha256 if recorded else None)
-    size = file.bytes or (recorded.bytes if recorded else None)
-    known = "published" if file.sha256 else "recorded at first"
+    expected: File | _Record
+    known, expected = ("published", file) if file.sha256 else ("recorded at first", recorded or file)
+    sizes = (0, file.unpack.at_most) if file.unpack else ANY_SIZE
+    if expected.bytes is not None:
+        sizes = (expected.bytes, expected.bytes)
     there = target.exists()
     if not there:
-        download(file.url, target, size=size, sha256=sha256, told=told)
+        download(file.url, target, sizes, expected.sha256, progress)
     digest = file_hash(target)
-    if sha256 is not None and digest != sha256:
+    if expected.sha256 not in (None, digest):
         raise InputError(
-            f"{target}: sha256: {sha256} {known}, {digest} found. Move it away, and fetch it anew."
+            f"{target}: sha256: {expected.sha256} {known}, {digest} found. Move it away, and fetch it anew."
         )
     size = target.stat().st_size
     if not recorded:
@@ -85,7 +81,7 @@ def _file(file: File, folder: Path, told: Told) -> str:
         draft.write_text(json.dumps(asdict(_Record(file.url, size, digest)), indent=2) + "\n")
         draft.rename(record)
     came = f"{target} {'was there' if there else 'is fetched'}: {size} bytes, sha256 {digest}"
-    if sha256 is None:
+    if expected.sha256 is None:
         return f"{came}: no hash is published, so this one is trusted, and recorded in {record.name}."
     return f"{came}, as {known}."
 
@@ -103,16 +99,3 @@ def _recorded(record: Path, url: str) -> _Record | None:
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{record}: not a record of a file ({brief(str(error))}). Delete it.") from None
     return found if found.url == url else None
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a folder against another process that fetches into it; a dead process holds nothing."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise InputError(f"{folder}: another process is fetching into it. Wait until it is done.") from None
-    finally:
-        os.close(descriptor)

@@ -35,7 +35,7 @@ class Unpack:
     """What is taken out of an archive.
 
     Attributes:
-        at_most: bytes that all its members may have together.
+        at_most: bytes that all its members may have together; the archive, too, where its size is unknown.
         take: pattern of one file or folder in it -> name below the dataset's folder.
     """
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import errno
-import lzma
-import shutil
 import stat
-import struct
 import tarfile
-import uuid
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import Self
 
 from src.errors import InputError, brief
+from src.stimuli.work_folders import draft_folder
 
-PIECE = 1 << 20
-DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error),
-    *(EOFError, RuntimeError, ValueError, OverflowError, IndexError, KeyError, TypeError, MemoryError),
-)
 # What the disk is to blame for; other errors of the system come of what the archive says.
 OF_THE_DISK = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),
@@ -29,7 +21,7 @@ OF_THE_DISK = (
 )
 # Of members, ten times those of the largest dataset: empty ones take room, too, and hardly any in an archive.
 MOST = 1_000_000
-# Headers of a tar that go before a member's: a name, or attributes.
+# Headers of a tar that go before a member's: a name, or attributes; and what they may have in bytes.
 LONG = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
@@ -37,6 +29,7 @@ LONG = (
     tarfile.XGLTYPE,
     tarfile.SOLARIS_XHDTYPE,
 )
+LONGEST = 1 << 20
 # Copies of a Mac's metadata, named like what they belong to.
 METADATA = "__MACOSX"
 
@@ -61,61 +54,48 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
     """
     if not archive.is_file():  # a pipe would be waited for
         raise InputError(f"{archive}: no such file. Fetch it anew.")
-    for leftover in archive.parent.glob(f".{archive.name}.*"):
-        shutil.rmtree(leftover)
-    draft = archive.with_name(f".{archive.name}.{uuid.uuid4().hex}")
     try:
-        draft.mkdir()
-        _extract(archive, draft, at_most)
-        places = {name: _only(archive, draft, pattern) for pattern, name in take.items()}
-        kept = [name for name in places if (archive.parent / name).exists()]
-        for name, place in places.items():
-            if name not in kept:
-                place.rename(archive.parent / name)
-    except OSError as error:
-        if error.errno not in OF_THE_DISK:
-            raise _damaged(archive, error) from None
+        with draft_folder(archive) as draft:
+            _extract(archive, draft, at_most)
+            places = {name: _only(archive, draft, pattern) for pattern, name in take.items()}
+            kept = [name for name in places if (archive.parent / name).exists()]
+            for name, place in places.items():
+                if name not in kept:
+                    place.rename(archive.parent / name)
+    except InputError:
+        raise
+    except Exception as error:  # zipfile and tarfile raise whatever they stumble over
+        if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+            raise InputError(
+                f"{archive}: cannot be unpacked there ({error.strerror or error}). Make room, and run the "
+                "same command again."
+            ) from None
         raise InputError(
-            f"{archive}: cannot be unpacked there ({error.strerror or error}). Once there is room, the same "
-            "command goes on."
+            f"{archive}: damaged, or neither a zip nor a tar ({brief(str(error) or repr(error))}). Nothing "
+            f"was unpacked. Delete it and {archive.name}.json, and fetch it anew."
         ) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return kept
 
 
 def _extract(archive: Path, draft: Path, at_most: int) -> None:
     total = 0
-    try:
-        for number, (name, size, content) in enumerate(_members(archive), start=1):
-            total += size
-            if size < 0:
-                raise _refused(archive, name, f"has {size} bytes")
-            if number > MOST:
-                raise _refused(archive, name, f"is one of more than {MOST}")
-            if total > at_most:
+    for number, (name, size, ordinary, extract) in enumerate(_members(archive, draft), start=1):
+        total += size
+        path = PurePosixPath(name)
+        for refused, why in (
+            (not ordinary, "is a link or a device"),
+            (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
+            (size < 0, f"has {size} bytes"),
+            (number > MOST, f"is one of more than {MOST}"),
+            (total > at_most, f"makes it, unpacked, larger than the {at_most} bytes allowed"),
+            ((draft / path).is_file(), "stands in it twice"),
+        ):
+            if refused:
                 raise InputError(
-                    f"{archive}: unpacked it is larger than the {at_most} bytes allowed ({total} by "
-                    f"{brief(name)!r}). Nothing was unpacked; it is not what the publisher ships. Delete it."
+                    f"{archive}: the member {brief(name)!r} {why}. Nothing was unpacked; it is not what the "
+                    "publisher ships. Delete it."
                 )
-            path = draft / _inside(archive, name)
-            if content is None:
-                path.mkdir(parents=True, exist_ok=True)
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                raise _refused(archive, name, "stands in it twice")
-            with content, path.open("xb") as file:
-                shutil.copyfileobj(content, file, PIECE)  # ends after the declared bytes
-    except DAMAGED as error:
-        raise _damaged(archive, error) from None
-
-
-def _damaged(archive: Path, error: Exception) -> InputError:
-    return InputError(
-        f"{archive}: damaged, or in a form that cannot be read ({brief(str(error) or repr(error))}). "
-        f"Nothing was unpacked. Delete it and {archive.name}.json, and fetch it anew."
-    )
+        extract()
 
 
 class _Bounded(tarfile.TarInfo):
@@ -124,48 +104,26 @@ class _Bounded(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         found = super().frombuf(buf, encoding, errors)
-        if found.type in LONG and found.size > PIECE:
+        if found.type in LONG and found.size > LONGEST:
             raise tarfile.ReadError(f"a header of {found.size} bytes")
         return found
 
 
-def _members(archive: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
-    """Name, bytes and content of each member; folders have no content."""
+def _members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Callable[[], object]]]:
+    """Yield name and bytes of each member, whether it is a file or folder, and what extracts it."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
             for member in opened.infolist():
                 # The upper half holds the mode where a Unix system packed it, else nothing.
                 kind = stat.S_IFMT(member.external_attr >> 16)
-                if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    raise _refused(archive, member.filename, "is a link or a device")
-                yield member.filename, member.file_size, None if member.is_dir() else opened.open(member)
+                ordinary = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield member.filename, member.file_size, ordinary, partial(opened.extract, member, draft)
         return
-    try:
-        # As a stream: members are judged before the next is looked for.
-        with tarfile.open(archive, "r|*", tarinfo=_Bounded) as tar:
-            for entry in tar:
-                if not (entry.isreg() or entry.isdir()):
-                    raise _refused(archive, entry.name, "is a link or a device")
-                yield entry.name, entry.size, tar.extractfile(entry)
-    except tarfile.ReadError as error:
-        raise InputError(
-            f"{archive}: neither a whole zip nor a whole tar ({brief(str(error))}). Nothing was unpacked. "
-            f"Delete it and {archive.name}.json, and fetch it anew."
-        ) from None
-
-
-def _inside(archive: Path, name: str) -> PurePosixPath:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name:
-        raise _refused(archive, name, "would leave the folder")
-    return path
-
-
-def _refused(archive: Path, name: str, why: str) -> InputError:
-    return InputError(
-        f"{archive}: the member {brief(name)!r} {why}. Nothing was unpacked; it is not what the publisher "
-        "ships. Delete it."
-    )
+    # As a stream: members are judged before the next is looked for.
+    with tarfile.open(archive, "r|*", tarinfo=_Bounded) as tar:
+        for entry in tar:
+            extract = partial(tar.extract, entry, draft, filter="data")
+            yield entry.name, entry.size, entry.isreg() or entry.isdir(), extract
 
 
 def _only(archive: Path, draft: Path, pattern: str) -> Path:

@@ -10,7 +10,6 @@ from src import configs, stage
 from src.encoders import hub
 from src.errors import InputError
 from src.report import publish
-from src.stimuli.download import _begun
 from tests.paths import CHECKOUT
 
 DEEP = b"[" * 100_000
@@ -59,8 +58,6 @@ def test_parameters_of_a_pipeline_that_are_none_are_refused(tmp_path, content, s
 
 
 def test_a_note_that_is_nested_too_deeply_is_none(tmp_path):
-    (tmp_path / "note").write_bytes(DEEP)
-    assert _begun(tmp_path / "note", "u") is None
     (tmp_path / publish.MARK).write_bytes(DEEP)
     with pytest.raises(InputError, match="is there already and is no report. Nothing is written"):
         publish.check(tmp_path)

@@ -1,9 +1,7 @@
 """A publisher's server on 127.0.0.1 that behaves as badly as it is told to."""
 
-import hashlib
 import threading
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -14,20 +12,18 @@ class Publisher:
 
     files: dict[str, bytes] = field(default_factory=dict)
     breaks_after: list[int] = field(default_factory=list)  # bytes of the next replies, one by one
-    ranges: bool = True
-    tagged: bool = True
-    weak: bool = False  # tags that do not promise the same bytes
-    shift: int = 0  # bytes by which a continuation starts too early
-    portion: int | None = None  # bytes of a continuation at most
     endless: bool = False  # the length is not said
+    silent: threading.Event = field(default_factory=threading.Event)  # cleared: half of a body, and no more
     headers: dict[str, str] = field(default_factory=dict)
     kind: str = "application/octet-stream"
-    asked: list[str | None] = field(default_factory=list)  # Range of each request
+    asked: int = 0  # requests
     encodings: list[str | None] = field(default_factory=list)
-    sent: int = 0  # bytes of bodies
     redirect: str | None = None
     statuses: list[int] = field(default_factory=list)  # of the next replies, instead of a file
     address: str = ""
+
+    def __post_init__(self) -> None:
+        self.silent.set()
 
     def url(self, name: str) -> str:
         return f"{self.address}/{name}"
@@ -54,8 +50,7 @@ class Publisher:
         self.thread.join()
 
     def answer(self, reply: BaseHTTPRequestHandler) -> None:
-        asked = reply.headers.get("Range")
-        self.asked.append(asked)
+        self.asked += 1
         self.encodings.append(reply.headers.get("Accept-Encoding"))
         name = urlsplit(reply.path).path.lstrip("/")
         if self.statuses or name not in self.files:
@@ -67,27 +62,14 @@ class Publisher:
             reply.end_headers()
             return
         content = self.files[name]
-        tag = f'{"W/" * self.weak}"{hashlib.sha256(content).hexdigest()[:8]}"'
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.ranges else 0
-        if self.tagged and reply.headers.get("If-Range", tag) != tag:
-            start = 0
-        end = len(content)
-        reply.send_response(206 if start else 200)
-        if start:
-            start -= self.shift
-            end = min(end, start + self.portion) if self.portion else end
-            reply.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
-        if self.tagged:
-            reply.send_header("ETag", tag)
+        reply.send_response(200)
         reply.send_header("Content-Type", self.kind)
-        reply.send_header("Date", formatdate(usegmt=True))
-        for name, value in self.headers.items():
-            reply.send_header(name, value)
+        for header, value in self.headers.items():
+            reply.send_header(header, value)
         if not self.endless:
-            reply.send_header("Content-Length", str(end - start))
-        body = content[start:end]
-        body = body[: self.breaks_after.pop(0)] if self.breaks_after else body
-        # Counted before a byte goes out: who has an answer, or gave up on one, finds it counted.
-        self.sent += len(body)
+            reply.send_header("Content-Length", str(len(content)))
         reply.end_headers()
-        reply.wfile.write(body)
+        end = self.breaks_after.pop(0) if self.breaks_after else len(content)
+        reply.wfile.write(content[: end // 2])
+        self.silent.wait()
+        reply.wfile.write(content[end // 2 : end])

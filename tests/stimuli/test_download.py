@@ -1,9 +1,12 @@
-"""One file over HTTP: broken off, changed, wrong, refused."""
+"""One file over HTTP: broken off, slow, wrong, refused."""
 
 import hashlib
+import math
+import os
 import resource
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,20 +14,18 @@ import requests
 
 from src.errors import InputError
 from src.stimuli import download as module
-from src.stimuli.download import download
-from src.stimuli.replies import acceptable, safe
+from src.stimuli.download import ANY_SIZE, _Transfer, check_address, download
 from tests.paths import CHECKOUT
 from tests.stimuli.served import Publisher
 
 CONTENT = np.random.default_rng(0).bytes(1_000_000)
 OTHER = np.random.default_rng(1).bytes(1_000_000)
 HALF = 500_000
-LOST = module.PIECE  # what may be lost of a piece that was cut through
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(module, "PAUSE", 0.0)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
 @pytest.fixture
@@ -38,8 +39,8 @@ def target(tmp_path):
     return tmp_path / "file.zip"
 
 
-def get(publisher, target, size=None, sha256=None, told=lambda done, total: None):
-    download(publisher.url("file.zip"), target, size=size, sha256=sha256, told=told)
+def get(publisher, target, sizes=ANY_SIZE, sha256=None, progress=lambda done, total: None):
+    download(publisher.url("file.zip"), target, sizes, sha256, progress)
 
 
 def digest(content):
@@ -50,47 +51,38 @@ def left(target):
     return sorted(path.name for path in target.parent.iterdir())
 
 
-def break_off(publisher, target, after=HALF):
-    """What five broken attempts leave."""
-    publisher.breaks_after = [after, 0, 0, 0, 0]
-    with pytest.raises(InputError, match="bytes are kept: the same command goes on"):
-        get(publisher, target)
-    assert left(target) == ["file.zip.part", "file.zip.part.json"]
-    publisher.asked, publisher.sent = [], 0
-
-
-def test_a_file_arrives_whole_with_nothing_beside_it(publisher, target):
+def test_a_file_arrives_whole_with_nothing_beside_it(publisher, target, capfd):
     seen = []
-    get(publisher, target, len(CONTENT), digest(CONTENT), lambda *numbers: seen.append(numbers))
+    size = len(CONTENT)
+    get(publisher, target, (size, size), digest(CONTENT), lambda *numbers: seen.append(numbers))
     assert target.read_bytes() == CONTENT
     assert left(target) == ["file.zip"]
-    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert seen[-1] == (size, size)
     assert len(seen) > 5
     assert publisher.encodings == ["identity"]
+    assert capfd.readouterr() == ("", "")
 
 
-def test_a_broken_transfer_goes_on_by_itself_with_only_the_rest(publisher, target):
-    publisher.breaks_after = [HALF]
+def test_others_may_read_it_as_any_new_file(publisher, target):
+    get(publisher, target)
+    (target.parent / "new").write_bytes(b"")
+    assert target.stat().st_mode == (target.parent / "new").stat().st_mode
+
+
+def test_a_broken_transfer_is_begun_anew_by_itself(publisher, target):
+    publisher.breaks_after = [HALF, 0]
     get(publisher, target)
     assert target.read_bytes() == CONTENT
-    assert publisher.asked[0] is None
-    assert publisher.asked[1].startswith("bytes=4")
-    assert len(CONTENT) <= publisher.sent <= len(CONTENT) + LOST
+    assert publisher.asked == 3
 
 
-def test_the_next_command_goes_on_with_only_the_rest(publisher, target):
-    break_off(publisher, target)
-    get(publisher, target, sha256=digest(CONTENT))
-    assert target.read_bytes() == CONTENT
-    assert HALF <= publisher.sent <= HALF + LOST
-    assert left(target) == ["file.zip"]
-
-
-def test_attempts_are_bounded(publisher, target):
-    publisher.statuses = [503] * 100
-    with pytest.raises(InputError, match="503"):
+@pytest.mark.parametrize("fault", [{"statuses": [503] * 100}, {"breaks_after": [HALF] * 100}])
+def test_attempts_are_bounded_and_leave_nothing(publisher, target, fault):
+    for name, value in fault.items():
+        setattr(publisher, name, value)
+    with pytest.raises(InputError, match=r"cannot be fetched \(.*; 5 attempts\). Try again later"):
         get(publisher, target)
-    assert len(publisher.asked) == module.ATTEMPTS
+    assert publisher.asked == module.RETRIES + 1
     assert left(target) == []
 
 
@@ -100,97 +92,57 @@ def test_a_busy_server_is_asked_again(publisher, target):
     assert target.read_bytes() == CONTENT
 
 
-def test_halves_of_two_versions_are_never_spliced(publisher, target):
-    break_off(publisher, target)
-    publisher.files["file.zip"] = OTHER
-    get(publisher, target)
-    assert target.read_bytes() == OTHER
-    assert len(publisher.asked) == 1
-    assert publisher.asked[0].startswith("bytes=")
-
-
-def test_halves_of_two_addresses_are_never_spliced(publisher, target):
-    break_off(publisher, target)
-    publisher.files["other.zip"] = OTHER
-    download(publisher.url("other.zip"), target, size=None, sha256=None, told=lambda done, total: None)
-    assert target.read_bytes() == OTHER
-    assert publisher.asked == [None]
-
-
-def test_a_continuation_that_starts_elsewhere_is_not_appended(publisher, target):
-    break_off(publisher, target)
-    publisher.shift = 10
-    get(publisher, target)
-    assert target.read_bytes() == CONTENT
-
-
-def test_a_rest_in_portions_is_put_together(publisher, target):
-    break_off(publisher, target)
-    publisher.portion = 200_000
-    get(publisher, target)
-    assert target.read_bytes() == CONTENT
-    assert len(publisher.asked) in (3, 4)
-
-
-def test_a_body_without_an_end_is_left_once_it_is_too_long(publisher, target):
-    publisher.endless = True
-    seen = []
-    with pytest.raises(InputError, match="bytes: 100000 expected"):
-        get(publisher, target, 100_000, None, lambda done, total: seen.append(done))
-    assert max(seen) <= 100_000 + module.PIECE
+def test_a_server_that_says_nothing_more_is_given_up(publisher, target, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", (10, 0.2))
+    publisher.silent.clear()
+    with pytest.raises(InputError, match=r"cannot be fetched \(.*timed out"):
+        get(publisher, target)
+    publisher.silent.set()
     assert left(target) == []
 
 
-def test_a_server_that_forgets_if_range_does_not_splice_either(publisher, target, monkeypatch):
-    break_off(publisher, target)
-    publisher.files["file.zip"] = OTHER
-    forgetful = module.requests.get
-
-    def get_without(url, headers, **options):
-        return forgetful(url, headers={k: v for k, v in headers.items() if k != "If-Range"}, **options)
-
-    monkeypatch.setattr(module.requests, "get", get_without)
-    get(publisher, target)
-    assert target.read_bytes() == OTHER
-
-
-@pytest.mark.parametrize(("field", "value"), [("ranges", False), ("tagged", False), ("weak", True)])
-def test_a_server_without_ranges_or_versions_is_asked_from_the_start(publisher, target, field, value):
-    setattr(publisher, field, value)
-    break_off(publisher, target)
-    get(publisher, target)
-    assert target.read_bytes() == CONTENT
-    assert publisher.sent == len(CONTENT)
-    assert field == "ranges" or publisher.asked == [None]
-
-
-def test_what_the_process_left_whole_is_not_fetched_again(publisher, target):
-    break_off(publisher, target)
-    (target.parent / "file.zip.part").write_bytes(CONTENT)
-    get(publisher, target, sha256=digest(CONTENT))
-    assert publisher.asked == []
-    assert target.read_bytes() == CONTENT
-
-
-def test_more_bytes_than_there_are_begin_anew(publisher, target):
-    break_off(publisher, target)
-    (target.parent / "file.zip.part").write_bytes(CONTENT + b"more")
-    publisher.statuses = [416]
-    get(publisher, target)
-    assert target.read_bytes() == CONTENT
+def test_a_server_that_is_not_there_is_named_without_its_password(target):
+    with pytest.raises(InputError, match=r"^http://me:…@127.0.0.1:1/a: cannot be fetched") as error:
+        download("http://me:hush@127.0.0.1:1/a", target, ANY_SIZE, None, lambda done, total: None)
+    assert "hush" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("size", "sha256", "said"),
+    ("sizes", "said"),
+    [((100_000, 100_000), "bytes: 100000 expected"), ((0, 100_000), "bytes: at most 100000 expected")],
+)
+def test_a_body_without_an_end_is_left_once_it_is_too_long(publisher, target, sizes, said):
+    publisher.endless = True
+    seen = []
+    with pytest.raises(InputError, match=said):
+        get(publisher, target, sizes, None, lambda done, total: seen.append(done))
+    assert max(seen) <= 100_000
+    assert publisher.asked == 1
+    assert left(target) == []
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_too_few_bytes_are_refused_once(publisher, target, endless):
+    publisher.endless = endless
+    with pytest.raises(InputError, match="bytes: 2000000 expected, 1000000"):
+        get(publisher, target, (2_000_000, 2_000_000))
+    assert publisher.asked == 1
+    assert left(target) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sha256", "said"),
     [
-        (None, digest(OTHER), f"sha256: {digest(OTHER)} expected, {digest(CONTENT)} found"),
-        (999, None, "bytes: 999 expected, 1000000 announced"),
+        (ANY_SIZE, digest(OTHER), f"expected {digest(OTHER)} but got {digest(CONTENT)}"),
+        ((999, 999), None, "bytes: 999 expected, 1000000 announced"),
+        ((0, 999), None, "bytes: at most 999 expected, 1000000 announced"),
     ],
 )
-def test_wrong_bytes_never_get_the_name(publisher, target, size, sha256, said):
-    with pytest.raises(InputError) as error:
-        get(publisher, target, size, sha256)
+def test_wrong_bytes_never_get_the_name(publisher, target, sizes, sha256, said):
+    with pytest.raises(InputError, match="the publisher has changed the file") as error:
+        get(publisher, target, sizes, sha256)
     assert said in str(error.value)
+    assert publisher.url("file.zip") in str(error.value)
     assert left(target) == []
 
 
@@ -200,8 +152,6 @@ def test_wrong_bytes_never_get_the_name(publisher, target, size, sha256, said):
         ({"files": {}}, "404 Not Found"),
         ({"kind": "text/html; charset=utf-8"}, "a page, not the file"),
         ({"headers": {"Content-Encoding": "gzip"}}, "the server sends it packed"),
-        ({"redirect": "ftp://127.0.0.1/file.zip"}, "cannot be fetched"),
-        ({"redirect": "file:///etc/hostname"}, "cannot be fetched"),
     ],
 )
 def test_what_is_no_file_is_refused_at_once(publisher, target, fault, said):
@@ -209,63 +159,71 @@ def test_what_is_no_file_is_refused_at_once(publisher, target, fault, said):
         setattr(publisher, name, value)
     with pytest.raises(InputError, match=said):
         get(publisher, target)
-    assert len(publisher.asked) == 1
+    assert publisher.asked == 1
+    assert left(target) == []
+
+
+@pytest.mark.parametrize("redirect", ["ftp://127.0.0.1/file.zip", "file:///etc/hostname"])
+def test_no_redirection_leads_away_from_http(publisher, target, redirect):
+    publisher.redirect = redirect
+    with pytest.raises(InputError, match="cannot be fetched"):
+        get(publisher, target)
     assert left(target) == []
 
 
 @pytest.mark.parametrize(
-    "hops",
+    ("url", "hop"),
     [
-        ["file:///etc/passwd"],
-        ["ftp://a/b"],
-        ["https://a/b", "http://a/b"],
-        ["http://a", "https://a", "data:,x"],
+        ("file:///etc/passwd", "file:///etc/passwd"),
+        ("ftp://a/b", "ftp://a/b"),
+        ("https://a/b", "http://a/b"),
+        ("http://a", "data:,x"),
     ],
 )
-def test_no_address_leads_to_less_safety(hops):
+def test_no_address_leads_to_less_safety(url, hop):
     with pytest.raises(InputError, match="Only http and https"):
-        safe(hops)
-    safe(["http://a", "https://a"])
+        check_address(url, hop)
+    check_address("http://a", "https://a")
 
 
 def test_every_hop_of_a_reply_is_looked_at():
-    reply, hop = requests.Response(), requests.Response()
-    reply.url, hop.url = "https://a/file", "http://a/file"
-    reply.status_code, reply.history = 200, [hop]
+    transfer = _Transfer("https://a/file", (0, math.inf), print)
+    hop = requests.Response()
+    hop.url, hop.status_code = "http://a/file", 302
+    hop.headers["Location"] = "https://a/file"
     with pytest.raises(InputError, match="leads to http://a/file"):
-        acceptable("https://a/file", reply)
-    reply.history = []
-    acceptable("https://a/file", reply)
+        transfer.check(hop)
+    hop.url = "https://b/file"
+    transfer.check(hop)
 
 
-def test_a_full_disk_keeps_what_came(publisher, target):
+def test_a_full_disk_leaves_nothing(publisher, target):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (HALF, hard))
     try:
-        with pytest.raises(InputError, match="cannot be written .* the same command goes on"):
+        with pytest.raises(InputError, match="cannot be written .* run the same command again"):
             get(publisher, target)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    publisher.sent = 0
+    assert left(target) == []
     get(publisher, target)
     assert target.read_bytes() == CONTENT
-    assert publisher.sent <= HALF + LOST
 
 
-def test_a_killed_process_leaves_no_half_file_and_the_next_goes_on(publisher, target):
+def test_a_killed_process_leaves_no_half_file_and_the_next_clears_up(publisher, target):
     code = f"""
 import os
 from pathlib import Path
-from src.stimuli.download import download
-def told(done, total):
+from src.stimuli.download import ANY_SIZE, download
+def progress(done, total):
     if done > {HALF}:
         os.kill(os.getpid(), 9)
-download({publisher.url("file.zip")!r}, Path({str(target)!r}), size=None, sha256=None, told=told)
+download({publisher.url("file.zip")!r}, Path({str(target)!r}), ANY_SIZE, None, progress)
 """
     killed = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, timeout=500, check=False)
     assert killed.returncode == -9
     assert not target.exists()
-    publisher.asked = []
+    assert sum(len(files) for _, _, files in os.walk(target.parent)) == 1
     get(publisher, target)
     assert target.read_bytes() == CONTENT
-    assert publisher.asked[0] is not None
+    assert left(target) == ["file.zip"]

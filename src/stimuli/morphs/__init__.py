@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
-import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from src.errors import InputError
 from src.stimuli.morphs.methods import Method, Parents, by_flow, by_landmark, by_stylegan2
 from src.stimuli.morphs.pairing import pairs
 from src.stimuli.morphs.sheet import contact_sheet
 from src.stimuli.morphs.work import files, workers_end
 from src.stimuli.table import SHEET
+from src.stimuli.work_folders import hold
 from src.storage import cache
 
 __all__ = ["contact_sheet", "load", "pairs"]
-
-log = logging.getLogger(__name__)
 
 TABLE = "table.parquet"
 
@@ -122,7 +118,7 @@ def _kept(
     with ExitStack() as until_published:
 
         def build(draft: Path) -> Mapping[str, Any]:
-            until_published.enter_context(_alone(partial))
+            until_published.enter_context(hold(partial, "Set store.morphs.", wait=True))
             if not cache.damaged(store / key):  # another process made it meanwhile
                 shutil.copytree(
                     store / key, draft, ignore=shutil.ignore_patterns(cache.MANIFEST), dirs_exist_ok=True
@@ -167,24 +163,3 @@ def _linked(path: Path, target: Path) -> Path:
     except OSError:
         shutil.copyfile(path, target)
     return target
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a folder against other processes that would make the same, until this one ends."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}). Set store.morphs.") from None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.info("%s: another process makes these morphs; waiting for it", folder)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:  # some network file systems keep no locks
-            log.warning("%s: not held against another process (%s)", folder, error.strerror)
-        yield
-    finally:
-        os.close(descriptor)
