@@ -55,6 +55,7 @@ def pictures(
     import torch
 
     from src import encoders
+    from src.configs import AbstractConfig
     from src.demo import world
     from src.stimuli import checked
 
@@ -63,7 +64,7 @@ def pictures(
     network: Any = encoders.blank(cfg)
     with TemporaryDirectory() as name:
         place = Path(name)
-        drawn = world.scenes(place / "drawn", count=count, size=side, noise=0.1, seed=0)
+        drawn = world.scenes(AbstractConfig(count=count, size=side, noise=0.1, seed=0), place / "drawn")
         table = checked("scenes", drawn, "drawn")
         runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, place, compiled))
         for run in runs.values():  # once unmeasured: libraries are loaded, memory is had

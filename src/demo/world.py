@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from src.configs import AbstractConfig, AvatarsConfig
 from src.demo.avatars import avatar
 from src.demo.scenes import scene
 from src.storage import cache, versions
@@ -20,84 +22,59 @@ PLACE_SD = 0.015
 Drawn = Iterator[tuple[dict[str, Any], Image.Image]]
 
 
-def faces(
-    store: Path,
-    *,
-    per_group: int,
-    size: int,
-    seed: int,
-    peoples: Mapping[str, Mapping[str, Any]],
-    genders: Mapping[str, float],
-    hue_sd: float,
-    hair_sd: float,
-    places: Mapping[str, float],
-) -> pd.DataFrame:
-    """Avatars, whose groups overlap as people do.
+def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
+    """Draw avatars, whose groups overlap as people do.
 
     Args:
+        cfg: see conf/faces/avatars.yaml. Every group is seen in all places alike.
         store: folder of the entries.
-        per_group: how many of each group.
-        size: edge of a picture, in pixels.
-        seed: of all that varies.
-        peoples: name -> `hue` of the skin and `crest`.
-        genders: name -> mean length of the hair, 0 to 1.
-        hue_sd: SD of an individual's hue about its people's.
-        hair_sd: SD of the length of an individual's hair about its gender's.
-        places: where faces are seen: name -> hue of the background; every group in all of them alike.
 
     Returns:
         Columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `place`, `path`, `sha256`.
     """
-    names = list(places)
+    names = list(cfg.places)
 
     def draw() -> Drawn:
-        for race, look in peoples.items():
-            for gender, hair in genders.items():
-                rng = _stream(seed, "faces", race, gender)
-                seen = _stream(seed, "places", race, gender).permutation(per_group) % len(places)
+        for race, look in cfg.peoples.items():
+            for gender, hair in cfg.genders.items():
+                rng = _stream(cfg.seed, "faces", race, gender)
+                seen = _stream(cfg.seed, "places", race, gender).permutation(cfg.per_group) % len(names)
                 # Every group shows the same expressions: only what is planted tells them apart.
-                for number, valence in enumerate(rng.permutation(_spread(per_group))):
+                for number, valence in enumerate(rng.permutation(_spread(cfg.per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     place = names[seen[number]]
                     yield (
                         {**row, "valence": valence, "place": place},
                         avatar(
-                            hue=rng.normal(look["hue"], hue_sd),
-                            crest=look["crest"],
+                            hue=rng.normal(look.hue, cfg.hue_sd),
+                            crest=look.crest,
                             prominence=rng.uniform(0, 1),
-                            hair=float(np.clip(rng.normal(hair, hair_sd), 0, 1)),
+                            hair=float(np.clip(rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
-                            place=rng.normal(places[place], PLACE_SD),
-                            size=size,
+                            place=rng.normal(cfg.places[place], PLACE_SD),
+                            size=cfg.size,
                             rng=rng,
                         ),
                     )
 
-    described = {
-        "role": "faces",
-        "per_group": per_group,
-        "size": size,
-        "seed": seed,
-        "peoples": {name: dict(look) for name, look in peoples.items()},
-        "genders": dict(genders),
-        "hue_sd": hue_sd,
-        "hair_sd": hair_sd,
-        "places": dict(places),
-    }
-    return _kept(store, described, draw)
+    return _kept(store, {"role": "faces", **asdict(cfg)}, draw)
 
 
-def scenes(store: Path, *, count: int, size: int, noise: float, seed: int) -> pd.DataFrame:
-    """Abstract scenes: columns `id`, `valence`, `path`, `sha256`."""
+def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
+    """Draw abstract scenes: columns `id`, `valence`, `path`, `sha256`.
+
+    Args:
+        cfg: see conf/scenes/abstract.yaml.
+        store: folder of the entries.
+    """
 
     def draw() -> Drawn:
-        rng = _stream(seed, "scenes")
-        for number, valence in enumerate(rng.permutation(_spread(count))):
-            yield {"id": f"scene-{number:04d}", "valence": valence}, scene(valence, size, noise, rng)
+        rng = _stream(cfg.seed, "scenes")
+        for number, valence in enumerate(rng.permutation(_spread(cfg.count))):
+            yield {"id": f"scene-{number:04d}", "valence": valence}, scene(valence, cfg.size, cfg.noise, rng)
 
-    described = {"role": "scenes", "count": count, "size": size, "noise": noise, "seed": seed}
-    return _kept(store, described, draw)
+    return _kept(store, {"role": "scenes", **asdict(cfg)}, draw)
 
 
 def _spread(count: int) -> np.ndarray:

@@ -6,16 +6,15 @@ faces from India (Lakshmi et al. 2020).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from src.configs import CfdConfig
 from src.errors import InputError
 from src.stimuli import filenames, group_sampling
 from src.stimuli.csvs import read_csv, unique
-from src.stimuli.duplicates import distinct
-from src.stimuli.pictures import hashes
+from src.stimuli.pictures import hashed
 from src.stimuli.safe_paths import no_link_out
 
 EXAMPLE = "CFD-BF-001-025-N.jpg"
@@ -29,30 +28,11 @@ AGES = ("AgeSelf", "AgeRated")
 OLDEST = 130
 
 
-def load(
-    root: Path,
-    pictures: Sequence[str],
-    norming: str | None,
-    *,
-    races: Mapping[str, Sequence[str]],
-    genders: Mapping[str, Sequence[str]],
-    expressions: Sequence[str],
-    per_group: int | None,
-    seed: int,
-    duplicates: str = "stop",
-) -> tuple[pd.DataFrame, int, list[str]]:
+def load(cfg: CfdConfig) -> tuple[pd.DataFrame, int, list[str]]:
     """Faces of the chosen groups with the chosen expressions.
 
     Args:
-        root: folder of the database, which holds `Images/`.
-        pictures: folders of the pictures, below `root`; their folders are searched too.
-        norming: a sheet of the norming workbook saved as csv, below `root`; its ages join the table.
-        races: name in the group -> letters: A, B, L (Latino), W, M (multiracial), I (India).
-        genders: name in the group -> letters: F, M.
-        expressions: N (neutral), A (angry), HC and HO (happy, mouth closed or open), F (afraid).
-        per_group: draw so many of each group, without replacement; None takes all.
-        seed: of the draw.
-        duplicates: see `src.stimuli.duplicates.distinct`; done before the draw.
+        cfg: see conf/faces/cfd.yaml. The folders in `pictures` are searched too.
 
     Returns:
         Columns `id` (the file's name without .jpg), `group` ("Black Women"), `race`, `gender`,
@@ -68,22 +48,22 @@ def load(
         "faces.pictures to the folders of the pictures below it. make data says how to get them; for "
         "pictures of your own choose faces=folder."
     )
-    rows, found, notes = filenames.read([root / folder for folder in pictures], root, NAME, EXAMPLE, remedy)
-    wanted = group_sampling.named(rows, "expression", {name: [name] for name in expressions}, root).notna()
-    chosen, others = group_sampling.grouped(
-        rows, root, races=races, genders=genders, third="expression", wanted=wanted
+    root = Path(cfg.root)
+    rows, found, notes = filenames.read(
+        [root / folder for folder in cfg.pictures], root, NAME, EXAMPLE, remedy
     )
-    frame, copies = distinct(chosen, root, duplicates, "faces")
-    frame, left = group_sampling.draw(
-        frame, group_sampling.group_names(races, genders), per_group, seed, root
+    expressions = {name: [name] for name in cfg.expressions}
+    wanted = group_sampling.named(rows, "expression", expressions, root).notna()
+    chosen, others = group_sampling.grouped(rows, cfg, root, "expression", wanted)
+    frame, left = group_sampling.sampled(
+        chosen, group_sampling.group_names(cfg.races, cfg.genders), cfg, root
     )
-    notes += others + copies + left + _repeated(frame)
-    if norming is not None:
-        no_link_out([root / norming], root, "faces.root")
-        frame["age"], said = _ages(frame["person"], root / norming)
+    notes += others + left + _repeated(frame)
+    if cfg.norming is not None:
+        no_link_out([root / cfg.norming], root, "faces.root")
+        frame["age"], said = _ages(frame["person"], root / cfg.norming)
         notes += said
-    frame["sha256"], frame["conversions"] = hashes([Path(item) for item in frame["path"]])
-    return frame.drop(columns="person"), found, notes
+    return hashed(frame).drop(columns="person"), found, notes
 
 
 def _repeated(frame: pd.DataFrame) -> list[str]:

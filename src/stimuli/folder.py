@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from src.configs import FolderConfig
 from src.errors import InputError
 from src.stimuli import group_sampling, pictures
 from src.stimuli.csvs import filled, read_csv, unique
-from src.stimuli.duplicates import distinct
 from src.stimuli.safe_paths import no_link_out, paths_below, posix_paths
 
 
-def load(
-    root: Path,
-    csv: str,
-    *,
-    file: str,
-    group: Sequence[str],
-    per_group: int | None,
-    seed: int,
-    duplicates: str = "stop",
-) -> tuple[pd.DataFrame, int, list[str]]:
+def load(cfg: FolderConfig) -> tuple[pd.DataFrame, int, list[str]]:
     """All faces that the csv names.
 
     Args:
-        root: folder to which the csv's paths are relative.
-        csv: below `root`, or a full path.
-        file: column of the pictures' paths.
-        group: columns whose values, joined by a blank, name the group; two are race and gender.
-        per_group: draw so many of each group, without replacement; None takes all.
-        seed: of the draw.
-        duplicates: see `src.stimuli.duplicates.distinct`; done before the draw.
+        cfg: see conf/faces/folder.yaml. Two columns in `group` are race and gender.
 
     Returns:
         Columns `id` (the picture's path below `root`), `group`, with two columns also `race` and
@@ -43,9 +27,10 @@ def load(
         InputError: files are missing or unreadable, a cell is empty, a path leaves the folder, or a
             group has fewer faces than `per_group`; or a picture occurs twice.
     """
-    if not group:
+    if not cfg.group:
         raise InputError("faces.group=[]: name the columns of the csv that make up a group's name.")
-    path = root / csv
+    root, file = Path(cfg.root), cfg.file
+    path = root / cfg.csv
     remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
     no_link_out([path], root, "faces.root")
     columns = (
@@ -53,16 +38,16 @@ def load(
         "groups"
     )
     lacking = f"{columns}, or correct the header (commas part columns)."
-    rows = read_csv(path, [file, *group], remedy, lacking=lacking)
-    for column in (file, *group):
+    rows = read_csv(path, [file, *cfg.group], remedy, lacking=lacking)
+    for column in (file, *cfg.group):
         filled(rows, column, path)
     paths_below(rows, file, path, "faces.root")
     rows[file], notes = posix_paths(rows[file], root, path)
     unique(rows, file, path)
-    groups_of_rows = rows[list(group)].agg(" ".join, axis=1)
+    groups_of_rows = rows[list(cfg.group)].agg(" ".join, axis=1)
     frame = pd.DataFrame({"id": rows[file], "group": groups_of_rows, "row": rows["row"]})
-    if len(group) == 2:
-        frame["race"], frame["gender"] = rows[group[0]], rows[group[1]]
+    if len(cfg.group) == 2:
+        frame["race"], frame["gender"] = rows[cfg.group[0]], rows[cfg.group[1]]
     frame["path"] = [str(root / name) for name in rows[file]]
     groups = sorted(set(frame["group"]))
     nowhere = f"Set faces.root to the folder that the paths begin in. {columns}."
@@ -72,7 +57,5 @@ def load(
             f"{path}: groups without a face, as none of their pictures is there: {', '.join(lost)}. Put the "
             "pictures below faces.root, or delete the rows."
         )
-    frame, copies = distinct(frame, path, duplicates, "faces")
-    frame, left = group_sampling.draw(frame, groups, per_group, seed, path)
-    frame["sha256"], frame["conversions"] = pictures.hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), notes + absent + copies + left
+    frame, left = group_sampling.sampled(frame, groups, cfg, path)
+    return pictures.hashed(frame), len(rows), notes + absent + left

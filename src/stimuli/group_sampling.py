@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from src import configs
 from src.errors import InputError
+from src.stimuli.duplicates import distinct
+
+# Choose faces by race and gender.
+GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfig
 
 
 def named(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
@@ -38,21 +43,14 @@ def named(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], p
 
 
 def grouped(
-    rows: pd.DataFrame,
-    path: Path,
-    *,
-    races: Mapping[str, Sequence[str]],
-    genders: Mapping[str, Sequence[str]],
-    third: str,
-    wanted: pd.Series | None,
+    rows: pd.DataFrame, cfg: GroupsConfig, path: Path, third: str, wanted: pd.Series | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """The faces of the chosen groups.
 
     Args:
         rows: one per face, with columns `race` and `gender` as the dataset codes them.
+        cfg: which of them to name how.
         path: where the rows come from, for messages.
-        races: name in the group -> values of the column.
-        genders: likewise.
         third: what else chooses faces: age or expression.
         wanted: its choice, one truth value per row; None takes all.
 
@@ -63,7 +61,7 @@ def grouped(
     Raises:
         InputError: a chosen value does not occur, or no face meets all choices.
     """
-    race, gender = named(rows, "race", races, path), named(rows, "gender", genders, path)
+    race, gender = named(rows, "race", cfg.races, path), named(rows, "gender", cfg.genders, path)
     keep = race.notna() & gender.notna()
     if wanted is not None:
         keep &= wanted
@@ -86,24 +84,25 @@ def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> l
     return [f"{race} {gender}" for race in races for gender in genders]
 
 
-def draw(
-    frame: pd.DataFrame, groups: Sequence[str], per_group: int | None, seed: int, path: Path
+def sampled(
+    frame: pd.DataFrame, groups: Sequence[str], cfg: GroupsConfig | configs.FolderConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Draw so many faces of each group, without replacement.
+    """Draw faces of each group, after pictures that occur twice are refused or dropped.
 
     Args:
-        frame: columns `id` and `group`.
+        frame: columns `id`, `group` and `path`.
         groups: all that must be there.
-        per_group: how many; None takes all.
-        seed: of the draw.
+        cfg: how many of each, without replacement, by which seed, and what becomes of duplicates
+            (`src.stimuli.duplicates.distinct`).
         path: where the faces come from, for messages.
 
     Returns:
-        The faces, which depend on no order of the rows; how many were left.
+        The faces, which depend on no order of the rows; how many were dropped and left out.
 
     Raises:
-        InputError: a group has no face, or fewer than `per_group`.
+        InputError: a picture occurs twice, or a group has no face, or fewer than `per_group`.
     """
+    frame, copies = distinct(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
     least = min(sizes.values())
@@ -112,18 +111,18 @@ def draw(
             f"{path}: groups without a face: {sizes}. Add pictures of them, or choose others in faces.races "
             "and faces.genders."
         )
-    if per_group is None:
-        return frame.reset_index(drop=True), []
-    if least < per_group:
+    if cfg.per_group is None:
+        return frame.reset_index(drop=True), copies
+    if least < cfg.per_group:
         raise InputError(
-            f"{path}: {per_group} faces per group were asked for, found {sizes}. "
+            f"{path}: {cfg.per_group} faces per group were asked for, found {sizes}. "
             f"Set faces.per_group={least} or less, or null for all."
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(cfg.seed)
     chosen = [
-        rng.choice(frame.index[frame["group"] == group].to_numpy(), per_group, replace=False)
+        rng.choice(frame.index[frame["group"] == group].to_numpy(), cfg.per_group, replace=False)
         for group in sorted(groups)
     ]
     drawn = frame.loc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
     left = len(frame) - len(drawn)
-    return drawn, [f"{left} left by faces.per_group={per_group}"] if left else []
+    return drawn, copies + ([f"{left} left by faces.per_group={cfg.per_group}"] if left else [])

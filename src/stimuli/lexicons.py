@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from src.configs import VaderConfig, WarrinerConfig
 from src.errors import InputError
 from src.stimuli.csvs import filled, ratings, read_csv, unique
 from src.stimuli.safe_paths import no_link_out
 
 
-def vader(count: int | None, seed: int) -> tuple[pd.DataFrame, int, list[str]]:
-    """Alphabetic words of the VADER lexicon; valence = (mean + 4) / 8.
+def vader(cfg: VaderConfig) -> tuple[pd.DataFrame, int, list[str]]:
+    """Draw alphabetic words of the VADER lexicon, without replacement; valence = (mean + 4) / 8.
 
     Args:
-        count: draw so many of them, without replacement; None takes all.
-        seed: of the draw.
+        cfg: see conf/words/vader.yaml.
 
     Returns:
         Columns `word` and `valence`; how many entries the lexicon has; what was left out.
@@ -36,28 +36,23 @@ def vader(count: int | None, seed: int) -> tuple[pd.DataFrame, int, list[str]]:
         f"{len(entries) - len(alphabetic)} entries are emoticons or hold other signs than a-z",
         f"{len(alphabetic) - len(frame)} repeat a word, whose last rating is kept",
     ]
-    if count is not None:
+    if (count := cfg.count) is not None:
         if count > len(frame):
             raise InputError(
                 f"words.count={count}: VADER has {len(frame)} alphabetic words. Ask for fewer, or null."
             )
-        chosen = np.random.default_rng(seed).choice(len(frame), count, replace=False)
+        chosen = np.random.default_rng(cfg.seed).choice(len(frame), count, replace=False)
         notes.append(f"{len(frame) - count} left by words.count={count}")
         frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)
     return frame, len(entries), notes
 
 
-def warriner(
-    path: Path, *, word: str, valence: str, lowest: float, highest: float
-) -> tuple[pd.DataFrame, int, list[str]]:
+def warriner(cfg: WarrinerConfig) -> tuple[pd.DataFrame, int, list[str]]:
     """Read ratings of English lemmas (Warriner, Kuperman & Brysbaert 2013), or another csv of rated words.
 
     Args:
-        path: the csv, or the folder that holds it as its only .csv file.
-        word: column of the words: `Word`.
-        valence: column of the ratings: `V.Mean.Sum`.
-        lowest: of the scale: 1.
-        highest: of the scale: 9.
+        cfg: see conf/words/warriner.yaml. `path` is the csv, or the folder that holds it as its only .csv
+            file.
 
     Returns:
         Columns `word` and `valence`, rescaled to [0, 1]; how many words there are; nothing.
@@ -70,14 +65,14 @@ def warriner(
         "Set words.path to the ratings, or dataset.root to the folder above warriner/. "
         "make data says how to get it."
     )
-    path = only_file(path, ".csv", remedy)
+    path, word = only_file(Path(cfg.path), ".csv", remedy), cfg.word
     lacking = (
         "Set words.word and words.valence to columns of it, or correct the header (commas part columns)."
     )
-    rows = read_csv(path, [word, valence], remedy, lacking=lacking)
+    rows = read_csv(path, [word, cfg.valence], remedy, lacking=lacking)
     filled(rows, word, path)
     unique(rows, word, path)
-    rated = ratings(rows, valence, word, (lowest, highest), path, "words")
+    rated = ratings(rows, cfg.valence, word, (cfg.lowest, cfg.highest), path, "words")
     return pd.DataFrame({"word": rows[word], "valence": rated}), len(rows), []
 
 

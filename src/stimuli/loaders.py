@@ -26,17 +26,7 @@ Loaded = tuple["pd.DataFrame", int, list[str]]
 def _avatars(cfg: configs.AvatarsConfig, store: PicturesConfig) -> Loaded:
     from src.demo import world
 
-    frame = world.faces(
-        Path(store.stimuli),
-        per_group=cfg.per_group,
-        size=cfg.size,
-        seed=cfg.seed,
-        peoples={name: vars(look) for name, look in cfg.peoples.items()},
-        genders=cfg.genders,
-        hue_sd=cfg.hue_sd,
-        hair_sd=cfg.hair_sd,
-        places=cfg.places,
-    )
+    frame = world.faces(cfg, Path(store.stimuli))
     return frame, len(frame), []
 
 
@@ -44,19 +34,7 @@ def _morphs(cfg: configs.MorphsConfig, store: PicturesConfig) -> Loaded:
     from src.stimuli import morphs
 
     faces = parents(cfg.parents, store)
-    frame, expected, notes = morphs.load(
-        faces.frame,
-        Path(store.morphs),
-        method=cfg.method,
-        per_group=cfg.per_group,
-        size=cfg.size,
-        seed=cfg.seed,
-        workers=cfg.workers,
-        landmarks=cfg.landmarks,
-        generator=cfg.generator,
-        perceptual=cfg.perceptual,
-        steps=cfg.steps,
-    )
+    frame, expected, notes = morphs.load(cfg, faces.frame, Path(store.morphs))
     return frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
 
 
@@ -107,7 +85,7 @@ def load(chosen: configs.RoleConfig, store: PicturesConfig) -> Loaded:
 def _abstract(cfg: configs.AbstractConfig, store: PicturesConfig) -> Loaded:
     from src.demo import world
 
-    frame = world.scenes(Path(store.stimuli), count=cfg.count, size=cfg.size, noise=cfg.noise, seed=cfg.seed)
+    frame = world.scenes(cfg, Path(store.stimuli))
     return frame, len(frame), []
 
 
@@ -125,7 +103,7 @@ MADE: dict[type[configs.RoleConfig], tuple[Callable[[Any, PicturesConfig], Loade
     configs.AbstractConfig: (_abstract, "scenes=abstract"),
     configs.LabelsConfig: (_phrases, "labels"),
 }
-# Layouts of files: config class -> loader, which takes its fields, and its choice on the command line.
+# Layouts of files: config class -> loader, which takes it, and its choice on the command line.
 LAYOUTS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.FairFaceConfig: ("src.stimuli.fairface:load", "faces=fairface"),
     configs.CfdConfig: ("src.stimuli.cfd:load", "faces=cfd"),
@@ -161,6 +139,5 @@ def _read(chosen: configs.RoleConfig) -> Loaded:
         loaded: Loaded = load(**chosen.options)
         return loaded
     reference, choice = LAYOUTS[type(chosen)]
-    given = {name: Path(value) if name in ("root", "path") else value for name, value in vars(chosen).items()}
-    loaded = registry.load("loader", choice, {choice: reference})(**given)
+    loaded = registry.load("loader", choice, {choice: reference})(chosen)
     return loaded

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from src.configs import NrcVadConfig
 from src.errors import InputError, brief
 from src.stimuli.csvs import filled, ratings, unique
 from src.stimuli.lexicons import only_file
@@ -26,19 +27,15 @@ LISTED = 10
 Rows = list[tuple[int, list[str]]]
 
 
-def load(
-    path: Path, *, word: str | None, lowest: float, highest: float
-) -> tuple[pd.DataFrame, int, list[str]]:
+def load(cfg: NrcVadConfig) -> tuple[pd.DataFrame, int, list[str]]:
     """Read words and valences of a tab-separated file, with or without a header.
 
     Only the two columns are read, so that an unreadable dominance costs no word. A word that reads `null` or
     `nan` is a word. Several English words may share a translation: its valence is their mean.
 
     Args:
-        path: the lexicon, or the folder that holds it as its only .txt file but for a README.
-        word: column of the words; None: the only one that holds texts.
-        lowest: of the scale: 0 in version 1, -1 in version 2.
-        highest: of the scale: 1 in both.
+        cfg: see conf/words/nrc_vad.yaml. `path` is the lexicon, or the folder that holds it as its only .txt
+            file but for a README.
 
     Returns:
         Columns `word` and `valence`, rescaled to [0, 1]; how many rows the lexicon has; which of them have
@@ -48,12 +45,12 @@ def load(
         InputError: there is no such file, it holds words of several languages and `word` names none, a row
             has no word or number where they belong, or the scale is another one.
     """
-    path = only_file(path, ".txt", REMEDY)
+    path, ends = only_file(Path(cfg.path), ".txt", REMEDY), (cfg.lowest, cfg.highest)
     if OTHER_DIMENSION.match(path.name):
         raise InputError(f"{path}: by its name it holds another dimension, not valence. {REMEDY}")
     header, rows = _table(path)
     languages = _languages(header, rows)
-    place = _column(header, languages, word, path)
+    place = _column(header, languages, cfg.word, path)
     valence = next(place for place, name in enumerate(header or COLUMNS) if name.lower() == "valence")
     frame = pd.DataFrame(
         [(number, _cell(cells, place), _cell(cells, valence)) for number, cells in rows],
@@ -67,8 +64,8 @@ def load(
     filled(frame, "word", path)
     if not translated:
         unique(frame, "word", path)
-    _version(frame, (lowest, highest), path)
-    rated = frame.assign(valence=ratings(frame, "valence", "word", (lowest, highest), path, "words"))
+    _version(frame, ends, path)
+    rated = frame.assign(valence=ratings(frame, "valence", "word", ends, path, "words"))
     means = rated.groupby("word", sort=False)["valence"].mean().reset_index()
     if len(means) < len(rated):
         repeated = len(rated) - len(means)

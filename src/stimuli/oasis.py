@@ -6,24 +6,19 @@ from pathlib import Path
 
 import pandas as pd
 
+from src.configs import OasisConfig
 from src.stimuli.csvs import ratings, read_csv, unique
 from src.stimuli.duplicates import distinct
-from src.stimuli.pictures import hashes, present
+from src.stimuli.pictures import hashed, present
 from src.stimuli.safe_paths import no_link_out, paths_below
 
 
-def load(
-    root: Path, csv: str, pictures: str, *, lowest: float, highest: float, duplicates: str = "stop"
-) -> tuple[pd.DataFrame, int, list[str]]:
+def load(cfg: OasisConfig) -> tuple[pd.DataFrame, int, list[str]]:
     """Read scenes and their valence, rescaled to [0, 1].
 
     Args:
-        root: folder of the csv.
-        csv: ratings: columns `Theme` and `Valence_mean`.
-        pictures: folder of the pictures, named `{Theme}.jpg`, below `root`.
-        lowest: of the scale: 1.
-        highest: of the scale: 7.
-        duplicates: see `src.stimuli.duplicates.distinct`.
+        cfg: see conf/scenes/oasis.yaml. `csv` has the columns `Theme` and `Valence_mean`; the pictures are
+            named `{Theme}.jpg`.
 
     Returns:
         Columns `id` (the theme), `valence`, `path`, `sha256`, `conversions`; rows of the csv; what was
@@ -32,7 +27,8 @@ def load(
     Raises:
         InputError: files are missing or unreadable, a rating lies off the scale, or a picture occurs twice.
     """
-    path = root / csv
+    root = Path(cfg.root)
+    path = root / cfg.csv
     remedy = (
         "Set dataset.root to the folder that holds oasis/, or scenes.root to the one of the csv. "
         "make data says how to get it."
@@ -43,17 +39,18 @@ def load(
     unique(rows, "Theme", path)
     # The archive was published with Images/ and with images/.
     found = {item.name.lower(): item.name for item in root.iterdir()}
-    folder = pictures if (root / pictures).is_dir() else found.get(pictures.lower(), pictures)
+    folder = cfg.pictures
+    if not (root / folder).is_dir():
+        folder = found.get(folder.lower(), folder)
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
-            "valence": ratings(rows, "Valence_mean", "Theme", (lowest, highest), path, "scenes"),
+            "valence": ratings(rows, "Valence_mean", "Theme", (cfg.lowest, cfg.highest), path, "scenes"),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
             "row": rows["row"],
         }
     )
     nowhere = "Put the pictures there, or set scenes.root and scenes.pictures to where Theme.jpg of each is."
     frame, notes = present(frame, path, root, "scenes.root", nowhere)
-    frame, copies = distinct(frame, path, duplicates, "scenes")
-    frame["sha256"], frame["conversions"] = hashes([Path(item) for item in frame["path"]])
-    return frame, len(rows), notes + copies
+    frame, copies = distinct(frame, path, cfg.duplicates, "scenes")
+    return hashed(frame), len(rows), notes + copies

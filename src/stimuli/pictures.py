@@ -47,6 +47,16 @@ def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
     return [digest for digest, _, _ in results], [conversions for _, conversions, _ in results]
 
 
+def hashed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Decode and hash the picture at each `path`: columns `sha256` and `conversions`.
+
+    Raises:
+        InputError: see `hashes`.
+    """
+    digests, conversions = hashes([Path(path) for path in frame["path"]])
+    return frame.assign(sha256=digests, conversions=conversions)
+
+
 def remarks(conversions: Sequence[str]) -> list[str]:
     """Count the pictures that had to be converted, by what was done.
 

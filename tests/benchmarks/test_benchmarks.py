@@ -113,7 +113,7 @@ def test_the_bare_pass_is_shown_what_the_loop_shows(monkeypatch, tmp_path):
     shown, encode = [], network.encode_images
     monkeypatch.setattr(network, "encode_images", lambda one: shown.append(len(one)) or encode(one))
     monkeypatch.setattr(microbatches, "WIDEST", 3 * microbatches._widest(encode, torch.zeros(1, 3, 32, 32)))
-    drawn = world.scenes(tmp_path / "drawn", count=11, size=40, noise=0.1, seed=0)
+    drawn = world.scenes(configs.AbstractConfig(count=11, size=40, noise=0.1, seed=0), tmp_path / "drawn")
     runs = dict(image_embedding._runs(network, checked("scenes", drawn, "drawn"), 8, "cpu", tmp_path))
     loop, _ = image_embedding.LOOPS
     for name in ("bare forward pass in the loop's passes", loop):

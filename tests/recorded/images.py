@@ -9,6 +9,8 @@ from open_clip.transform import image_transform
 from PIL import Image
 from transformers import AutoImageProcessor, BlipImageProcessor
 
+from src.configs import AbstractConfig, AvatarsConfig
+from src.configs.roles import PeopleConfig
 from src.demo import world
 from src.demo.avatars import avatar
 from src.encoders import preprocessing
@@ -27,18 +29,18 @@ def pixels(path: Path | str) -> np.ndarray:
 
 def of_world(folder: Path) -> dict[str, Any]:
     """Draw one avatar of each of two groups and one scene."""
-    faces = world.faces(
-        folder / "faces",
+    avatars = AvatarsConfig(
         per_group=1,
         size=20,
         seed=0,
-        peoples={"Horned": {"hue": 0.1, "crest": "horns"}},
+        peoples={"Horned": PeopleConfig(hue=0.1, crest="horns")},
         genders={"Men": 0.2, "Women": 0.8},
         hue_sd=0.02,
         hair_sd=0.1,
         places={"sea": 0.6},
     )
-    scenes = world.scenes(folder / "scenes", count=1, size=20, noise=0.1, seed=0)
+    faces = world.faces(avatars, folder / "faces")
+    scenes = world.scenes(AbstractConfig(count=1, size=20, noise=0.1, seed=0), folder / "scenes")
     return {str(row["id"]): pixels(row["path"]) for frame in (faces, scenes) for _, row in frame.iterrows()}
 
 

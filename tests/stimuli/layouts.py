@@ -2,6 +2,15 @@
 
 from pathlib import Path
 
+from src.configs import (
+    CfdConfig,
+    FairFaceConfig,
+    FolderConfig,
+    NrcVadConfig,
+    OasisConfig,
+    UtkFaceConfig,
+    WarrinerConfig,
+)
 from src.stimuli import cfd, fairface, folder, lexicons, nrc_vad, oasis, utkface
 from tests.stimuli import drawn
 
@@ -33,21 +42,23 @@ OASIS = {"lowest": 1, "highest": 7}
 NRC_VAD = {"word": None, "lowest": 0, "highest": 1}
 WARRINER = {"word": "Word", "valence": "V.Mean.Sum", "lowest": 1, "highest": 9}
 
-LOADS = {
-    "fairface": lambda root, **choice: fairface.load(root, "fairface_label_train.csv", **CHOICE | choice),
-    "cfd": lambda root, **choice: cfd.load(root, **CFD | choice),
-    "utkface": lambda root, **choice: utkface.load(root, **UTKFACE | choice),
-    "folder": lambda root, **choice: folder.load(root, **FOLDER | choice),
-    "oasis": lambda root, **choice: oasis.load(root, "OASIS.csv", "images", **OASIS | choice),
-    "nrc_vad": lambda root, **choice: nrc_vad.load(root, **NRC_VAD | choice),
-    "nrc_vad_v2": lambda root, **choice: nrc_vad.load(root, **NRC_VAD | {"lowest": -1} | choice),
-    "warriner": lambda root, **choice: lexicons.warriner(root, **WARRINER | choice),
+LAYOUTS = {
+    "fairface": (fairface.load, FairFaceConfig, {"csv": "fairface_label_train.csv", **CHOICE}),
+    "cfd": (cfd.load, CfdConfig, CFD),
+    "utkface": (utkface.load, UtkFaceConfig, UTKFACE),
+    "folder": (folder.load, FolderConfig, FOLDER),
+    "oasis": (oasis.load, OasisConfig, {"csv": "OASIS.csv", "pictures": "images", **OASIS}),
+    "nrc_vad": (nrc_vad.load, NrcVadConfig, NRC_VAD),
+    "nrc_vad_v2": (nrc_vad.load, NrcVadConfig, NRC_VAD | {"lowest": -1}),
+    "warriner": (lexicons.warriner, WarrinerConfig, WARRINER),
 }
 
 
 def load(layout: str, root: Path, **choice):
     """What the loader makes of a folder that is drawn already."""
-    return LOADS[layout](root, **choice)
+    loader, config, usual = LAYOUTS[layout]
+    place = "root" if "root" in config.__dataclass_fields__ else "path"
+    return loader(config(**{place: str(root)} | usual | choice))
 
 
 def made(layout: str, root: Path, **choice):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from src.configs import VaderConfig
 from src.errors import InputError
 from src.stimuli import lexicons
 from tests.stimuli import drawn
@@ -52,7 +53,7 @@ class TestWarriner:
 
 class TestVader:
     def test_alphabetic_words_with_ratings_in_range(self):
-        frame, expected, notes = lexicons.vader(None, 0)
+        frame, expected, notes = lexicons.vader(VaderConfig(None, 0))
         assert frame["word"].str.fullmatch("[a-z]+").all()
         assert frame["word"].is_unique
         assert frame["valence"].between(0, 1).all()
@@ -62,7 +63,7 @@ class TestVader:
         assert frame.set_index("word")["valence"]["abandon"] == pytest.approx((4 - 1.9) / 8)
 
     def test_a_draw_is_seeded(self):
-        first, again, other = (lexicons.vader(100, seed)[0] for seed in (0, 0, 1))
+        first, again, other = (lexicons.vader(VaderConfig(100, seed))[0] for seed in (0, 0, 1))
         assert first.equals(again)
         assert not first.equals(other)
 

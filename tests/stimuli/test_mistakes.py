@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from src.configs import VaderConfig
 from src.errors import InputError
 from src.stimuli import lexicons
 from tests.stimuli import drawn
@@ -231,4 +232,4 @@ def test_a_folder_of_other_pictures_is_no_cfd(tmp_path):
 
 def test_more_words_than_vader_has_are_refused():
     with pytest.raises(InputError, match="Ask for fewer, or null"):
-        lexicons.vader(10**6, 0)
+        lexicons.vader(VaderConfig(10**6, 0))

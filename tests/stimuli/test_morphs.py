@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from src import configs, stimuli
+from src.configs.roles import PeopleConfig
 from src.demo import toys, world
 from src.errors import InputError
 from src.stimuli import morphs
@@ -34,23 +35,23 @@ PARENTS = ["faces=morphs", "faces@faces.parents=avatars", "faces.parents.per_gro
 @pytest.fixture(scope="module")
 def faces(tmp_path_factory) -> pd.DataFrame:
     """24 avatars of four groups."""
-    return world.faces(
-        tmp_path_factory.mktemp("avatars"),
+    avatars = configs.AvatarsConfig(
         per_group=6,
         size=96,
         seed=3,
-        peoples={"Niffite": {"hue": 0.33, "crest": "horns"}, "Luupite": {"hue": 0.55, "crest": "ears"}},
+        peoples={"Niffite": PeopleConfig(0.33, "horns"), "Luupite": PeopleConfig(0.55, "ears")},
         genders={"Women": 0.8, "Men": 0.2},
         hue_sd=0.06,
         hair_sd=0.2,
         places={"meadow": 0.28},  # one: what lies behind the faces would say how far they are apart
     )
+    return world.faces(avatars, tmp_path_factory.mktemp("avatars"))
 
 
 @pytest.fixture(scope="module")
 def made(faces, tmp_path_factory) -> pd.DataFrame:
     """Their morphs, made in one go."""
-    return morphs.load(faces, tmp_path_factory.mktemp("made"), **CHOICE)[0]
+    return morphs.load(configs.MorphsConfig(**CHOICE), faces, tmp_path_factory.mktemp("made"))[0]
 
 
 def pixels(paths) -> np.ndarray:
@@ -168,11 +169,13 @@ class TestTable:
             assert sheet.height == 4 * (16 + 112 + 8)
 
     def test_neither_order_nor_place_of_the_parents_matters(self, faces, made, tmp_path):
-        again, _, _ = morphs.load(faces.sample(frac=1, random_state=0), tmp_path, **CHOICE)
+        again, _, _ = morphs.load(
+            configs.MorphsConfig(**CHOICE), faces.sample(frac=1, random_state=0), tmp_path
+        )
         pd.testing.assert_frame_equal(again.drop(columns="path"), made.drop(columns="path"))
 
     def test_another_seed_takes_other_pairs(self, faces, made, tmp_path):
-        other, expected, notes = morphs.load(faces, tmp_path, **CHOICE | {"seed": 1})
+        other, expected, notes = morphs.load(configs.MorphsConfig(**CHOICE | {"seed": 1}), faces, tmp_path)
         assert set(other["id"]) != set(made["id"])
         shared = other.merge(made, on="id")
         assert (shared["sha256_x"] == shared["sha256_y"]).all()
@@ -182,7 +185,7 @@ class TestTable:
 
     def test_within_dry_nothing_is_made(self, faces, tmp_path):
         with cache.dry(), pytest.raises(cache.NotStored):
-            morphs.load(faces, tmp_path / "store", **CHOICE)
+            morphs.load(configs.MorphsConfig(**CHOICE), faces, tmp_path / "store")
         assert not (tmp_path / "store").exists()
 
 
@@ -198,7 +201,7 @@ class TestWork:
 
         monkeypatch.setattr(work, "write", breaking)
         with pytest.raises(KeyboardInterrupt):
-            morphs.load(faces, tmp_path / "store", **CHOICE)
+            morphs.load(configs.MorphsConfig(**CHOICE), faces, tmp_path / "store")
         assert not list((tmp_path / "store").iterdir())
         assert sorted(path.name[-8:] for path in tmp_path.iterdir()) == [".partial", "store"]
         finished = written[:-1]
@@ -210,7 +213,7 @@ class TestWork:
 
         written.clear()
         monkeypatch.setattr(work, "write", lambda path, content: (written.append(path), write(path, content)))
-        again, _, _ = morphs.load(faces, tmp_path / "store", **CHOICE)
+        again, _, _ = morphs.load(configs.MorphsConfig(**CHOICE), faces, tmp_path / "store")
         assert not set(written) & set(finished) - {half, flipped}
         assert {half, flipped} < set(written)
         assert again["sha256"].tolist() == made["sha256"].tolist()

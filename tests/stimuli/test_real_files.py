@@ -2,9 +2,8 @@
 
 import pytest
 
-from src.stimuli import fairface
 from tests.paths import SHARED
-from tests.stimuli.layouts import CHOICE, load
+from tests.stimuli.layouts import load
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the published files are not at hand")
 
@@ -27,9 +26,7 @@ def test_nrc_vad_has_19971_words():
 
 
 def test_fairface_has_a_thousand_faces_of_each_group():
-    frame, expected, _ = fairface.load(
-        SHARED / "fairface", "fairface_label_train.csv", **CHOICE | {"ages": ["20-29"], "per_group": 30}
-    )
+    frame, expected, _ = load("fairface", SHARED / "fairface", ages=["20-29"], per_group=30)
     assert expected == 6_000
     assert frame.groupby("group").size().tolist() == [30] * 4
     assert frame["age"].unique() == ["20-29"]

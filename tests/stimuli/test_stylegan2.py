@@ -3,6 +3,7 @@
 import importlib
 import pickle
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import networks, stylegan2
@@ -109,18 +111,17 @@ def test_every_parent_is_projected_once_and_an_interrupted_run_goes_on(archive, 
         return project(*arguments, **options)
 
     monkeypatch.setattr(stylegan2, "project", counted)
+    cfg = MorphsConfig(generator=str(archive), **CHOICE)
     with pytest.raises(KeyboardInterrupt):
-        morphs.load(faces, tmp_path, generator=str(archive), **CHOICE)
-    frame, _, notes = morphs.load(faces, tmp_path, generator=str(archive), **CHOICE)
+        morphs.load(cfg, faces, tmp_path)
+    frame, _, notes = morphs.load(cfg, faces, tmp_path)
     assert len(projected) == 1 + len({*frame["parent_a"], *frame["parent_b"]})
     assert notes[1] == "projected without a perceptual network: Laplacian pyramid and pixels"
-    whole, _, _ = morphs.load(faces, tmp_path / "whole", generator=str(archive), **CHOICE)
+    whole, _, _ = morphs.load(cfg, faces, tmp_path / "whole")
     assert frame["sha256"].tolist() == whole["sha256"].tolist()
     # Another network is another entry.
     perceptual = saved(seeded(Perceptual), tmp_path / "vgg.pt")
-    other, _, notes = morphs.load(
-        faces, tmp_path, generator=str(archive), perceptual=str(perceptual), **CHOICE
-    )
+    other, _, notes = morphs.load(replace(cfg, perceptual=str(perceptual)), faces, tmp_path)
     assert other["sha256"].tolist() != frame["sha256"].tolist()
     assert len(notes) == 1
 
@@ -150,7 +151,7 @@ def test_a_network_that_cannot_be_used_is_refused_before_work(form, archive, fac
     else:
         path, message = None, r"faces\.method=stylegan2 needs a generator"
     with pytest.raises(InputError, match=message):
-        morphs.load(faces, tmp_path / "store", generator=path and str(path), **CHOICE)
+        morphs.load(MorphsConfig(generator=path and str(path), **CHOICE), faces, tmp_path / "store")
     assert not list((tmp_path / "store").glob(".*/parents"))
 
 

@@ -1,5 +1,6 @@
 """Morphs by optical flow and by landmarks: what must come out, and which landmark files are refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from src import configs
+from src.configs.roles import PeopleConfig
 from src.demo import world
 from src.demo.avatars import avatar
 from src.errors import InputError
@@ -172,19 +175,27 @@ class TestLandmarkFiles:
 
 
 def test_morphs_by_landmarks_are_made_and_depend_on_them(tmp_path):
-    look = {"peoples": {"Niffite": {"hue": 0.3, "crest": "horns"}}, "genders": {"Men": 0.2}}
-    look["places"] = {"lake": 0.45}
-    faces = world.faces(tmp_path, per_group=4, size=48, seed=0, hue_sd=0.1, hair_sd=0.1, **look)
+    avatars = configs.AvatarsConfig(
+        per_group=4,
+        size=48,
+        seed=0,
+        peoples={"Niffite": PeopleConfig(0.3, "horns")},
+        genders={"Men": 0.2},
+        hue_sd=0.1,
+        hair_sd=0.1,
+        places={"lake": 0.45},
+    )
+    faces = world.faces(avatars, tmp_path)
     places = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
-    choice = {"method": "landmark", "per_group": 3, "size": 32, "seed": 0, "workers": 1}
+    cfg = configs.MorphsConfig(method="landmark", per_group=3, size=32, seed=0, workers=1)
 
     def made(points: np.ndarray) -> pd.DataFrame:
         rows = [(name, *point) for name, own in zip(faces["id"], points, strict=True) for point in own]
         pd.DataFrame(rows, columns=["fname", "x", "y"]).to_csv(tmp_path / "points.csv", index=False)
-        return morphs.load(faces, tmp_path, landmarks=str(tmp_path / "points.csv"), **choice)[0]
+        return morphs.load(replace(cfg, landmarks=str(tmp_path / "points.csv")), faces, tmp_path)[0]
 
     first = made(places)
     assert made(places).equals(first)
     assert (made(places + 1)["sha256"] != first["sha256"]).any()
     with pytest.raises(InputError, match=r"faces.method=landmark needs landmarks. Set faces.landmarks"):
-        morphs.load(faces, tmp_path, **choice)
+        morphs.load(cfg, faces, tmp_path)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from src.stimuli.morphs.methods import Method, Parents, by_flow, by_landmark, by_stylegan2
+from src.configs import MorphsConfig
+from src.stimuli.morphs.methods import METHODS, Method, Parents
 from src.stimuli.morphs.pairing import pairs
 from src.stimuli.morphs.sheet import contact_sheet
 from src.stimuli.morphs.work import files, workers_end
@@ -24,35 +25,16 @@ __all__ = ["contact_sheet", "load", "pairs"]
 TABLE = "table.parquet"
 
 
-def load(
-    faces: pd.DataFrame,
-    store: Path,
-    *,
-    method: str,
-    per_group: int,
-    size: int,
-    seed: int,
-    workers: int,
-    landmarks: str | None = None,
-    generator: str | None = None,
-    perceptual: str | None = None,
-    steps: int = 125,
-) -> tuple[pd.DataFrame, int, list[str]]:
+def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> tuple[pd.DataFrame, int, list[str]]:
     """Morphs of faces, read from the store or made.
 
     What is made lies in `.{store}-{key}.partial` beside the store until all of it is there: an interrupted
     run goes on from it.
 
     Args:
+        cfg: see conf/faces/morphs.yaml.
         faces: `id` (unique), `group`, `path`, `sha256`; `race` and `gender` where there are any.
         store: folder of the entries.
-        method: flow, landmark or stylegan2.
-        per_group: pairs of each group.
-        size: edge of a morph, in pixels.
-        seed: of the draw of pairs.
-        workers: processes; 0 is one per core.
-        landmarks: of method landmark: see `templates.landmarks`.
-        generator, perceptual, steps: of method stylegan2: files of the networks, steps of the projection.
 
     Returns:
         Columns `id` (the parents', joined by `~`), `group`, `race`, `gender`, `parent_a`, `parent_b`,
@@ -63,28 +45,23 @@ def load(
             said before anything is made.
         NotStored: within `artifacts.dry`, where they would have to be made.
     """
-    table = _table(faces, per_group, seed)
+    table = _table(faces, cfg.per_group, cfg.seed)
     used = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
     parents = Parents(list(used.index), [Path(path) for path in used["path"]], list(used["sha256"]))
-    if method == "flow":
-        chosen = by_flow(size)
-    elif method == "landmark":
-        chosen = by_landmark(size, parents, landmarks)
-    else:
-        chosen = by_stylegan2(size, generator, perceptual, steps)
+    chosen = METHODS[cfg.method](cfg, parents)
     described = {
         "role": "morphs",
-        "per_group": per_group,
-        "size": size,
-        "seed": seed,
+        "per_group": cfg.per_group,
+        "size": cfg.size,
+        "seed": cfg.seed,
         "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
         "parents": cache.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
         **chosen.described(),
     }
-    entry = _kept(store, described, table, parents, chosen, workers)
+    entry = _kept(store, described, table, parents, chosen, cfg.workers)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
-    notes = [f"{method} morphs of {len(parents.ids)} of {len(faces)} parents", *chosen.notes]
+    notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents", *chosen.notes]
     return frame, len(frame), notes
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli.morphs import work
 from src.stimuli.morphs.standard import standard
@@ -79,16 +80,16 @@ class Method:
         }
 
 
-def by_flow(size: int) -> Method:
+def _by_flow(cfg: MorphsConfig, _: Parents) -> Method:
     """Dense optical flow; see `src.stimuli.morphs.flow`."""
 
     def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
-        return partial(_flow, parents.standardised(folder, size, workers))
+        return partial(_flow, parents.standardised(folder, cfg.size, workers))
 
     return Method({"method": "flow"}, [OPENCV], prepare)
 
 
-def by_landmark(size: int, parents: Parents, path: str | None) -> Method:
+def _by_landmark(cfg: MorphsConfig, parents: Parents) -> Method:
     """Landmarks; see `src.stimuli.morphs.landmark`.
 
     Raises:
@@ -96,19 +97,19 @@ def by_landmark(size: int, parents: Parents, path: str | None) -> Method:
     """
     from src.stimuli.morphs import landmark_templates
 
-    if path is None:
+    if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
-    found = landmark_templates.landmarks(Path(path), parents.pictures, size)
+    found = landmark_templates.landmarks(Path(cfg.landmarks), parents.pictures, cfg.size)
     points = [found[name] for name in parents.ids]
 
     def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
-        return partial(_landmark, parents.standardised(folder, size, workers), points)
+        return partial(_landmark, parents.standardised(folder, cfg.size, workers), points)
 
     decisive = {"method": "landmark", "points": cache.fingerprint([own.tolist() for own in points])}
     return Method(decisive, [OPENCV, "scipy"], prepare)
 
 
-def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps: int) -> Method:
+def _by_stylegan2(cfg: MorphsConfig, _: Parents) -> Method:
     """A generator of the user; see `src.stimuli.morphs.stylegan2`.
 
     Raises:
@@ -116,12 +117,12 @@ def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps
     """
     from src.stimuli.morphs import networks
 
-    if generator is None:
+    if cfg.generator is None:
         raise InputError(
             f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.EXPORT}"
         )
-    drawing = networks.examined(Path(generator), "faces.generator")
-    judging = networks.examined(Path(perceptual), "faces.perceptual") if perceptual else None
+    drawing = networks.examined(Path(cfg.generator), "faces.generator")
+    judging = networks.examined(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
 
     def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
         from src.stimuli.morphs import stylegan2
@@ -136,7 +137,7 @@ def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps
         def project(number: int) -> np.ndarray:
             seed = int(parents.hashes[number][:8], 16)
             picture = _read(pictures[number])
-            return stylegan2.project(network, within, features, picture, steps=steps, seed=seed)
+            return stylegan2.project(network, within, features, picture, steps=cfg.steps, seed=seed)
 
         numbers = [(number,) for number in range(len(pictures))]
         latents = work.files(
@@ -144,7 +145,7 @@ def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps
         )
 
         def morph(a: int, b: int) -> np.ndarray:
-            return stylegan2.midpoint(network, np.load(latents[a]), np.load(latents[b]), size)
+            return stylegan2.midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
 
         return morph
 
@@ -152,8 +153,11 @@ def by_stylegan2(size: int, generator: str | None, perceptual: str | None, steps
     if judging:
         hashes["perceptual"] = cache.file_hash(judging)
     notes = [] if judging else ["projected without a perceptual network: Laplacian pyramid and pixels"]
-    decisive: dict[str, Any] = {"method": "stylegan2", "steps": steps, **hashes}
+    decisive: dict[str, Any] = {"method": "stylegan2", "steps": cfg.steps, **hashes}
     return Method(decisive, ["torch"], prepare, alone=True, notes=notes)
+
+
+METHODS = {"flow": _by_flow, "landmark": _by_landmark, "stylegan2": _by_stylegan2}
 
 
 def _flow(pictures: Sequence[Path], a: int, b: int) -> np.ndarray:
