@@ -49,12 +49,12 @@ def avatar(
         An RGB picture of `size` x `size` pixels.
     """
     scale = size * SUPERSAMPLING
-    picture = Image.new("RGB", (scale, scale), _colour(place, rng.uniform(*GROUND), rng.uniform(0.75, 1)))
+    picture = Image.new("RGB", (scale, scale), rgb(place, rng.uniform(*GROUND), rng.uniform(0.75, 1)))
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])
-    skin = _colour(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
-    hair_colour = _colour(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
+    skin = rgb(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
+    hair_colour = rgb(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
 
     def oval(at: np.ndarray, extent: np.ndarray, fill: Colour) -> None:
         low, high = (centre + at * radius - extent * radius), (centre + at * radius + extent * radius)
@@ -105,6 +105,7 @@ def _crest(kind: str, size: float, both: Any, oval: Any, line: Any, skin: Colour
             raise InputError(f"faces.peoples: no crest is called {kind!r}; there are horns, ears, antennae.")
 
 
-def _colour(hue: float, saturation: float, value: float) -> Colour:
+def rgb(hue: float, saturation: float, value: float) -> Colour:
+    """A colour in 0 to 255, of a hue that goes round."""
     red, green, blue = colorsys.hsv_to_rgb(hue % 1, saturation, value)
     return round(255 * red), round(255 * green), round(255 * blue)

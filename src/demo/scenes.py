@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import colorsys
-
 import numpy as np
 from PIL import Image, ImageDraw
 
-SUPERSAMPLING = 4
+from src.demo.avatars import SUPERSAMPLING, Colour, rgb
 
 
 def scene(valence: float, size: int, noise: float, rng: np.random.Generator) -> Image.Image:
@@ -38,8 +36,7 @@ def scene(valence: float, size: int, noise: float, rng: np.random.Generator) -> 
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 
-def _colour(warmth: float, saturation: float, value: float, rng: np.random.Generator) -> tuple[int, int, int]:
+def _colour(warmth: float, saturation: float, value: float, rng: np.random.Generator) -> Colour:
     # From blue (0.62) by way of magenta to orange (1.08): the cold end never passes through green.
     hue = 0.62 + 0.46 * warmth + rng.normal(0, 0.03)
-    red, green, blue = colorsys.hsv_to_rgb(hue % 1, saturation, np.clip(value + rng.normal(0, 0.04), 0, 1))
-    return round(255 * red), round(255 * green), round(255 * blue)
+    return rgb(hue, saturation, np.clip(value + rng.normal(0, 0.04), 0, 1))

@@ -42,8 +42,8 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                 # Every group shows the same expressions: only what is planted tells them apart.
                 for number, valence in enumerate(rng.permutation(_spread(cfg.per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
-                    row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     place = names[seen[number]]
+                    row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
                         {**row, "valence": valence, "place": place},
                         avatar(

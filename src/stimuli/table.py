@@ -113,15 +113,15 @@ def checked(
     _unique(frame, source)
     if role in IMAGE_ROLES and "sha256" in frame:
         _distinct_pictures(frame, source)
-    if role in TEXT_ROLES:
-        _texts(frame, source)
+    texts = [column for column in (*TEXT_COLUMNS, "group") if column in needed]
+    for column in texts:
+        _filled(frame, column, source)
     if CARRIES[role] == "valence":
         _valence(frame, source)
-    else:
-        _group(frame, source)
-        _distinct_texts(frame["group"], source)
+    for column in ("group", "word"):
+        if column in texts:
+            _distinct_texts(frame[column], source)
     if role in TEXT_ROLES:
-        _distinct_texts(frame["word"], source)
         _grid(frame, CARRIES[role], source)
         notes = [*notes, *_case_notes(frame["word"])]
     table = Table(role, frame, 0, tuple(notes))
@@ -169,15 +169,16 @@ def _case_notes(words: pd.Series) -> list[str]:
     return [f"words that differ in case alone, which most encoders drop: {len(same)}, first {first}"]
 
 
-def _texts(frame: pd.DataFrame, source: str) -> None:
-    for column in TEXT_COLUMNS:
-        empty = frame[column].isna()
-        if empty.any():
-            raise InputError(
-                f"{source}: {empty.sum()} rows have no {column}, first "
-                f"{brief(frame['id'][empty].iloc[0])!r}. Fill it in, or leave the row out."
-            )
-        frame[column] = frame[column].astype(str)
+def _filled(frame: pd.DataFrame, column: str, source: str) -> None:
+    empty = frame[column].isna()
+    if column == "group":
+        empty |= frame[column].astype(str).str.strip() == ""
+    if empty.any():
+        raise InputError(
+            f"{source}: {empty.sum()} rows have no {column}, first {brief(frame['id'][empty].iloc[0])!r}. "
+            "Fill it in, or leave the row out."
+        )
+    frame[column] = frame[column].astype(str)
 
 
 def _valence(frame: pd.DataFrame, source: str) -> None:
@@ -190,16 +191,6 @@ def _valence(frame: pd.DataFrame, source: str) -> None:
             f"{brief(row['id'])!r}. Rescale or correct them."
         )
     frame["valence"] = valence.astype(float)
-
-
-def _group(frame: pd.DataFrame, source: str) -> None:
-    empty = frame["group"].isna() | (frame["group"].astype(str).str.strip() == "")
-    if empty.any():
-        raise InputError(
-            f"{source}: {empty.sum()} rows have no group, first {brief(frame['id'][empty].iloc[0])!r}. "
-            "Give each row the name of its group, or leave it out."
-        )
-    frame["group"] = frame["group"].astype(str)
 
 
 def _grid(frame: pd.DataFrame, carried: str, source: str) -> None:

@@ -117,15 +117,9 @@ def _make(
     number = {name: index for index, name in enumerate(parents.ids)}
     couples = [(number[a], number[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
     with workers_end():
-        morph = method.prepare(parents, partial, workers)
-        made = files(
-            morph,
-            couples,
-            partial / "morphs",
-            suffix=".png",
-            workers=1 if method.alone else workers,
-            what="morph",
-        )
+        morph = method.prepare(partial, workers)
+        count = 1 if method.alone else workers
+        made = files(morph, couples, partial / "morphs", suffix=".png", workers=count)
     kept = [_linked(path, draft / path.name) for path in made]
     hashes = [cache.file_hash(path) for path in kept]
     table = table.assign(path=[path.name for path in kept], sha256=hashes)

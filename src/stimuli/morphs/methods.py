@@ -13,12 +13,14 @@ from PIL import Image
 
 from src.configs import MorphsConfig
 from src.errors import InputError
-from src.stimuli.morphs import work
+from src.stimuli.morphs import flow, landmark, landmark_templates, networks, work
 from src.stimuli.morphs.standard import standard
 from src.storage import cache
 from src.storage.versions import declared, versions
 
 OPENCV = "opencv-python-headless"
+# Draws the morph of two parents, given their numbers.
+Morph = Callable[[int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,7 @@ class Parents:
     def standardised(self, folder: Path, size: int, workers: int) -> list[Path]:
         """Each parent's centre square as a file of its own, made once."""
         arguments = [(path, size) for path in self.paths]
-        return work.files(
-            standard,
-            arguments,
-            folder / "parents",
-            suffix=".png",
-            workers=workers,
-            what="standardise parents",
-        )
+        return work.files(standard, arguments, folder / "parents", suffix=".png", workers=workers)
 
 
 @dataclass(frozen=True)
@@ -60,14 +55,14 @@ class Method:
     Attributes:
         decisive: what decides its bytes besides parents, size and the code that all methods share.
         packages: distributions whose versions decide its bytes.
-        prepare: (parents, work folder, workers) -> draws the morph of two parents, given their numbers.
+        prepare: (work folder, workers) -> draws the morph of two parents, given their numbers.
         alone: it holds a network, and works in this process.
         notes: what a reader of its morphs should know.
     """
 
     decisive: Mapping[str, object]
     packages: Sequence[str]
-    prepare: Callable[[Parents, Path, int], Callable[[int, int], np.ndarray]]
+    prepare: Callable[[Path, int], Morph]
     alone: bool = False
     notes: Sequence[str] = field(default_factory=list)
 
@@ -80,13 +75,9 @@ class Method:
         }
 
 
-def _by_flow(cfg: MorphsConfig, _: Parents) -> Method:
+def _by_flow(cfg: MorphsConfig, parents: Parents) -> Method:
     """Dense optical flow; see `src.stimuli.morphs.flow`."""
-
-    def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
-        return partial(_flow, parents.standardised(folder, cfg.size, workers))
-
-    return Method({"method": "flow"}, [OPENCV], prepare)
+    return Method({"method": "flow"}, [OPENCV], partial(_warping, cfg, parents, flow.morph, []))
 
 
 def _by_landmark(cfg: MorphsConfig, parents: Parents) -> Method:
@@ -95,28 +86,20 @@ def _by_landmark(cfg: MorphsConfig, parents: Parents) -> Method:
     Raises:
         InputError: landmarks are missing or wrong.
     """
-    from src.stimuli.morphs import landmark_templates
-
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
     found = landmark_templates.landmarks(Path(cfg.landmarks), parents.pictures, cfg.size)
     points = [found[name] for name in parents.ids]
-
-    def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
-        return partial(_landmark, parents.standardised(folder, cfg.size, workers), points)
-
     decisive = {"method": "landmark", "points": cache.fingerprint([own.tolist() for own in points])}
-    return Method(decisive, [OPENCV, "scipy"], prepare)
+    return Method(decisive, [OPENCV, "scipy"], partial(_warping, cfg, parents, landmark.morph, points))
 
 
-def _by_stylegan2(cfg: MorphsConfig, _: Parents) -> Method:
+def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
     """A generator of the user; see `src.stimuli.morphs.stylegan2`.
 
     Raises:
         InputError: a network file is not named, missing or of another form.
     """
-    from src.stimuli.morphs import networks
-
     if cfg.generator is None:
         raise InputError(
             f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.EXPORT}"
@@ -124,7 +107,7 @@ def _by_stylegan2(cfg: MorphsConfig, _: Parents) -> Method:
     drawing = networks.examined(Path(cfg.generator), "faces.generator")
     judging = networks.examined(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
 
-    def prepare(parents: Parents, folder: Path, workers: int) -> Callable[[int, int], np.ndarray]:
+    def prepare(folder: Path, workers: int) -> Morph:
         from src.stimuli.morphs import stylegan2
 
         network = networks.opened(drawing, "faces.generator", networks.GENERATOR)
@@ -140,9 +123,7 @@ def _by_stylegan2(cfg: MorphsConfig, _: Parents) -> Method:
             return stylegan2.project(network, within, features, picture, steps=cfg.steps, seed=seed)
 
         numbers = [(number,) for number in range(len(pictures))]
-        latents = work.files(
-            project, numbers, folder / "latents", suffix=".npy", workers=1, what="project parents"
-        )
+        latents = work.files(project, numbers, folder / "latents", suffix=".npy", workers=1)
 
         def morph(a: int, b: int) -> np.ndarray:
             return stylegan2.midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
@@ -160,16 +141,21 @@ def _by_stylegan2(cfg: MorphsConfig, _: Parents) -> Method:
 METHODS = {"flow": _by_flow, "landmark": _by_landmark, "stylegan2": _by_stylegan2}
 
 
-def _flow(pictures: Sequence[Path], a: int, b: int) -> np.ndarray:
-    from src.stimuli.morphs import flow
+def _warping(
+    cfg: MorphsConfig,
+    parents: Parents,
+    morph: Callable[..., np.ndarray],
+    points: Sequence[np.ndarray],
+    folder: Path,
+    workers: int,
+) -> Morph:
+    return partial(_between, morph, parents.standardised(folder, cfg.size, workers), points)
 
-    return flow.morph(_read(pictures[a]), _read(pictures[b]))
 
-
-def _landmark(pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int) -> np.ndarray:
-    from src.stimuli.morphs import landmark
-
-    return landmark.morph(_read(pictures[a]), _read(pictures[b]), points[a], points[b])
+def _between(
+    morph: Callable[..., np.ndarray], pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
+) -> np.ndarray:
+    return morph(_read(pictures[a]), _read(pictures[b]), *(points[number] for number in (a, b) if points))
 
 
 def _read(path: Path) -> np.ndarray:

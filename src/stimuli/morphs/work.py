@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -22,7 +23,7 @@ Make = Callable[..., np.ndarray]
 
 
 def files(
-    make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int, what: str
+    make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int
 ) -> list[Path]:
     """Make one file per tuple of arguments; those that are there and whole are kept.
 
@@ -30,39 +31,33 @@ def files(
         make: takes one tuple of arguments; gives a picture ([H, W, 3] uint8) where the suffix is
             `.png`, any numbers where it is `.npy`. With several workers it has to be picklable.
         arguments: one tuple per file.
-        folder: of the files, which are numbered in the order of the arguments; made when absent.
+        folder: of the files, which are numbered in the order of the arguments; made when absent. Its name
+            stands beside the progress bar.
         suffix: `.png` or `.npy`.
         workers: processes of one thread each; 0 is one per core, 1 works in this process.
-        what: is made, for the progress bar.
 
     Returns:
         The files, in the order of the arguments.
     """
     import joblib
+    from rich.console import Console
+    from rich.progress import track
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number:05d}{suffix}" for number in range(len(arguments))]
-    jobs = list(zip(arguments, paths, strict=True))
-    batches = [jobs[start : start + BATCH] for start in range(0, len(jobs), BATCH)]
-    count = min(workers or joblib.cpu_count(), len(batches))
-    with _bar() as bar:
-        task = bar.add_task(what, total=len(jobs))
-        for done in _results(make, batches, count):
-            bar.advance(task, done)
-    return paths
-
-
-def _results(make: Make, batches: Sequence[Sequence[Any]], count: int) -> Iterator[int]:
-    import joblib
-
-    if count <= 1:
-        yield from (_batch(make, batch) for batch in batches)
-        return
-    options = {"batch_size": 1, "return_as": "generator_unordered"}
+    # No more workers than batches: one per core would be idle.
+    count = min(workers or joblib.cpu_count(), math.ceil(len(paths) / BATCH))
     parallel = joblib.Parallel(
-        count, backend="loky", initializer=_go_with, initargs=(os.getpid(),), **options
+        max(count, 1),
+        batch_size=BATCH,
+        return_as="generator_unordered",
+        initializer=_go_with,
+        initargs=(os.getpid(),),
     )
-    yield from parallel(joblib.delayed(_batch)(make, batch) for batch in batches)
+    made = parallel(joblib.delayed(_file)(make, *job) for job in zip(arguments, paths, strict=True))
+    for _ in track(made, folder.name, total=len(paths), console=Console(stderr=True)):
+        pass
+    return paths
 
 
 def _go_with(owner: int) -> None:
@@ -87,11 +82,9 @@ def workers_end() -> Iterator[None]:
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _batch(make: Make, jobs: Sequence[tuple[tuple[Any, ...], Path]]) -> int:
-    for arguments, path in jobs:
-        if not _whole(path):
-            write(path, make(*arguments))
-    return len(jobs)
+def _file(make: Make, arguments: tuple[Any, ...], path: Path) -> None:
+    if not _whole(path):
+        write(path, make(*arguments))
 
 
 def write(path: Path, content: np.ndarray) -> None:
@@ -119,11 +112,3 @@ def _whole(path: Path) -> bool:
     except (OSError, SyntaxError, ValueError, EOFError):
         return False
     return True
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
