@@ -24,7 +24,6 @@ OTHER_DIMENSION = re.compile(r"(arousal|dominance|[ad]-?scores)\b", re.IGNORECAS
 UNTRANSLATED = ("", "NO TRANSLATION")
 # Columns that a message names.
 LISTED = 10
-Rows = list[tuple[int, list[str]]]
 
 
 def load(cfg: NrcVadConfig) -> tuple[pd.DataFrame, int, list[str]]:
@@ -52,10 +51,7 @@ def load(cfg: NrcVadConfig) -> tuple[pd.DataFrame, int, list[str]]:
     languages = _languages(header, rows)
     place = _column(header, languages, cfg.word, path)
     valence = next(place for place, name in enumerate(header or COLUMNS) if name.lower() == "valence")
-    frame = pd.DataFrame(
-        [(number, _cell(cells, place), _cell(cells, valence)) for number, cells in rows],
-        columns=["row", "word", "valence"],
-    )
+    frame = rows[[place, valence]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
     translated = place != languages[0]
     notes = []
     if translated:
@@ -73,8 +69,8 @@ def load(cfg: NrcVadConfig) -> tuple[pd.DataFrame, int, list[str]]:
     return means, len(rows), notes
 
 
-def _table(path: Path) -> tuple[list[str], Rows]:
-    """The header, empty where there is none, and the rows below it with their numbers."""
+def _table(path: Path) -> tuple[list[str], pd.DataFrame]:
+    """The header, empty where there is none, and the cells below it, by row and place."""
     try:
         text = path.read_text("utf-8-sig")
         if "\0" in text:
@@ -82,27 +78,27 @@ def _table(path: Path) -> tuple[list[str], Rows]:
             raise UnicodeError(f"row {row} holds a NUL, as text in UTF-16 does")
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: {error}. Save it as text in UTF-8 that may be read.") from None
-    rows = [
-        (number, [cell.strip() for cell in line.split("\t")])
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip()
-    ]
-    header = rows.pop(0)[1] if rows and _is_header(rows[0][1]) else []
-    for number, cells in rows:
-        if len(cells) == 1:
+    lines = {number: line for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
+    cells = {number: [cell.strip() for cell in line.split("\t")] for number, line in lines.items()}
+    first = next(iter(cells), 0)
+    header = cells.pop(first) if cells and _is_header(cells[first]) else []
+    if not cells:
+        raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
+    if bare := next((number for number in cells if "\t" not in lines[number]), 0):
+        raise InputError(
+            f"{path}, row {bare}: no tab in {brief(lines[bare].strip())!r}. Write a tab between word and "
+            "valence, or delete the row."
+        )
+    width = max(map(len, [header, *cells.values()]))
+    padded = [[*row, *[""] * (width - len(row))] for row in cells.values()]
+    rows = pd.DataFrame(padded, index=list(cells))
+    for number, *extra in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
+        if strange := next((cell for cell in extra if cell and not _is_number(cell)), ""):
             raise InputError(
-                f"{path}, row {number}: no tab in {brief(cells[0])!r}. Write a tab between word and valence, "
-                "or delete the row."
-            )
-        extra = "" if header else next((cell for cell in cells[4:] if cell and not _is_number(cell)), "")
-        if extra:
-            raise InputError(
-                f"{path}, row {number}: {brief(extra)!r} after word, valence, arousal and dominance, and no "
-                "header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "
+                f"{path}, row {number}: {brief(strange)!r} after word, valence, arousal and dominance, and "
+                "no header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "
                 "Dominance and the language, parted by tabs), and set words.word to one of its columns."
             )
-    if not rows:
-        raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
     return header, rows
 
 
@@ -115,18 +111,13 @@ def _is_number(cell: str) -> bool:
     return NUMBER.fullmatch(cell) is not None
 
 
-def _cell(cells: list[str], place: int) -> str:
-    return cells[place] if place < len(cells) else ""
-
-
-def _languages(header: list[str], rows: Rows) -> list[int]:
+def _languages(header: list[str], rows: pd.DataFrame) -> list[int]:
     """Places of the columns that hold words; the first where none does."""
     dimensions = [name.lower() for name in COLUMNS[1:]]
     texts = [
         place
         for place, name in enumerate(header)
-        if name.lower() not in dimensions
-        and any(cell and not _is_number(cell) for _, cells in rows for cell in [_cell(cells, place)])
+        if name.lower() not in dimensions and not all(map(_is_number, rows[place][rows[place] != ""]))
     ]
     return texts or [0]
 
