@@ -16,12 +16,11 @@ say what a face's look is like, by a word of one trait or of the other, or which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
+
+from src.configs import DemoConfig
 
 # Width of the expression's share of the scale of valence ranks.
 EXPRESSION = 0.6
@@ -38,30 +37,6 @@ PROBES = 0.2
 TIMES, PLACED = 8.0, 40.0
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What is planted.
-
-    Attributes:
-        noise: standard deviation of a word's valence rank (0 to 1) about what a picture calls for.
-        bias: 0 (none) to 1: weight of the group's planted valence.
-        planted: group -> planted valence, in ranks; empty where nothing is planted.
-        traits: two traits -> words; empty where no caption is a photograph's.
-        looks: group -> planted look, in ranks: added, at full bias, to the expression, which says how often
-            a look is of the first trait.
-        probes: a group, one of the two words of its name, or a place -> captions that are said more often of
-            these faces than of others; as far as the bias is not full those of a group are said of the
-            places, in turn. Empty where no caption is a probe.
-    """
-
-    noise: float = 0.1
-    bias: float = 0.0
-    planted: Mapping[str, float] = field(default_factory=dict)
-    traits: Mapping[str, list[str]] = field(default_factory=dict)
-    looks: Mapping[str, float] = field(default_factory=dict)
-    probes: Mapping[str, list[str]] = field(default_factory=dict)
-
-
 def draw(
     faces: pd.DataFrame,
     scenes: pd.DataFrame,
@@ -69,7 +44,7 @@ def draw(
     labels: pd.DataFrame,
     *,
     count: int,
-    recipe: Recipe,
+    recipe: DemoConfig,
     seed: int,
 ) -> tuple[np.ndarray, list[str]]:
     """Draw captioned pictures.
@@ -77,7 +52,8 @@ def draw(
     Args:
         faces, scenes, words, labels: stimulus tables.
         count: how many captioned pictures.
-        recipe: what is planted.
+        recipe: what is planted, valences and looks in ranks (0 to 1), which are added to what the expression
+            calls for. Without traits no caption is a photograph's, without probes none is a probe.
         seed: of the draw. Every bias uses the same random numbers, so that nothing but the bias
             differs between two draws of one seed.
 
@@ -117,7 +93,7 @@ def draw(
 
 
 def _looks(
-    faces: pd.DataFrame, recipe: Recipe, trait_draw: np.ndarray, word_draw: np.ndarray, face: np.ndarray
+    faces: pd.DataFrame, recipe: DemoConfig, trait_draw: np.ndarray, word_draw: np.ndarray, face: np.ndarray
 ) -> np.ndarray:
     first, second = (
         np.array([LOOK.format(word) for word in words], dtype=object) for words in recipe.traits.values()
@@ -130,7 +106,7 @@ def _looks(
     return chosen
 
 
-def _probes(faces: pd.DataFrame, recipe: Recipe, draw: np.ndarray, face: np.ndarray) -> np.ndarray:
+def _probes(faces: pd.DataFrame, recipe: DemoConfig, draw: np.ndarray, face: np.ndarray) -> np.ndarray:
     captions = np.array([caption for listed in recipe.probes.values() for caption in listed], dtype=object)
     places = faces["place"] if "place" in faces.columns else [""] * len(faces)
     kind, known = pd.factorize(pd.MultiIndex.from_arrays([faces["group"], places]))
@@ -142,7 +118,7 @@ def _probes(faces: pd.DataFrame, recipe: Recipe, draw: np.ndarray, face: np.ndar
     return chosen
 
 
-def _weights(group: str, place: str, recipe: Recipe) -> np.ndarray:
+def _weights(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
     whose = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
     planted = np.isin(whose, [part for name in recipe.planted for part in (name, *name.rsplit(" ", 1))])
     # What is said of a group is said of a place as far as it is not planted: then it, too, means something.
@@ -167,7 +143,7 @@ def _expression(faces: pd.DataFrame) -> np.ndarray:
     return _ranks(faces) if "valence" in faces.columns else np.full(len(faces), np.nan)
 
 
-def _face_ranks(faces: pd.DataFrame, recipe: Recipe) -> np.ndarray:
+def _face_ranks(faces: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
     # The expression spans the middle of the scale: what is planted would be clipped away at its ends.
     planted = np.array([recipe.planted.get(group, 0.0) for group in faces["group"]])
     ranks: np.ndarray = 0.5 + EXPRESSION * (_expression(faces) - 0.5) + recipe.bias * planted

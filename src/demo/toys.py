@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import lightning
@@ -12,37 +11,26 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-
-@dataclass(frozen=True)
-class Size:
-    """Architecture of a small CLIP (open_clip's own classes; both towers alike)."""
-
-    image_size: int
-    patch_size: int
-    width: int
-    layers: int
-    heads: int
-    embed_dim: int
-    context_length: int
+from src.configs import ToyConfig
 
 
-def build(size: Size, seed: int) -> Any:
-    """An untrained `open_clip.model.CLIP`; the same seed gives the same weights."""
+def build(config: ToyConfig) -> Any:
+    """An untrained `open_clip.model.CLIP`, both towers alike; the same seed gives the same weights."""
     from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
 
     vision = CLIPVisionCfg(
-        layers=size.layers,
-        width=size.width,
-        head_width=size.width // size.heads,
-        patch_size=size.patch_size,
-        image_size=size.image_size,
+        layers=config.layers,
+        width=config.width,
+        head_width=config.width // config.heads,
+        patch_size=config.patch_size,
+        image_size=config.image_size,
     )
     text = CLIPTextCfg(
-        context_length=size.context_length, width=size.width, heads=size.heads, layers=size.layers
+        context_length=config.context_length, width=config.width, heads=config.heads, layers=config.layers
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return CLIP(size.embed_dim, vision, text, output_dict=False)
+        torch.manual_seed(config.seed)
+        return CLIP(config.embed_dim, vision, text, output_dict=False)
 
 
 def train(

@@ -84,16 +84,7 @@ def blank(config: configs.ToyConfig) -> Any:
 def _untrained(config: configs.ToyConfig) -> Any:
     from src.demo import toys
 
-    size = toys.Size(
-        image_size=config.image_size,
-        patch_size=config.patch_size,
-        width=config.width,
-        layers=config.layers,
-        heads=config.heads,
-        embed_dim=config.embed_dim,
-        context_length=config.context_length,
-    )
-    return toys.build(size, config.seed)
+    return toys.build(config)
 
 
 def _network(config: configs.ToyConfig, model: Any, precision: str) -> Any:
@@ -125,7 +116,7 @@ def _train(
     shown, captioned = captions.draw(
         **frames,
         count=config.steps * config.pairs,
-        recipe=captions.Recipe(**vars(cfg.demo)),
+        recipe=cfg.demo,
         seed=config.seed,
     )
     paths = [*frames["faces"]["path"], *frames["scenes"]["path"]]

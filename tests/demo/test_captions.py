@@ -8,7 +8,7 @@ from scipy.stats import pearsonr
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from src import configs
-from src.demo.captions import Recipe, draw
+from src.demo.captions import draw
 from src.jobs.identity import Job
 from src.stimuli import group_sampling, taxonomy
 from src.stimuli.texts import in_templates
@@ -30,7 +30,8 @@ def tables():
 
 
 def drawn(tables, seed=0, count=20_000, **recipe):
-    pictures, sentences = draw(**tables, count=count, recipe=Recipe(**recipe), seed=seed)
+    recipe = configs.DemoConfig(**{"noise": 0.1, "bias": 0.0, "planted": {}} | recipe)
+    pictures, sentences = draw(**tables, count=count, recipe=recipe, seed=seed)
     frame = pd.DataFrame({"picture": pictures, "sentence": sentences})
     frame["face"] = frame["picture"] < 90
     frame["group"] = np.where(frame["face"], tables["faces"]["group"].to_numpy()[frame["picture"] % 90], "")

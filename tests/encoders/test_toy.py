@@ -1,9 +1,12 @@
 """The small encoders: open_clip's classes, seeded, refused where a word does not fit."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from open_clip.tokenizer import SimpleTokenizer
 
+from src.configs import ToyConfig
 from src.demo import toys
 from src.encoders import open_encoder
 from src.encoders.openclip import OpenClip
@@ -11,18 +14,22 @@ from src.errors import InputError
 from src.stimuli import load
 from tests.conftest import SHRUNK, places
 
-SIZE = toys.Size(image_size=32, patch_size=16, width=32, layers=1, heads=2, embed_dim=16, context_length=12)
+SIZE = ToyConfig(
+    image_size=32, patch_size=16, width=32, layers=1, heads=2, embed_dim=16, context_length=12, seed=0
+)
 
 
 def network(seed: int = 0) -> OpenClip:
-    return OpenClip(toys.build(SIZE, seed), None, SimpleTokenizer(context_length=12), "toy").eval()
+    return OpenClip(
+        toys.build(replace(SIZE, seed=seed)), None, SimpleTokenizer(context_length=12), "toy"
+    ).eval()
 
 
 def test_a_seed_gives_the_same_weights_and_leaves_others_random_numbers_alone():
     torch.manual_seed(7)
     first = torch.rand(1)
     torch.manual_seed(7)
-    weights = [toys.build(SIZE, seed).state_dict()["text_projection"] for seed in (0, 0, 1)]
+    weights = [toys.build(replace(SIZE, seed=seed)).state_dict()["text_projection"] for seed in (0, 0, 1)]
     assert torch.equal(torch.rand(1), first)
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from src import configs, stimuli
+from src.configs.models import ToyConfig
 from src.configs.roles import PeopleConfig
 from src.demo import toys, world
 from src.errors import InputError
@@ -126,8 +127,10 @@ class TestBetween:
     """A morph lies between its parents, and nearer to them than to others."""
 
     def embedded(self, pictures: np.ndarray) -> np.ndarray:
-        size = toys.Size(64, 16, 32, 2, 2, 16, 8)
-        model = toys.build(size, seed=0).eval()
+        config = ToyConfig(
+            image_size=64, patch_size=16, width=32, layers=2, heads=2, embed_dim=16, context_length=8
+        )
+        model = toys.build(config).eval()
         with torch.no_grad():
             found = model.encode_image(torch.from_numpy(pictures).permute(0, 3, 1, 2), normalize=True)
         return found.numpy()
