@@ -47,7 +47,7 @@ def paper_tables(size: Size) -> dict[str, pd.DataFrame]:
 
     cfg = job_config("model=precomputed", "model.path=.", "labels=race_gender")
     assert isinstance(cfg.labels, configs.LabelsConfig)
-    labels = phrases(cfg.labels.race_words, cfg.labels.gender_words)
+    labels = phrases(cfg.labels)
     groups = sorted(labels["group"].unique())
     rng = np.random.default_rng(0)
     faces = pd.DataFrame({"id": [f"f{number:06d}" for number in range(size.paper_faces)]})

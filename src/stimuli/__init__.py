@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
-from src.stimuli.loaders import faces
 from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, SHEET, TEXT_ROLES, Table, checked
 
 __all__ = [
@@ -40,8 +37,12 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     folder = cfg.model.precomputed
     # Configs are plain dataclasses, whose repr tells all that they hold.
     key = repr((role, folder or chosen, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
-    if key not in _tables:
-        _tables[key] = _precomputed(folder, role) if folder else _read(cfg, role, chosen)
+    if key not in _tables and folder:
+        from src.stimuli import precomputed_tables
+
+        _tables[key] = precomputed_tables.load(folder, role)
+    elif key not in _tables:
+        _tables[key] = loaders.table(role, chosen, cfg.store, cfg.templates)
     return _tables[key]
 
 
@@ -56,32 +57,22 @@ def parents(cfg: configs.RunConfig) -> Table | None:
     return loaders.parents(cfg.faces.parents, cfg.store)
 
 
+def faces(chosen: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
+    """Faces of a config, read or drawn.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    return loaders.table("faces", chosen, store)
+
+
 def drawn(chosen: configs.RoleConfig, store: configs.StoreConfig) -> int:
     """How many stimuli a role has that is drawn or morphed, be it done or not."""
-    if isinstance(chosen, configs.MorphsConfig):
-        return chosen.per_group * _groups(chosen.parents, store)
     if isinstance(chosen, configs.AvatarsConfig):
         return chosen.per_group * len(chosen.peoples) * len(chosen.genders)
-    assert isinstance(chosen, configs.AbstractConfig)
-    return chosen.count
-
-
-def _groups(chosen: configs.RoleConfig, store: configs.StoreConfig) -> int:
-    if isinstance(chosen, configs.AvatarsConfig):
-        return len(chosen.peoples) * len(chosen.genders)
-    return int(loaders.parents(chosen, store).frame["group"].nunique())
-
-
-def _precomputed(folder: Path, role: str) -> Table:
-    from src.stimuli import precomputed_tables
-
-    return precomputed_tables.load(folder, role)
-
-
-def _read(cfg: configs.RunConfig, role: str, chosen: configs.RoleConfig) -> Table:
-    frame, expected, notes = loaders.load(chosen, cfg.store)
-    if role in TEXT_ROLES:
-        from src.stimuli import texts
-
-        frame = texts.in_templates(frame, cfg.templates)
-    return checked(role, frame, loaders.source(chosen), expected=expected, notes=notes)
+    if isinstance(chosen, configs.AbstractConfig):
+        return chosen.count
+    assert isinstance(chosen, configs.MorphsConfig)
+    if isinstance(chosen.parents, configs.AvatarsConfig):
+        return chosen.per_group * len(chosen.parents.peoples) * len(chosen.parents.genders)
+    return chosen.per_group * len(loaders.parents(chosen.parents, store).groups)

@@ -4,38 +4,76 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from src import configs
 from src.configs import PicturesConfig, registry
 from src.errors import InputError
 from src.stimuli.pictures import remarks
-from src.stimuli.table import Table, checked
+from src.stimuli.table import TEXT_ROLES, Table, checked
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Config class -> loader, which takes the config, and its choice on the command line.
+LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
+    configs.AvatarsConfig: ("src.demo.world:faces", "faces=avatars"),
+    configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
+    configs.AbstractConfig: ("src.demo.world:scenes", "scenes=abstract"),
+    configs.LabelsConfig: ("src.stimuli.texts:phrases", "labels"),
+    configs.FairFaceConfig: ("src.stimuli.fairface:load", "faces=fairface"),
+    configs.CfdConfig: ("src.stimuli.cfd:load", "faces=cfd"),
+    configs.UtkFaceConfig: ("src.stimuli.utkface:load", "faces=utkface"),
+    configs.FolderConfig: ("src.stimuli.folder:load", "faces=folder"),
+    configs.OasisConfig: ("src.stimuli.oasis:load", "scenes=oasis"),
+    configs.VaderConfig: ("src.stimuli.lexicons:vader", "words=vader"),
+    configs.NrcVadConfig: ("src.stimuli.nrc_vad:load", "words=nrc_vad"),
+    configs.WarrinerConfig: ("src.stimuli.lexicons:warriner", "words=warriner"),
+}
 # Stimuli, how many the source announces, and why the two differ.
 Loaded = tuple["pd.DataFrame", int, list[str]]
 
 
-def _avatars(cfg: configs.AvatarsConfig, store: PicturesConfig) -> Loaded:
-    from src.demo import world
+def table(
+    role: str, chosen: configs.RoleConfig, store: PicturesConfig, templates: Sequence[str] = ()
+) -> Table:
+    """Stimulus table of a config by its loader; its notes count the pictures that had to be converted, too.
 
-    frame = world.faces(cfg, Path(store.stimuli))
-    return frame, len(frame), []
+    Args:
+        role: faces, scenes, words or labels.
+        chosen: config of the role.
+        store: folders of what is drawn or morphed.
+        templates: of text roles.
 
+    Raises:
+        InputError: the stimuli cannot be read.
+    """
+    if isinstance(chosen, configs.OtherLayoutConfig):
+        source, loaded = chosen.loader, _of_other_layout(chosen)
+    else:
+        reference, source = LOADERS[type(chosen)]
+        load = registry.load("loader", source, {source: reference})
+        if isinstance(chosen, configs.AvatarsConfig | configs.AbstractConfig):
+            loaded = load(chosen, Path(store.stimuli))
+        elif isinstance(chosen, configs.MorphsConfig):
+            faces = parents(chosen.parents, store)
+            frame, expected, notes = load(chosen, faces.frame, Path(store.morphs))
+            loaded = frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
+        else:
+            loaded = load(chosen)
+    # What is made holds all that there is.
+    frame, expected, notes = loaded if isinstance(loaded, tuple) else (loaded, len(loaded), [])
+    if "conversions" in frame:
+        notes = [*notes, *remarks(frame.pop("conversions").tolist())]
+    if role in TEXT_ROLES:
+        from src.stimuli.texts import in_templates
 
-def _morphs(cfg: configs.MorphsConfig, store: PicturesConfig) -> Loaded:
-    from src.stimuli import morphs
-
-    faces = parents(cfg.parents, store)
-    frame, expected, notes = morphs.load(cfg, faces.frame, Path(store.morphs))
-    return frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
+        frame = in_templates(frame, templates)
+    return checked(role, frame, source, expected=expected, notes=notes)
 
 
 def parents(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
@@ -53,91 +91,23 @@ def parents(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
         return re.sub(rf"(?<![\w./])faces\.(?=(?:{names})\b)", "faces.parents.", text)
 
     try:
-        table = faces(chosen, store)
+        faces = table("faces", chosen, store)
     except InputError as error:
         raise InputError(nested(str(error))) from None
-    return replace(table, notes=tuple(nested(note) for note in table.notes))
+    return replace(faces, notes=tuple(nested(note) for note in faces.notes))
 
 
-def faces(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
-    """Faces of a config, read or drawn.
-
-    Raises:
-        InputError: they cannot be read.
-    """
-    frame, expected, notes = load(chosen, store)
-    return checked("faces", frame, source(chosen), expected=expected, notes=notes)
-
-
-def load(chosen: configs.RoleConfig, store: PicturesConfig) -> Loaded:
-    """Stimuli of a config by its loader; its notes count the pictures that had to be converted, too.
-
-    Raises:
-        InputError: they cannot be read.
-    """
-    made = MADE.get(type(chosen))
-    frame, expected, notes = made[0](chosen, store) if made else _read(chosen)
-    if "conversions" in frame:
-        notes = [*notes, *remarks(frame.pop("conversions").tolist())]
-    return frame, expected, notes
-
-
-def _abstract(cfg: configs.AbstractConfig, store: PicturesConfig) -> Loaded:
-    from src.demo import world
-
-    frame = world.scenes(cfg, Path(store.stimuli))
-    return frame, len(frame), []
-
-
-def _phrases(cfg: configs.LabelsConfig, _: PicturesConfig) -> Loaded:
-    from src.stimuli import texts
-
-    frame = texts.phrases(cfg.race_words, cfg.gender_words)
-    return frame, len(frame), []
-
-
-# Roles that are made rather than read: config class -> function, and its choice on the command line.
-MADE: dict[type[configs.RoleConfig], tuple[Callable[[Any, PicturesConfig], Loaded], str]] = {
-    configs.AvatarsConfig: (_avatars, "faces=avatars"),
-    configs.MorphsConfig: (_morphs, "faces=morphs"),
-    configs.AbstractConfig: (_abstract, "scenes=abstract"),
-    configs.LabelsConfig: (_phrases, "labels"),
-}
-# Layouts of files: config class -> loader, which takes it, and its choice on the command line.
-LAYOUTS: dict[type[configs.RoleConfig], tuple[str, str]] = {
-    configs.FairFaceConfig: ("src.stimuli.fairface:load", "faces=fairface"),
-    configs.CfdConfig: ("src.stimuli.cfd:load", "faces=cfd"),
-    configs.UtkFaceConfig: ("src.stimuli.utkface:load", "faces=utkface"),
-    configs.FolderConfig: ("src.stimuli.folder:load", "faces=folder"),
-    configs.OasisConfig: ("src.stimuli.oasis:load", "scenes=oasis"),
-    configs.VaderConfig: ("src.stimuli.lexicons:vader", "words=vader"),
-    configs.NrcVadConfig: ("src.stimuli.nrc_vad:load", "words=nrc_vad"),
-    configs.WarrinerConfig: ("src.stimuli.lexicons:warriner", "words=warriner"),
-}
-
-
-def source(chosen: configs.RoleConfig) -> str:
-    """Name a config's source, for messages."""
-    if isinstance(chosen, configs.OtherLayoutConfig):
-        return chosen.loader
-    return (MADE.get(type(chosen)) or LAYOUTS[type(chosen)])[1]
-
-
-def _read(chosen: configs.RoleConfig) -> Loaded:
-    """Read files by the loader of their layout.
+def _of_other_layout(chosen: configs.OtherLayoutConfig) -> Loaded:
+    """Read files by a loader from elsewhere.
 
     Raises:
         InputError: they cannot be read, or the loader takes other options.
     """
-    if isinstance(chosen, configs.OtherLayoutConfig):
-        load = registry.load("loader", chosen.loader, {}, FunctionType)
-        try:
-            inspect.signature(load).bind(**chosen.options)
-        except TypeError as error:
-            takes = ", ".join(inspect.signature(load).parameters)
-            raise InputError(f"options: {chosen.loader}: {error}. Its options are {takes}.") from None
-        loaded: Loaded = load(**chosen.options)
-        return loaded
-    reference, choice = LAYOUTS[type(chosen)]
-    loaded = registry.load("loader", choice, {choice: reference})(chosen)
+    load = registry.load("loader", chosen.loader, {}, FunctionType)
+    try:
+        inspect.signature(load).bind(**chosen.options)
+    except TypeError as error:
+        takes = ", ".join(inspect.signature(load).parameters)
+        raise InputError(f"options: {chosen.loader}: {error}. Its options are {takes}.") from None
+    loaded: Loaded = load(**chosen.options)
     return loaded

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
+from src.configs import LabelsConfig
 from src.errors import InputError
 
 
@@ -38,9 +39,7 @@ def in_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def phrases(
-    race_words: Mapping[str, Sequence[str]], gender_words: Mapping[str, Sequence[str]]
-) -> pd.DataFrame:
+def phrases(cfg: LabelsConfig) -> pd.DataFrame:
     """Label phrases: race word, blank, gender word (docs/methods.md, section 2, "Stimuli").
 
     Returns:
@@ -57,9 +56,9 @@ def phrases(
                 "race_word": race_word,
                 "gender_word": gender_word,
             }
-            for race, race_list in race_words.items()
+            for race, race_list in cfg.race_words.items()
             for race_word in race_list
-            for gender, gender_list in gender_words.items()
+            for gender, gender_list in cfg.gender_words.items()
             for gender_word in gender_list
         ]
     )

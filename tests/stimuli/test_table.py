@@ -121,7 +121,7 @@ def test_the_hash_is_of_the_content_not_of_order_or_place(order):
 def test_the_papers_labels_number_864_phrases(job):
     made = job("dataset=photos", "dataset.root=x").cfg
     assert isinstance(made.labels, configs.LabelsConfig)
-    frame = phrases(made.labels.race_words, made.labels.gender_words)
+    frame = phrases(made.labels)
     assert len(frame) == 864
     assert frame["word"].is_unique
     assert frame.groupby("group").size().tolist() == [144] * 6

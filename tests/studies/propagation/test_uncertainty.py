@@ -204,7 +204,8 @@ def test_contributions_sum_to_how_far_the_outcome_is(folder, monkeypatch):
 
 def labels(declared=True, races=3, genders=2, words=4):
     race_words = {f"R{r}": [f"r{r}{i}" for i in range(words)] for r in range(races)}
-    frame = phrases(race_words, {f"G{g}": [f"g{g}{i}" for i in range(words)] for g in range(genders)})
+    gender_words = {f"G{g}": [f"g{g}{i}" for i in range(words)] for g in range(genders)}
+    frame = phrases(configs.LabelsConfig(race_words, gender_words))
     frame = in_templates(frame, ["a {}", "the {}"])
     return checked("labels", frame if declared else frame.drop(columns=["race_word", "gender_word"]), "t")
 
