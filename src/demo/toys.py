@@ -34,29 +34,26 @@ def build(config: ToyConfig) -> Any:
 
 
 def train(
+    config: ToyConfig,
     model: Any,
     pixels: Tensor,
     tokens: Tensor,
     pairs: np.ndarray,
-    *,
-    batch: int,
-    learning_rate: float,
     trainer: lightning.Trainer,
 ) -> None:
     """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule.
 
     Args:
+        config: says how many captioned pictures a step has, and the learning rate at its peak.
         model: `open_clip.model.CLIP`.
         pixels: [P, 3, H, W], float32.
         tokens: [T, context].
         pairs: [steps * batch, 2]: which picture comes with which text, in the order of training.
-        batch: captioned pictures per step.
-        learning_rate: at its peak.
         trainer: Lightning's, for one epoch.
     """
-    loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_size=batch, drop_last=True)
+    loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_size=config.pairs, drop_last=True)
     model.train()
-    trainer.fit(_Contrastive(model, learning_rate, steps=len(pairs) // batch), loader)
+    trainer.fit(_Contrastive(model, config.learning_rate, steps=len(pairs) // config.pairs), loader)
     model.eval()
 
 

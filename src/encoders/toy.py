@@ -122,15 +122,8 @@ def _train(
     paths = [*frames["faces"]["path"], *frames["scenes"]["path"]]
     pixels = torch.stack([network.transform(pictures.read(path)) for path in paths])
     sentences, said = np.unique(captioned, return_inverse=True)
-    toys.train(
-        network.model,
-        pixels,
-        network.tokenize([str(sentence) for sentence in sentences]),
-        np.stack([shown, said], axis=1),
-        batch=config.pairs,
-        learning_rate=config.learning_rate,
-        trainer=trainer,
-    )
+    tokens = network.tokenize([str(sentence) for sentence in sentences])
+    toys.train(config, network.model, pixels, tokens, np.stack([shown, said], axis=1), trainer)
 
 
 def _fits(config: configs.ToyConfig) -> None:

@@ -11,14 +11,10 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from src.configs import CHECKOUT
 from src.errors import InputError, answered, replace_unprintable
 from src.stimuli.public_datasets import PRESENT, Standing, chosen, command, standing
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
 
 ROOT = CHECKOUT / "data" / "raw"
 
@@ -34,12 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="of datasets; status: all where none is named")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of their folders (%(default)s)")
     asked = parser.parse_args(arguments)
-    root = asked.root.absolute()
-
-    def tell_or_fetch() -> int:
-        return _fetch(asked.names, root) if asked.what == "fetch" else _status(asked.names, root)
-
-    return answered(tell_or_fetch)
+    tell_or_fetch = _fetch if asked.what == "fetch" else _status
+    return answered(lambda: tell_or_fetch(asked.names, asked.root.absolute()))
 
 
 def _status(names: list[str], root: Path) -> int:
@@ -91,18 +83,10 @@ def _fetch(names: list[str], root: Path) -> int:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         for dataset in chosen(names):
             task = progress.add_task(dataset.name, total=None)
-            obtain(
-                dataset,
-                root,
-                lambda line: console.print(line, soft_wrap=True, markup=False, highlight=False),
-                partial(_show, progress, task),
-            )
+            say = partial(console.print, soft_wrap=True, markup=False, highlight=False)
+            obtain(dataset, root, say, partial(progress.update, task))
     # What came is counted as if it had been laid out by hand.
     return _status(names, root)
-
-
-def _show(progress: Progress, task: TaskID, done: int, total: int | None) -> None:
-    progress.update(task, completed=done, total=total)
 
 
 if __name__ == "__main__":

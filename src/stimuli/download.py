@@ -20,8 +20,8 @@ PIECE = 1 << 16
 # Smallest and largest number of bytes.
 Sizes = tuple[int, float]
 ANY_SIZE = (0, math.inf)
-# Takes, after every piece, how many bytes came, and of how many where the server says so.
-Progress = Callable[[int, int | None], None]
+# Takes how many bytes came (`completed`), and of how many where the server says so (`total`).
+Progress = Callable[..., None]
 
 
 def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress: Progress) -> None:
@@ -95,7 +95,7 @@ class _Transfer:
         self.done += len(piece)
         self.check_size(max(self.done, self.sizes[0]), "received")
         self.file.write(piece)
-        self.progress(self.done, self.total)
+        self.progress(completed=self.done, total=self.total)
 
     def flush(self) -> None:
         """Do nothing: closing the file writes what is left."""

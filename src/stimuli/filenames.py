@@ -11,6 +11,7 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.stimuli.safe_paths import no_link_out
+from src.stimuli.safe_yaml import is_text
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -39,7 +40,8 @@ def read(
     """
     files, others = _files(folders, root, remedy)
     matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]
-    _readable([path for path, match in matches if match])
+    if strange := next((str(path) for path, match in matches if match and not is_text(str(path))), ""):
+        raise InputError(f"{brief(strange, 1000)}: the name is not UTF-8. Rename the picture.")
     fitting = [{"path": str(path), **match.groupdict()} for path, match in matches if match]
     misnamed = [path.name for path, match in matches if match is None]
     shown = ", ".join(str(folder) for folder in folders)
@@ -76,12 +78,6 @@ def _entered(links: Sequence[Path], folders: Sequence[Path]) -> None:
                 f"{link}: a link to a folder is not entered. Name the folder itself in faces.pictures, "
                 "or copy it."
             )
-
-
-def _readable(files: Sequence[Path]) -> None:
-    for path in files:
-        if not str(path).isascii() and str(path).encode(errors="replace").decode() != str(path):
-            raise InputError(f"{brief(str(path), 1000)}: the name is not UTF-8. Rename the picture.")
 
 
 def _unique(frame: pd.DataFrame) -> None:

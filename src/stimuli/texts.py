@@ -46,19 +46,11 @@ def phrases(cfg: LabelsConfig) -> pd.DataFrame:
         One row per phrase: `word` (the phrase), `group` ("Black Women"), `race`, `gender`,
         `race_word`, `gender_word`.
     """
-    return pd.DataFrame(
-        [
-            {
-                "word": f"{race_word} {gender_word}",
-                "group": f"{race} {gender}",
-                "race": race,
-                "gender": gender,
-                "race_word": race_word,
-                "gender_word": gender_word,
-            }
-            for race, race_list in cfg.race_words.items()
-            for race_word in race_list
-            for gender, gender_list in cfg.gender_words.items()
-            for gender_word in gender_list
-        ]
-    )
+    rows = [
+        (f"{race_word} {gender_word}", f"{race} {gender}", race, gender, race_word, gender_word)
+        for race, race_words in cfg.race_words.items()
+        for race_word in race_words
+        for gender, gender_words in cfg.gender_words.items()
+        for gender_word in gender_words
+    ]
+    return pd.DataFrame(rows, columns=["word", "group", "race", "gender", "race_word", "gender_word"])

@@ -39,7 +39,7 @@ def target(tmp_path):
     return tmp_path / "file.zip"
 
 
-def get(publisher, target, sizes=ANY_SIZE, sha256=None, progress=lambda done, total: None):
+def get(publisher, target, sizes=ANY_SIZE, sha256=None, progress=lambda completed, total: None):
     download(publisher.url("file.zip"), target, sizes, sha256, progress)
 
 
@@ -54,10 +54,10 @@ def left(target):
 def test_a_file_arrives_whole_with_nothing_beside_it(publisher, target, capfd):
     seen = []
     size = len(CONTENT)
-    get(publisher, target, (size, size), digest(CONTENT), lambda *numbers: seen.append(numbers))
+    get(publisher, target, (size, size), digest(CONTENT), lambda **numbers: seen.append(numbers))
     assert target.read_bytes() == CONTENT
     assert left(target) == ["file.zip"]
-    assert seen[-1] == (size, size)
+    assert seen[-1] == {"completed": size, "total": size}
     assert len(seen) > 5
     assert publisher.encodings == ["identity"]
     assert capfd.readouterr() == ("", "")
@@ -103,7 +103,7 @@ def test_a_server_that_says_nothing_more_is_given_up(publisher, target, monkeypa
 
 def test_a_server_that_is_not_there_is_named_without_its_password(target):
     with pytest.raises(InputError, match=r"^http://me:…@127.0.0.1:1/a: cannot be fetched") as error:
-        download("http://me:hush@127.0.0.1:1/a", target, ANY_SIZE, None, lambda done, total: None)
+        download("http://me:hush@127.0.0.1:1/a", target, ANY_SIZE, None, lambda completed, total: None)
     assert "hush" not in str(error.value)
 
 
@@ -115,7 +115,7 @@ def test_a_body_without_an_end_is_left_once_it_is_too_long(publisher, target, si
     publisher.endless = True
     seen = []
     with pytest.raises(InputError, match=said):
-        get(publisher, target, sizes, None, lambda done, total: seen.append(done))
+        get(publisher, target, sizes, None, lambda completed, total: seen.append(completed))
     assert max(seen) <= 100_000
     assert publisher.asked == 1
     assert left(target) == []
@@ -215,8 +215,8 @@ def test_a_killed_process_leaves_no_half_file_and_the_next_clears_up(publisher, 
 import os
 from pathlib import Path
 from src.stimuli.download import ANY_SIZE, download
-def progress(done, total):
-    if done > {HALF}:
+def progress(completed, total):
+    if completed > {HALF}:
         os.kill(os.getpid(), 9)
 download({publisher.url("file.zip")!r}, Path({str(target)!r}), ANY_SIZE, None, progress)
 """

@@ -245,11 +245,11 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path, publisher, capsys)
 
 
 def test_a_key_pressed_leaves_nothing_half_fetched(tmp_path, publisher, monkeypatch, capsys):
-    def pressed(*_):
+    def pressed(*_, **__):
         raise KeyboardInterrupt
 
     publisher.files["set.zip"] = bytes(9_000)
-    monkeypatch.setattr("src.stimuli.__main__._show", pressed)
+    monkeypatch.setattr("rich.progress.Progress.update", pressed)
     assert main(["fetch", "ours", "--root", str(tmp_path)]) == 130
     assert "the same command goes on" in capsys.readouterr().err
     assert list((tmp_path / "ours").iterdir()) == []
