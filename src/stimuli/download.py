@@ -39,7 +39,7 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
             or the disk is full.
     """
     check_address(url, url)
-    shown, transfer = masked(url), _Transfer(url, sizes, progress)
+    address, transfer = masked(url), _Transfer(url, sizes, progress)
     pooch.get_logger().setLevel("WARNING")  # its notes would show passwords of addresses
     try:
         with draft_folder(target) as draft:
@@ -48,8 +48,8 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)
     except requests.RequestException as error:
         raise InputError(
-            f"{shown}: cannot be fetched ({masked(_cause(error))}; {transfer.attempts} attempts). Try again "
-            "later, or fetch it by hand: see the dataset's page."
+            f"{address}: cannot be fetched ({masked(_cause(error))}; {transfer.attempts} attempts). Try "
+            "again later, or fetch it by hand: see the dataset's page."
         ) from None
     except OSError as error:
         raise InputError(
@@ -57,7 +57,7 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
         ) from None
     except ValueError as error:  # of pooch, which names both hashes
         raise InputError(
-            f"{shown}: {error} Try again; if it stays so, the publisher has changed the file: see its page."
+            f"{address}: {error} Try again; if it stays so, the publisher has changed the file: see its page."
         ) from None
 
 
@@ -70,11 +70,11 @@ class _Transfer:
     def __call__(self, url: str, output_file: str, _: Any) -> None:
         """Make one attempt."""
         self.attempts, self.done = self.attempts + 1, 0
-        part = Path(output_file)
-        part.unlink()  # pooch's can be read by its owner alone
+        output = Path(output_file)
+        output.unlink()  # pooch's can be read by its owner alone
         headers, hooks = {"Accept-Encoding": "identity"}, {"response": self.check}
         fetch = pooch.HTTPDownloader(chunk_size=PIECE, timeout=TIMEOUT, headers=headers, hooks=hooks)
-        with part.open("wb") as self.file:
+        with output.open("wb") as self.file:
             fetch(url, self, None)
         self.check_size(self.done, "received")
 

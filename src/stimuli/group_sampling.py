@@ -105,18 +105,18 @@ def sampled(
     frame, copies = distinct(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
-    least = min(sizes.values())
-    if least == 0:
+    smallest = min(sizes.values())
+    if smallest == 0:
         raise InputError(
             f"{path}: groups without a face: {sizes}. Add pictures of them, or choose others in faces.races "
             "and faces.genders."
         )
     if cfg.per_group is None:
         return frame.reset_index(drop=True), copies
-    if least < cfg.per_group:
+    if smallest < cfg.per_group:
         raise InputError(
             f"{path}: {cfg.per_group} faces per group were asked for, found {sizes}. "
-            f"Set faces.per_group={least} or less, or null for all."
+            f"Set faces.per_group={smallest} or less, or null for all."
         )
     rng = np.random.default_rng(cfg.seed)
     chosen = [

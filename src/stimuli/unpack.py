@@ -58,9 +58,9 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
         with draft_folder(archive) as draft:
             _extract(archive, draft, at_most)
             places = {name: _only(archive, draft, pattern) for pattern, name in take.items()}
-            kept = [name for name in places if (archive.parent / name).exists()]
+            existing = [name for name in places if (archive.parent / name).exists()]
             for name, place in places.items():
-                if name not in kept:
+                if name not in existing:
                     place.rename(archive.parent / name)
     except InputError:
         raise
@@ -74,7 +74,7 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
             f"{archive}: damaged, or neither a zip nor a tar ({brief(str(error) or repr(error))}). Nothing "
             f"was unpacked. Delete it and {archive.name}.json, and fetch it anew."
         ) from None
-    return kept
+    return existing
 
 
 def _extract(archive: Path, draft: Path, at_most: int) -> None:
