@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ RETRIES = 4
 TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of the body
 PIECE = 1 << 16
 # Smallest and largest number of bytes.
-Sizes = tuple[int, float]
-ANY_SIZE = (0, math.inf)
+Sizes = tuple[int, int]
 # Takes how many bytes came (`completed`), and of how many where the server says so (`total`).
 Progress = Callable[..., None]
 

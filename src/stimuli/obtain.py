@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from src.errors import InputError, brief
-from src.stimuli.download import ANY_SIZE, Progress, download
+from src.stimuli.download import Progress, download
 from src.stimuli.public_datasets import PRESENT, Dataset, File, command, standing
 from src.stimuli.unpack import unpack
 from src.stimuli.work_folders import hold
@@ -50,7 +50,7 @@ def obtain(dataset: Dataset, root: Path, say: Callable[[str], None], progress: P
     with hold(folder, "Choose another --root."):
         for file in dataset.files:
             say(_file(file, folder, progress))
-            kept = unpack(folder / file.name, file.unpack.take, file.unpack.at_most) if file.unpack else []
+            kept = unpack(folder / file.name, file.take, file.at_most) if file.take else []
             for name in kept:
                 say(
                     f"{folder / name} was there already and is kept as it is. Move it away, and fetch "
@@ -64,9 +64,7 @@ def _file(file: File, folder: Path, progress: Progress) -> str:
     recorded = _recorded(record, file.url)
     expected: File | _Record
     known, expected = ("published", file) if file.sha256 else ("recorded at first", recorded or file)
-    sizes = (0, file.unpack.at_most) if file.unpack else ANY_SIZE
-    if expected.bytes is not None:
-        sizes = (expected.bytes, expected.bytes)
+    sizes = (0, file.at_most) if expected.bytes is None else (expected.bytes, expected.bytes)
     there = target.exists()
     if not there:
         download(file.url, target, sizes, expected.sha256, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,27 +31,21 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Unpack:
-    """What is taken out of an archive.
+class File:
+    """A file that may be fetched without asking anybody.
 
     Attributes:
-        at_most: bytes that all its members may have together; the archive, too, where its size is unknown.
-        take: pattern of one file or folder in it -> name below the dataset's folder.
+        bytes, sha256: None where unknown.
+        at_most: bytes that it may have where unknown, and all members of an archive together.
+        take: of an archive: pattern of one file or folder in it -> name below the dataset's folder.
     """
-
-    at_most: int
-    take: dict[str, str]
-
-
-@dataclass(frozen=True)
-class File:
-    """A file that may be fetched without asking anybody; bytes and hash are None where unknown."""
 
     url: str
     name: str
     bytes: int | None
     sha256: str | None
-    unpack: Unpack | None
+    at_most: int
+    take: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -171,9 +165,5 @@ def _dataset(name: str, entry: dict[str, Any]) -> Dataset:
         for kind, patterns in entry.pop("needs").items()
         for pattern, counts in patterns.items()
     )
-    return Dataset(name=name, needs=needs, files=tuple(map(_file, entry.pop("files", []))), **entry)
-
-
-def _file(entry: dict[str, Any]) -> File:
-    unpack = entry.pop("unpack")
-    return File(unpack=Unpack(**unpack) if unpack else None, **entry)
+    files = tuple(File(**file) for file in entry.pop("files", []))
+    return Dataset(name=name, needs=needs, files=files, **entry)

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from src.stimuli import public_datasets
 from src.stimuli.__main__ import main
 from src.stimuli.download import check_address
-from src.stimuli.public_datasets import Dataset, File, Need, Unpack, datasets, standing
+from src.stimuli.public_datasets import Dataset, File, Need, datasets, standing
 from src.storage.cache import file_hash
 from tests.paths import CHECKOUT, SHARED
 from tests.stimuli import drawn
@@ -51,7 +51,7 @@ def publisher(monkeypatch):
     """A server, and one dataset that may be fetched from it."""
     with Publisher({"set.zip": archive()}) as served:
         take = {"**/ratings.csv": "ratings.csv", "**/images": "images", "**/p-1": "p-1"}
-        file = File(served.url("set.zip"), "set.zip", None, None, Unpack(10_000, take))
+        file = File(served.url("set.zip"), "set.zip", None, None, 10_000, take)
         ours = dataset(files=(file,))
         monkeypatch.setattr(
             public_datasets, "datasets", lambda: {"ours": ours, "theirs": dataset("theirs", form=True)}
@@ -155,7 +155,7 @@ def test_what_is_known_holds_together():
             check_address("https://", file.url)
             assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
             assert "/" not in file.name
-            assert not any("/" in name for name in (file.unpack.take.values() if file.unpack else ()))
+            assert not any("/" in name for name in file.take.values())
 
 
 def test_fetching_lays_out_and_counts_and_records(tmp_path, publisher, capsys):
