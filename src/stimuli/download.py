@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import pooch
 import requests
@@ -78,9 +78,11 @@ class _Transfer:
 
     def check(self, reply: requests.Response, **_: Any) -> None:
         """Refuse a reply, or a redirection on the way to it, that will be no better the next time."""
-        check_address(self.url, reply.url)
-        if reply.is_redirect or reply.status_code >= 500 or reply.status_code == 429:
+        if reply.is_redirect:
+            check_address(self.url, urljoin(reply.url, reply.headers["Location"]))
             return
+        if reply.status_code >= 500 or reply.status_code == 429:
+            return  # tried again
         if problem := _problem(reply):
             raise InputError(f"{masked(self.url)}: the server {problem}")
         length = reply.headers.get("Content-Length", "")

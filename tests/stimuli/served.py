@@ -19,6 +19,7 @@ class Publisher:
     asked: int = 0  # requests
     encodings: list[str | None] = field(default_factory=list)
     redirect: str | None = None
+    redirections: int | None = None  # of the next requests; None: of all
     statuses: list[int] = field(default_factory=list)  # of the next replies, instead of a file
     address: str = ""
 
@@ -56,7 +57,8 @@ class Publisher:
         if self.statuses or name not in self.files:
             reply.send_error(self.statuses.pop(0) if self.statuses else 404)
             return
-        if self.redirect:
+        if self.redirect and self.redirections != 0:
+            self.redirections = self.redirections and self.redirections - 1
             reply.send_response(302)
             reply.send_header("Location", self.redirect)
             reply.end_headers()

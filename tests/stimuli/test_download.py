@@ -166,9 +166,18 @@ def test_what_is_no_file_is_refused_at_once(publisher, target, fault, said):
 @pytest.mark.parametrize("redirect", ["ftp://127.0.0.1/file.zip", "file:///etc/hostname"])
 def test_no_redirection_leads_away_from_http(publisher, target, redirect):
     publisher.redirect = redirect
-    with pytest.raises(InputError, match="cannot be fetched"):
+    with pytest.raises(InputError, match=f"leads to {redirect}. Only http and https"):
         get(publisher, target)
+    assert publisher.asked == 1
     assert left(target) == []
+
+
+def test_a_redirection_is_followed(publisher, target):
+    publisher.redirect = "/file.zip"
+    publisher.redirections = 1
+    get(publisher, target)
+    assert target.read_bytes() == CONTENT
+    assert publisher.asked == 2
 
 
 @pytest.mark.parametrize(
@@ -186,14 +195,14 @@ def test_no_address_leads_to_less_safety(url, hop):
     check_address("http://a", "https://a")
 
 
-def test_every_hop_of_a_reply_is_looked_at():
+def test_every_hop_is_looked_at_before_it_is_asked():
     transfer = _Transfer("https://a/file", ANY_SIZE, print)
     hop = requests.Response()
-    hop.url, hop.status_code = "http://a/file", 302
-    hop.headers["Location"] = "https://a/file"
-    with pytest.raises(InputError, match="leads to http://a/file"):
+    hop.url, hop.status_code = "https://b/file", 302
+    hop.headers["Location"] = "http://a/file"
+    with pytest.raises(InputError, match="https://a/file: leads to http://a/file"):
         transfer.check(hop)
-    hop.url = "https://b/file"
+    hop.headers["Location"] = "/other"
     transfer.check(hop)
 
 
