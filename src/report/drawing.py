@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -104,7 +106,8 @@ def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> Non
     """Write an SVG with `<title>` and `<desc>`; its letters stay letters, the same figure the same bytes."""
     drawn = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "carryover"}):
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
     head, tag, rest = drawn.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
     named = f'role="img" aria-labelledby="title desc" {attributes}'
@@ -114,13 +117,14 @@ def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> Non
 
 def _save_light(figure: Figure, alternative: str, path: Path) -> None:
     """Write a PNG of 256 colours, none off by more than can be seen: a quarter of the weight."""
-    told = PngInfo()
-    told.add_itxt("Description", alternative)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=DENSE_DPI, pil_kwargs={"compress_level": 0})
-    with Image.open(drawn) as picture:
-        few = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.save(path, optimize=True, pnginfo=told)
+    figure.set_dpi(DENSE_DPI)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    few = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    description = PngInfo()
+    description.add_itxt("Description", alternative)
+    few.save(path, optimize=True, pnginfo=description)
 
 
 def keep(drawing: Drawing, folder: Path) -> Picture:

@@ -1,96 +1,159 @@
-"""A narrow figure with its title and key above: a phone can show it, and a plot may grow downwards."""
+"""Forest plot: values with intervals and reference bands below one another, narrow enough for a phone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
-from matplotlib.legend_handler import HandlerBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.transforms import Transform
+from matplotlib.transforms import blended_transform_factory
 
 from src.report.drawing import plain, style
 
 # Inches; ROW is a line of points.
 WIDTH, ROW = 4.4, 0.17
-LEFT, RIGHT, BELOW = 0.12, 0.46, 0.44
-PLACEBO = "#c4c4c4"
+# Lines: the name of a block, and the gap between names that several rows share.
+HEAD, GAP = 1.5, 0.4
+# Letters of a name at the left, and of a block's name without and with a note.
+LETTERS, ALONE, NOTED = 21, 50, 28
+BAND = "#c4c4c4"
+# Columns of the rows, and what stands for those that are not there.
+COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(("block", "note", "name", "series", "text"), ""),
+    **dict.fromkeys(("value", "low", "high", "band_low", "band_high"), np.nan),
+    "filled": True,
+}
 
 
 def canvas(height: float, title: str, key: Sequence[Line2D | Patch]) -> tuple[Figure, Axes]:
-    """A narrow figure whose vertical axis is in inches from the top, with its title and its key.
+    """Make a narrow figure with its title and its key above the plot.
 
     Args:
-        height: of the plot itself.
+        height: of the plot itself, inches.
         title: of the figure.
         key: what its colours and shapes mean.
     """
-    longest = max(len(str(item.get_label())) for item in key)
-    columns = 2 if longest <= 24 else 1
-    above = 0.34 + 0.175 * -(-len(key) // columns)
-    total = above + height + BELOW
-    figure = Figure(figsize=(WIDTH, total))
-    figure.text(LEFT / WIDTH, 1 - 0.06 / total, plain(title, 52), fontsize=9.5, va="top")
+    labels = [str(entry.get_label()).split("\n") for entry in key]
+    columns = 2 if all(len(line) <= 27 for label in labels for line in label) else 1
+    above = 0.32 + 0.175 * -(-len(key) // columns) * max(map(len, labels), default=0)
+    figure = Figure(figsize=(WIDTH, above + height + 0.5), layout="constrained")
+    # The title is the key's: constrained layout would lay one over the other.
     figure.legend(
         handles=list(key),
-        loc="upper left",
-        bbox_to_anchor=(0.01, 1 - 0.22 / total),
+        title=plain(title, 52),
+        loc="outside upper left",
+        alignment="left",
         ncols=columns,
         fontsize=8,
+        title_fontsize=9.5,
         frameon=False,
         labelspacing=0.35,
         columnspacing=1,
         handlelength=1.6,
-        handler_map={Patch: HandlerTick()},
+        borderpad=0.2,
+        borderaxespad=0.1,
     )
-    axes = figure.add_axes((LEFT / WIDTH, BELOW / total, 1 - (LEFT + RIGHT) / WIDTH, height / total))
-    axes.set_ylim(height, 0)
-    axes.set_yticks([])
-    for side in ("left", "right", "top"):
-        axes.spines[side].set_visible(False)
+    axes = figure.subplots()
+    axes.spines[["left", "right", "top"]].set_visible(False)
+    axes.tick_params(labelsize=8.5)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_fontsize(8.5)
     return figure, axes
 
 
-def rho_axis(axes: Axes) -> None:
-    """An axis of rho as wide as rho can be."""
-    axes.set_xlim(-1.02, 1.02)
-    ticks = [-1, -0.5, 0, 0.5, 1]
-    axes.set_xticks(ticks, ["−1", "−0.5", "0", "0.5", "1"], fontsize=8.5)
-    for tick in ticks:
-        axes.axvline(tick, color="#888888" if tick == 0 else "#e6e6e6", linewidth=0.7, zorder=0)
-    axes.set_xlabel("Spearman's ρ", fontsize=8.5)
+def forest_plot(
+    rows: pd.DataFrame,
+    *,
+    title: str,
+    label: str,
+    series: Sequence[str] = (),
+    band: str = "",
+    hollow: str = "",
+    key: Sequence[Line2D | Patch] = (),
+    bars: bool = False,
+    zero: float = 0,
+    limits: tuple[float | None, float | None] = (None, None),
+) -> tuple[Figure, Axes, pd.DataFrame]:
+    """Draw rows in the order in which they come.
+
+    Args:
+        rows: any of `COLUMNS`: the `block` that a row belongs to and a `note` at the right of its name; the
+            row's own `name`, at its left, and `text`, at its right; the `series` that decides its colour and
+            shape; `value`, its interval from `low` to `high`, and the reference band from `band_low` to
+            `band_high`, NaN where there is none; `filled`: False for a hollow point.
+        title: of the figure.
+        label: of the axis.
+        series: names in the order that decides colours and shapes; empty: that of the rows.
+        band, hollow: what the band and a hollow point mean, for the key; shown where they occur.
+        key: further entries of the key.
+        bars: whether a bar leads from zero to each value.
+        zero: where the line of no effect stands.
+        limits: ends of the axis; None: as far as the rows go.
+
+    Returns:
+        The figure, its axes, and the rows with all of `COLUMNS` and `y`, where they stand.
+    """
+    rows = rows.assign(**{name: value for name, value in COLUMNS.items() if name not in rows})
+    rows = rows.reset_index(drop=True)
+    heads = (rows["block"] != rows["block"].shift()) & (rows["block"] != "")
+    gaps = ~heads & (rows["name"] != "") & bool((rows["name"] == "").any())
+    rows["y"] = rows.index + HEAD * heads.cumsum() + GAP * gaps.cumsum()
+    numbers = {name: number for number, name in enumerate(series or dict.fromkeys(rows["series"]))}
+    rows["number"] = rows["series"].map(numbers)
+    bottom, top = rows["y"].max() + 0.7, -0.7
+    figure, axes = canvas(ROW * (bottom - top), title, [*_key(rows, numbers, band, hollow), *key])
+    _draw(axes, rows, bars)
+    _write(figure, axes, rows, heads)
+    axes.axvline(zero, color="#888888", linewidth=0.7, zorder=0.9)
+    axes.grid(axis="x", color="#e6e6e6", linewidth=0.7)
+    axes.set(xlabel=label, xlim=limits, ylim=(bottom, top), yticks=[], axisbelow=True)
+    axes.locator_params(axis="x", nbins=6)
+    return figure, axes, rows
 
 
-def at_right(axes: Axes, y: float, text: str) -> None:
-    """A number in the margin."""
-    axes.annotate(
-        text,
-        (1, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(RIGHT * 72 - 4, 0),
-        textcoords="offset points",
-        fontsize=7.5,
-        ha="right",
-        va="center",
-    )
+def in_words(rows: pd.DataFrame) -> str:
+    """Return the `words` of all rows, by block."""
+    texts = []
+    for (block, note), block_rows in rows.groupby(["block", "note"], sort=False):
+        head = f"{block} ({note}): " if note else f"{block}: " if block else ""
+        texts.append(head + ", ".join(block_rows["words"]))
+    return "; ".join(texts)
 
 
-def number_said(value: float, digits: int = 2) -> str:
-    """A number of two digits, or that there is none."""
+def in_order(rows: pd.DataFrame, **orders: Sequence[Hashable]) -> pd.DataFrame:
+    """Sort rows by several columns, each in an order of its values; empty: as they come."""
+
+    def places(column: pd.Series) -> pd.Series:
+        order = orders[str(column.name)] or dict.fromkeys(column)
+        return column.map({value: place for place, value in enumerate(order)})
+
+    return rows.sort_values([*orders], key=places, kind="stable")
+
+
+def split(names: Sequence[str], size: int, name: str, title: str) -> Iterator[tuple[list[str], str, str]]:
+    """Share names out to figures of a limited size; yields the names, file name and title of each."""
+    parts = [[*names[start : start + size]] for start in range(0, len(names), size)]
+    for number, part in enumerate(parts, 1):
+        many = len(parts) > 1
+        yield part, name + f"-{number}" * many, title + f" ({number} of {len(parts)})" * many
+
+
+def in_digits(value: float, digits: int = 2) -> str:
+    """Return a number as figures write it, or that there is none."""
     return "undefined" if pd.isna(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
-def look(number: int, filled: bool) -> dict[str, Any]:
-    """How the points of a series look, filled or hollow."""
+def look(number: int, filled: bool = True) -> dict[str, Any]:
+    """Return how the points of a series look, filled or hollow."""
     shape = style(number)
     edge = "#333333" if filled else shape["color"]
     return {
+        "linestyle": "",
         "marker": shape["marker"],
         "markerfacecolor": shape["color"] if filled else "white",
         "markeredgecolor": edge,
@@ -98,23 +161,57 @@ def look(number: int, filled: bool) -> dict[str, Any]:
     }
 
 
-class HandlerTick(HandlerBase):
-    """The key's entry of a placebo: a bar that ends in a tick."""
+def key_of(names: Sequence[str]) -> list[Line2D]:
+    """Return the key's entries of series."""
+    return [Line2D([], [], markersize=6, label=plain(name), **look(n)) for n, name in enumerate(names)]
 
-    def create_artists(  # noqa: D102
-        self,
-        legend: Legend,  # noqa: ARG002
-        orig_handle: Artist,  # noqa: ARG002
-        xdescent: float,
-        ydescent: float,
-        width: float,
-        height: float,
-        fontsize: float,  # noqa: ARG002
-        trans: Transform,
-    ) -> Sequence[Artist]:
-        ends, middle = [-xdescent, width - xdescent], height / 2 - ydescent
-        bar = Line2D(ends, [middle] * 2, color=PLACEBO, linewidth=4, solid_capstyle="butt")
-        tick = Line2D(ends[1:] * 2, [middle - 3, middle + 3], color="#666666", linewidth=1.2)
-        for line in (bar, tick):
-            line.set_transform(trans)
-        return [bar, tick]
+
+def _key(rows: pd.DataFrame, numbers: dict[str, int], band: str, hollow: str) -> list[Line2D | Patch]:
+    drawn = {*rows["series"]} - {""}
+    entries: list[Line2D | Patch] = [
+        Line2D([], [], markersize=6, label=plain(name, 60), **look(number))
+        for name, number in numbers.items()
+        if name in drawn
+    ]
+    if rows["band_high"].notna().any():
+        entries.append(Patch(color=BAND, label=band))
+    if not rows["filled"].all():
+        open_point = look(0, filled=False) | ({"markeredgecolor": "#444444"} if len(numbers) > 1 else {})
+        entries.append(Line2D([], [], markersize=6, label=hollow, **open_point))
+    return entries
+
+
+def _draw(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
+    # Drawn many at a time: an artist for each would take most of the report's time.
+    bands = rows.dropna(subset=["band_high"])
+    axes.hlines(bands["y"], bands["band_low"], bands["band_high"], color=BAND, linewidth=5, zorder=1)
+    axes.vlines(bands["band_high"], bands["y"] - 0.35, bands["y"] + 0.35, color="#666666", linewidth=1.2)
+    keys: Any
+    for keys, group in rows.groupby(["number", "filled"]):
+        number, filled = keys
+        color = style(number)["color"]
+        if bars:
+            axes.barh(group["y"], group["value"], height=0.66, color=color, alpha=0.35, zorder=1.5)
+        axes.hlines(group["y"], group["low"], group["high"], color=color, linewidth=1.6, zorder=3)
+        shape = look(number, filled)
+        axes.plot(group["value"], group["y"], markersize=5.5, zorder=4, clip_on=False, **shape)
+
+
+def _write(figure: Figure, axes: Axes, rows: pd.DataFrame, heads: pd.Series) -> None:
+    across = axes.get_yaxis_transform()
+    for x, side, column, size in ((-0.02, "right", "name", 8), (1.02, "left", "text", 7.5)):
+        for y, text in zip(rows["y"], rows[column], strict=True):
+            if text:
+                axes.text(x, y, plain(text, LETTERS), fontsize=size, ha=side, va="center", transform=across)
+    # Names of blocks are as wide as the figure.
+    wide = blended_transform_factory(figure.transFigure, axes.transData)
+    about: dict[str, Any] = {"transform": wide, "in_layout": False, "va": "center", "zorder": 5}
+    about["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    for row in rows[heads].to_dict("records"):
+        y = row["y"] - HEAD / 2 - 0.25
+        line: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6, "in_layout": False, "clip_on": False}
+        axes.plot([0.02, 0.98], [y - 0.75] * 2, transform=wide, **line)
+        room = NOTED if row["note"] else ALONE
+        axes.text(0.02, y, plain(row["block"], room), fontsize=8.5, fontweight="bold", **about)
+        if row["note"]:
+            axes.text(0.98, y, plain(row["note"], 44), fontsize=7.5, ha="right", **about)

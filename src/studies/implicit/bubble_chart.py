@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from src.report.drawing import Drawing, brief, plain, style
-from src.report.forest_plot import canvas
+from src.report.forest_plot import canvas, key_of
 from src.studies.implicit.model_ranking import complete, ranking
 
 # More models are told apart by the tables only.
@@ -20,6 +18,7 @@ NUMBERED = 20
 # Inches of the plot, and points of the widest bubble.
 HEIGHT, WIDEST = 3.6, 34
 LETTERS = 20
+AXES, MEASURE = ("competence", "emotions"), "mean |CLES − ½|"
 TITLE = "Implicit bias of models"
 
 
@@ -37,9 +36,7 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
         return None
     sets = {name: style(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
     largest, numbered = float(rows["iat"].max()), len(rows) <= NUMBERED
-    figure, axes = canvas(HEIGHT, TITLE, _key(rows, sets, numbered))
-    place = axes.get_position()
-    axes.set_position((0.15, place.y0, 0.82, place.height))
+    figure, axes = canvas(HEIGHT, TITLE, _key(rows, [*sets], numbered))
     for number, row in enumerate(rows.to_dict("records"), 1):
         x, y, look = row["competence"], row["emotions"], sets[row["pretraining"]]
         # A ring's area is the measure; the shape in its middle, all of one size, is the set.
@@ -48,7 +45,11 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
         axes.plot([x], [y], markersize=5, markeredgecolor="#333333", markeredgewidth=0.4, **look)
         if numbered:
             axes.annotate(f"{number}", (x, y), (4, 3), textcoords="offset points", fontsize=8.5)
-    _axes(axes, rows)
+    across, up = (float(rows[name].max()) * 1.18 or 0.5 for name in AXES)
+    axes.set(xlim=(0, across), ylim=(0, up))
+    axes.set(xlabel=f"{AXES[0]}: {MEASURE}", ylabel=f"{AXES[1]}: {MEASURE}")
+    axes.spines["left"].set_visible(True)
+    axes.grid(alpha=0.25)
     said = "; ".join(
         f"{row['model']} ({row['pretraining']}): {_said(row)}" for row in rows.to_dict("records")
     )
@@ -56,13 +57,10 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
     return Drawing("bubbles", figure, TITLE, alternative, _caption(rows, len(models) - len(rows), numbered))
 
 
-def _key(rows: pd.DataFrame, sets: Mapping[str, dict[str, Any]], numbered: bool) -> list[Line2D]:
-    key = [
-        Line2D([], [], linestyle="", markersize=6, label=plain(name), **look) for name, look in sets.items()
-    ]
-    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
+def _key(rows: pd.DataFrame, sets: Sequence[str], numbered: bool) -> list[Line2D]:
     area = f"area: IAT, 0 to {rows['iat'].max():.1f}"
-    key.append(Line2D([], [], linestyle="", markersize=8, label=area, **ring))
+    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
+    key = [*key_of(sets), Line2D([], [], linestyle="", markersize=8, label=area, **ring)]
     names = [f"{number} {brief(name, LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
     return key + [Line2D([], [], linestyle="", label=plain(name)) for name in names if numbered]
 
@@ -81,17 +79,3 @@ def _caption(rows: pd.DataFrame, left: int, numbered: bool) -> str:
     if left:
         said += f" {left} of {len(rows) + left} models lack a measure and are not drawn."
     return said
-
-
-def _axes(axes: Axes, rows: pd.DataFrame) -> None:
-    for name, limit, axis in (
-        ("competence", axes.set_xlim, axes.xaxis),
-        ("emotions", axes.set_ylim, axes.yaxis),
-    ):
-        top = float(rows[name].max()) * 1.18
-        limit(0, top if top > 0 else 0.5)
-        axis.set_major_locator(MaxNLocator(5))
-        axis.set_label_text(f"{name}: mean |CLES − ½|", fontsize=8.5)
-    axes.spines["left"].set_visible(True)
-    axes.tick_params(labelsize=8.5)
-    axes.grid(alpha=0.25)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
-from src.report.drawing import PALETTE, Drawing, plain
+from src.report.drawing import PALETTE, Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import ROW, at_right, canvas, number_said
+from src.report.forest_plot import forest_plot, in_digits, in_order, in_words
 from src.studies.propagation.combined import shown
 
 # Figures 2 to 5, a pair of experiments each.
@@ -60,22 +58,18 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
         return None
     there = [exp for exp in VALENCE if exp in means]
     title = f"Mean valence {score} per group, z over groups"
-    figure, axes = canvas(
-        2 * ROW * len(rows) + 0.1, title, [_dot(PALETTE[0], "o", f"mean of {' and '.join(there)}")]
+    rows = rows.assign(
+        name=rows["group"],
+        series=f"mean of {' and '.join(there)}",
+        value=rows["z"],
+        text=rows["z"].map(in_digits),
     )
-    limit = max(2.0, rows["z"].abs().max() * 1.1)
-    for number, row in enumerate(rows.to_dict("records")):
-        y = 2 * ROW * number + 0.1
-        axes.text(-limit, y, plain(row["group"], 50), fontsize=8.5, va="center")
-        axes.plot([0, row["z"]], [y + ROW] * 2, color=PALETTE[0], linewidth=2)
-        axes.plot([row["z"]], [y + ROW], "o", color=PALETTE[0], markersize=6)
-        at_right(axes, y + ROW, number_said(row["z"]))
-    axes.axvline(0, color="#888888", linewidth=0.7)
-    axes.set_xlim(-limit, limit)
-    # Short labels: those at the ends stand half outside of the axis.
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.set_xlabel("z-score (not ρ: any value is possible)", fontsize=8.5)
-    axes.tick_params(labelsize=8.5)
+    figure, _, placed = forest_plot(
+        rows.assign(words=rows["group"] + " " + rows["text"]),
+        title=title,
+        label="z-score (not ρ: any value is possible)",
+        bars=True,
+    )
     caption = (
         "Group means of the intrinsic score, averaged over models and over the experiments named in it, then "
         "standardised over the groups with the population SD (the paper's figure 6). It says which group is "
@@ -84,8 +78,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
     if len(there) < 2:
         other = next(exp for exp in VALENCE if exp not in there)
         caption += f" Only {there[0]} is there: the paper averages it with {other}."
-    said = ", ".join(f"{row['group']} {number_said(row['z'])}" for row in rows.to_dict("records"))
-    return Drawing("figure-6", figure, title, f"Dot plot. {title}: {said}.", caption)
+    return Drawing("figure-6", figure, title, f"Dot plot. {title}: {in_words(placed)}.", caption)
 
 
 def valence_bands(findings: Findings) -> pd.DataFrame:
@@ -119,38 +112,32 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> 
     own = bands[bands["exp"] == exp]
     if own.empty:
         return None
-    looks = {UPPER: (PALETTE[0], "o"), LOWER: (PALETTE[1], "s")}
     counts = own.groupby("band")["n"].agg(["min", "max"])
-    there = [band for band in looks if band in counts.index]
-    labels = {band: f"valence {band}, n = {_range(*counts.loc[band])}" for band in there}
+    labels = {
+        band: f"valence {band}, n = {_range(*counts.loc[band])}"
+        for band in (UPPER, LOWER)
+        if band in counts.index
+    }
     title = f"{exp}: group {score} by valence"
-    groups = [*dict.fromkeys(own["group"])]
-    key = [_dot(*looks[band], label) for band, label in labels.items()]
-    figure, axes = canvas(3 * ROW * len(groups) + 0.1, title, key)
-    limit = max(0.5, own["mean"].abs().max() * 1.1)
-    said = []
-    for number, group in enumerate(groups):
-        top = 3 * ROW * number + 0.12
-        axes.text(-limit, top, plain(group, 50), fontsize=8.5, va="center")
-        for line, band in enumerate(labels, 1):
-            values = own.loc[(own["group"] == group) & (own["band"] == band), "mean"]
-            if values.empty:
-                continue
-            y, (colour, marker) = top + line * ROW * 0.9, looks[band]
-            axes.plot(values, [y] * len(values), "|", color=colour, markersize=7, alpha=0.7)
-            axes.plot([values.mean()], [y], marker, color=colour, markersize=6)
-            at_right(axes, y, number_said(values.mean()))
-            said.append(f"{group}, valence {band}: {number_said(values.mean())}")
-    axes.axvline(0, color="#888888", linewidth=0.7)
-    axes.set_xlim(-limit, limit)
-    axes.xaxis.set_major_locator(MaxNLocator(4, prune="both"))
-    axes.set_xlabel("SC-EAT effect size (−2 to 2)" if score == SC_EAT else score, fontsize=8.5)
-    axes.tick_params(labelsize=8.5)
+    means = own.groupby(["group", "band"], sort=False)["mean"].mean().rename("value").reset_index()
+    rows = in_order(means, group=[*dict.fromkeys(own["group"])], band=[*labels])
+    rows = rows.assign(
+        block=rows["group"], series=rows["band"].map(labels), text=rows["value"].map(in_digits)
+    )
+    figure, axes, placed = forest_plot(
+        rows.assign(words="valence " + rows["band"] + " " + rows["text"]),
+        title=title,
+        label="SC-EAT effect size (−2 to 2)" if score == SC_EAT else score,
+        series=[*labels.values()],
+    )
+    points = own.merge(placed[["group", "band", "number", "y"]])
+    for color, strokes in points.groupby(points["number"].map(PALETTE.__getitem__)):
+        axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, as it is (the paper's "
         "figure 7). Strokes are the models, the point their mean; n counts a model's targets."
     )
-    return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {'; '.join(said)}.", caption)
+    return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {in_words(placed)}.", caption)
 
 
 def _jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:
@@ -162,7 +149,3 @@ def _jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, st
 
 def _range(low: int, high: int) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
-
-
-def _dot(colour: str, marker: str, label: str) -> Line2D:
-    return Line2D([], [], linestyle="", marker=marker, color=colour, markersize=6, label=label)

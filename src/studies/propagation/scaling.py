@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from scipy import stats
 
-from src.report.drawing import Drawing, brief, plain, style
+from src.report.drawing import Drawing, brief, style
 from src.report.findings import Findings
-from src.report.forest_plot import canvas
+from src.report.forest_plot import canvas, key_of
 from src.studies.propagation.combined import shown
+from src.studies.propagation.rho_plot import LIMITS
 
 QUANTITIES = {
     "parameters_millions": "parameters (millions, log axis)",
@@ -67,15 +67,8 @@ def figure(found: pd.DataFrame, quantity: str) -> Drawing:
     """
     rows = found.dropna(subset=[quantity, "rho"])
     experiments = [*dict.fromkeys(found["exp"])]
-    key = [
-        Line2D([], [], linestyle="", markersize=6, label=plain(exp), **style(number))
-        for number, exp in enumerate(experiments)
-    ]
     title = f"ρ against {QUANTITIES[quantity].split(' (')[0]}"
-    drawn, axes = canvas(3.2, title, key)
-    left = 0.13
-    place = axes.get_position()
-    axes.set_position((left, place.y0, 0.97 - left, place.height))
+    drawn, axes = canvas(3.2, title, key_of(experiments))
     logarithmic = quantity in LOGARITHMIC
     # In steps of the axis's own scale, so that a model's points stand beside one another.
     scale, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
@@ -94,13 +87,9 @@ def figure(found: pd.DataFrame, quantity: str) -> Drawing:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(*back(ends + np.array([-room, room])))
-    axes.set_ylim(-1.02, 1.02)
-    axes.set_yticks([-1, -0.5, 0, 0.5, 1], ["−1", "−0.5", "0", "0.5", "1"], fontsize=8.5)
     axes.axhline(0, color="#888888", linewidth=0.7)
     axes.grid(alpha=0.25)
-    axes.set_xlabel(QUANTITIES[quantity], fontsize=8.5)
-    axes.tick_params(labelsize=8.5)
-    axes.set_ylabel("mean ρ", fontsize=8.5, labelpad=0)
+    axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=LIMITS)
     sizes = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
     named = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in sizes.to_dict("records"))
     caption = f"Models from left to right: {named}; a model's points stand side by side so that all are seen."

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from src.report.drawing import Drawing, plain, style
+from src.report.drawing import Drawing, style
 from src.report.findings import Findings
-from src.report.forest_plot import PLACEBO, at_right, canvas, number_said, rho_axis
+from src.report.forest_plot import BAND, forest_plot, in_digits, in_words, key_of
 from src.studies.propagation.combined import every, score_names, shown
+from src.studies.propagation.rho_plot import LABEL, LIMITS
 
 DRAWS = "other draws of A and B"
 COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "above"]
-# Inches: a reading's name and its points.
-LINE = 0.34
 
 
 def readings(findings: Findings) -> pd.Series:
@@ -81,39 +83,34 @@ def multiverse(findings: Findings, drawn: pd.DataFrame, found: pd.DataFrame, exp
     models = [*dict.fromkeys(every(findings)["model"])]
     coloured = len(models) <= 8
     title = f"{exp}: every reading"
-    figure, axes = canvas(LINE * len(lines) + 0.1, title, _key(models if coloured else ["a model"]))
-    said = []
-    for number, line in enumerate(lines.to_dict("records")):
-        y = LINE * number + 0.1
-        axes.axhline(y - 0.09, color="#dddddd", linewidth=0.6)
-        axes.text(-1, y, plain(line["reading"], 52), fontsize=8, va="center")
-        own = points[points["reading"] == line["reading"]].dropna(subset=["rho"])
-        y += LINE / 2
-        axes.plot([line["lowest"], line["highest"]], [y, y], color=PLACEBO, linewidth=1)
-        for which, model in enumerate(models if coloured else [None]):
-            values = own["rho"] if model is None else own.loc[own["model"] == model, "rho"]
-            look = style(which)
-            axes.plot(values, [y] * len(values), linestyle="", markersize=4, alpha=0.45, mew=0, **look)
-        axes.plot([line["median"]] * 2, [y - 0.07, y + 0.07], color="black", linewidth=1.6)
-        at_right(axes, y, number_said(line["median"]))
-        said.append(
-            f"{line['reading']}: median {number_said(line['median'])}, "
-            f"{number_said(line['lowest'])} to {number_said(line['highest'])}"
-        )
-    rho_axis(axes)
+    key = key_of(models if coloured else ["a model"])
+    figure, axes, placed = forest_plot(
+        lines.assign(
+            block=lines["reading"],
+            text=lines["median"].map(in_digits),
+            words=[_in_words(line) for line in lines.to_dict("records")],
+        ),
+        title=title,
+        label=LABEL,
+        key=[*key, Line2D([], [], color="black", linewidth=1.6, label="median")],
+        limits=LIMITS,
+    )
+    axes.hlines(placed["y"], placed["lowest"], placed["highest"], color=BAND, linewidth=1)
+    axes.vlines(placed["median"], placed["y"] - 0.4, placed["y"] + 0.4, color="black", linewidth=1.6)
+    points = points.merge(placed[["reading", "y"]])
+    for number, model in enumerate(models if coloured else [None]):
+        rows = points if model is None else points[points["model"] == model]
+        axes.plot(rows["rho"], rows["y"], linestyle="", markersize=4, alpha=0.45, mew=0, **style(number))
     caption = (
         "A line is a reading, a point one ρ (model and group; all seeds), the stroke and the number their "
         f"median. “{DRAWS}” are of the first reading."
     )
-    return Drawing(f"multiverse-{exp}", figure, title, f"Dot plot. {title}. {'; '.join(said)}.", caption)
+    return Drawing(f"multiverse-{exp}", figure, title, f"Dot plot. {title}. {in_words(placed)}.", caption)
 
 
-def _key(models: list[str]) -> list[Line2D]:
-    points = [
-        Line2D([], [], linestyle="", markersize=5, label=plain(model), **style(number))
-        for number, model in enumerate(models)
-    ]
-    return [*points, Line2D([], [], color="black", linewidth=1.6, label="median")]
+def _in_words(line: Mapping[Hashable, Any]) -> str:
+    median, lowest, highest = (in_digits(line[name]) for name in ("median", "lowest", "highest"))
+    return f"median {median}, {lowest} to {highest}"
 
 
 def _described(rows: pd.DataFrame) -> dict[str, float]:

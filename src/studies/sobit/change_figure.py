@@ -25,7 +25,6 @@ from src.studies.sobit.word_rows import NAMED, axes
 
 # Inches of the plot; words that are labelled at most; inches a letter and a line of a label.
 HEIGHT, LABELLED, LETTER, LINE, POINT = 3.9, 30, 0.062, 0.125, 0.03
-LEFT = 0.66
 LOOKS: dict[str, dict[str, Any]] = {
     MIXED: {"color": PALETTE[1], "marker": "D", "markersize": 5},
     ALL_FELL: {"color": PALETTE[0], "marker": "o", "markersize": 4},
@@ -62,8 +61,6 @@ def changed(found: pd.DataFrame, told: pd.DataFrame, name: str) -> Drawing | Non
     verdicts = [one for one in LOOKS if one in set(points["verdict"])]
     title = f"{found['model'].iloc[0]}, {found['debias'].iloc[0]}"
     figure, plot = canvas(HEIGHT, title, [_entry(points, one) for one in verdicts])
-    place = plot.get_position()
-    plot.set_position((LEFT / WIDTH, place.y0, 1 - (LEFT + 0.12) / WIDTH, place.height))
     for one in reversed(verdicts):
         own = points[points["verdict"] == one]
         plot.plot(
@@ -74,6 +71,7 @@ def changed(found: pd.DataFrame, told: pd.DataFrame, name: str) -> Drawing | Non
     plot.hlines(mixed["difference_y"], mixed["ci_low_x"], mixed["ci_high_x"], **thin)
     plot.vlines(mixed["difference_x"], mixed["ci_low_y"], mixed["ci_high_y"], **thin)
     _axis(plot, both)
+    figure.draw_without_rendering()  # lays it out
     _label(plot, mixed)
     values = (
         f"{row['word']} {_signed(row['difference_x'])}, {_signed(row['difference_y'])}"
@@ -102,12 +100,7 @@ def _entry(points: pd.DataFrame, verdict: str) -> Line2D:
 
 
 def _axis(plot: Axes, both: Sequence[str]) -> None:
-    # A canvas counts from the top.
-    plot.set_autoscale_on(True)
     plot.margins(0.06)
-    plot.autoscale_view()
-    low, high = sorted(plot.get_ylim())
-    plot.set_ylim(low, high)
     plot.yaxis.set_major_locator(MaxNLocator(6))
     plot.spines["left"].set_visible(True)
     plot.axvline(0, color="#666666", linewidth=0.8, zorder=1)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import number_said
-from src.studies.sobit import row_figure
-from src.studies.sobit.row_figure import Block, in_blocks
+from src.report.forest_plot import forest_plot, in_digits, in_words
 
 WORDS = 10
 CAPTION = (
@@ -31,22 +29,18 @@ def strong(rows: pd.DataFrame, number: int) -> Drawing | None:
     count = min(WORDS, -(-len(known) // 2))
     ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(WORDS)}
     title = f"{known['model'].iloc[0]}: strong and weak words"
-    blocks = [
-        Block(
-            name,
-            f"of {len(known)} words",
-            [*zip(own["word"].map(str), own["strength"].map(number_said), strict=True)],
-        )
-        for name, own in ends.items()
-        if len(own)
-    ]
-    figure, axes, heights = in_blocks(title, [row_figure.point("strength, 95% interval")], blocks)
-    shown = pd.concat(ends.values())
-    low, high = shown["strength_low"], shown["strength_high"]
-    axes.hlines(heights, low, high, color=row_figure.COLOUR, linewidth=1.6, zorder=3)
-    row_figure.points(axes, shown["strength"], heights, filled=True)
-    said = [f"{name}: {', '.join(map(' '.join, rows))}" for name, _, rows in blocks]
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_xlabel("strength", fontsize=8.5)
-    alternative = f"Dot plot of strength with intervals. {title}. {'; '.join(said)}."
+    shown = pd.concat([rows.assign(block=name) for name, rows in ends.items()])
+    shown = shown.assign(
+        note=f"of {len(known)} words",
+        name=shown["word"].map(str),
+        series="strength, 95% interval",
+        text=shown["strength"].map(in_digits),
+    ).rename(columns={"strength": "value", "strength_low": "low", "strength_high": "high"})
+    figure, _, placed = forest_plot(
+        shown.assign(words=shown["name"] + " " + shown["text"]),
+        title=title,
+        label="strength",
+        limits=(-0.02, 1.02),
+    )
+    alternative = f"Dot plot of strength with intervals. {title}. {in_words(placed.assign(note=''))}."
     return Drawing(f"sobit-strength-{number}", figure, title, alternative, CAPTION)

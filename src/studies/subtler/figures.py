@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from src.report.drawing import Drawing
+from src.report.forest_plot import in_order
 from src.report.format import number
 from src.studies.subtler.rows import ALL, ENDS, GAPS, GENDERS
 from src.studies.subtler.value_plot import HOLLOW, figures, limit
@@ -40,38 +41,36 @@ def drawings(
         return {"gaps": [], "taus": []}
     percent = limit(beside.loc[beside["gender"] == ALL, [*GAPS, *ENDS[:-2]]], 100)
     one = limit(beside[["tau_c", *ENDS[-2:]]], 1)
-    of = f"{direction}, {title}"
-    return {
-        "gaps": figures(
-            _gaps(rows[rows["gender"] == ALL]), bars=True, axis="difference, percentage points",
-            limit=percent,
-            name=f"subtler-gaps-{name}-{direction}", title=f"Rates: {of}", caption=RATES + HOLLOW,
-        ),
-        "taus": figures(
-            _taus(rows), bars=False, axis="Stuart's τ-c", limit=one,
-            name=f"subtler-tau-{name}-{direction}", title=f"τ-c: {of}", caption=TAUS + HOLLOW,
-        ),
-    }  # fmt: skip
+    of, files = f"{direction}, {title}", f"{name}-{direction}"
+    gaps = figures(
+        _gaps(rows[rows["gender"] == ALL]),
+        bars=True,
+        axis="difference, percentage points",
+        limit=percent,
+        name=f"subtler-gaps-{files}",
+        title=f"Rates: {of}",
+        caption=RATES + HOLLOW,
+    )
+    taus = figures(
+        _taus(rows),
+        bars=False,
+        axis="Stuart's τ-c",
+        limit=one,
+        name=f"subtler-tau-{files}",
+        title=f"τ-c: {of}",
+        caption=TAUS + HOLLOW,
+    )
+    return {"gaps": gaps, "taus": taus}
 
 
 def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame(
-            {
-                "block": rows["domain"],
-                "series": rows["series"],
-                "group": gap,
-                "value": rows[gap],
-                "low": rows[f"{gap}_low"],
-                "high": rows[f"{gap}_high"],
-                "text": [_signed(value) for value in rows[gap]],
-            }
-        )
-        for gap in GAPS
-    ]
-    counts = {domain: _counted(own["n"]) for domain, own in rows.groupby("domain", sort=False)}
+    rows = rows.rename(columns={"domain": "block"})
+    ends = {gap: {gap: "value", f"{gap}_low": "low", f"{gap}_high": "high"} for gap in GAPS}
+    parts = [rows[["block", "series", *ends[gap]]].rename(columns=ends[gap]).assign(name=gap) for gap in GAPS]
+    counts = {domain: _counted(own["n"]) for domain, own in rows.groupby("block", sort=False)}
     found = pd.concat(parts, ignore_index=True)
-    return _ordered(found.assign(beside=found["block"].map(counts)), GAPS)
+    found = found.assign(text=found["value"].map(_signed), note=found["block"].map(counts))
+    return _ordered(found, GAPS)
 
 
 def _taus(rows: pd.DataFrame) -> pd.DataFrame:
@@ -79,19 +78,16 @@ def _taus(rows: pd.DataFrame) -> pd.DataFrame:
         f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})"
         for row in rows.to_dict("records")
     ]
-    named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "group"}
-    found = rows[[*named, "series"]].rename(columns=named).assign(text=texts, beside="τ-c, n (unmatched)")
+    named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "name"}
+    found = rows[[*named, "series"]].rename(columns=named).assign(text=texts, note="τ-c, n (unmatched)")
     ordered = _ordered(found, GENDERS)
-    return ordered.assign(group=ordered["group"].str.replace("_", " "))
+    return ordered.assign(name=ordered["name"].str.replace("_", " "))
 
 
-def _ordered(rows: pd.DataFrame, groups: Sequence[str]) -> pd.DataFrame:
-    """Blocks as they come, `all` at the end; groups as they are given."""
-    blocks = [name for name in dict.fromkeys(rows["block"]) if name != ALL]
-    places = {name: place for place, name in enumerate([*blocks, ALL])}
-    within = {name: place for place, name in enumerate(groups)}
-    found = rows.assign(first=rows["block"].map(places), then=rows["group"].map(within).fillna(len(within)))
-    return found.sort_values(["first", "then"], kind="stable", ignore_index=True)
+def _ordered(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Blocks as they come, `all` at the end; names as they are given, others after them."""
+    blocks = [block for block in dict.fromkeys(rows["block"]) if block != ALL]
+    return in_order(rows, block=[*blocks, ALL], name=[*dict.fromkeys([*names, *rows["name"]])])
 
 
 def _counted(sizes: pd.Series) -> str:
