@@ -85,7 +85,8 @@ def _width(grid: pd.DataFrame) -> float:
 def _panel(axes: Axes, title: str, grid: pd.DataFrame, scale: Scale) -> None:
     axes.imshow(grid.to_numpy(dtype=float), cmap=scale.colours, norm=scale.norm, aspect="auto")
     axes.set_facecolor("#dddddd")
-    axes.set_title(title, fontsize=9)
+    room = max(24, 6 * grid.shape[1])
+    axes.set_title("\n".join(plain(line, room) for line in title.split("\n")), fontsize=9)
     axes.set_yticks(range(len(grid)), [plain(str(name)) for name in grid.index], fontsize=9)
     names = [plain(str(name)) for name in grid]
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=9)

@@ -1,6 +1,8 @@
-"""Text for LaTeX."""
+"""Tables as LaTeX."""
 
 from __future__ import annotations
+
+import pandas as pd
 
 SPECIAL = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
@@ -14,6 +16,20 @@ SPECIAL = {
 }
 
 
-def escaped(text: str) -> str:
+def escaped(text: object) -> str:
     """A text whose every letter is printed as it is."""
-    return "".join(SPECIAL.get(letter, letter) for letter in " ".join(text.split()))
+    return "".join(SPECIAL.get(letter, letter) for letter in " ".join(str(text).split()))
+
+
+def table(cells: pd.DataFrame, names: int, comment: str) -> str:
+    """Write a table for the package `booktabs`.
+
+    Args:
+        cells: plain texts in the first columns and LaTeX in the others; names of columns are plain texts.
+        names: how many columns are plain texts.
+        comment: what the table holds.
+    """
+    style = cells.style.hide(axis="index").format_index(escaped, axis="columns")
+    style = style.format(escaped, subset=[*cells.columns[:names]])
+    columns = "l" * names + "c" * (cells.shape[1] - names)
+    return f"% {comment}\n" + str(style.to_latex(column_format=columns, hrules=True))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from src.report.latex import escaped
+from src.report import latex
 from src.studies.propagation.tables import OVERALL
+
+COMMENT = "Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}."
+THEIRS = "Ghate et al."
 
 
 def main_table(summary: pd.DataFrame) -> str:
@@ -14,25 +17,18 @@ def main_table(summary: pd.DataFrame) -> str:
     Args:
         summary: see `tables.summary`.
     """
-    models = [*dict.fromkeys(summary["model"])]
-    compared = "published_mean" in summary
-    heads = ["Experiment", "", *map(escaped, models), *["Ghate et al."] * compared]
-    lines = [
-        "% Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}.",
-        rf"\begin{{tabular}}{{ll{'c' * (len(heads) - 2)}}}",
-        r"\toprule",
-        " & ".join(heads) + r" \\",
-        r"\midrule",
-    ]
-    for (exp, paper), rows in summary.groupby(["exp", "paper"], sort=False):
-        if exp == OVERALL:
-            lines.append(r"\midrule")
-        cells = rows.set_index("model")
-        ours = [_cell(cells.loc[model]) if model in cells.index else "" for model in models]
-        theirs = [_pair(*cells.loc[OVERALL, ["published_mean", "published_sd"]])] if compared else []
-        names = [escaped(str(exp)), "" if exp == OVERALL else escaped(str(paper))]
-        lines.append(" & ".join([*names, *ours, *theirs]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    rows = []
+    for (exp, paper), own in summary.groupby(["exp", "paper"], sort=False):
+        cells = own.set_index("model")
+        row = {"Experiment": str(exp), "": "" if exp == OVERALL else str(paper)}
+        row |= {str(model): _cell(cells.loc[model]) for model in cells.index}
+        if "published_mean" in summary:
+            row[THEIRS] = _pair(*cells.loc[OVERALL, ["published_mean", "published_sd"]])
+        rows.append(row)
+    models = [str(model) for model in dict.fromkeys(summary["model"])]
+    columns = ["Experiment", "", *models, *[THEIRS] * ("published_mean" in summary)]
+    table = latex.table(pd.DataFrame(rows, columns=columns).fillna(""), 2, COMMENT)
+    return table.replace(f"\n{OVERALL} & ", f"\n\\midrule\n{OVERALL} & ")
 
 
 def _cell(row: pd.Series) -> str:

@@ -7,8 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from src.report.latex import escaped
+from src.report import latex
 from src.studies.subtler.rows import ALL, called
+
+COMMENT = (
+    "Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.\n"
+    "% Needs \\usepackage{booktabs}."
+)
 
 
 def table(rows: pd.DataFrame) -> str:
@@ -19,22 +24,12 @@ def table(rows: pd.DataFrame) -> str:
     """
     whole = rows[rows["gender"] == ALL]
     models = [str(model) for model in dict.fromkeys(whole["model"])]
-    heads = ["Task", "Domain", "", *map(escaped, models)]
-    lines = [
-        "% Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.",
-        "% Needs \\usepackage{booktabs}.",
-        rf"\begin{{tabular}}{{lll{'c' * len(models)}}}",
-        r"\toprule",
-        " & ".join(heads) + r" \\",
-        r"\midrule",
-    ]
+    lines = []
     for keys, own in whole.groupby(["exp", "coding", "domain", "direction"], sort=False):
         task, coding, domain, direction = map(str, keys)
-        cells = {str(row["model"]): _cell(row) for row in own.to_dict("records")}
-        told = [cells.get(model, "") for model in models]
-        names = [escaped(one) for one in (called(whole, task, coding), domain, direction)]
-        lines.append(" & ".join([*names, *told]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+        line = {"Task": called(whole, task, coding), "Domain": domain, "": direction}
+        lines.append(line | {str(row["model"]): _cell(row) for row in own.to_dict("records")})
+    return latex.table(pd.DataFrame(lines, columns=["Task", "Domain", "", *models]).fillna(""), 3, COMMENT)
 
 
 def _cell(row: Mapping[Hashable, Any]) -> str:
