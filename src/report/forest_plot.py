@@ -104,7 +104,7 @@ def forest_plot(
     gaps = ~heads & (rows["name"] != "") & bool((rows["name"] == "").any())
     rows["y"] = rows.index + HEAD * heads.cumsum() + GAP * gaps.cumsum()
     numbers = {name: number for number, name in enumerate(series or dict.fromkeys(rows["series"]))}
-    rows["number"] = rows["series"].map(numbers)
+    rows["number"] = rows["series"].map(numbers).fillna(0).astype(int)
     bottom, top = rows["y"].max() + 0.7, -0.7
     figure, axes = canvas(ROW * (bottom - top), title, [*_key(rows, numbers, band, hollow), *key])
     _draw(axes, rows, bars)
@@ -114,6 +114,11 @@ def forest_plot(
     axes.set(xlabel=label, xlim=limits, ylim=(bottom, top), yticks=[], axisbelow=True)
     axes.locator_params(axis="x", nbins=6)
     return figure, axes, rows
+
+
+def mark(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -> None:
+    """Draw a short upright stroke at each (x, y), above the bands."""
+    axes.vlines(x, y - 0.35, y + 0.35, color=color, linewidth=1.2, zorder=2)
 
 
 def in_words(rows: pd.DataFrame) -> str:
@@ -183,9 +188,7 @@ def _key(rows: pd.DataFrame, numbers: dict[str, int], band: str, hollow: str) ->
 
 def _draw(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
     # Drawn many at a time: an artist for each would take most of the report's time.
-    bands = rows.dropna(subset=["band_high"])
-    axes.hlines(bands["y"], bands["band_low"], bands["band_high"], color=BAND, linewidth=5, zorder=1)
-    axes.vlines(bands["band_high"], bands["y"] - 0.35, bands["y"] + 0.35, color="#666666", linewidth=1.2)
+    axes.hlines(rows["y"], rows["band_low"], rows["band_high"], color=BAND, linewidth=5, zorder=1)
     keys: Any
     for keys, group in rows.groupby(["number", "filled"]):
         number, filled = keys

@@ -8,7 +8,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from src.report import heatmap as report_heatmap
-from src.report.forest_plot import forest_plot, in_digits
+from src.report.forest_plot import forest_plot, in_digits, mark
 
 # What an audit's null is of, by the columns of analyses.csv: as axes name it, and the digits that tell.
 MEASURES = {"cles_gap": "|CLES − ½|", "iat": "IAT"}
@@ -92,8 +92,8 @@ def against_null(
         hollow="not above the 95th",
         limits=(0, None),
     )
-    middle, y = placed["null_median"], placed["y"]
-    axes.vlines(middle, y - 0.25, y + 0.25, color="white", linewidth=1.2, zorder=2)
+    mark(axes, placed["null_high"], placed["y"])
+    mark(axes, placed["null_median"], placed["y"], color="white")
     words = [
         f"{row['block']} {row['text']}" + f" (random: 95th {in_digits(row['null_high'], digits)})" * has_null
         for row in placed.to_dict("records")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import forest_plot, in_digits, in_order, in_words, split
+from src.report.forest_plot import forest_plot, in_digits, in_order, in_words, mark, split
 
 # Series in one figure; more of them get figures of their own.
 SERIES = 12
@@ -51,7 +51,7 @@ def dots(
 
 
 def _figure(rows: pd.DataFrame, series: Sequence[str], name: str, title: str) -> Drawing:
-    figure, _, placed = forest_plot(
+    figure, axes, placed = forest_plot(
         rows,
         title=title,
         label=LABEL,
@@ -60,6 +60,7 @@ def _figure(rows: pd.DataFrame, series: Sequence[str], name: str, title: str) ->
         band="placebo: mean to 95th",
         hollow="not above placebo",
     )
+    mark(axes, placed["band_high"], placed["y"])
     caption = [POINT]
     caption += [INTERVAL] * bool(rows["low"].notna().any())
     caption += [HOLLOW] * bool(rows["band_high"].notna().any())

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing, style
 from src.report.findings import Findings
-from src.report.forest_plot import BAND, forest_plot, in_digits, in_words, key_of
+from src.report.forest_plot import BAND, forest_plot, in_digits, in_words, key_of, mark
 from src.studies.propagation.combined import every, score_names, shown
 from src.studies.propagation.rho_plot import LABEL, LIMITS
 
@@ -96,7 +96,7 @@ def multiverse(findings: Findings, drawn: pd.DataFrame, found: pd.DataFrame, exp
         limits=LIMITS,
     )
     axes.hlines(placed["y"], placed["lowest"], placed["highest"], color=BAND, linewidth=1)
-    axes.vlines(placed["median"], placed["y"] - 0.4, placed["y"] + 0.4, color="black", linewidth=1.6)
+    mark(axes, placed["median"], placed["y"], color="black")
     points = points.merge(placed[["reading", "y"]])
     for number, model in enumerate(models if coloured else [None]):
         rows = points if model is None else points[points["model"] == model]

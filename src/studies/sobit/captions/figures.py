@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from src.report.drawing import PALETTE, Drawing, plain
+from src.report.drawing import PALETTE, Drawing
+from src.report.forest_plot import forest_plot, in_words
 from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE
 
 LEVEL = 0.05
-# Words of a panel on either side; of a cell of the terminal.
+# Words of a group on either side; of a cell of the terminal.
 MOST, FEW = 8, 3
-MORE, LESS = PALETTE[1], PALETTE[0]
-BAND = "#d0d0d0"
+LESS, MORE = "less often", "more often"
+NOBODY = "no word is sure"
 NAMES = {RACE: "race", GENDER: "gender", BOTH: "race and gender"}
-COLUMNS, WIDTH, ROW, HEAD = 2, 7.4, 0.17, 0.75
 # A ratio of 0 has no place on its axis.
 FLOOR = 2.0**-6
 LIMITS = (
@@ -28,16 +25,10 @@ LIMITS = (
     "Most captions name no group; ratio_named compares within those that do.",
     "Intervals and p take captions as independent: copies of a caption make them too small.",
 )
-KEY = (
-    f"In brackets: captions that say both. Only words with q < {LEVEL:g}. Line: 95% interval.\n"
-    "Grey: where 95% of ratios lie if naming the group has nothing to do with the word."
-)
-READ = (
-    f"Up to {MOST} words on either side whose q is below {LEVEL:g}, the surest first (by the end of their "
-    "interval that is nearer to 1). Point: share of the captions with the word that name the group, over "
-    "that of all captions; line: its 95% interval; grey: where 95% of ratios lie if naming the group has "
-    "nothing to do with the word. An arrow: no caption says both, or hardly any. The words are chosen for "
-    "being extreme: expect less of them in other captions."
+LABEL = (
+    "ratio to the group's share of all captions (log)\n"
+    f"with 95% interval; only words with q < {LEVEL:g}\n"
+    "at the right: captions that say both"
 )
 
 
@@ -100,81 +91,45 @@ def drawings(ratios: pd.DataFrame) -> list[Drawing]:
 
 
 def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
-    groups = [*dict.fromkeys(ratios["group"])]
-    picked = [
-        pd.concat([over, under[::-1]])
-        for over, under in (extremes(ratios[ratios["group"] == group], MOST) for group in groups)
-    ]
-    lines = -(-len(groups) // COLUMNS)
-    tallest = max([4, *map(len, picked)])
-    figure = Figure(
-        figsize=(WIDTH, lines * (HEAD + ROW * tallest) + 0.6), layout=ConstrainedLayoutEngine(h_pad=0.1)
+    title = f"Words said more and less often: {NAMES[axis]}"
+    rows = pd.concat(
+        [_rows(own).assign(block=str(group)) for group, own in ratios.groupby("group", sort=False)]
     )
-    panels = figure.subplots(lines, COLUMNS, squeeze=False, sharex=True).ravel()
-    reach = _reach(picked)
-    for panel, group, rows in zip(panels, groups, picked, strict=False):
-        _panel(panel, rows, tallest, reach)
-        panel.set_title(plain(group, 40), fontsize=9.5)
-    for panel in panels[len(groups) :]:
-        panel.set_axis_off()
-    # Of a column that ends early the last panel still needs its ticks.
-    for panel in panels[max(0, len(groups) - COLUMNS) : len(groups)]:
-        panel.tick_params(labelbottom=True)
-        panel.set_xlabel("ratio to the group's share of all captions (log)", fontsize=8)
-    title = f"Words that captions mention more and less often with a group: {NAMES[axis]}"
-    figure.suptitle(title, fontsize=10.5)
-    figure.supxlabel(KEY, fontsize=7.5, x=0.01, ha="left")
-    words = [f"{group}: {_told(rows)}" for group, rows in zip(groups, picked, strict=True)]
-    return Drawing(f"ratios-{axis}", figure, title, f"{title}. {' '.join(words)}", READ)
+    low, high = rows["ratio_low"], rows["ratio_high"]
+    start = max(FLOOR, float(np.nanmin([0.5, low[low > 0].min()])) / 1.15)
+    end = float(np.nanmax([2, high.max()])) * 1.15
+    figure, axes, placed = forest_plot(
+        rows.assign(
+            note="",
+            value=rows["ratio"].where(rows["ratio"] >= start),
+            low=low.clip(start, end),
+            high=high,
+            band_low=rows["placebo_low"].clip(start, end),
+            band_high=rows["placebo_high"].clip(start, end),
+        ),
+        title=title,
+        label=LABEL,
+        series=(LESS, MORE),
+        band="95% of ratios by chance",
+        zero=1,
+        limits=(start, end),
+    )
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value >= 1 else f"1/{1 / value:g}")
+    # An arrow: no caption says both, or hardly any.
+    y = placed.loc[placed["ratio"] < start, "y"]
+    axes.plot([start] * len(y), y, "<", color=PALETTE[0], markersize=5, clip_on=False, zorder=4)
+    return Drawing(f"ratios-{axis}", figure, title, f"{title}. {in_words(placed)}.")
 
 
-def _reach(picked: list[pd.DataFrame]) -> tuple[float, float]:
-    every = pd.concat(picked)
-    low, high = every["ratio_low"], every["ratio_high"]
-    least = np.nanmin([0.5, low[low > 0].min()]) / 1.15
-    return max(FLOOR, float(least)), float(np.nanmax([2, high.max()])) * 1.15
-
-
-def _panel(panel: Axes, rows: pd.DataFrame, places: int, reach: tuple[float, float]) -> None:
-    panel.set_xscale("log", base=2)
-    panel.set_xlim(*reach)
-    panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value >= 1 else f"1/{1 / value:g}")
-    panel.tick_params(labelsize=8)
-    panel.axvline(1, color="#888888", linewidth=0.8, zorder=0)
-    for side in ("left", "right", "top"):
-        panel.spines[side].set_visible(False)
-    y = np.arange(len(rows))
-    labels = zip(rows["word"], rows["n_both"], strict=True)
-    panel.set_yticks(y, [f"{plain(word, 28)} ({both:,})" for word, both in labels], fontsize=8)
-    panel.tick_params(axis="y", length=0)
-    panel.set_ylim(places - 0.4, -0.6)
-    if not len(rows):
-        panel.text(1, places / 2, "no word is sure", ha="center", fontsize=8, backgroundcolor="white")
-        return
-    band = rows[["placebo_low", "placebo_high"]].clip(*reach).to_numpy()
-    panel.hlines(y, band[:, 0], band[:, 1], color=BAND, linewidth=6, zorder=1)
-    colour = np.where(rows["ratio"] > 1, MORE, LESS)
-    panel.hlines(y, rows["ratio_low"].clip(*reach), rows["ratio_high"], color=colour, linewidth=1.6, zorder=2)
-    for marker, below in (("o", rows["ratio"] >= reach[0]), ("<", rows["ratio"] < reach[0])):
-        here = below.to_numpy()
-        panel.scatter(
-            rows["ratio"].clip(*reach)[here],
-            y[here],
-            s=22,
-            c=colour[here],
-            marker=marker,
-            zorder=3,
-            clip_on=False,
-        )
-
-
-def _told(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "no word is sure."
-    over, under = rows[rows["ratio"] > 1], rows[rows["ratio"] < 1]
-    parts = [
-        f"{what} {', '.join(said(row) for _, row in part.iterrows())}"
-        for what, part in (("more often", over), ("less often", under))
-        if len(part)
-    ]
-    return "; ".join(parts) + "."
+def _rows(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return what the figure shows of a group."""
+    over, under = extremes(ratios, MOST)
+    rows = pd.concat([over, under[::-1]])
+    if rows.empty:
+        nobody = {"name": NOBODY, "words": NOBODY, "series": "", "text": ""}
+        return rows.reindex([0]).assign(**nobody)
+    series = np.where(rows["ratio"] > 1, MORE, LESS)
+    words = [f"{side} {said(row)}" for side, (_, row) in zip(series, rows.iterrows(), strict=True)]
+    text = rows["n_both"].map("{:,}".format)
+    return rows.assign(name=rows["word"].map(str), series=series, text=text, words=words)
