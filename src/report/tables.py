@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from src.report.findings import Reading, of_reading
+from src.report.findings import READING, Reading, of_reading
 from src.report.findings import readings as readings_of
 
 
@@ -47,19 +47,23 @@ def reasons(jobs: dict[str, str], title: str) -> Table:
     return table
 
 
-def by_reading(
-    name: str, rows: pd.DataFrame, value: str, beside: str, form: str
-) -> Iterator[dict[str, object]]:
-    """Rows of a table for the terminal: a row per reading, a column per model.
+def across_models(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Lay out texts for the terminal: a row per label and values of the columns, a column per model.
 
     Args:
-        name: label of the rows.
-        rows: of analyses.csv.
-        value: column whose mean is shown.
-        beside: column whose mean stands in brackets.
-        form: format of both.
+        rows: `label`, `model`, `text` and the columns.
+        columns: of `READING`, what stands beside the label.
     """
-    for (debias, protocol, seed), own in rows.groupby(["debias", "protocol", "seed"], sort=False):
-        means = own.groupby("model", sort=False)[[value, beside]].mean()
-        cells = {str(row[0]): form.format(row[1], row[2]) for row in means.itertuples()}
-        yield {"": name, "debias": debias, "protocol": protocol, "seed": seed, **cells}
+    lines: dict[Any, dict[str, Any]] = {}
+    for row in rows.to_dict("records"):
+        key = (row["label"], *(row[name] for name in READING))
+        start = {"": row["label"], **{name: row[name] for name in columns}}
+        lines.setdefault(key, start)[str(row["model"])] = row["text"]
+    return pd.DataFrame(lines.values())
+
+
+def means(rows: pd.DataFrame, label: str, value: str, null: str, form: str) -> pd.DataFrame:
+    """Return the rows of `across_models` with the means of a column and, in brackets, of its null."""
+    found = rows.groupby([*READING, "model"], sort=False)[[value, null]].mean().reset_index()
+    texts = [form.format(*pair) for pair in zip(found[value], found[null], strict=True)]
+    return found.assign(label=label, text=texts)

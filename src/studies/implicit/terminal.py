@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from src.report.tables import by_reading
+from src.report.tables import across_models, means
 
 IAT, GAP = "iat", "cles_gap"
 TITLE = "|CLES − ½| or IAT, mean over pairs of groups (of random partitions)"
@@ -28,11 +28,9 @@ def short(audits: pd.DataFrame) -> pd.DataFrame:
         audits: rows of analyses.csv of audits: shown is the mean over pairs of groups of `cles_gap`, or of
             `iat` where the null is of it, and in brackets that of random partitions.
     """
-    rows: list[dict[str, object]] = []
-    for name in dict.fromkeys(audits["exp"]):
-        own = audits[audits["exp"] == name]
+    rows = []
+    for (exp, attribute), own in audits.groupby(["exp", "attribute"], sort=False):
         value = str(measure(own).iloc[0])
         form = "{:.1f} ({:.1f})" if value == IAT else "{:.3f} ({:.3f})"
-        for attribute, part in own.groupby("attribute", sort=False):
-            rows += by_reading(f"{name}: {attribute}", part, value, "null_mean", form)
-    return pd.DataFrame(rows)
+        rows.append(means(own, f"{exp}: {attribute}", value, "null_mean", form))
+    return across_models(pd.concat(rows), "debias", "protocol", "seed") if rows else pd.DataFrame()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from src.report.findings import READING
+from src.report.tables import across_models
 
 TITLE = (
     "Poems about faces: mean |CLES − ½| over pairs of groups, and the widest pair, 95% interval over faces"
@@ -22,16 +21,13 @@ def short(poems: pd.DataFrame) -> pd.DataFrame:
     Returns:
         ``""``, `protocol`, `seed`, and of each model a text.
     """
-    rows: list[dict[str, Any]] = []
     if poems.empty:
-        return pd.DataFrame(rows)
-    for keys, same in poems.groupby([*READING, "pool", "shared"], sort=False):
-        assert isinstance(keys, tuple)
-        about = dict(zip([*READING, "pool", "shared"], keys, strict=True))
-        label = f"{about['pool']}, shared tokens {about['shared']}"
-        cells = {str(model): _told(own) for model, own in same.groupby("model", sort=False)}
-        rows.append({"": label, "protocol": about["protocol"], "seed": about["seed"], **cells})
-    return pd.DataFrame(rows)
+        return poems
+    by = [*READING, "pool", "shared", "model"]
+    texts = [(*keys, _told(own)) for keys, own in poems.groupby(by, sort=False)]
+    rows = pd.DataFrame(texts, columns=[*by, "text"])
+    label = rows["pool"] + ", shared tokens " + rows["shared"]
+    return across_models(rows.assign(label=label), "protocol", "seed")
 
 
 def _told(pairs: pd.DataFrame) -> str:

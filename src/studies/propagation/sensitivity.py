@@ -96,11 +96,11 @@ def multiverse(findings: Findings, drawn: pd.DataFrame, found: pd.DataFrame, exp
         limits=LIMITS,
     )
     axes.hlines(placed["y"], placed["lowest"], placed["highest"], color=BAND, linewidth=1)
-    mark(axes, placed["median"], placed["y"], color="black")
     points = points.merge(placed[["reading", "y"]])
     for number, model in enumerate(models if coloured else [None]):
         rows = points if model is None else points[points["model"] == model]
         axes.plot(rows["rho"], rows["y"], linestyle="", markersize=4, alpha=0.45, mew=0, **style(number))
+    mark(axes, placed["median"], placed["y"], color="black")
     caption = (
         "A line is a reading, a point one ρ (model and group; all seeds), the stroke and the number their "
         f"median. “{DRAWS}” are of the first reading."

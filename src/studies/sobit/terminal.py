@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from src.report.findings import READING
+from src.report.tables import across_models
 from src.studies.sobit.word_rows import NAMED, by_word, completed, summary
 
 TITLE = (
@@ -31,22 +30,22 @@ def short(sobit: pd.DataFrame) -> pd.DataFrame:
         group at least, of how many; the mean over words of their largest |C| and, in brackets, of the 95th
         percentile of that group's null; of retrieval the same with MaxSkew.
     """
-    rows: list[dict[str, Any]] = []
     if sobit.empty:
-        return pd.DataFrame(rows)
+        return sobit
+    tables = []
     for reading, own in completed(sobit).groupby([*READING, "taxonomy"], sort=False):
-        assert isinstance(reading, tuple)
-        found = summary(by_word(own))
         about = dict(zip(READING, reading, strict=False))
-        for name, some, every, mean, null in COUNTED:
-            for axis, lines in found[found["axis"] != ""].groupby("axis", sort=False):
-                cells = {
-                    str(row["model"]): f"{row[some]} of {row[every]}; {row[mean]:.2f} ({row[null]:.2f})"
-                    for row in lines.to_dict("records")
-                    if row[every]
-                }
-                label = f"{name}: {NAMED.get(str(axis), axis)}"
-                rows += [
-                    {"": label, **{key: about[key] for key in ("debias", "protocol", "seed")}, **cells}
-                ] * bool(cells)
-    return pd.DataFrame(rows)
+        counts = summary(by_word(own)).query("axis != ''").to_dict("records")
+        rows = [
+            {
+                **about,
+                "model": row["model"],
+                "label": f"{name}: {NAMED.get(row['axis'], row['axis'])}",
+                "text": f"{row[some]} of {row[every]}; {row[mean]:.2f} ({row[null]:.2f})",
+            }
+            for name, some, every, mean, null in COUNTED
+            for row in counts
+            if row[every]
+        ]
+        tables.append(across_models(pd.DataFrame(rows), "debias", "protocol", "seed"))
+    return pd.concat(tables, ignore_index=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from src.report.findings import READING
+from src.report.tables import across_models
 from src.studies.subtler.scoring import ALL
 
 TITLE = (
@@ -29,18 +30,12 @@ def short(subtler: pd.DataFrame) -> pd.DataFrame:
     Returns:
         ``""``, `protocol`, `seed`, and of each model a text.
     """
-    whole = subtler[subtler["gender"] == ALL] if len(subtler) else subtler
-    rows: list[dict[str, Any]] = []
-    named = ["exp", "coding", "domain", "direction"]
-    if whole.empty:
-        return pd.DataFrame(rows)
-    for keys, own in whole.groupby([*READING, *named], sort=False):
-        assert isinstance(keys, tuple)
-        about = dict(zip([*READING, *named], keys, strict=True))
-        label = " ".join(str(about[name]) for name in named)
-        cells = {str(row["model"]): _told(row) for row in own.to_dict("records")}
-        rows.append({"": label, "protocol": about["protocol"], "seed": about["seed"], **cells})
-    return pd.DataFrame(rows)
+    if subtler.empty:
+        return subtler
+    whole = subtler[subtler["gender"] == ALL]
+    label = whole[["exp", "coding", "domain", "direction"]].astype(str).agg(" ".join, axis=1)
+    texts = [_told(row) for row in whole.to_dict("records")]
+    return across_models(whole.assign(label=label, text=texts), "protocol", "seed")
 
 
 def reasons(subtler: pd.DataFrame) -> list[str]:

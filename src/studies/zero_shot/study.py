@@ -9,7 +9,7 @@ from src.configs import ProtocolConfig, RunConfig
 from src.report.findings import Findings, first_reading
 from src.report.folder import Folder
 from src.report.study import Section, StudyReport
-from src.report.tables import by_reading, plain
+from src.report.tables import across_models, means, plain
 from src.studies.protocol import Study, Tables, Vectors
 from src.studies.zero_shot import experiment
 from src.studies.zero_shot.config import ZeroShotConfig
@@ -55,11 +55,10 @@ def section(findings: Findings, folder: Folder) -> Section:  # noqa: ARG001
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table of accuracies."""
     rows = [
-        row
+        means(own, str(name), "accuracy", "chance", "{:.3f} ({:.3f})")
         for name, own in analyses.groupby("exp", sort=False)
-        for row in by_reading(str(name), own, "accuracy", "chance", "{:.3f} ({:.3f})")
     ]
-    return [plain(pd.DataFrame(rows), f"{dataset}: {TITLE}")]
+    return [plain(across_models(pd.concat(rows), "debias", "protocol", "seed"), f"{dataset}: {TITLE}")]
 
 
 STUDY = Study(
