@@ -72,14 +72,11 @@ def rank(tracker: Tracker, dataset: str, output: str) -> int:
 
     (ranking,) = filter(None, (report_of(name).ranking for name in studies.STUDIES))
     found = ranking.runs(tracker, dataset)
-    name = f"all-{format.slugs([found[0].dataset])[found[0].dataset]}"
+    about = {"sweep": ALL, "dataset": found[0].dataset}
+    name = f"all-{format.slugs([about['dataset']])[about['dataset']]}"
     folder = Path(output) if output else CHECKOUT / "outputs" / "report" / name
     publish.check(folder)
-    with tempfile.TemporaryDirectory() as place:
-        shown = ranking.findings(tracker, found, Path(place))
-        index = publish.put(
-            lambda draft: ranking.write(shown, found, draft), folder, sweep=ALL, dataset=shown.dataset
-        )
+    index = publish.put(lambda draft: ranking.write(tracker, found, draft), folder, **about)
     print(f"Report: {index}")
     return 0
 

@@ -57,13 +57,11 @@ class Ranking:
 
     Attributes:
         runs: (tracker, dataset) -> runs that the ranking is over; raises `InputError` if there are none.
-        findings: (tracker, runs, an existing folder for copies of results) -> findings of these runs.
-        write: (findings, runs, an empty folder) -> path of the page.
+        write: (tracker, runs, an empty folder) -> path of the page; raises `InputError` if results are gone.
     """
 
     runs: Callable[[Tracker, str], list[Past]]
-    findings: Callable[[Tracker, list[Past], Path], Findings]
-    write: Callable[[Findings, list[Past], Path], Path]
+    write: Callable[[Tracker, list[Past], Path], Path]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from src.report.findings import Findings
 from src.report.folder import Folder
 from src.report.study import Ranking, concatenated
 from src.storage import results
-from src.studies.implicit import model_ranking, section
+from src.studies.implicit import section
 from src.tracking import Past, Tracker, finished
 
 ALL = "all"
@@ -99,19 +100,24 @@ def findings(tracker: Tracker, found: list[Past], folder: Path) -> Findings:
     )
 
 
-def write(shown: Findings, found: list[Past], folder: Path) -> Path:
+def write(tracker: Tracker, found: list[Past], folder: Path) -> Path:
     """Write the page of a ranking, its figures and its tables into an empty folder that is there.
 
     Args:
-        shown: see `findings`.
-        found: the runs.
+        tracker: the store.
+        found: its runs.
         folder: where to.
 
     Returns:
         The path of the page.
+
+    Raises:
+        InputError: no run's results are there any more.
     """
     place = Folder(folder)
-    ranked = section.ranked(shown, place)
+    with tempfile.TemporaryDirectory() as copies:
+        shown = findings(tracker, found, Path(copies))
+        ranked = section.ranked(shown, place)
     place.table("audits", shown.of("implicit"), "every audit of these runs, to the last bit")
     told = [
         {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in TOLD}
@@ -124,10 +130,7 @@ def write(shown: Findings, found: list[Past], folder: Path) -> Path:
         "newest": shown.started.replace("T", " ")[:16],
         "runs": len(found),
         "ranked": ranked,
-        "complete": sum(
-            model_ranking.complete(part).sum()
-            for part in model_ranking.readings(model_ranking.measures(shown.of("implicit")))[:1]
-        ),
+        "complete": sum(pd.notna(row["place"]) for row in ranked["models"]) if ranked else 0,
         "lost": format.records(lost),
         "commits": sorted({run.tags.get("git.commit", "unknown") for run in found}),
         "dirty": sum(run.tags.get("git.dirty") == "true" for run in found),
@@ -137,4 +140,4 @@ def write(shown: Findings, found: list[Past], folder: Path) -> Path:
     return page.render("zoo.html", context, folder, [section.TEMPLATES])
 
 
-RANKING = Ranking(runs=runs, findings=findings, write=write)
+RANKING = Ranking(runs=runs, write=write)
