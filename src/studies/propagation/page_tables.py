@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from src.report.forest_plot import in_order
 from src.report.format import COLUMNS, records
 from src.studies.propagation.paper_figures import PAIRS
 from src.studies.propagation.paper_values import beside
@@ -16,27 +17,16 @@ from src.studies.propagation.tables import OVERALL, summary
 Row = Mapping[str, Any]
 
 
-def completed(analyses: pd.DataFrame) -> pd.DataFrame:
-    """The analyses with every column that the page shows: NaN where a job had it switched off."""
-    found = analyses.copy()
-    for column in (*(column.name for column in COLUMNS), "rho_placebo_units"):
-        if column not in found:
-            found[column] = math.nan
-    return found
-
-
-def ordered(analyses: pd.DataFrame) -> pd.DataFrame:
-    """The analyses with the paper's experiments first, in its order."""
-    if analyses.empty:
-        return analyses
-    order = [exp for pair in PAIRS for exp in pair]
-    order += [exp for exp in dict.fromkeys(analyses["exp"]) if exp not in order]
-    return analyses.sort_values("exp", key=lambda exp: exp.map(order.index), kind="stable")
-
-
 def arranged(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Return the analyses with every column of the page, in the order of the paper."""
-    return ordered(completed(analyses))
+    """Return the analyses with every column of the page, the paper's experiments first, in its order.
+
+    Columns that a job had switched off are NaN.
+    """
+    names = (*(column.name for column in COLUMNS), "rho_placebo_units")
+    completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
+    return in_order(
+        completed, exp=[*dict.fromkeys([*(exp for pair in PAIRS for exp in pair), *completed["exp"]])]
+    )
 
 
 def main_table(shown: pd.DataFrame) -> dict[str, Any]:

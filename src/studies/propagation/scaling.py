@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 from scipy import stats
 
 from src.report.drawing import Drawing, brief, style
@@ -84,7 +84,7 @@ def figure(found: pd.DataFrame, quantity: str) -> Drawing:
         decades = (ends[1] - ends[0]) / np.log(10)
         steps = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
         axes.xaxis.set_major_locator(LogLocator(subs=steps))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(*back(ends + np.array([-room, room])))
     axes.axhline(0, color="#888888", linewidth=0.7)
