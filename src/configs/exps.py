@@ -1,4 +1,4 @@
-"""Schema of the experiments."""
+"""Schema of the experiments and of their protocol."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omegaconf import MISSING
+
+from src.configs.fields import named, number, one_of
+from src.configs.scores import EXTRINSIC, FIRST, INTRINSIC
 
 
 @dataclass
@@ -57,3 +60,33 @@ class TaxonomyConfig:
     untyped: str | None = None
     language: str = "en"
     vocabulary: str | None = None
+
+
+@dataclass
+class ProtocolConfig:
+    """Every choice that the paper leaves open, and how much is drawn to say what a rho is worth."""
+
+    k: int = number(1)
+    extremes: int = number(1)
+    set_size: int = number(1)
+    ddof: int = number(0, 1)
+    unit: str = one_of("item", "sentence", "template")
+    targets: str = one_of("extremes", "all")
+    strata: str = one_of("own", "all")
+    attributes: str = one_of("corpus", "held_out")
+    pooling: str = one_of("max", "mean")
+    intrinsic: str = named(INTRINSIC, default=FIRST["intrinsic"])
+    extrinsic: str = named(EXTRINSIC, default=FIRST["extrinsic"])
+    placebo: int = number(0)
+    bootstrap: int = number(0)
+    attribute_draws: int = number(0)
+    property_draws: int = number(0)
+    faces_per_group: int = number(2)
+    partitions: int = number(0)
+    ties: str = one_of("half", "strict")
+    iat: str = one_of("total", "by_pair")
+    top_k: int = number(1)
+    permutations: int = number(0)
+    vocabulary: int = number(0)
+    baseline: str = one_of("noun", "bare")
+    article: str = one_of("right", "literal")

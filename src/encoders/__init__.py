@@ -10,18 +10,6 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-__all__ = [
-    "Encoder",
-    "EncoderFamily",
-    "Network",
-    "blank",
-    "check_precision",
-    "family_of",
-    "open_encoder",
-    "published_encoder",
-    "require",
-]
-
 # Files of a published encoder are looked up and hashed once per process.
 _open: dict[str, Encoder] = {}
 

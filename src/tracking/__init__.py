@@ -6,20 +6,3 @@ from src.tracking.provenance import commit, versions
 from src.tracking.run import JobRun, Run
 from src.tracking.runs import Tracker
 from src.tracking.tracking_server import Unreachable
-
-__all__ = [
-    "NUMBER",
-    "SQLITE",
-    "JobRun",
-    "Past",
-    "Run",
-    "Tracker",
-    "Unreachable",
-    "children",
-    "commit",
-    "finished",
-    "next_number",
-    "past",
-    "sweeps",
-    "versions",
-]
