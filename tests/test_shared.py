@@ -14,7 +14,7 @@ import pytest
 
 from src.embeddings import pruning
 from src.errors import InputError
-from src.stimuli import morphs
+from src.stimuli.work_folders import hold
 from src.storage import cache
 from tests.conftest import places
 from tests.tracking import counted
@@ -241,11 +241,11 @@ def test_an_entry_that_cannot_be_published_is_said_for_what_it_is(tmp_path, monk
         cache.fetch(tmp_path, "key", build("key"))
 
 
-def test_morphs_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):
+def test_a_folder_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):
     def flock(*_):
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with morphs._alone(tmp_path / "partial"):
+    with hold(tmp_path / "partial", "Make room."):
         assert (tmp_path / "partial").is_dir()
     assert "not held against another process (Function not implemented)" in caplog.text

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from src import configs, stage
+from src.configs import composition
 from src.encoders import hub
 from src.errors import InputError
 from src.report import publish
@@ -21,7 +22,7 @@ def test_a_yaml_of_a_config_that_is_none_is_named(tmp_path, monkeypatch, name):
     (tmp_path / "conf" / "model").mkdir(parents=True)
     (tmp_path / "conf" / "run.yaml").write_text(f"defaults: [_self_, {{model: {name}}}]\n")
     (tmp_path / "conf" / "model" / f"{name}.yaml").write_bytes(BAD[name])
-    monkeypatch.setattr(configs, "CONF", tmp_path / "conf")
+    monkeypatch.setattr(composition, "CONF", tmp_path / "conf")
     with pytest.raises(InputError, match=rf"conf/model/{name}.yaml: .*\. Correct it\."):
         configs.compose([])
 

@@ -39,7 +39,7 @@ RECORDERS = {
     "studies.implicit": Recorder(studies.of_implicit, float64),
     "studies.poems": Recorder(answers.of_poems, float64),
     "studies.propagation": Recorder(studies.of_propagation, float64),
-    "studies.sobit": Recorder(studies.of_sobit, float64),
+    "studies.sobit": Recorder(studies.of_sobit, float64, studies.SOBIT_SINGLE),
     "studies.subtler": Recorder(answers.of_subtler, float64),
     "studies.zero_shot": Recorder(studies.of_zero_shot, float64),
     "generators": Recorder(answers.of_generators, float32),

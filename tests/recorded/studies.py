@@ -132,6 +132,12 @@ def of_implicit(_: Path) -> dict[str, Any]:
     return _study("cles_warmth", "cles_emotions", "iat_semantic", overrides=fast)
 
 
+# Bootstrap and permutations of associations sum float32.
+SOBIT_SINGLE = frozenset(
+    f"sobit_association.{name}" for name in ("association_low", "association_high", "null_q95")
+)
+
+
 def of_sobit(_: Path) -> dict[str, Any]:
     """Audit three words of a taxonomy in all three measures."""
     fast = ("protocol.permutations=39", "protocol.vocabulary=20", "protocol.top_k=7")
