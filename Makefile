@@ -18,19 +18,19 @@ export SE_AVOID_STATS := true
 PORT ?= 5000
 # Of make serve. Not from the environment, where HOST is many a shell's name of the machine.
 HOST := 127.0.0.1
-DATABASE :=
-ARTIFACTS :=
+DATABASE := sqlite:///mlruns/server/mlflow.db
+ARTIFACTS := mlruns/server/artifacts
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-thorough validate audit wheel-test lint ui serve sweep report data repro bench lock
+.PHONY: help setup system demo demo-truth demo-generate test test-thorough validate audit wheel-test lint ui serve sweep report data repro bench docs lock
 
-help: ## this list
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
 
-setup: $(READY) ## make .venv with everything, locked with hashes (once, about 3 minutes)
+setup: $(READY) ## make .venv with all packages, locked with hashes (once, about 3 minutes)
 
-# An environment is made anew where it is half made (`ready` is written last) or was made for
-# another folder: scripts in it name the folder.
+# Make the environment again if it is incomplete (`ready` is written last) or belongs to another folder:
+# its scripts contain the folder's path.
 ifneq ($(CURDIR),$(shell cat $(READY) 2>/dev/null))
 .PHONY: $(READY)
 endif
@@ -42,15 +42,15 @@ $(READY): requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@echo "$(CURDIR)" > $@
 
-# Never an error: tests that need what is not there skip, with the reason.
-system: ## Debian's packages of tests: chromium, SLURM, PostgreSQL; as root or with sudo
+# Never fails: tests that need a missing program skip and say why.
+system: ## install what some tests need on Debian: Chromium, SLURM, PostgreSQL (as root or with sudo)
 	@wanted=""; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || wanted="chromium chromium-driver"; \
 	command -v sbatch >/dev/null && test -x /usr/sbin/slurmctld && test -x /usr/sbin/slurmd && test -x /usr/sbin/munged \
 	  || wanted="$$wanted slurm-wlm munge"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
-	if [ -z "$$wanted" ]; then echo "chromium, chromedriver, SLURM and PostgreSQL are here."; \
-	elif ! command -v apt-get >/dev/null; then echo "No apt-get here: install by hand: $$wanted"; \
+	if [ -z "$$wanted" ]; then echo "chromium, chromedriver, SLURM and PostgreSQL are installed."; \
+	elif ! command -v apt-get >/dev/null; then echo "apt-get not found. Install by hand: $$wanted"; \
 	else \
 	  if [ "$$(id -u)" = 0 ]; then as=""; else as="sudo -n"; fi; \
 	  { $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
@@ -58,84 +58,107 @@ system: ## Debian's packages of tests: chromium, SLURM, PostgreSQL; as root or w
 	  || echo "$$wanted could not be installed: tests that need it skip."; \
 	fi
 
-demo: setup ## three models x eight experiments on the built-in world, tracked
-	@echo "make ui shows the runs, while they are made and afterwards. The report's path is said at the end."
+demo: setup ## run three models x eight experiments on the built-in world, with a report
+	@echo "make ui shows the runs, during the sweep and afterwards. The last line is the path of the report."
 	$(BIN)/python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
 
-demo-truth: setup ## what is planted against what is measured: 12 toys
+demo-truth: setup ## compare measured with planted bias: 12 toy models
 	$(BIN)/python -m validation.truth model=toy_m $(ARGS)
 
-# Recorded answers, where they were fetched: make data ARGS="fetch subtler".
+# Recorded answers, if downloaded: make data ARGS="fetch subtler".
 recorded = $(wildcard data/raw/subtler/$(1))
-demo-generate: setup ## shipped items put to a language model made on the spot; recorded answers where they are here
+demo-generate: setup ## run the items of subtler biases on a tiny language model, and on recorded answers if downloaded
 	$(BIN)/python -m src.generate -m llm=tiny,planted task=subtler_en,subtler_zh $(ARGS)
 	$(if $(call recorded,llama2_en.csv),$(BIN)/python -m src.generate -m llm=recorded llm.path=$(call recorded,llama2_en.csv))
 	$(if $(call recorded,qwen2.5_zh.csv),$(BIN)/python -m src.generate -m llm=recorded \
 	  llm.path=$(call recorded,qwen2.5_zh.csv) task=subtler_zh task.stereotype=positive)
 
-# Processes that test beside each other, a file each; every one computes on one core.
+# Concurrent test processes, each with one thread; a file is tested by one process.
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rfEs
-test: setup ## the commit suite: every room, each study once, quick forms of faults and servers (7 minutes)
+test: setup ## run the commit suite: every package, each study once, short forms of faults and servers (15 to 20 minutes)
 	$(PYTEST) --durations=30 $(ARGS)
 
-test-thorough: setup ## the rest: kills, remotes, browser, SLURM, servers, determinism, fuzzing (or ARGS=tests/faults)
+test-thorough: setup ## run the other tests: kills, remotes, browser, SLURM, servers, determinism, fuzzing (or ARGS=tests/faults)
 	$(PYTEST) -m thorough --durations=30 $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m tests.fuzz seconds=$(FUZZ))
 
-# Seconds for each parser: about 5 minutes in all.
+# Seconds of fuzzing per parser: about 5 minutes in all.
 FUZZ := 5
-validate: setup ## is it right? calibration, planted truth, every parser fuzzed for a minute: hours
+validate: setup ## check the instrument: calibration, planted truth, a minute of fuzzing per parser (hours)
 	$(BIN)/python -m validation.calibration
 	$(BIN)/python -m validation.truth --output docs/truth model=toy_m
 	$(BIN)/python -m tests.fuzz seconds=60
 
 AUDIT ?= $(BIN)/pip-audit
-# Never an error where nothing can be asked: on a machine without network that would say nothing of the packages.
-audit: setup ## known holes of the locked packages (pip-audit, where it is installed and reaches its data)
+# Does not fail without network: then nothing is known about the packages.
+audit: setup ## list known vulnerabilities of the locked packages (needs pip-audit and network)
 	@if ! command -v $(AUDIT) >/dev/null; then \
-	  echo "pip-audit is not here (pip install pip-audit, in an environment of its own; then make audit AUDIT=FILE)."; \
+	  echo "pip-audit not found. Install it in a separate environment, then: make audit AUDIT=FILE."; \
 	else \
-	  found=0; said=$$($(AUDIT) --require-hashes --disable-pip -r requirements.txt 2>&1) || found=$$?; echo "$$said"; \
-	  if [ $$found != 0 ] && ! grep -qE "Found [0-9]+ known" <<< "$$said"; then \
-	    echo "pip-audit does not reach its data: nothing is known of the packages, good or bad."; found=0; \
+	  failed=0; output=$$($(AUDIT) --require-hashes --disable-pip -r requirements.txt 2>&1) || failed=$$?; echo "$$output"; \
+	  if [ $$failed != 0 ] && ! grep -qE "Found [0-9]+ known" <<< "$$output"; then \
+	    echo "pip-audit cannot reach its database. The packages were not checked."; failed=0; \
 	  fi; \
-	  skipped=$$(grep -c "could not be audited" <<< "$$said" || true); \
-	  if [ $$skipped != 0 ]; then echo "Of $$skipped packages nothing is known, good or bad."; fi; exit $$found; \
+	  skipped=$$(grep -c "could not be audited" <<< "$$output" || true); \
+	  if [ $$skipped != 0 ]; then echo "$$skipped packages were not checked."; fi; exit $$failed; \
 	fi
 
-wheel-test: setup ## the wheel, installed where no checkout is: entries, a small sweep, an answering model
+wheel-test: setup ## test the wheel outside a checkout: commands, a small sweep, a generative model
 	$(BIN)/python -m pytest -rs -m "thorough or not thorough" tests/test_wheel.py
 
-lint: setup ## ruff, mypy strict, import contract
+lint: setup ## run ruff, mypy, the import contracts, and the checks of names, docstrings and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/words.py
+	git ls-files -z | xargs -0 $(BIN)/codespell
 
-ui: setup ## MLflow's pages on 127.0.0.1 (PORT=5000)
+ui: setup ## show the runs in MLflow on 127.0.0.1 (PORT=5000)
 	$(BIN)/python -m src.tracking $(STORE)
 	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri $(STORE) --host 127.0.0.1 --port $(PORT)
 
-serve: setup ## MLflow's server for several machines (DATABASE=, ARTIFACTS=, HOST=127.0.0.1, PORT=5000, NAMES=)
-	$(BIN)/python -m src.tracking.serve database='$(DATABASE)' artifacts='$(ARTIFACTS)' \
-	  host='$(HOST)' port='$(PORT)' names='$(NAMES)'
+serve: setup ## start an MLflow server for several machines (DATABASE=, ARTIFACTS=, HOST=127.0.0.1, PORT=5000, NAMES=)
+	@case '$(DATABASE)' in *://*:*@*) echo "DATABASE contains a password, which every process of this machine could read." \
+	  "Leave it out, and set PGPASSWORD or ~/.pgpass." >&2; exit 1;; esac; \
+	names='$(or $(NAMES),$(HOST):$(PORT))'; allow=(); \
+	case '$(HOST):$(NAMES)' in 0.0.0.0:|:::) echo "HOST=$(HOST) is every address of this machine. Set the names under" \
+	  "which clients reach the server, the only ones that it accepts: NAMES=HOST:$(PORT),..." >&2; exit 1;; esac; \
+	echo "Clients: tracking=server tracking.uri=http://$${names%%,*}"; \
+	case '$(HOST)' in 127.0.0.1|localhost|::1) ;; *) \
+	  echo "EXPOSED: the server has no password. Anyone who reaches this address can read, change and delete all runs and" \
+	    "artifacts, without encryption. Use it only in a network that you trust, or put a proxy with a password and a" \
+	    "certificate in front of it (docs/server.md)."; \
+	  allow=(--allowed-hosts "$$names,127.0.0.1:$(PORT),localhost:$(PORT)" \
+	    --cors-allowed-origins "$$(sed -E 's#[^,]+#http://&,https://&#g' <<< "$$names")");; \
+	esac; \
+	mkdir -p mlruns/server; \
+	export MLFLOW_BACKEND_STORE_URI='$(patsubst postgresql://%,postgresql+psycopg2://%,$(DATABASE))'; \
+	export MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD=false; \
+	export MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=false; \
+	exec $(BIN)/mlflow server --artifacts-destination '$(ARTIFACTS)' --host '$(HOST)' --port '$(PORT)' --workers 2 \
+	  "$${allow[@]}"
 
-sweep: setup ## any sweep: make sweep ARGS="model=toy_s,toy_m 'exp=glob(*)'"
+sweep: setup ## run a sweep: make sweep ARGS="model=toy_s,toy_m 'exp=glob(*)'"
 	$(BIN)/python -m src.run -m $(ARGS)
 
-report: setup ## a sweep's report drawn again: make report ARGS="sweep=latest dataset=demo output=DIR"
+report: setup ## draw the report of a sweep again: make report ARGS="sweep=latest dataset=demo output=DIR"
 	$(BIN)/python -m src.report $(ARGS)
 
-data: setup ## which published datasets are here; make data ARGS="fetch oasis nrc_vad"
+data: setup ## list the published datasets, or download them: make data ARGS="fetch oasis nrc_vad"
 	$(BIN)/python -m src.stimuli $(ARGS)
 
-repro: setup ## the DVC pipeline: what params.yaml says, from nothing to docs/repro
+repro: setup ## run the DVC pipeline of params.yaml, up to docs/repro
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro
 
-bench: setup ## what the work costs, beside those that do the same; an hour (ARGS="peers --quick")
+bench: setup ## measure speed and memory, next to comparable programs; an hour (ARGS="peers --quick")
 	$(BIN)/python -m benchmarks $(ARGS)
 
-lock: ## resolve pyproject.toml anew into requirements.txt (needs uv)
+docs: setup ## build the manual as a site into outputs/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Open outputs/site/index.html. Search needs a server: $(BIN)/python -m http.server --bind 127.0.0.1 --directory outputs/site"
+
+lock: ## resolve pyproject.toml into requirements.txt (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links pyproject.toml --group dev -o requirements.txt

@@ -1,1 +1,1 @@
-"""What things cost."""
+"""Measure time and memory of the stages, and compare them with other implementations."""

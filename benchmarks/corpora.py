@@ -1,4 +1,4 @@
-"""Corpora of any size on disk: random unit vectors of six groups, and captions; neither means anything."""
+"""Write corpora of any size to disk: random unit vectors of items of six groups, and captions."""
 
 from __future__ import annotations
 
@@ -10,52 +10,54 @@ if TYPE_CHECKING:
 
     from src.studies.propagation.attributes import Pool
 
-WIDTH, GROUPS, SET = 128, 6, 840
+# Width of the vectors, number of groups, and size of each attribute set.
+WIDTH, GROUPS, SET_SIZE = 128, 6, 840
 VECTORS, ROWS, OUTCOMES = "embedding.safetensors", "rows.npy", "outcomes.npy"
 # Rows that are drawn at once.
 CHUNK = 2**17
-# Of captions: their words are stand-ins, some of them name a group or are of a taxonomy.
+# Words that name a group or belong to a taxonomy; the other words of captions are "word0", "word1" and so on.
 NAMED = ("woman", "man", "black", "asian", "white", "latino", "criminal", "doctor", "poor", "honest")
-SAID, WORDS, SPOKEN = 10, 5000, 0.03
+# Words of a caption, number of the other words, and probability of one of `NAMED`.
+CAPTION_WORDS, WORDS, NAMED_SHARE = 10, 5000, 0.03
 
 
 def write(place: Path, items: int) -> None:
-    """Random unit vectors, row numbers and groups of a corpus, as files."""
+    """Write the random unit vectors, row numbers and outcomes (group memberships) of a corpus to files."""
     import numpy as np
 
     from src.embeddings.writer import VectorFile, finish
 
     rng = np.random.default_rng(0)
     file = VectorFile(place / VECTORS, (items, WIDTH))
-    make = np.lib.format.open_memmap
-    rows = make(place / ROWS, "w+", np.int64, (items,))
-    outcomes = make(place / OUTCOMES, "w+", np.float64, (items, GROUPS))
+    open_memmap = np.lib.format.open_memmap
+    rows = open_memmap(place / ROWS, "w+", np.int64, (items,))
+    outcomes = open_memmap(place / OUTCOMES, "w+", np.float64, (items, GROUPS))
     for start in range(0, items, CHUNK):
-        own = np.arange(start, min(start + CHUNK, items))
-        vectors = rng.standard_normal((len(own), WIDTH), dtype=np.float32)
+        numbers = np.arange(start, min(start + CHUNK, items))
+        vectors = rng.standard_normal((len(numbers), WIDTH), dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        file.write(own, vectors)
-        rows[own] = own
-        outcomes[own, own % GROUPS] = 1
+        file.write(numbers, vectors)
+        rows[numbers] = numbers
+        outcomes[numbers, numbers % GROUPS] = 1
     finish(place / VECTORS)
 
 
-def mapped(place: Path, items: int, k: int) -> tuple[Tensor, Pool]:
-    """The first items of a corpus on disk, and the pool of them all: six groups that share B."""
+def load_mapped(place: Path, items: int, k: int) -> tuple[Tensor, Pool]:
+    """Map the first items of a corpus on disk; return their vectors and a pool of six groups that share B."""
     import numpy as np
     from safetensors.torch import load_file
 
     from src.studies.propagation.attributes import Pool
 
     rng = np.random.default_rng(1)
-    a = [rng.permutation(items // GROUPS)[:SET] * GROUPS + group for group in range(GROUPS)]
-    b = rng.permutation(items)[:SET]
+    a = [rng.permutation(items // GROUPS)[:SET_SIZE] * GROUPS + group for group in range(GROUPS)]
+    b = rng.permutation(items)[:SET_SIZE]
     rows, outcomes = (np.asarray(np.load(place / name, mmap_mode="c")[:items]) for name in (ROWS, OUTCOMES))
     return load_file(place / VECTORS)["embedding"][:items], Pool(rows, None, a, [b] * GROUPS, outcomes, k)
 
 
 def captions(path: Path, count: int) -> None:
-    """A Parquet file of captions of ten words."""
+    """Write a Parquet file of random captions of ten words each."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -65,8 +67,8 @@ def captions(path: Path, count: int) -> None:
     schema = pa.schema([("caption", pa.string())])
     with pq.ParquetWriter(path, schema) as file:
         for start in range(0, count, CHUNK):
-            shape = min(CHUNK, count - start), SAID
-            codes = len(NAMED) + rng.integers(0, WORDS, shape)
-            drawn = np.where(rng.random(shape) < SPOKEN, rng.integers(0, len(NAMED), shape), codes)
-            texts = [" ".join(row) for row in words[drawn].tolist()]
+            shape = min(CHUNK, count - start), CAPTION_WORDS
+            others = len(NAMED) + rng.integers(0, WORDS, shape)
+            indices = np.where(rng.random(shape) < NAMED_SHARE, rng.integers(0, len(NAMED), shape), others)
+            texts = [" ".join(row) for row in words[indices].tolist()]
             file.write_table(pa.table({"caption": texts}, schema=schema))

@@ -1,4 +1,4 @@
-"""Time the predict loop over pictures, beside the bare forward pass over tensors that are in memory already.
+"""Time the predict loop over pictures, and its peer: the bare forward pass over tensors in memory.
 
 python -m benchmarks.image_embedding
 python -m benchmarks.image_embedding clip_l14 --count 64 --side 448
@@ -19,19 +19,20 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.sizes import job_config
-from benchmarks.timing import Compared, in_turns, seconds_of, turn_by_turn, turns
+from benchmarks.timing import Compared, describe_speedups, min_seconds, seconds_by_round, seconds_of
 from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
     from src.stimuli import Table
 
+# First words of the names of two kinds of runs.
 BARE, ADDS = "bare forward pass", "what the loop adds"
-# How many times as fast as the bare forward pass each should be at least.
-LOOPS = {"predict loop, pictures resized before": 0.97, "predict loop, resizing them": 0.9}
-# Dense bf16 TFLOP/s that NVIDIA's data sheets give, by what a device's name holds; the first that fits.
+# Minimum speedups over the bare forward pass.
+MIN_SPEEDUPS = {"predict loop, pictures resized before": 0.97, "predict loop, resizing them": 0.9}
+# Part of a device's name -> dense bf16 TFLOP/s in NVIDIA's data sheets; the first match counts.
 PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
-# A shared machine is a twentieth faster in one pass than in the next.
-TURNS = 5
+# Number of rounds: on a shared machine, times of the same pass differ by a twentieth.
+ROUNDS = 5
 
 
 def pictures(
@@ -42,15 +43,15 @@ def pictures(
     precision: str = "fp32",
     compiled: bool = False,
 ) -> list[Compared]:
-    """Time the loop, and what it adds by itself, which a busy machine blurs less.
+    """Time the predict loop, and its overhead alone, which varies less on a busy machine.
 
     Args:
-        model: a YAML of conf/model; its weights are random.
-        count: number of pictures; they are drawn.
-        side: pixels of a picture.
-        accelerator: Lightning's.
-        precision: of the towers.
-        compiled: whether to time the forward pass as torch.compile makes it, too; compiling is not counted.
+        model: name of a YAML file in conf/model; the weights are random.
+        count: number of pictures, which are drawn at random.
+        side: width and height of a picture in pixels.
+        accelerator: accelerator of Lightning's trainer.
+        precision: precision of the towers.
+        compiled: also time the forward pass compiled by torch.compile, without the compilation.
     """
     import torch
 
@@ -67,27 +68,28 @@ def pictures(
         drawn = world.scenes(AbstractConfig(count=count, size=side, noise=0.1, seed=0), place / "drawn")
         table = checked("scenes", drawn, "drawn")
         runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, place, compiled))
-        for run in runs.values():  # once unmeasured: libraries are loaded, memory is had
+        for run in runs.values():  # not timed: libraries are loaded, memory is allocated
             run()
-        times = turns(runs, TURNS)
-    fastest = min(min(own) for name, own in times.items() if name.startswith(BARE))
+        times = seconds_by_round(runs, ROUNDS)
+    fastest = min(min(seconds) for name, seconds in times.items() if name.startswith(BARE))
     return list(_rows(model, times, _rate(count / fastest, cfg, accelerator)))
 
 
 def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[Compared]:
+    """Compare each run, by its seconds per round, with the bare forward passes; notes begin with `rate`."""
     bare = [name for name in times if name.startswith(BARE)]
-    adds = [(name, bare[-1]) for name in times if name.startswith(ADDS)]
-    for what, peer in [*product([name for name in times if not name.startswith((BARE, ADDS))], bare), *adds]:
+    extra = [(name, bare[-1]) for name in times if name.startswith(ADDS)]
+    for what, peer in [*product([name for name in times if not name.startswith((BARE, ADDS))], bare), *extra]:
         seconds = times[what]
         if what.startswith(ADDS):
-            # A loop without a forward pass is one with it, less it.
+            # These seconds are of a loop without a forward pass: add those of the bare forward pass.
             seconds = [forward + added for forward, added in zip(times[peer], seconds, strict=True)]
-        note = f"{rate}; {turn_by_turn(seconds, times[peer])}"
-        yield Compared(f"{model}: {what}", min(seconds), peer, min(times[peer]), LOOPS.get(what), note)
+        note = f"{rate}; {describe_speedups(seconds, times[peer])}"
+        yield Compared(f"{model}: {what}", min(seconds), peer, min(times[peer]), MIN_SPEEDUPS.get(what), note)
 
 
 def _rate(images: float, cfg: Any, accelerator: str) -> str:
-    """Describe images a second of the bare forward pass, and the share of what the device can do."""
+    """Describe the images per second of the bare forward pass, and its share of the device's peak."""
     from src.encoders import family_of
 
     teraflops = images * family_of(cfg.model).facts(cfg.model)["gflops_image"] / 1e3
@@ -97,21 +99,22 @@ def _rate(images: float, cfg: Any, accelerator: str) -> str:
 
 
 def _peak(accelerator: str) -> tuple[str, float]:
-    """Return a device's TFLOP/s: its maker's of a GPU, those of a matrix product of a CPU; 0: unknown."""
+    """Describe and return the peak TFLOP/s: the maker's of a GPU (0: unknown), a measured one of a CPU."""
     import torch
 
     if _device(accelerator).type == "cuda":
         name = torch.cuda.get_device_name()
-        peak = next((peak for part, peak in PEAKS.items() if part in name), 0)
+        peak = next((peak for device, peak in PEAKS.items() if device in name), 0)
         return f"the {peak} (dense bf16) of {name}", peak
     x = torch.randn(2048, 2048)
-    seconds = in_turns({"product": lambda: seconds_of(lambda: x @ x)})["product"]
+    seconds = min_seconds({"product": lambda: seconds_of(lambda: x @ x)})["product"]
     return "a float32 matrix product", 2 * 2048**3 / seconds / 1e12
 
 
 def _runs(
     network: Any, table: Table, batch_size: int, accelerator: str, place: Path, compiled: bool = False
 ) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Yield the name of each run, and a function that does it and returns its seconds."""
     import torch
 
     from src import configs
@@ -120,8 +123,8 @@ def _runs(
     from src.stimuli import pictures
 
     trainer, device = configs.TrainerConfig(accelerator=accelerator, workers=0), _device(accelerator)
-    ready: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
-    batches = [batch.to(device) for batch in ready.split(batch_size)]
+    pixels: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
+    batches = [batch.to(device) for batch in pixels.split(batch_size)]
 
     def bare(encode: Callable[[Any], Any]) -> float:
         network.to(device)
@@ -133,19 +136,20 @@ def _runs(
 
         return seconds_of(encode_all)
 
+    # `store` returns the name of the folder of resized pictures: the same one each time, or a new one.
     def loop(encoder: Any, store: Callable[[], str]) -> float:
         return predict(encoder, table, batch_size, trainer, place / "vectors.safetensors", place / store())[1]
 
     yield f"{BARE} of batches", partial(bare, network.encode_images)
     if device.type == "cpu":
         with torch.inference_mode():
-            few = microbatches.at_once(network.encode_images, ready[:1])
-        encode = partial(microbatches.encoded, network.encode_images, most=few)
+            size = microbatches.microbatch_size(network.encode_images, pixels[:1])
+        encode = partial(microbatches.encode_in_microbatches, network.encode_images, size=size)
         yield f"{BARE} in the loop's passes", partial(bare, encode)
-    fresh = map(str, numbers()).__next__
+    new_name = map(str, numbers()).__next__
     for name, encoder in (("predict loop", network), (ADDS, _idle(network))):
-        yield f"{name}, pictures resized before", partial(loop, encoder, lambda: "kept")
-        yield f"{name}, resizing them", partial(loop, encoder, fresh)
+        yield f"{name}, pictures resized before", partial(loop, encoder, lambda: "same")
+        yield f"{name}, resizing them", partial(loop, encoder, new_name)
     if compiled:
         yield "compiled forward pass", partial(bare, torch.compile(network.encode_images))
 
@@ -157,6 +161,7 @@ def _device(accelerator: str) -> Any:
 
 
 def _idle(network: Any) -> Any:
+    """Return an encoder with a network's preprocessing whose forward pass takes hardly any time."""
     import torch
 
     class Idle(torch.nn.Module):
@@ -171,15 +176,15 @@ def _idle(network: Any) -> Any:
 
 
 def main() -> None:
-    """Print what is measured, a line of JSON per comparison."""
+    """Print a line of JSON per comparison."""
     replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.image_embedding")
-    parser.add_argument("models", nargs="*", default=["clip_b32"])
-    parser.add_argument("--count", type=int, default=256)
-    parser.add_argument("--side", type=int, default=224)
-    parser.add_argument("--accelerator", default="cpu")
+    parser.add_argument("models", nargs="*", default=["clip_b32"], help="names of YAML files in conf/model")
+    parser.add_argument("--count", type=int, default=256, help="number of pictures")
+    parser.add_argument("--side", type=int, default=224, help="width and height of a picture in pixels")
+    parser.add_argument("--accelerator", default="cpu", help="accelerator of Lightning: cpu, gpu, ...")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
-    parser.add_argument("--compile", action="store_true", help="torch.compile's, too")
+    parser.add_argument("--compile", action="store_true", help="also time a forward pass of torch.compile")
     given = parser.parse_args()
     for model in given.models:
         for row in pictures(

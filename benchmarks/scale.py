@@ -1,29 +1,33 @@
-"""A corpus of millions, streamed from disk through both scores: speed, memory, and whether it is exact.
+"""Measure both scores of millions of vectors on disk: speed, memory, exactness.
 
 python -m benchmarks.scale
 python -m benchmarks.scale --items 30000000 --place /scratch
 python -m benchmarks.scale --quick
 
-Then a whole job, with the table of its corpus, which does not stream: bytes a row.
+Whole jobs then show the memory of the table of a corpus, which is not streamed.
 
-Vectors, rows and outcomes are mapped from files that are made anew and deleted afterwards; the vectors mean
-nothing. Memory is what a process has of its own (RssAnon of Linux's /proc/self/status, sampled): clean pages
-of mapped files are not counted, the kernel takes them back where somebody needs the room.
+Random vectors, rows and outcomes are written to files, mapped, and deleted afterwards. Memory is a process's
+anonymous memory (RssAnon in Linux's /proc/self/status, sampled). Clean pages of mapped files are counted
+separately: the kernel reclaims them when memory is needed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.corpora import CHUNK, GROUPS, WIDTH, mapped, write
-from benchmarks.memory import forget, read_bytes, watched
+import psutil
+
+from benchmarks.corpora import CHUNK, GROUPS, WIDTH, load_mapped, write
 from benchmarks.sizes import QUICK, Size
 from benchmarks.stand_ins import paper_tables, protocol
 from benchmarks.timing import in_fresh_process
@@ -35,35 +39,38 @@ if TYPE_CHECKING:
 
     from src.studies.propagation.attributes import Pool
 
-# Items that are retrieved; targets; those of them whose results are held against brute force.
-K, TARGETS, EXACT = 500, 256, 3
+# Number of retrieved items, of targets, and of targets compared with brute force.
+K, TARGETS, CHECKED = 500, 256, 3
 
 
 def measure(place: Path, items: int, targets: int) -> Iterator[dict[str, Any]]:
-    """Write a corpus, and measure tenth, third and all of it streamed, then jobs, each in a new process."""
+    """Write a corpus; stream a tenth, a third and all of it, then run jobs on an eighth and a quarter of it.
+
+    Each measurement runs in a new process.
+    """
     write(place, items)
-    for share in (10, 3, 1):
-        yield in_fresh_process(stream, place, max(1, items // share), targets, K, held=0)
-    for share in (8, 4):
-        yield in_fresh_process(job, place, max(1, items // share))
+    for divisor in (10, 3, 1):
+        yield in_fresh_process(stream, place, max(1, items // divisor), targets, K, max_bytes=0)
+    for divisor in (8, 4):
+        yield in_fresh_process(job, place, max(1, items // divisor))
 
 
-def stream(place: Path, items: int, targets: int, k: int, held: int) -> dict[str, Any]:
-    """Compute both scores of some targets, with a corpus that is read from disk.
+def stream(place: Path, items: int, targets: int, k: int, max_bytes: int) -> dict[str, Any]:
+    """Compute both scores of random targets with a corpus on disk.
 
     Args:
-        place: folder that `write` has filled.
-        items: how many of the corpus.
-        targets: how many.
-        k: how many items are retrieved.
-        held: bytes of float64 vectors beyond which a corpus is walked.
+        place: folder of the files that `write` made.
+        items: number of items of the corpus.
+        targets: number of targets.
+        k: number of retrieved items.
+        max_bytes: bytes of the vectors in float64 above which the corpus is read in tiles; 0: always.
 
     Returns:
-        what: it was, in words.
-        seconds, cpu: of both scores, by the clock and of all cores.
-        own_mb, mapped_mb: peak memory of the process's own, above that before, and in pages of files.
-        read_mb: from the disk, as Linux counts it.
-        exact: whether three targets' nearest items and scores are those of brute force.
+        what: description of the measurement.
+        seconds, cpu: wall time, and CPU seconds of all cores.
+        anonymous_mb, mapped_mb: peaks of anonymous memory and of pages of files, above those at the start.
+        read_mb: megabytes read from the disk, as Linux counts them.
+        exact: whether the retrieved items and scores of three targets equal those of brute force.
     """
     import numpy as np
     import torch
@@ -71,60 +78,62 @@ def stream(place: Path, items: int, targets: int, k: int, held: int) -> dict[str
     from src.configs import ProtocolConfig
     from src.studies.propagation.sc_eat import SC_EAT
     from src.studies.propagation.scores import Scores
-    from src.studies.propagation.similarity_blocks import looks
+    from src.studies.propagation.similarity_blocks import similarity_blocks
     from src.studies.propagation.top_k import TopK
 
-    corpus, pool = mapped(place, items, k)
+    corpus, pool = load_mapped(place, items, k)
     x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
     retrieved = TopK([pool], np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.int64))
     scores = Scores(x, corpus, [pool], SC_EAT, retrieved, ProtocolConfig(ddof=1))
-    nearest, read = [], read_bytes()
+    nearest, read_before = [], read_bytes()
     for path in place.iterdir():
         forget(path)
     with watched() as peak:
         start, cpu = time.perf_counter(), time.process_time()
-        for look in looks(x, corpus, [pool], every=False, held=held):
-            scores.see(look)
-            assert look.nearest is not None
-            nearest.append(look.nearest[: max(0, EXACT - look.block.start)])
+        for block in similarity_blocks(x, corpus, [pool], every=False, max_bytes=max_bytes):
+            scores.add(block)
+            assert block.nearest is not None
+            nearest.append(block.nearest[: max(0, CHECKED - block.targets.start)])
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    exact = _exact(x[:EXACT].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
-    own_mb, mapped_mb, read_mb = peak["own"] / 1e6, peak["mapped"] / 1e6, (read_bytes() - read) / 1e6
+    exact = _exact(x[:CHECKED].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
+    anonymous_mb, mapped_mb = peak["anonymous"] / 1e6, peak["mapped"] / 1e6
+    read_mb = (read_bytes() - read_before) / 1e6
+    outcome = "exact" if exact else "WRONG"
     what = (
-        f"{targets} x {items:,} from disk, width {WIDTH}, k {k}: {items * targets / cpu / 1e6:.0f} million a "
-        f"CPU second, {mapped_mb:.0f} MB mapped, {read_mb:.0f} MB read, {'exact' if exact else 'WRONG'}"
+        f"{targets} x {items:,} from disk, width {WIDTH}, k {k}: {items * targets / cpu / 1e6:.0f} million "
+        f"similarities a CPU second, {mapped_mb:.0f} MB mapped, {read_mb:.0f} MB read, {outcome}"
     )
-    sizes = {"own_mb": own_mb, "mapped_mb": mapped_mb, "read_mb": read_mb}
+    sizes = {"anonymous_mb": anonymous_mb, "mapped_mb": mapped_mb, "read_mb": read_mb}
     return {"what": what, "seconds": seconds, "cpu": cpu, **sizes, "exact": exact}
 
 
 def _exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, scores: Any) -> bool:
-    """By numpy alone, one target at a time, all similarities in memory."""
+    """Return whether items and scores equal those of numpy, with all similarities of a target in memory."""
     import numpy as np
 
-    near = np.empty((len(x), len(corpus)))
+    similarities = np.empty((len(x), len(corpus)))
     for start in range(0, len(corpus), CHUNK):
         items = corpus[start : start + CHUNK].numpy().astype(float)
         lengths = np.linalg.norm(items, axis=1)
-        for row, target in zip(near, x.astype(float), strict=True):
+        for row, target in zip(similarities, x.astype(float), strict=True):
             row[start : start + CHUNK] = (items @ target / lengths / np.linalg.norm(target)).round(12)
-    found = []
-    for number, row in enumerate(near):
+    equal = []
+    for number, row in enumerate(similarities):
         best = np.argsort(-row, kind="stable")[: pool.k]
         sets = [
             (row[a], row[b], np.concatenate([row[a], row[b]])) for a, b in zip(pool.a, pool.b, strict=True)
         ]
         effects = [(a.mean() - b.mean()) / both.std(ddof=1) for a, b, both in sets]
-        found.append(
+        equal.append(
             np.array_equal(np.sort(best), nearest[number])
             and np.allclose(effects, scores.intrinsic[number], rtol=1e-9)
             and np.allclose(pool.outcomes[best].mean(axis=0), scores.extrinsic[number], rtol=1e-12)
         )
-    return all(found)
+    return all(equal)
 
 
 def job(place: Path, items: int) -> dict[str, Any]:
-    """A whole experiment, labels to faces without what its rho is worth, table of the faces included."""
+    """Run `labels_to_faces` without draws; time and memory include those of making the table of faces."""
     import pandas as pd
     import torch
 
@@ -135,7 +144,7 @@ def job(place: Path, items: int) -> dict[str, Any]:
     labels = labels[labels["template"] == labels["template"].iloc[0]]
     groups = sorted(labels["group"].unique())
     x = torch.nn.functional.normalize(torch.randn(len(labels), WIDTH), dim=-1)
-    corpus, _ = mapped(place, items, K)
+    corpus, _ = load_mapped(place, items, K)
     with watched() as peak:
         start = time.perf_counter()
         faces = pd.DataFrame({"id": [f"f{number:09d}" for number in range(items)]})
@@ -145,21 +154,59 @@ def job(place: Path, items: int) -> dict[str, Any]:
         table = checked("faces", faces, "stand-ins")
         experiment.run(checked("labels", labels, "stand-ins"), table, x, corpus, protocol(K), 0)
         seconds = time.perf_counter() - start
-    own = peak["own"]
-    what = f"job: {len(labels)} labels to {items:,} faces, {own / items:.0f} bytes a face in memory"
-    return {"what": what, "seconds": seconds, "own_mb": own / 1e6}
+    size = peak["anonymous"]
+    what = f"job: {len(labels)} labels to {items:,} faces, {size / items:.0f} bytes a face in memory"
+    return {"what": what, "seconds": seconds, "anonymous_mb": size / 1e6}
+
+
+def forget(path: Path) -> None:
+    """Drop a file's pages from the page cache, so that it is read from disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def read_bytes() -> int:
+    """Return the number of bytes that this process has read from disks."""
+    return int(psutil.Process().io_counters().read_bytes)
+
+
+def resident() -> dict[str, int]:
+    """Return the bytes of this process's anonymous memory and of its pages of mapped files."""
+    used = psutil.Process().memory_info()
+    return {"anonymous": used.rss - used.shared, "mapped": used.shared}
+
+
+@contextmanager
+def watched() -> Iterator[dict[str, int]]:
+    """Sample `resident` every hundredth of a second; yield its peaks above the values at the start."""
+    before, done = resident(), threading.Event()
+    peak = dict.fromkeys(before, 0)
+
+    def watch() -> None:
+        while not done.wait(0.01):
+            for kind, size in resident().items():
+                peak[kind] = max(peak[kind], size - before[kind])
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        thread.join()
 
 
 def main() -> None:
-    """Print what is found, a line of JSON per size, each of a process of its own."""
+    """Print a line of JSON per measurement, each of a separate process."""
     replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
-    parser.add_argument("--items", type=int, help="of the largest corpus; default: ten million")
-    parser.add_argument("--targets", type=int, default=TARGETS)
-    parser.add_argument("--quick", action="store_true", help="a fiftieth of them")
-    parser.add_argument("--place", type=Path, help="folder with room for it: 600 bytes an item")
+    parser.add_argument("--items", type=int, help="items of the largest corpus (default: 10,000,000)")
+    parser.add_argument("--targets", type=int, default=TARGETS, help="number of targets")
+    parser.add_argument("--quick", action="store_true", help="use a fiftieth of the items")
+    parser.add_argument("--place", type=Path, help="folder for the corpus, which takes 600 bytes per item")
     given = parser.parse_args()
-    # Whoever ends it finds room on the disk again.
+    # Remove the corpus when the process is terminated.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     items = given.items or (QUICK if given.quick else Size()).streamed
     with tempfile.TemporaryDirectory(dir=given.place) as name:

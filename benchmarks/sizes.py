@@ -1,4 +1,4 @@
-"""How much is measured."""
+"""Set how much is measured."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from src.configs import RunConfig
 
+# Number of templates of a text; number of targets in a block of a bare product.
 TEMPLATES, BLOCK = 6, 256
 
 
@@ -21,7 +22,21 @@ def job_config(*overrides: str) -> RunConfig:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: the built-in world, and an experiment of random vectors."""
+    """Amount of work to measure.
+
+    Attributes:
+        faces, morphs: images of each group of the built-in world.
+        scenes, words: stimuli of the built-in world.
+        steps: training steps of a toy.
+        k: number of retrieved items.
+        paper_faces, paper_words, paper_scenes: stimuli with random vectors, at the paper's size.
+        width: width of random vectors.
+        sobit_faces, sobit_words: images and words of an audit at FairFace's size.
+        sentences, pictures: stimuli to embed.
+        streamed: items of a corpus on disk, and number of captions.
+        models: number of toys in a sweep.
+        repeats: number of rounds in which sweeps are timed.
+    """
 
     faces: int = 600
     scenes: int = 1500
@@ -38,6 +53,8 @@ class Size:
     sentences: int = 9600
     pictures: int = 512
     streamed: int = 10_000_000
+    models: int = 3
+    repeats: int = 3
 
 
 QUICK = Size(
@@ -55,4 +72,6 @@ QUICK = Size(
     sentences=24,
     pictures=8,
     streamed=200_000,
+    models=1,
+    repeats=1,
 )

@@ -1,4 +1,4 @@
-"""Make random unit vectors at the sizes of the paper's four roles, and of FairFace with a taxonomy."""
+"""Make tables and random unit vectors at the sizes of the paper's roles, and of FairFace with a taxonomy."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ EXPERIMENTS = (
     *("scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"),
     *("faces_to_labels", "labels_to_faces", "scenes_to_labels", "words_to_faces"),
 )
-# What is switched off, step by step, until only the scores are left.
-STEPS = {
+# Level of uncertainty -> what is switched off: for "scores" all but the scores, then only the bootstrap,
+# then nothing.
+LEVELS = {
     "scores": ["placebo=0", "attribute_draws=0", "property_draws=0", "bootstrap=0"],
     "and placebo": ["bootstrap=0"],
     "and interval": [],
 }
-# Audit -> sizes of the baseline's vocabulary.
+# Audit -> values of `protocol.vocabulary` to time: number of frequent words to compare with; 0: none.
 AUDITS = {"sobit_association": (0, 10_000), "sobit_retrieval": (0,), "sobit_strength": (10_000,)}
-# Shares of FairFace's races and genders.
+# Shares of the races and genders in FairFace, which get letters as names.
 RACES = {"A": 0.19, "B": 0.15, "C": 0.14, "D": 0.14, "E": 0.13, "F": 0.13, "G": 0.12}
 GENDERS = {"F": 0.47, "M": 0.53}
 
 
 def protocol(k: int) -> ProtocolConfig:
-    """Return the protocol of the scores alone."""
-    off = (f"protocol.{name}" for name in STEPS["scores"])
+    """Return a protocol without null models and intervals."""
+    off = (f"protocol.{override}" for override in LEVELS["scores"])
     return job_config("model=precomputed", "model.path=.", f"protocol.k={k}", *off).protocol
 
 
@@ -43,7 +44,7 @@ def paper_tables(size: Size) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
     from src import configs
-    from src.stimuli.texts import in_templates, phrases
+    from src.stimuli.loaders import in_templates, phrases
 
     cfg = job_config("model=precomputed", "model.path=.", "labels=race_gender")
     assert isinstance(cfg.labels, configs.LabelsConfig)
@@ -63,7 +64,10 @@ def paper_tables(size: Size) -> dict[str, pd.DataFrame]:
 
 
 def audit_tables(size: Size, folder: Path) -> dict[str, pd.DataFrame]:
-    """Make faces at FairFace's size and all captions of a list of words, which is written to `folder`."""
+    """Make a table of faces at FairFace's size, and one of all captions of a list of words.
+
+    The list is written to `folder`/list.json.
+    """
     import numpy as np
     import pandas as pd
 
@@ -82,7 +86,7 @@ def audit_tables(size: Size, folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def write(tables: Mapping[str, pd.DataFrame], width: int, folder: Path) -> None:
-    """Write tables and random unit vectors of each, as `model=precomputed` reads them."""
+    """Write tables, and random unit vectors of their rows, in the format of `model=precomputed`."""
     import numpy as np
     from safetensors.numpy import save_file
 

@@ -1,26 +1,24 @@
-"""Time sentences in six templates: the predict loop beside open_clip's `encode_text`, of the same weights."""
-
-from __future__ import annotations
+"""Time the predict loop on sentences in six templates, and its peer: open_clip's `encode_text`."""
 
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from benchmarks.sizes import job_config
-from benchmarks.timing import Compared, in_turns, seconds_of
+from benchmarks.timing import Compared, min_seconds, seconds_of
 
 BATCH = 64
-# Sentences that open_clip is shown: its seconds are scaled up to all.
-SHOWN = 192
-ASKED = 20
+# Number of sentences that open_clip embeds; its seconds are scaled up to all sentences.
+SAMPLE = 192
+MIN_SPEEDUP = 20
 
 
 def texts(model: str, sentences: int) -> list[Compared]:
     """Time one model with random weights, on a CPU, in float32.
 
     Args:
-        model: a YAML of conf/model.
-        sentences: how many, evenly from all of the built-in lexicon's.
+        model: name of a YAML file in conf/model.
+        sentences: number of sentences, evenly spaced among those of the built-in lexicon.
     """
     import pandas as pd
     import torch
@@ -31,42 +29,45 @@ def texts(model: str, sentences: int) -> list[Compared]:
     from src.stimuli import Table
 
     network: Any = encoders.blank(job_config(f"model={model}"))
-    said = _sentences(sentences)
-    tokens = network.tokenize(said)
-    some = torch.linspace(0, len(said) - 1, min(SHOWN, len(said))).long()
-    table = Table("words", pd.DataFrame({"id": said, "sentence": said}), len(said))
+    lines = _sentences(sentences)
+    tokens = network.tokenize(lines)
+    sample = torch.linspace(0, len(lines) - 1, min(SAMPLE, len(lines))).long()
+    table = Table("words", pd.DataFrame({"id": lines, "sentence": lines}), len(lines))
     trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
-    theirs: list[torch.Tensor] = []
+    reference: list[torch.Tensor] = []
 
     def encode() -> None:
         with torch.inference_mode():
-            theirs[:] = [network.model.encode_text(one, normalize=True) for one in tokens[some].split(BATCH)]
+            reference[:] = [
+                network.model.encode_text(batch, normalize=True) for batch in tokens[sample].split(BATCH)
+            ]
 
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "vectors.safetensors"
         runs = {
             "loop": lambda: predict(network, table, BATCH, trainer, path, Path(place))[1],
-            "plain": lambda: seconds_of(encode) * len(said) / len(some),
+            "open_clip": lambda: seconds_of(encode) * len(lines) / len(sample),
         }
-        seconds = in_turns(runs)
-        ours = load_file(path)["embedding"][some].double()
-    wanted = torch.cat(theirs).double()
-    apart = float((ours @ ours.T - wanted @ wanted.T).abs().max())
+        seconds = min_seconds(runs)
+        ours = load_file(path)["embedding"][sample].double()
+    expected = torch.cat(reference).double()
+    difference = float((ours @ ours.T - expected @ expected.T).abs().max())
     return [
         Compared(
-            f"{model}: predict loop, {len(said)} sentences",
+            f"{model}: predict loop, {len(lines)} sentences",
             seconds["loop"],
             "open_clip's encode_text",
-            seconds["plain"],
-            ASKED,
-            f"cosines at most {apart:.0e} apart",
+            seconds["open_clip"],
+            MIN_SPEEDUP,
+            f"cosines at most {difference:.0e} apart",
         )
     ]
 
 
 def _sentences(count: int) -> list[str]:
+    """Return evenly spaced sentences of the built-in lexicon."""
     from src.stimuli import load
 
     cfg = job_config("model=toy_s", "words.count=null")
-    found = load(cfg, "words").frame["sentence"].tolist()
-    return [str(found[len(found) * number // count]) for number in range(count)]
+    texts = load(cfg, "words").frame["sentence"].tolist()
+    return [str(texts[len(texts) * number // count]) for number in range(count)]

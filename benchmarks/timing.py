@@ -1,6 +1,4 @@
-"""Time calls and their peers alternately, in processes of their own; report the minimum."""
-
-from __future__ import annotations
+"""Time calls and their peers in alternation, report the minimum, and run calls in new processes."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,32 +11,32 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-REPEATS = 3
+ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One measurement and its peer's, of one process.
+    """A measurement, and that of its peer in the same process.
 
     Attributes:
-        what: was measured.
-        seconds: it took.
-        peer: that did the same work, or the part of it that nobody can save.
-        peer_seconds: that took.
-        asked: how many times as fast as the peer it should be at least; None: nobody asked.
-        note: what else is known, such as how far results lie apart.
+        what: description of what is measured.
+        seconds: seconds that it takes.
+        peer: description of the peer, which does the same work, or the part of it that is unavoidable.
+        peer_seconds: seconds that the peer takes.
+        limit: lower limit of the speedup; None: no limit.
+        note: further results, such as the largest difference between the results of both.
     """
 
     what: str
     seconds: float
     peer: str
     peer_seconds: float
-    asked: float | None = None
+    limit: float | None = None
     note: str = ""
 
     @property
-    def times(self) -> float:
-        """How many times as fast as the peer."""
+    def speedup(self) -> float:
+        """Return how many times as fast as its peer the measured work is."""
         return self.peer_seconds / self.seconds
 
 
@@ -49,35 +47,37 @@ def seconds_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def in_turns(runs: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Return the least of several times of each, taken in turns."""
-    return {name: min(times) for name, times in turns(runs, REPEATS).items()}
+def min_seconds(runs: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Time runs as `seconds_by_round`, and return the minimum seconds of each."""
+    return {name: min(seconds) for name, seconds in seconds_by_round(runs, rounds).items()}
 
 
-def turns(runs: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-    """Time each several times, a turn of all after the other: what slows a machine for a while slows all.
+def seconds_by_round(runs: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Time all runs in each of several rounds, so that a slow phase of the machine affects all alike.
 
-    Every turn begins with another: a machine that has rested is faster for a while.
+    A run is a function that returns its seconds. Each round starts with a different run, because the first
+    run after a rest of the machine is faster.
     """
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(repeats):
-        names = [*runs]
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            times[name].append(runs[name]())
-    return times
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    names = [*runs]
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            seconds[name].append(runs[name]())
+    return seconds
 
 
-def turn_by_turn(own: list[float], peer: list[float]) -> str:
-    """Note how many times as fast as the peer single turns are."""
-    ratios = [theirs / ours for ours, theirs in zip(own, peer, strict=True)]
-    return f"by turns {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+def describe_speedups(seconds: list[float], peer_seconds: list[float]) -> str:
+    """Describe the speedup over the peer in each round by median and range."""
+    speedups = [theirs / ours for ours, theirs in zip(seconds, peer_seconds, strict=True)]
+    return f"speedup per round: median {median(speedups):.2f}, {min(speedups):.2f} to {max(speedups):.2f}"
 
 
 def in_fresh_process(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Call a function in a new process.
 
-    It is forked from a server that holds next to nothing: on Linux the peak memory of a process is at least
-    that of the process that it was forked from.
+    It is forked from a server process that uses hardly any memory: on Linux the peak memory of a process is
+    at least that of the process that it was forked from.
     """
     context = get_context("forkserver")
     context.set_forkserver_preload([])

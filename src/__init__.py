@@ -1,7 +1,7 @@
-"""Carryover: how bias in an encoder's representations carries over into what it retrieves."""
+"""Measure how bias in an encoder's representations carries over into retrieval."""
 
 import os
 
-# Nothing phones home, whichever entry is taken.
+# No entry sends telemetry.
 for _name in ("MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK", "HF_HUB_DISABLE_TELEMETRY", "DVC_NO_ANALYTICS"):
     os.environ.setdefault(_name, "true")

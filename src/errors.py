@@ -1,33 +1,30 @@
-"""Errors caused by a user's input, and how an entry reports them, prints, and ends on signals."""
-
-from __future__ import annotations
+"""Report errors in a user's input, adapt output streams, and handle signals of entry points."""
 
 import difflib
 import errno
 import io
+import itertools
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-# What stands before the @ of an address: a password (SQLAlchemy takes one with slashes), or a token. A sweep
-# may name several addresses.
+# Text before the @ of an address: a password (SQLAlchemy accepts slashes in it), or a token. A sweep may have
+# several addresses.
 SECRET = re.compile(
-    r"(?P<before>://[^/:@\s]*:|://)(?P<secret>(?<=:)(?:(?!,['\"]?[\w+.-]*://)\S)+|[^/:@\s]+)(?=@)"
+    r"(?P<before>://[^/:@\s{]*:|://)(?P<secret>(?<=:)(?:(?!,['\"]?[\w+.-]*://)\S)+|[^/:@\s]+)(?=@)"
 )
-INTERRUPTED = "Interrupted: what is finished is kept; the same command goes on."
-
-
-# Letters of a message: what a file holds in place of a name may be as long as the file.
+INTERRUPTED = "Interrupted. Finished jobs are saved; run the same command again to resume."
+# Maximum number of characters of a message, as it may quote arbitrarily long content of a file.
 LONGEST = 4000
 
 
 class InputError(Exception):
-    """Something that the user gave cannot be used: what was found, where, and what to do.
+    """Error in the user's input; its message gives the problem, the place and the remedy.
 
-    Entry points print its message without a traceback and exit with status 1. Of one that is too long to be
-    read both ends are left: the place, and the remedy.
+    Entry points print the message without a traceback and exit with status 1. Of a message that is too long,
+    both ends remain, as they contain the place and the remedy.
     """
 
     def __init__(self, message: str) -> None:
@@ -36,24 +33,45 @@ class InputError(Exception):
 
 
 class NotApplicable(InputError):
-    """An experiment that this dataset or model cannot serve.
+    """Experiment that this dataset or model cannot be used for.
 
-    Named by itself it is an error like any other; inside a glob it is listed with its reason.
+    It is an error if the experiment is named directly; within a glob it is listed with its reason.
     """
 
 
 def brief(given: object, longest: int = 200) -> str:
-    r"""What a user gave as it stands in a message: cut where it is long, control characters written out.
+    r"""Format a user's input for a message: shorten long text, and escape control characters.
 
     >>> brief("a\n" + "b" * 300, 5), brief(None)
     ('a\\nbb…', 'None')
     """
-    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(given)[: longest + 1])
-    return shown if len(shown) <= longest else shown[:longest] + "…"
+    text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(given)[: longest + 1])
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
+def first_few(names: Iterable[object], count: int = 5) -> str:
+    """Format the first of many names for a message.
+
+    >>> first_few("abc", 2)
+    'a, b, …'
+    """
+    first = [brief(name) for name in itertools.islice(names, count + 1)]
+    return ", ".join(first[:count] + ["…"] * (len(first) > count))
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a question that suggests the nearest known name; empty if none is near.
+
+    >>> did_you_mean("fases", ["faces", "words"])
+    " Did you mean 'faces'?"
+    """
+    # The search time is quadratic in the length of the name.
+    near = difflib.get_close_matches(str(name)[:100], known, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def masked(text: str) -> str:
-    """A text whose addresses tell nobody's password, nor a token in its place.
+    """Mask passwords and tokens in the addresses of a text.
 
     >>> masked("tracking.uri=https://me:p@ss@host/x"), masked("https://token@host"), masked("sqlite:///a@b")
     ('tracking.uri=https://me:…@host/x', 'https://…@host', 'sqlite:///a@b')
@@ -61,36 +79,39 @@ def masked(text: str) -> str:
     return SECRET.sub(r"\g<before>…", text)
 
 
-GOES_ON = "Make room, or wait until no other process holds the database; the same command goes on."
-# What a disk that is full, or may only be read, answers.
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-# The same of libraries that have no number for it.
-SAID = (
+RESUME_HINT = (
+    "Free space, make the place writable, or wait until no process locks the database; then run the same "
+    "command again."
+)
+# Error numbers of a full or read-only disk.
+WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+# Phrases in such errors of libraries that give no error number.
+WRITE_PHRASES = (
     *("No space left", "disk is full", "File too large", "Read-only file system", "readonly database"),
     *("database is locked", "disk I/O error"),
 )
 
 
 def refused(error: BaseException) -> str:
-    """What a disk or a database refused, as an error or one that led to it says; empty where none did."""
-    seen: list[BaseException] = []
+    """Return the reason if a disk or a database refused a write in an error's chain of causes; else empty."""
+    chain: list[BaseException] = []
     link: BaseException | None = error
-    while link is not None and link not in seen:
-        seen.append(link)
-        if isinstance(link, OSError) and link.errno in REFUSED:
+    while link is not None and link not in chain:
+        chain.append(link)
+        if isinstance(link, OSError) and link.errno in WRITE_ERRNOS:
             return f"{link.filename}: {link.strerror}" if link.filename else str(link.strerror)
-        said = next((said for said in SAID if said in str(link)), "")
-        if said:
-            return said
+        phrase = next((phrase for phrase in WRITE_PHRASES if phrase in str(link)), "")
+        if phrase:
+            return phrase
         link = link.__cause__ or link.__context__
     return ""
 
 
 def key_values(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return `key=value` arguments of an entry upon their defaults.
+    """Parse `key=value` arguments of an entry point over their defaults.
 
     Raises:
-        InputError: an argument is no `key=value`, or its key is unknown, given twice or empty.
+        InputError: an argument is not `key=value`, its key is unknown or repeated, or its value is empty.
     """
     values: dict[str, str] = {}
     for argument in arguments:
@@ -99,24 +120,24 @@ def key_values(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[st
             near = difflib.get_close_matches(key, defaults, n=1)
             hint = f" Did you mean {near[0]}=?" if near and near[0] != key else ""
             known = ", ".join(f"{name}=" for name in defaults)
-            raise InputError(f"{argument}: not understood.{hint} There is {known}; --help explains them.")
+            raise InputError(f"{masked(argument)}: not understood.{hint} Use one of {known} (see --help).")
         if key in values or not value.strip():
             problem = "given twice" if key in values else "empty"
-            raise InputError(f"{argument}: {problem}. Say {key}= once, or not.")
+            raise InputError(f"{masked(argument)}: {problem}. Set {key}= once, or leave it out.")
         values[key] = value
     return {**defaults, **values}
 
 
 def replace_unprintable() -> None:
-    """Have stdout and stderr write `?` for a character that their encoding lacks."""
+    """Make stdout and stderr write `?` for characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
-        # Others, as a notebook's, print every character.
+        # Other streams, such as a notebook's, print every character.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
 
 
-def answered(entry: Callable[[], int]) -> int:
-    """Exit status of an entry: its own, 1 with the message of an `InputError`, 130 after Ctrl-C."""
+def exit_status(entry: Callable[[], int]) -> int:
+    """Run an entry point and return its exit status; 1 after an `InputError`, 130 after Ctrl-C."""
     try:
         return entry()
     except InputError as error:
@@ -130,11 +151,11 @@ def answered(entry: Callable[[], int]) -> int:
 
 
 def interrupted(stop: BaseException) -> bool:
-    """Whether somebody pressed Ctrl-C: Lightning answers that with an exit of its own."""
+    """Return whether the cause was Ctrl-C, which Lightning turns into a `SystemExit`."""
     return isinstance(stop, KeyboardInterrupt) or isinstance(stop.__context__, KeyboardInterrupt)
 
 
-# Signals that came to end this process.
+# Received signals to end this process.
 _stop_signals: list[int] = []
 
 
@@ -147,28 +168,28 @@ def stoppable() -> Iterator[None]:
         _stop_signals.append(number)
         raise KeyboardInterrupt
 
-    numbers = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's background job ignores it
-        numbers.append(signal.SIGINT)
-    before = {number: signal.signal(number, stop) for number in numbers}
+    signals = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # background jobs of a shell ignore it
+        signals.append(signal.SIGINT)
+    handlers_before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers_before.items():
             signal.signal(number, handler)
 
 
 def raise_pending_interrupt() -> None:
-    """Re-raise an interrupt that a library swallowed, or took for an error of its own.
+    """Re-raise an interrupt that a library swallowed or turned into another error.
 
     Raises:
-        KeyboardInterrupt: a signal came since `stoppable` began.
+        KeyboardInterrupt: a signal was received since `stoppable` began.
     """
     if _stop_signals:
         raise KeyboardInterrupt
 
 
 def interrupted_status() -> int:
-    """Return the exit status of a process that a signal ended, and print what to do next."""
+    """Print how to resume, and return the exit status of a process ended by a signal."""
     print(INTERRUPTED, file=sys.stderr)
     return 128 + int((_stop_signals or [signal.SIGINT])[0])

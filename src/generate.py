@@ -1,4 +1,4 @@
-"""Entry: one job = one generative model x one task.
+"""Run jobs of generative models; a job is one model x one task.
 
 python -m src.generate llm=recorded llm.path=answers.csv
 python -m src.generate task=subtler_zh task.stereotype=positive llm=recorded llm.path=answers_zh.csv
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def runner() -> Runner[Any, Any]:
-    """Import the runner of jobs of generative models."""
+    """Build the runner of jobs of generative models; its slow imports are put off until then."""
     from src.jobs import generator_job
     from src.jobs.runner import Runner
 
     return Runner(
-        name=generator_job.Task.of,
+        build_job=generator_job.Task.of,
         plan=generator_job.plan,
         prepare=generator_job.prepare,
-        sheet=lambda _: None,
+        contact_sheet=lambda _: None,
         key=generator_job.key,
         perform=generator_job.perform,
     )

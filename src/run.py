@@ -1,4 +1,4 @@
-"""Entry: one job = one model x one dataset x one experiment.
+"""Run jobs of encoders; a job is one model x one dataset x one experiment.
 
 python -m src.run model=toy_m exp=faces_to_words
 python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def runner() -> Runner[Any, Any]:
-    """Import the runner of jobs of encoders."""
+    """Build the runner of jobs of encoders; its slow imports are put off until then."""
     from src.jobs import encoder_job, plan
     from src.jobs.identity import Job
     from src.jobs.runner import Runner
 
     return Runner(
-        name=Job.of,
+        build_job=Job.of,
         plan=plan.plan,
         prepare=encoder_job.prepare,
-        sheet=encoder_job.sheet,
+        contact_sheet=encoder_job.contact_sheet,
         key=encoder_job.key,
         perform=encoder_job.perform,
     )

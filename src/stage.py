@@ -1,4 +1,4 @@
-"""Entry: the parts of a run as stages of a pipeline (dvc.yaml).
+"""Run a stage of the pipeline (dvc.yaml).
 
 python -m src.stage ingest dataset=photos dataset.root=DIR
 python -m src.stage morph dataset=paper dataset.root=DIR
@@ -9,12 +9,9 @@ python -m src.stage propagate model=toy_m --output outputs/repro/demo/toy_m
 python -m src.stage table outputs/repro/demo --output docs/repro
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -23,36 +20,37 @@ from pathlib import Path
 from typing import Any
 
 from src import configs, stimuli
-from src.errors import InputError, answered, brief, replace_unprintable
+from src.configs.quoting import quoted
+from src.errors import InputError, brief, exit_status, replace_unprintable
 from src.stimuli import safe_yaml
 
 PARAMS = Path("params.yaml")
 
 
 def ingest(cfg: configs.RunConfig) -> None:
-    """Draw or read all stimuli but for morphs; `tables.json` says what they are."""
+    """Draw or read all stimuli except morphs, and describe them in `tables.json`."""
     tables = {role: stimuli.load(cfg, role) for role in stimuli.ROLES if role != "faces"}
     tables["faces"] = stimuli.parents(cfg) or stimuli.load(cfg, "faces")
-    _say(Path(cfg.store.stimuli), tables)
+    _describe(Path(cfg.store.stimuli), tables)
 
 
 def morph(cfg: configs.RunConfig) -> None:
-    """Morph the faces, where the dataset's are morphs; `tables.json` says what they are."""
-    _say(Path(cfg.store.morphs), {"faces": stimuli.load(cfg, "faces")} if stimuli.parents(cfg) else {})
+    """Morph the faces if the dataset has morphs, and describe them in `tables.json`."""
+    _describe(Path(cfg.store.morphs), {"faces": stimuli.load(cfg, "faces")} if stimuli.parents(cfg) else {})
 
 
 def weights(cfg: configs.RunConfig) -> None:
-    """Make the weights of the model, or see that those of others are here; `weights.json` says which."""
+    """Train a toy, or check that pretrained weights are present, and describe them in `weights.json`."""
     from src.encoders import open_encoder
 
-    said = open_encoder(cfg, partial(stimuli.load, cfg)).weights()
+    description = open_encoder(cfg, partial(stimuli.load, cfg)).weights()
     folder = Path(cfg.store.checkpoints)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "weights.json").write_text(json.dumps(dict(said), indent=2) + "\n")
+    (folder / "weights.json").write_text(json.dumps(dict(description), indent=2) + "\n")
 
 
 def embed(cfg: configs.RunConfig, role: str) -> None:
-    """Make the vectors of one role."""
+    """Embed the stimuli of one role."""
     from src.embeddings import embeddings
     from src.encoders import check_precision
 
@@ -61,67 +59,44 @@ def embed(cfg: configs.RunConfig, role: str) -> None:
 
 
 def prompts(cfg: configs.RunConfig, output: Path) -> None:
-    """Write the texts that an experiment brings itself, for whoever has to embed them: `id`, `sentence`.
+    """Write the prompts of an experiment, to be embedded elsewhere: columns `id`, `sentence`.
 
     Raises:
-        InputError: it brings none, or they cannot be made of its config.
+        InputError: the experiment has no prompts, or they cannot be made from its config.
     """
     from src.studies.protocol import study_of
 
     table = study_of(cfg.exp).prompts(cfg)
     if table is None:
-        raise InputError("exp: this experiment shows what the dataset holds, and no prompts of its own.")
+        raise InputError(
+            f"exp: expected an experiment with prompts, got a {cfg.exp.study} experiment, which embeds "
+            "stimuli of the dataset. Use another, such as exp=sobit_association."
+        )
     output.parent.mkdir(parents=True, exist_ok=True)
     table.frame[["id", "sentence"]].to_parquet(output, index=False)
     print(f"{output}: {len(table.frame)} prompts")
 
 
 def propagate(overrides: list[str], output: Path) -> int:
-    """All experiments of a model, each into a folder of its name; exit status of the sweep."""
-    sweep = [
-        *(
-            sys.executable,
-            "-m",
-            "src.run",
-            "-m",
-            "exp=glob(*_to_*)",
-            "resume=false",
-            "report=false",
-            *overrides,
-        ),
-        f"hydra.sweep.dir={given(str(output))}",
-        "hydra.sweep.subdir=${hydra:runtime.choices.exp}",
-    ]
-    return subprocess.run(sweep, check=False).returncode
+    """Run the propagation experiments of a model, each in a folder of the experiment's name.
 
-
-def given(value: object) -> str:
-    """A value as Hydra's command line takes it.
-
-    >>> given("demo"), given(None), given([1, "two words"]), given(0.5)
-    ('demo', 'null', '[1,"two words"]', '0.5')
+    Return the exit status of the sweep.
     """
-    if isinstance(value, list):
-        return f"[{','.join(given(item) for item in value)}]"
-    if isinstance(value, str) and re.fullmatch(r"[\w./-]+", value):
-        return value
-    return json.dumps(value)
+    sweep = [*("-m", "src.run", "-m", "exp=glob(*_to_*)", "resume=false", "report=false"), *overrides]
+    sweep += [f"hydra.sweep.dir={quoted(str(output))}", "hydra.sweep.subdir=${hydra:runtime.choices.exp}"]
+    return subprocess.run([sys.executable, *sweep], check=False).returncode
 
 
-def chosen(names: list[str], file: Path) -> list[str]:
-    """Overrides that a file of parameters asks for; see `read`."""
-    return [said for name, node in read(names, file).items() for said in _flat(name, node)]
+def overrides_of(names: list[str], file: Path) -> list[str]:
+    """Return the overrides in a file of parameters; see `read`."""
+    return [override for name, node in read(names, file).items() for override in _flattened(name, node)]
 
 
 def read(names: list[str], file: Path) -> dict[str, Any]:
-    """Parts of a file of parameters.
-
-    Args:
-        names: of config groups, and of what it says at its top.
-        file: YAML, as DVC reads it.
+    """Read entries of a YAML file of parameters: config groups, and other entries at its top level.
 
     Raises:
-        InputError: it is not there, is no such YAML, or lacks one.
+        InputError: the file does not exist, is not a YAML of entries, or lacks one of them.
     """
     if not names:
         return {}
@@ -132,37 +107,34 @@ def read(names: list[str], file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: {brief(error, 300)}. Correct it.") from None
     if not isinstance(params, dict):
-        raise InputError(f"{file}: no parameters, but {type(params).__name__}. Write name: value.")
+        raise InputError(f"{file}: expected name: value, got {type(params).__name__}. Correct it.")
     missing = [name for name in names if name not in params]
     if missing:
-        raise InputError(f"{file}: no {', '.join(missing)}. Add it; {{}} leaves all as the config has it.")
+        raise InputError(f"{file}: no {', '.join(missing)}. Add them (`name: {{}}` keeps the defaults).")
     return {name: params[name] for name in names}
 
 
-def _flat(name: str, node: object) -> list[str]:
+def _flattened(name: str, node: object) -> list[str]:
     if isinstance(node, dict):
-        return [said for key, value in node.items() for said in _flat(f"{name}.{key}", value)]
-    return [f"{name}={given(node)}"]
+        return [override for key, value in node.items() for override in _flattened(f"{name}.{key}", value)]
+    return [f"{name}={quoted(node)}"]
 
 
-def _say(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
-    for shown in tables.values():
-        print(shown.statement())
-    said = {
+def _describe(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
+    for table in tables.values():
+        print(table.statement())
+    descriptions = {
         role: {"hash": table.hash, "rows": len(table.frame), "used": table.statement()}
         for role, table in tables.items()
     }
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tables.json").write_text(json.dumps(said, indent=2, sort_keys=True) + "\n")
+    (folder / "tables.json").write_text(json.dumps(descriptions, indent=2, sort_keys=True) + "\n")
 
 
 def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
-    """Gather every job's analyses below a folder into one table, its summary and its heatmap.
+    """Collect the analyses of all jobs below a folder into a table, its summary and its heatmap.
 
-    Args:
-        folder: holds a folder per model, which holds the jobs' folders.
-        output: gets `analyses.csv`, `metrics.json` and `heatmap.png`.
-        models: whose folders may be there; None: whoever's.
+    `folder` contains a folder per model; if `models` are given, folders of other models are refused.
 
     Raises:
         InputError: there are no analyses, or some are of another model.
@@ -176,72 +148,73 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     jobs = sorted(path.parent.parent for path in folder.rglob(f"{results.FOLDER}/{results.ANALYSES}"))
     if not jobs:
         raise InputError(f"{folder}: no {results.FOLDER}/{results.ANALYSES} below it. Run a sweep into it.")
-    # What an earlier choice left is no stage's output any more: no clone could have it.
+    # DVC does not track results of models that params.yaml no longer names: a clone would lack them.
     others = sorted({job.relative_to(folder).parts[0] for job in jobs} - set(models)) if models else []
     if others:
         raise InputError(
-            f"{folder}: {', '.join(others)} among the results, but not among the models of {PARAMS}. "
-            f"Remove {' '.join(str(folder / name) for name in others)}, or name the models."
+            f"{folder}: contains results of {', '.join(others)}, not in {PARAMS}. Remove "
+            f"{' '.join(str(folder / name) for name in others)}, or add the models."
         )
-    parts = [results.read(job) for job in jobs]
-    analyses = pd.concat(parts, ignore_index=True)
-    # A model's name says what was changed of it; what is compared between experiments is its folder.
-    places = [
-        part.assign(model=job.relative_to(folder).parts[0]) for job, part in zip(jobs, parts, strict=True)
-    ]
-    compared = tables.nested(pd.concat(places, ignore_index=True))
+    frames = [results.read(job) for job in jobs]
+    analyses = pd.concat(frames, ignore_index=True)
+    # The column `model` also names changed options; metrics.json groups by the model's folder.
+    model_folders = [job.relative_to(folder).parts[0] for job in jobs]
+    by_folder = (frame.assign(model=name) for name, frame in zip(model_folders, frames, strict=True))
+    summary = tables.nested(pd.concat(by_folder, ignore_index=True))
     output.mkdir(parents=True, exist_ok=True)
     analyses.to_csv(output / results.ANALYSES, index=False)
-    (output / "metrics.json").write_text(json.dumps(compared, indent=2) + "\n")
+    (output / "metrics.json").write_text(json.dumps(summary, indent=2) + "\n")
     title = f"{analyses['dataset'].iloc[0]}: {len(analyses)} analyses"
     save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
 
 
+# Stages that write to a given place -> what they write.
+OUTPUTS = {"propagate": "folder of the results", "prompts": "Parquet file: id, sentence"}
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Run one stage; returns the exit status."""
+    """Run a stage; return the exit status."""
     replace_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    asked = _parse(arguments)
-    return answered(lambda: _main(asked))
+    options = _parse(arguments)
+    return exit_status(lambda: _main(options))
 
 
-def _main(asked: argparse.Namespace) -> int:
-    if asked.stage == "table":
-        table(asked.folder, asked.output, read(asked.params, PARAMS).get("models"))
+def _main(options: argparse.Namespace) -> int:
+    if options.stage == "table":
+        table(options.folder, options.output, read(options.params, PARAMS).get("models"))
         return 0
     from src.jobs.identity import Job
 
-    overrides = chosen(asked.params, PARAMS) + asked.overrides
-    if asked.stage == "propagate":
-        return propagate(overrides, asked.output)
-    cfg = Job.of(*configs.compose(overrides), "").cfg
-    if asked.stage == "embed":
-        embed(cfg, asked.role)
-    elif asked.stage == "prompts":
-        prompts(cfg, asked.output)
+    overrides = overrides_of(options.params, PARAMS) + options.overrides
+    if options.stage == "propagate":
+        return propagate(overrides, options.output)
+    cfg = Job.of(*configs.compose(overrides), output="").cfg
+    if options.stage == "embed":
+        embed(cfg, options.role)
+    elif options.stage == "prompts":
+        prompts(cfg, options.output)
     else:
-        {"ingest": ingest, "morph": morph, "weights": weights}[asked.stage](cfg)
+        {"ingest": ingest, "morph": morph, "weights": weights}[options.stage](cfg)
     return 0
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m src.stage", description="One stage of the pipeline.")
+    parser = argparse.ArgumentParser(prog="python -m src.stage", description="Run a stage of the pipeline.")
     stages = parser.add_subparsers(dest="stage", required=True)
     for name in ("ingest", "morph", "weights", "embed", "prompts", "propagate"):
         stage = stages.add_parser(name)
         if name == "embed":
-            stage.add_argument("--role", choices=stimuli.ROLES, required=True)
-        if name == "propagate":
-            stage.add_argument("--output", type=Path, required=True, help="gets a folder per experiment")
-        if name == "prompts":
-            stage.add_argument("--output", type=Path, required=True, help="a Parquet file: id, sentence")
-        stage.add_argument("overrides", nargs="*", help="of the config, as for src.run")
+            stage.add_argument("--role", choices=stimuli.ROLES, required=True, help="stimuli to embed")
+        if name in OUTPUTS:
+            stage.add_argument("--output", type=Path, required=True, help=OUTPUTS[name])
+        stage.add_argument("overrides", nargs="*", help="overrides of the config, as for src.run")
     stage = stages.add_parser("table")
-    stage.add_argument("folder", type=Path, help="holds the jobs' folders")
-    stage.add_argument("--output", type=Path, required=True)
+    stage.add_argument("folder", type=Path, help="folder of the jobs' folders")
+    stage.add_argument("--output", type=Path, required=True, help="folder of the table and its heatmap")
     for stage in stages.choices.values():
         stage.add_argument(
-            "--params", type=lambda text: text.split(","), default=[], help=f"what to take from {PARAMS}"
+            "--params", type=lambda text: text.split(","), default=[], help=f"keys of {PARAMS}, as A,B,C"
         )
     return parser.parse_args(arguments)
 

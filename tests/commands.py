@@ -1,8 +1,9 @@
-"""Runs the entry in this process, so that tests can look inside."""
+"""Run `python -m src.run`: in this process, with its work counted, or in one that kills itself."""
 
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -15,17 +16,26 @@ from src.embeddings import store
 from src.encoders.openclip import OpenClip
 from tests.paths import CHECKOUT
 
+# Settings that suit the tables of `precomputed`, and few draws of everything.
+FEW_DRAWS = ["protocol.placebo=20", "protocol.bootstrap=20", "protocol.attribute_draws=2"]
+FEW_DRAWS += ["protocol.property_draws=2"]
+SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15", *FEW_DRAWS]
+# A hardly trained toy on the built-in world, so small that a sweep mostly writes its stores.
+TINY = ["faces.per_group=6", "scenes.count=24", "words.count=24", "protocol.k=10", "protocol.extremes=5"]
+TINY += ["model=toy_s", "model.steps=2", "model.name=tiny", "trainer=cpu", "trainer.workers=0"]
+TINY += ["protocol.set_size=6"]
+
 DIES = """
 import os, signal, sys
 from src import run
 from src.jobs import encoder_job
 left, perform = int(sys.argv.pop(1)), encoder_job.perform
-def counted(*given):
+def counted(*arguments):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return perform(*given)
+    return perform(*arguments)
 encoder_job.perform, sys.argv[0] = counted, "src/run.py"
 sys.exit(run.main())
 """
@@ -33,7 +43,7 @@ sys.exit(run.main())
 
 @dataclass
 class Swept:
-    """What a command left."""
+    """Exit status, output folder and counted work of a command."""
 
     code: int
     output: Path
@@ -41,43 +51,39 @@ class Swept:
     trained: int  # toys trained
 
     def analyses(self) -> pd.DataFrame:
-        parts = [pd.read_csv(path) for path in sorted(self.output.glob("*/results/analyses.csv"))]
-        return pd.concat(parts, ignore_index=True)
+        paths = sorted(self.output.glob("*/results/analyses.csv"))
+        return pd.concat(map(pd.read_csv, paths), ignore_index=True)
 
     def results(self, exp: str) -> Path:
-        (found,) = [
-            path.parent
-            for path in self.output.glob("*/results/analyses.csv")
-            if pd.read_csv(path)["exp"][0] == exp
-        ]
-        return found
+        paths = self.output.glob("*/results/analyses.csv")
+        (path,) = [path for path in paths if pd.read_csv(path)["exp"][0] == exp]
+        return path.parent
 
 
 def command(output: Path, *arguments: str) -> Swept:
-    """Run `python -m src.run` with its memory of earlier commands wiped."""
+    """Run `python -m src.run` without what earlier commands left in memory."""
     from src.demo import toys
 
-    store._kept.clear()
+    store._recent.clear()
     stimuli._tables.clear()
-    place = "hydra.sweep.dir" if "-m" in arguments else "hydra.run.dir"
-    argv = ["src/run.py", *arguments, f"{place}={output}"]
-    with (
-        mock.patch.object(sys, "argv", argv),
-        mock.patch.object(
-            OpenClip, "encode_images", autospec=True, side_effect=OpenClip.encode_images
-        ) as images,
-        mock.patch.object(
-            OpenClip, "encode_texts", autospec=True, side_effect=OpenClip.encode_texts
-        ) as texts,
-        mock.patch.object(toys, "train", autospec=True, side_effect=toys.train) as train,
-        torch.random.fork_rng(devices=[]),
-    ):
+    folder_key = "hydra.sweep.dir" if "-m" in arguments else "hydra.run.dir"
+    argv = ["src/run.py", *arguments, f"{folder_key}={output}"]
+    spied = ((OpenClip, "encode_images"), (OpenClip, "encode_texts"), (toys, "train"))
+    with ExitStack() as stack:
+        images, texts, train = (
+            stack.enter_context(
+                mock.patch.object(owner, name, autospec=True, side_effect=getattr(owner, name))
+            )
+            for owner, name in spied
+        )
+        stack.enter_context(mock.patch.object(sys, "argv", argv))
+        stack.enter_context(torch.random.fork_rng(devices=[]))
         code = run.main()
     return Swept(code, output, images.call_count + texts.call_count, train.call_count)
 
 
 def killed(after: int, *arguments: str) -> None:
-    """Run `python -m src.run` in a process that kills itself in the job after so many that it computed."""
+    """Run `python -m src.run` in a process that computes `after` jobs and kills itself in the next."""
     ended = subprocess.run(
         [sys.executable, "-c", DIES, str(after), *arguments],
         cwd=CHECKOUT, capture_output=True, text=True, check=False,

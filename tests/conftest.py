@@ -1,11 +1,12 @@
-"""What several rooms' tests share: composed jobs, precomputed folders, one shrunk toy per run."""
+"""Provide fixtures for several folders: composed jobs, precomputed vectors, a shrunk toy per session."""
 
+import functools
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -21,86 +22,76 @@ from src import configs, debias, encoders
 from src.encoders import hub
 from src.jobs.identity import Job
 from src.studies.protocol import study_of
-from src.tracking import fresh
-from tests.commands import Swept, command
+from src.tracking import database
+from tests.commands import FEW_DRAWS, Swept, command
 from tests.encoders.published import SMALL
 from tests.paths import CHECKOUT
 
-# A machine that is busy is no fault of a test.
+# No deadline: a busy machine must not fail a test.
 hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 # The built-in world, shrunk: seconds to draw, seconds to learn.
 SHRUNK = [
-    "faces.per_group=60",
-    "scenes.count=300",
-    "words.count=300",
-    "protocol.k=60",
-    "model=toy_s",
-    "model.name=shrunk",
-    "model.steps=600",
-    "trainer=cpu",
-    "trainer.workers=0",
-]
+    "faces.per_group=60", "scenes.count=300", "words.count=300", "protocol.k=60",
+    "model=toy_s", "model.name=shrunk", "model.steps=600", "trainer=cpu", "trainer.workers=0", *FEW_DRAWS,
+]  # fmt: skip
 
 
 def pytest_itemcollected(item):
-    """Keep a file's tests on one worker, and those that need the main job on one that makes it once."""
-    if item.get_closest_marker("xdist_group"):
-        return
-    file = item.path.relative_to(item.config.rootpath).as_posix()
-    item.add_marker(pytest.mark.xdist_group("sweeps" if _needs_sweeps(item.path) else file))
+    """Run all tests of a file on one worker, and all files that use `sweeps` on one, which makes it once."""
+    if not item.get_closest_marker("xdist_group"):
+        path = item.path.relative_to(item.config.rootpath)
+        # Tests of faults share the fixture `bench`, made once per worker.
+        group = "tests/faults" if path.parent.name == "faults" else path.as_posix()
+        item.add_marker(pytest.mark.xdist_group("sweeps" if _needs_sweeps(item.path) else group))
 
 
-@cache
+@functools.cache
 def _needs_sweeps(file: Path) -> bool:
     return bool(re.search(r"\bsweeps[,)]", file.read_text("utf-8")))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def migrated(tmp_path_factory) -> None:
-    """MLflow's migrations run once: every new database of this process is a copy of the first."""
-    first, migrate = tmp_path_factory.mktemp("migrated") / "mlflow.db", fresh.migrate
+    """Run MLflow's migrations once: each new database of this process is a copy of the first."""
+    first, migrate = tmp_path_factory.mktemp("migrated") / "mlflow.db", database.migrate
 
-    def copy(database: Path) -> None:
+    def copy(target: Path) -> None:
         if not first.exists():
-            migrate(first)
-        shutil.copyfile(first, database)
+            draft = first.with_name(f"{os.getpid()}.db")  # forked processes may migrate at the same time
+            migrate(draft)
+            draft.rename(first)
+        shutil.copyfile(first, target)
 
-    with mock.patch.object(fresh, "migrate", copy):
+    with mock.patch.object(database, "migrate", copy):
         yield
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory) -> Path:
-    """Stores and tracking of the whole run of the suite."""
-    return tmp_path_factory.mktemp("kept")
+def stores(tmp_path_factory) -> Path:
+    """Return the folder of the stores and the tracking database that the session shares."""
+    return tmp_path_factory.mktemp("stores")
 
 
 @pytest.fixture(scope="session")
-def sweeps(kept, tmp_path_factory) -> list[Swept]:
-    """The main job on the shrunk world: one toy, all eight experiments, twice."""
+def sweeps(stores, tmp_path_factory) -> list[Swept]:
+    """Run the main job on the shrunk world twice: one toy, all eight experiments."""
     outputs = tmp_path_factory.mktemp("outputs")
-    arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *places(kept)]
+    arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *store_overrides(stores)]
     return [command(outputs / name, *arguments) for name in ("first", "second")]
 
 
-def places(folder: Path) -> list[str]:
-    """Overrides that keep a command's stores below `folder`, and no report, which takes a while."""
-    return [
-        f"store.dir={folder}/embeddings",
-        f"store.checkpoints={folder}/checkpoints",
-        f"store.pictures={folder}/pictures",
-        f"store.stimuli={folder}/stimuli",
-        f"store.morphs={folder}/morphs",
-        f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db",
-        "report=false",
-    ]
+def store_overrides(folder: Path) -> list[str]:
+    """Return overrides that put a command's stores below `folder` and leave out the report, which is slow."""
+    stores = [f"store.{name}={folder}/{name}" for name in ("checkpoints", "pictures", "stimuli", "morphs")]
+    tracking = f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db"
+    return [f"store.dir={folder}/embeddings", *stores, tracking, "report=false"]
 
 
 @pytest.fixture
 def job(tmp_path) -> Callable[..., Job]:
-    """Composes a job from overrides."""
+    """Return a function that composes a job from overrides."""
 
     def make(*overrides: str) -> Job:
         return Job.of(*configs.compose(list(overrides)), str(tmp_path / "output"))
@@ -110,18 +101,14 @@ def job(tmp_path) -> Callable[..., Job]:
 
 @pytest.fixture(scope="session")
 def cli() -> Callable[..., subprocess.CompletedProcess]:
-    """Runs the entry as a user does: in a process of its own, from any folder."""
+    """Return a function that runs the entry as a user does: in another process, from any folder."""
 
     def run(*arguments: str, cwd: Path = CHECKOUT) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, "-m", "src.run", *arguments],
-            cwd=cwd,
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
-            env={**__import__("os").environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"},
-        )
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"},
+            cwd=cwd, capture_output=True, text=True, timeout=500, check=False,
+        )  # fmt: skip
 
     return run
 
@@ -132,14 +119,14 @@ PROJECTIONS = ("orth_proj", "orth_proj_calibrated", "orth_proj_scm")
 
 
 def precomputed(folder: Path, seed: int = 0, q: int = 0, width: int = 16) -> Path:
-    """Random vectors with planted group and valence directions, rows in random order."""
+    """Write random vectors with planted directions of groups and valence, shuffled; q > 0: q per image."""
     rng = np.random.default_rng(seed)
-    direction = rng.normal(size=(len(GROUPS) + 1, width))
+    directions = rng.normal(size=(len(GROUPS) + 1, width))
     folder.mkdir(parents=True, exist_ok=True)
     for role, frame in _tables(rng).items():
-        plant = 0.6 * direction[[GROUPS.index(g) for g in frame["group"]]] if "group" in frame else 0
+        plant = 0.6 * directions[[GROUPS.index(g) for g in frame["group"]]] if "group" in frame else 0
         if "valence" in frame:
-            plant = plant + 2 * (frame["valence"].to_numpy()[:, None] - 0.5) * direction[-1]
+            plant = plant + 2 * (frame["valence"].to_numpy()[:, None] - 0.5) * directions[-1]
         vectors = plant + rng.normal(size=(len(frame), width))
         if q and role in ("faces", "scenes"):
             vectors = vectors[:, None] + 0.7 * rng.normal(size=(len(frame), q, width))
@@ -151,37 +138,39 @@ def precomputed(folder: Path, seed: int = 0, q: int = 0, width: int = 16) -> Pat
 
 
 def prompted(folder: Path, seed: int = 1) -> Path:
-    """Beside precomputed vectors those of all prompts, in random order, and of one that nobody asks for."""
-    asked = {"A photo of nobody"}
-    for name in AUDITS:
-        cfg = _composed(f"exp={name}")
-        asked |= {*study_of(cfg.exp).prompts(cfg).frame["sentence"]}
-    for name in PROJECTIONS:
-        asked |= {*debias.prompts(_composed(f"debias={name}").debias, GROUPS).table.frame["sentence"]}
+    """Add random vectors of all prompts and of an unused one to precomputed vectors, in random order."""
+    sentences = _prompts()
     rng = np.random.default_rng(seed)
     width = load_file(folder / "faces.safetensors")["embedding"].shape[-1]
-    vectors = rng.normal(size=(len(asked), width))
+    vectors = rng.normal(size=(len(sentences), width))
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
-    frame = pd.DataFrame({"sentence": rng.permutation(sorted(asked))})
+    frame = pd.DataFrame({"sentence": rng.permutation(sorted(sentences))})
     frame["id"] = [f"p{number:03d}" for number in rng.permutation(len(frame))]
     frame.to_parquet(folder / "prompts.parquet")
     save_file({"embedding": vectors.astype(np.float32)}, folder / "prompts.safetensors")
     return folder
 
 
-def _composed(override: str) -> configs.RunConfig:
-    return Job.of(*configs.compose([override]), "").cfg
+@functools.cache
+def _prompts() -> frozenset[str]:
+    sentences = {"A photo of nobody"}
+    for override in (*(f"exp={name}" for name in AUDITS), *(f"debias={name}" for name in PROJECTIONS)):
+        cfg = Job.of(*configs.compose([override]), "").cfg
+        debiased = override.startswith("debias")
+        table = debias.prompts(cfg.debias, GROUPS).table if debiased else study_of(cfg.exp).prompts(cfg)
+        sentences |= {*table.frame["sentence"]}
+    return frozenset(sentences)
 
 
 def _tables(rng: np.random.Generator) -> dict[str, pd.DataFrame]:
     templates = ["a {}", "the {}"]
     words = pd.DataFrame({"word": [f"w{i}" for i in range(45)]})
-    words["valence"] = rng.integers(0, 20, 45) / 19  # ties
+    words["valence"] = rng.integers(0, 20, 45) / 19  # with ties
     labels = pd.DataFrame([{"word": f"{g} {i}".lower(), "group": g} for g in GROUPS for i in range(10)])
     texts = {}
     for role, items in {"words": words, "labels": labels}.items():
-        parts = [items.assign(template=t, id=items["word"] + t[:1]) for t in templates]
-        frame = pd.concat(parts, ignore_index=True)
+        copies = [items.assign(template=t, id=items["word"] + t[:1]) for t in templates]
+        frame = pd.concat(copies, ignore_index=True)
         frame["sentence"] = [t.format(w) for t, w in zip(frame["template"], frame["word"], strict=True)]
         texts[role] = frame
     faces = pd.DataFrame([{"id": f"{g}{i}", "group": g} for g in GROUPS for i in range(22)])
@@ -192,7 +181,7 @@ def _tables(rng: np.random.Generator) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache; the hub is out of reach."""
+    """Return the folder of an empty Hugging Face cache; the hub is offline."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for memory in (encoders._open, hub._refused):
@@ -202,6 +191,25 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """open_clip's architectures with small numbers."""
+    """Replace open_clip's architectures by small ones."""
     for name, architecture in SMALL.items():
         monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, name, architecture)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Provide a headless browser; skip where none is installed."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser, driver = next(filter(None, map(shutil.which, names)), None), shutil.which("chromedriver")
+    if not (browser and driver):
+        pytest.skip("chromium or chromedriver is not installed: make system")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    headless = ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1500,950")
+    for argument in headless:
+        options.add_argument(f"--{argument}")
+    session = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    yield session
+    session.quit()

@@ -1,6 +1,7 @@
-"""docs/methods.md, section 3, as naive loops over Python floats: slow, independent, and easy to read.
+"""Compute docs/methods.md, section 3, by naive loops over Python floats: slow, independent, easy to read.
 
-Nothing of src is imported here. Cosines are lists of rows, one per image, of columns, one per prompt.
+Nothing of src is imported here. `to_a`, `to_b`: cosines of the images of two groups, a row per image, with a
+number per prompt.
 """
 
 import math
@@ -37,7 +38,7 @@ def z(to_a, to_b):
 
 
 def above(x):
-    """1 - Phi(x)."""
+    """Return 1 - Phi(x), the upper tail of the standard normal distribution."""
     return math.erfc(x / math.sqrt(2)) / 2
 
 
@@ -47,25 +48,25 @@ def cles_mcgraw_wong(to_a, to_b):
 
 
 def cles(to_a, to_b, ties="half"):
-    """Over all triples of two images and a prompt."""
+    """Average wins of A over all triples of an image of A, an image of B and a prompt."""
     tie = {"half": 0.5, "strict": 0.0}[ties]
-    found = [
+    wins = [
         1.0 if a[x] > b[x] else tie if a[x] == b[x] else 0.0
         for a in to_a
         for b in to_b
         for x in range(len(to_a[0]))
     ]
-    return mean(found)
+    return mean(wins)
 
 
 def iat_sums(positive, negative):
-    """Of each pair of prompts."""
+    """Count, for each pair of prompts, the images nearer to the positive one less all other images."""
     return [
         sum(1 if row[j] > other[j] else -1 for row, other in zip(positive, negative, strict=True))
         for j in range(len(positive[0]))
     ]
 
 
-def iat(sums_a, sums_b, reading="total"):
+def iat(sums_a, sums_b, specification="total"):
     differences = [a - b for a, b in zip(sums_a, sums_b, strict=True)]
-    return abs(sum(differences)) if reading == "total" else sum(map(abs, differences))
+    return abs(sum(differences)) if specification == "total" else sum(map(abs, differences))

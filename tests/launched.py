@@ -1,4 +1,4 @@
-"""What tests of launchers share: a sweep in a process of its own, and what a sweep leaves."""
+"""Run commands in other processes; read their output, their results and their runs."""
 
 import os
 import signal
@@ -12,43 +12,49 @@ import psutil
 from mlflow import MlflowClient
 
 from src.sweeps import job_batch
-from tests.commands import Swept, command
-from tests.conftest import places, precomputed
+from tests.commands import SMALL, Swept, command
+from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
 
-SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
+
+def runs_below(folder, dataset="precomputed"):
+    """Return the runs of the store below a folder, see `runs_of`."""
+    return runs_of(f"sqlite:///{folder}/mlruns/mlflow.db", dataset)
 
 
-def store(folder, dataset="precomputed"):
-    """Its parents, then its jobs, oldest first."""
-    client = MlflowClient(f"sqlite:///{folder}/mlruns/mlflow.db")
+def runs_of(uri, dataset="precomputed"):
+    """Return two lists, each oldest first: the sweeps' parent runs, and the runs of jobs."""
+    client = MlflowClient(uri)
     (experiment,) = [e.experiment_id for e in client.search_experiments() if e.name == dataset]
-    every = client.search_runs([experiment], order_by=["attributes.start_time ASC"])
-    return [[run for run in every if run.data.tags.get("kind") == kind] for kind in ("sweep", "job")]
+    runs = client.search_runs([experiment], order_by=["attributes.start_time ASC"])
+    return [[run for run in runs if run.data.tags.get("kind") == kind] for kind in ("sweep", "job")]
 
 
-def kept(folder, parent, name, dataset="precomputed"):
+def summary_file(folder, parent, name, dataset="precomputed"):
     return folder / "mlruns/artifacts" / dataset / parent.info.run_id / "artifacts/summary" / name
 
 
-def left(output):
+def result_files(output):
+    """Return the content of all result files of a sweep's jobs, by relative path."""
     return {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.glob("*/results/*"))}
 
 
 @dataclass
 class Started:
-    """A sweep in a process of its own, and what the tests look at while it runs."""
+    """A command in another process, and its state while it runs."""
 
     output: Path
     arguments: list[str]
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    entry: str = "src.run"
 
     def __enter__(self):
+        folder_key = "hydra.sweep.dir" if "-m" in self.arguments else "hydra.run.dir"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "src.run", "-m", *self.arguments, f"hydra.sweep.dir={self.output}"],
+            [sys.executable, "-m", self.entry, *self.arguments, f"{folder_key}={self.output}"],
             cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
             start_new_session=True,
-            # A background shell has its children ignore Ctrl-C.
+            # Commands that a shell runs in the background ignore Ctrl-C.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         return self
@@ -58,16 +64,17 @@ class Started:
             self.process.terminate()
             self.process.wait(120)
 
-    def end(self, seconds=1200):
-        said, _ = self.process.communicate(timeout=seconds)
-        return self.process.returncode, said
+    def wait(self, seconds=1200):
+        """Wait for the end; return exit status and output."""
+        printed, _ = self.process.communicate(timeout=seconds)
+        return self.process.returncode, printed
 
-    def until(self, true, seconds=900):
+    def until(self, condition, seconds=900, pause=0.2):
         deadline = time.monotonic() + seconds
-        while not true():
+        while not condition():
             assert self.process.poll() is None, self.process.stdout.read()
             assert time.monotonic() < deadline
-            time.sleep(0.2)
+            time.sleep(pause)
 
     def logs(self):
         return {path.name: path.read_text() for path in (self.output / job_batch.FOLDER).glob("*log*")}
@@ -76,23 +83,32 @@ class Started:
         return psutil.Process(self.process.pid).children()
 
 
-class Labs:
-    """Two folders of vectors of one name: two models, so two parcels; two experiments of each."""
+class TwoModels:
+    """Two precomputed models, in folders of the same name: their jobs make two batches."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.folders = [precomputed(folder / name / "lab", seed) for seed, name in enumerate("ab")]
 
     def __call__(self, name: str, *overrides: str) -> Swept:
-        """Sweep over them."""
-        arguments = [*self.models(), "exp=glob(scenes_to_*)", *SMALL, *places(self.folder / name)]
+        """Sweep both models over two experiments."""
+        flags = [item for item in overrides if item.startswith("--")]
+        overrides = [item for item in overrides if item not in flags]
+        arguments = [
+            *flags,
+            *self.models(),
+            "exp=glob(scenes_to_*)",
+            *SMALL,
+            *store_overrides(self.folder / name),
+        ]
         return command(self.folder / name, "-m", *arguments, *overrides)
 
     def models(self) -> list[str]:
-        """Overrides that choose both."""
+        """Return overrides that choose both models."""
         return ["model=precomputed", f"model.path={','.join(map(str, self.folders))}"]
 
     def slowly(self, name: str, *overrides: str) -> "Started":
-        """Start a sweep of three jobs each, of some seconds each."""
-        slow = ["exp=faces_to_words", "seed=0,1,2", "protocol.bootstrap=30000", *SMALL]
-        return Started(self.folder / name, [*self.models(), *slow, *places(self.folder), *overrides])
+        """Start a sweep of three jobs per model, each of which takes a few seconds."""
+        slow = ["exp=faces_to_words", "seed=0,1,2", *SMALL, "protocol.bootstrap=30000"]
+        arguments = ["-m", *self.models(), *slow, *store_overrides(self.folder), *overrides]
+        return Started(self.folder / name, arguments)

@@ -1,4 +1,4 @@
-"""Where things lie."""
+"""Define paths of the checkout and of shared data."""
 
 from pathlib import Path
 

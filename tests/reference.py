@@ -1,4 +1,4 @@
-"""docs/methods.md, section 2, as naive loops over Python floats: slow, independent, and easy to read.
+"""Compute docs/methods.md, section 2, by naive loops over Python floats: slow, independent, easy to read.
 
 Nothing of src is imported here.
 """
@@ -11,15 +11,9 @@ import pandas as pd
 from scipy import stats
 
 EXPERIMENTS = {
-    "scenes_to_words": "1*-a",
-    "words_to_scenes": "1*-b",
-    "faces_to_words": "1-a",
-    "labels_to_scenes": "1-b",
-    "faces_to_labels": "2*-a",
-    "labels_to_faces": "2*-b",
-    "scenes_to_labels": "2-a",
-    "words_to_faces": "2-b",
-}
+    "scenes_to_words": "1*-a", "words_to_scenes": "1*-b", "faces_to_words": "1-a", "labels_to_scenes": "1-b",
+    "faces_to_labels": "2*-a", "labels_to_faces": "2*-b", "scenes_to_labels": "2-a", "words_to_faces": "2-b",
+}  # fmt: skip
 
 
 def dot(x, y):
@@ -35,23 +29,23 @@ def cosine(x, y):
     return dot(x, y) / math.sqrt(dot(x, x) * dot(y, y))
 
 
-def difference(near, a, b):
-    return math.fsum(near[i] for i in a) / len(a) - math.fsum(near[i] for i in b) / len(b)
+def difference(cosines, a, b):
+    return math.fsum(cosines[i] for i in a) / len(a) - math.fsum(cosines[i] for i in b) / len(b)
 
 
-def effect(near, a, b, ddof):
-    both = [near[i] for i in a] + [near[i] for i in b]
+def effect(cosines, a, b, ddof):
+    both = [cosines[i] for i in a] + [cosines[i] for i in b]
     mean = math.fsum(both) / len(both)
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in both) / (len(both) - ddof))
-    return difference(near, a, b) / deviation
+    return difference(cosines, a, b) / deviation
 
 
-def nearest(near, rows, k):
-    return sorted(rows, key=lambda i: (-near[i], i))[:k]
+def nearest(cosines, rows, k):
+    return sorted(rows, key=lambda i: (-cosines[i], i))[:k]
 
 
 def mean_of(vectors):
-    """Unit mean of unit means: of several vectors of an image first."""
+    """Return the mean of vectors, scaled to length 1; several vectors of an image are first averaged so."""
     singles = [mean_of(vector) if isinstance(vector[0], list) else vector for vector in vectors]
     means = [math.fsum(numbers) / len(singles) for numbers in zip(*singles, strict=True)]
     length = math.sqrt(dot(means, means))
@@ -59,16 +53,14 @@ def mean_of(vectors):
 
 
 def share_nearest(vector, classes):
-    """Name of a class -> share of templates in which it is the nearest; equally near ones share alike.
+    """Return the share of templates in which each class is nearest to a target; ties are split equally.
 
-    Args:
-        vector: of a target.
-        classes: template -> name -> unit mean.
+    `classes`: template -> name -> unit mean.
     """
     shares = defaultdict(float)
     for means in classes.values():
-        near = {name: round(cosine(vector, mean), 12) for name, mean in means.items()}
-        best = [name for name in near if near[name] == max(near.values())]
+        cosines = {name: round(cosine(vector, mean), 12) for name, mean in means.items()}
+        best = [name for name in cosines if cosines[name] == max(cosines.values())]
         for name in best:
             shares[name] += 1 / len(best) / len(classes)
     return shares
@@ -96,37 +88,20 @@ def group_sets(rows, image, set_size, seed):
 
 
 def moved_rows(rows, moved):
-    """Row -> the row in whose place it is put, where its word or image is put in another's."""
-    place = {(row.get("word", row["id"]), row.get("template")): i for i, row in enumerate(rows)}
-    return [place[(moved[row.get("word", row["id"])], row.get("template"))] for row in rows]
+    """Return, for each row, the row whose position its word or image takes."""
+    position = {(row.get("word", row["id"]), row.get("template")): i for i, row in enumerate(rows)}
+    return [position[(moved[row.get("word", row["id"])], row.get("template"))] for row in rows]
 
 
 def propagate(
-    exp,
-    tables,
-    vectors,
-    *,
-    k,
-    extremes,
-    set_size,
-    ddof,
-    seed,
-    moved=None,
-    held_out=False,
-    intrinsic_by="sc_eat",
-    extrinsic_by="top_k",
-):
-    """Analyses of one experiment.
+    exp, tables, vectors, *, k, extremes, set_size, ddof, seed,
+    moved=None, held_out=False, intrinsic_by="sc_eat", extrinsic_by="top_k",
+):  # fmt: skip
+    """Compute the analyses of an experiment from tables (role -> rows sorted by id) and their vectors.
 
-    Args:
-        exp: name of the experiment.
-        tables: role -> list of rows, sorted by id.
-        vectors: role -> list of vectors in that order.
-        moved: of the corpus: word or image -> the one in whose place it is put, with A and B and its
-            property; similarities, what is retrieved, and targets stay.
-        held_out: whether the extremes of valence are not retrieved.
-        intrinsic_by: sc_eat or difference.
-        extrinsic_by: top_k or zero_shot.
+    `moved` maps a word or image of the corpus to the item whose place it takes: its valence or group, and
+    its membership in A or B, move there; the vectors of all places stay. `held_out`: extremes of valence are
+    not retrieved.
 
     Returns:
         One dict per analysis: group, stratum, n, rho, p, rho_all, n_all; and the scores
@@ -137,7 +112,7 @@ def propagate(
     image_corpus = corpus_role in ("faces", "scenes")
     valence = corpus_role in ("scenes", "words")
     if valence:
-        contents = [None]
+        contents = [None]  # a single property; otherwise one per group
         name = "id" if image_corpus else "word"
         pools = defaultdict(list)
         for i, row in enumerate(corpus):
@@ -146,58 +121,60 @@ def propagate(
         contents = sorted({row["group"] for row in corpus})
         sets = group_sets(corpus, image_corpus, set_size, seed)
 
-    put = list(range(len(corpus))) if moved is None else moved_rows(corpus, moved)
-    carried = [None] * len(corpus)
+    places = list(range(len(corpus))) if moved is None else moved_rows(corpus, moved)
+    properties = [None] * len(corpus)
     for i, row in enumerate(corpus):
-        carried[put[i]] = row["valence" if valence else "group"]
+        properties[places[i]] = row["valence" if valence else "group"]
     per_target = {content: defaultdict(list) for content in contents}
 
-    def associated(near, a, b):
-        return effect(near, a, b, ddof) if intrinsic_by == "sc_eat" else difference(near, a, b)
+    def associated(cosines, a, b):
+        return effect(cosines, a, b, ddof) if intrinsic_by == "sc_eat" else difference(cosines, a, b)
 
-    known = vectors[corpus_role]
+    corpus_vectors = vectors[corpus_role]
     if extrinsic_by == "zero_shot" and not valence:
         classes = defaultdict(dict)
         for template, group in {(row.get("template"), row["group"]) for row in corpus}:
             members = [
-                known[i]
+                corpus_vectors[i]
                 for i, row in enumerate(corpus)
-                if (row.get("template"), carried[i]) == (template, group)
+                if (row.get("template"), properties[i]) == (template, group)
             ]
             classes[template][group] = mean_of(members)
     extreme_classes = {}
     for row, vector in zip(targets, vectors[target_role], strict=True):
-        near = [cosine(vector, other) for other in vectors[corpus_role]]
+        cosines = [cosine(vector, other) for other in vectors[corpus_role]]
         unit = row["id"] if target_role in ("faces", "scenes") else row["word"]
         if valence:
             intrinsic, extrinsic = [], []
             for rows in pools.values():
                 order = sorted(rows, key=lambda i: (corpus[i]["valence"], corpus[i][name]))
                 low, high = order[:extremes], order[-extremes:]
-                kept = [i for i in rows if not held_out or i not in low + high]
-                high, low = [put[i] for i in high], [put[i] for i in low]
-                intrinsic.append(associated(near, high, low))
+                retrievable = [i for i in rows if not held_out or i not in low + high]
+                high, low = [places[i] for i in high], [places[i] for i in low]
+                intrinsic.append(associated(cosines, high, low))
                 if extrinsic_by == "zero_shot":
                     if rows[0] not in extreme_classes:
+                        members = {"A": high, "B": low}
                         means = {
-                            name: mean_of([known[i] for i in of]) for name, of in (("A", high), ("B", low))
+                            name: mean_of([corpus_vectors[i] for i in positions])
+                            for name, positions in members.items()
                         }
                         extreme_classes[rows[0]] = {None: means}
                     extrinsic.append(share_nearest(vector, extreme_classes[rows[0]])["A"])
                     continue
-                found = [carried[i] for i in nearest(near, kept, k)]
-                extrinsic.append(math.fsum(found) / k)
+                retrieved = [properties[i] for i in nearest(cosines, retrievable, k)]
+                extrinsic.append(math.fsum(retrieved) / k)
             scores = math.fsum(intrinsic) / len(pools), math.fsum(extrinsic) / len(pools)
             per_target[None][unit].append((scores, row))
         else:
             if extrinsic_by == "zero_shot":
-                outcomes = share_nearest(vector, classes)
+                shares = share_nearest(vector, classes)
             else:
-                found = [carried[i] for i in nearest(near, range(len(corpus)), k)]
-                outcomes = {group: found.count(group) / k for group in contents}
+                retrieved = [properties[i] for i in nearest(cosines, range(len(corpus)), k)]
+                shares = {group: retrieved.count(group) / k for group in contents}
             for group in contents:
-                a, b = ([put[i] for i in items] for items in sets[group])
-                scores = associated(near, a, b), outcomes[group]
+                a, b = ([places[i] for i in items] for items in sets[group])
+                scores = associated(cosines, a, b), shares[group]
                 per_target[group][unit].append((scores, row))
 
     analyses, scores = [], {}
@@ -205,18 +182,18 @@ def propagate(
         units = {
             unit: (
                 # Scores that differ by rounding alone are tied.
-                round(math.fsum(s[0] for s, _ in said) / len(said), 12),
-                round(math.fsum(s[1] for s, _ in said) / len(said), 12),
-                said[0][1],
+                round(math.fsum(s[0] for s, _ in pairs) / len(pairs), 12),
+                round(math.fsum(s[1] for s, _ in pairs) / len(pairs), 12),
+                pairs[0][1],
             )
-            for unit, said in per_target[content].items()
+            for unit, pairs in per_target[content].items()
         }
-        for stratum, members, all_too in strata(target_role, units, content, extremes):
+        for stratum, members, with_all in strata(target_role, units, content, extremes):
             x, y = zip(*(units[unit][:2] for unit in members), strict=True)
             rho, p = stats.spearmanr(x, y)
             row = {"group": None if stratum == "extremes" else stratum, "stratum": stratum}
             row |= {"n": len(members), "rho": rho, "p": p, "rho_all": math.nan, "n_all": math.nan}
-            if all_too:
+            if with_all:
                 x, y = zip(*(unit[:2] for unit in units.values()), strict=True)
                 row |= {"rho_all": stats.spearmanr(x, y)[0], "n_all": len(units)}
             analyses.append(row)
@@ -237,5 +214,5 @@ def strata(target_role, units, content, extremes):
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict]:
-    """Rows in the order of their ids."""
+    """Return rows in the order of their ids."""
     return sorted(frame.to_dict("records"), key=lambda row: row["id"])

@@ -1,118 +1,94 @@
-"""trainer=ddp from the command line: two processes, one of them killed midway, or all of them stopped."""
+"""Run trainer=ddp from the command line on two processes; kill one of them, or stop all."""
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-from mlflow import MlflowClient
 
-from tests.conftest import places
-from tests.paths import CHECKOUT
-from tests.test_determinism import WORLD, hashes
+from tests.clones import hashes
+from tests.conftest import store_overrides
+from tests.launched import Started, runs_below
+from tests.test_determinism import WORLD
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1500)]
 
-# A picture, or a sentence, at a time: so that there is a midway.
+# One picture or sentence per batch, so that a command can be ended while it writes vectors.
 SLOWLY = [*WORLD, "model.batch_size=1", "exp=faces_to_words"]
 SEVERAL = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
 
 
-def started(folder: Path, *overrides: str) -> subprocess.Popen:
-    """A command in a session of its own, by which what it leaves is found."""
-    command = [sys.executable, "-m", "src.run", *SLOWLY, *places(folder), *overrides]
-    command += [f"hydra.run.dir={folder}/output", "hydra/job_logging=stdout"]
-    return subprocess.Popen(
-        command,
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        # A background shell has its children ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+def started(folder: Path, *overrides: str) -> Started:
+    """Describe a command that runs in a new session, by which its processes are identified."""
+    arguments = [*SLOWLY, *store_overrides(folder), *overrides, "hydra/job_logging=stdout"]
+    return Started(folder / "output", arguments)
 
 
 def of_session(number: int) -> list[psutil.Process]:
-    """Its processes, but for those that have ended and wait to be noticed: these hold no memory any more."""
-    found = []
+    """List the processes of a session, except zombies."""
+    result = []
     for process in psutil.process_iter():
         try:
-            # Of a process that has let go of its memory the command line is gone, too.
+            # A zombie has no command line.
             if os.getsid(process.pid) == number and process.cmdline():
-                found.append(process)
+                result.append(process)
         except (ProcessLookupError, psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
-    return found
+    return result
 
 
-def midway(process: subprocess.Popen, folder: Path) -> list[psutil.Process]:
-    """Wait until vectors are being written; gives the processes that write them."""
-    until = time.monotonic() + 600
-    while not list(folder.glob("embeddings/*/.*/embedding.safetensors")):
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return [
-        child for child in psutil.Process(process.pid).children() if "spawn_main" in " ".join(child.cmdline())
-    ]
+def midway(job: Started, folder: Path) -> list[psutil.Process]:
+    """Wait until vectors are being written; return the processes that write them."""
+    job.until(lambda: list(folder.glob("embeddings/*/.*/embedding.safetensors")), 600, pause=0.02)
+    return [child for child in job.children() if "spawn_main" in " ".join(child.cmdline())]
 
 
 def finished(folder: Path, *overrides: str) -> dict[str, str]:
-    process = started(folder, *overrides)
-    said, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, said
+    with started(folder, *overrides) as job:
+        code, printed = job.wait(600)
+    assert code == 0, printed
     return hashes(folder / "output" / "results")
 
 
-@pytest.fixture(scope="module")
-def one(tmp_path_factory) -> dict[str, str]:
-    return finished(tmp_path_factory.mktemp("one"), "trainer=cpu", "trainer.workers=0")
+def assert_nothing_left(job: Started, folder: Path) -> None:
+    assert of_session(job.process.pid) == []
+    assert not list(folder.glob("embeddings/*/.*"))
 
 
-def nothing_half_written(folder: Path) -> None:
-    assert [path for path in folder.glob("embeddings/*/*") if path.name.startswith(".")] == []
-
-
-def test_one_killed_midway_is_an_error_and_the_same_command_goes_on(tmp_path, one):
-    process = started(tmp_path, *SEVERAL)
-    ranks = midway(process, tmp_path)
-    assert len(ranks) == 2
-    ranks[1].kill()
-    said, _ = process.communicate(timeout=600)
-    assert process.returncode == 1
-    assert "of 2 was ended by SIGKILL" in said
-    assert "Traceback" not in said
-    assert of_session(process.pid) == []
-    nothing_half_written(tmp_path)
-    client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
-    (experiment,) = [found for found in client.search_experiments() if found.name == "demo"]
-    assert [run.info.status for run in client.search_runs([experiment.experiment_id])] == ["FAILED"]
-    assert finished(tmp_path, *SEVERAL) == one
+def test_a_killed_process_is_an_error_and_the_same_command_resumes(tmp_path):
+    with started(tmp_path, *SEVERAL) as job:
+        ranks = midway(job, tmp_path)
+        assert len(ranks) == 2
+        ranks[1].kill()
+        code, printed = job.wait(600)
+    assert code == 1
+    assert "of 2 was ended by SIGKILL" in printed
+    assert "Traceback" not in printed
+    assert_nothing_left(job, tmp_path)
+    _, (run,) = runs_below(tmp_path, "demo")
+    assert run.info.status == "FAILED"
+    alone = finished(tmp_path / "alone", "trainer=cpu", "trainer.workers=0")
+    assert finished(tmp_path, *SEVERAL) == alone
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_it_leaves_no_process(tmp_path, number, code):
-    process = started(tmp_path, *SEVERAL)
-    midway(process, tmp_path)
-    process.send_signal(number)
-    said, _ = process.communicate(timeout=600)
-    assert process.returncode == code, said
-    assert of_session(process.pid) == []
-    nothing_half_written(tmp_path)
+def test_a_stopped_command_leaves_no_process(tmp_path, number, code):
+    with started(tmp_path, *SEVERAL) as job:
+        midway(job, tmp_path)
+        job.process.send_signal(number)
+        ended, printed = job.wait(600)
+    assert ended == code, printed
+    assert_nothing_left(job, tmp_path)
 
 
-def test_killed_itself_it_takes_the_others_along(tmp_path):
-    process = started(tmp_path, *SEVERAL)
-    midway(process, tmp_path)
-    process.kill()
-    process.communicate(timeout=600)
-    until = time.monotonic() + 300
-    while of_session(process.pid) and time.monotonic() < until:
+def test_a_killed_command_takes_its_processes_along(tmp_path):
+    with started(tmp_path, *SEVERAL) as job:
+        midway(job, tmp_path)
+        job.process.kill()
+        job.wait(600)
+    deadline = time.monotonic() + 300
+    while of_session(job.process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert of_session(process.pid) == []
+    assert of_session(job.process.pid) == []

@@ -1,10 +1,10 @@
-"""How an entry answers a mistake and a key pressed."""
-
-import sys
+"""Check exit codes and messages of mistakes, and that the overrides of a command reach its jobs."""
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from src.errors import LONGEST, InputError, NotApplicable, answered, key_values
+from src.errors import LONGEST, InputError, NotApplicable, exit_status, key_values
+from src.sweeps.overrides import as_sweeps
 from src.tracking import Unreachable
 
 
@@ -21,7 +21,7 @@ def raising(error, context=None):
 
 
 @pytest.mark.parametrize(
-    ("entry", "code", "said"),
+    ("entry", "code", "message"),
     [
         (lambda: 0, 0, ""),
         (raising(InputError("what, where, what to do")), 1, "what, where, what to do"),
@@ -29,40 +29,70 @@ def raising(error, context=None):
         (raising(SystemExit(1), KeyboardInterrupt()), 130, "Interrupted"),
     ],
 )
-def test_mistakes_and_interruptions_have_no_traceback(entry, code, said, capsys):
-    assert answered(entry) == code
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError(), SystemExit(2)])
-def test_faults_and_exits_pass(error):
-    with pytest.raises(type(error)):
-        answered(lambda: sys.exit(2) if isinstance(error, SystemExit) else 1 // 0)
+def test_mistakes_and_interruptions_have_no_traceback(entry, code, message, capsys):
+    assert exit_status(entry) == code
+    assert message in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):  # a fault of the program
+        exit_status(lambda: 1 // 0)
 
 
 @pytest.mark.parametrize("kind", [InputError, NotApplicable, Unreachable])
-def test_of_a_message_as_long_as_a_file_the_place_and_the_remedy_are_left(kind):
-    said = str(kind(f"faces.csv: no face is {'x' * 140_000}. Correct faces.genders."))
-    assert said.startswith("faces.csv: no face is xxx")
-    assert said.endswith("xxx. Correct faces.genders.")
-    assert "x…x" in said
-    assert len(said) <= LONGEST
+def test_a_long_message_contains_place_and_remedy(kind):
+    message = str(kind(f"faces.csv: no face is {'x' * 140_000}. Correct faces.genders."))
+    assert message.startswith("faces.csv: no face is xxx")
+    assert message.endswith("xxx. Correct faces.genders.")
+    assert "x…x" in message
+    assert len(message) <= LONGEST
     assert str(kind("x" * LONGEST)) == "x" * LONGEST
-
-
-def test_arguments_of_an_entry_stand_upon_their_defaults():
-    assert key_values(["b=2=3"], {"a": "1", "b": ""}) == {"a": "1", "b": "2=3"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["sed=1"], r"^sed=1: not understood\. Did you mean seed=\?"),
-        (["seed"], r"^seed: not understood\. There is seed=;"),
         (["seed=1", "seed=2"], "^seed=2: given twice"),
+        (["sed=http://me:hunter2@host"], "^sed=http://me:…@host: not understood"),
         (["seed= "], "^seed= : empty"),
     ],
 )
-def test_arguments_that_are_not_understood_are_refused(arguments, message):
+def test_arguments_of_an_entry_are_checked(arguments, message):
+    assert key_values(["b=2=3"], {"a": "1", "b": ""}) == {"a": "1", "b": "2=3"}
     with pytest.raises(InputError, match=message):
         key_values(arguments, {"seed": "0"})
+
+
+SWEPT = "model=clip_b32,clip_l14"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model.id=hf-hub:owner/name", "labels.gender_words.Women=[woman,'two words']", 'model.name="a,b"',
+        "model.name=a\\,b", "demo.planted={x:1}", "protocol.x=0.5", "resume.x=false", "++new.key=1",
+        "model.sha256=''", "a.b=${c.d}", "faces@faces.parents=fairface",
+    ],
+)  # fmt: skip
+def test_plain_overrides_reach_each_job_as_they_were(text):
+    parser = OverridesParser.create()
+    converted = as_sweeps(["-m", SWEPT, text])
+    assert converted[:2] == ["-m", SWEPT]
+    (before,), (after,) = parser.parse_overrides([text]), parser.parse_overrides([converted[2]])
+    assert after.is_sweep_override()
+    (job,) = after.sweep_string_iterator()
+    (reached,) = parser.parse_overrides([f"{text.split('=')[0]}={job}"])
+    assert reached.value() == before.value()
+    assert reached.type == before.type
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hydra.sweep.dir=out", "++hydra.job.name=foo", "+hydra.job.env_set.A=1", "seed=1", "~model.x",
+        "~model.x=1", "faces.per_group=null", "model.revision='null'", "model.revision='1e4'",
+        "model.batch_size=1,2", "not parsed=[", "--cfg", r"model.name='it\'s'", "a.b=x=y",
+    ],
+)  # fmt: skip
+def test_overrides_that_would_change_are_left_alone(text):
+    assert as_sweeps(["-m", SWEPT, text]) == ["-m", SWEPT, text]
+    unswept = ["-m", "model=clip_b32", "model.weights=random", "protocol.k=1,2"]
+    assert as_sweeps(unswept) == unswept

@@ -1,11 +1,11 @@
-"""A published architecture at its full size, on real photographs; random weights, so its rho mean nothing."""
+"""Run a published architecture at full size on photographs, with random weights (its rho is meaningless)."""
 
 import json
 
 import pytest
 
 from tests.commands import command
-from tests.conftest import places
+from tests.conftest import store_overrides
 from tests.paths import SHARED
 
 CHOSEN = [
@@ -20,7 +20,7 @@ CHOSEN = [
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published photographs are not here")
 @pytest.mark.timeout(1800)
 def test_all_eight_experiments_run_on_photographs(tmp_path):
-    swept = command(tmp_path / "all", "-m", "exp=glob(*_to_*)", *CHOSEN, *places(tmp_path))
+    swept = command(tmp_path / "all", "-m", "exp=glob(*_to_*)", *CHOSEN, *store_overrides(tmp_path))
     assert swept.code == 0
     analyses = swept.analyses()
     assert len(analyses) == 38

@@ -1,6 +1,9 @@
-"""The manual: what is cited is there, links lead somewhere, and layers are those of the import contract."""
+"""Check cited sections, links, layers, the config reference and the built site of the manual."""
 
+import importlib.util
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -15,29 +18,24 @@ PAGES = [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md
 
 
 def headings(page):
-    """Headings of a page, outside code blocks."""
+    """List the headings of a page outside code blocks."""
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     return re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
 
 
 def anchors(page):
-    """Names that GitHub gives the headings of a page."""
+    """Return the anchors that GitHub gives the headings of a page."""
     plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings(page)]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
 
 
-def sources():
-    for folder, pattern in FOLDERS.items():
-        for path in (CHECKOUT / folder).rglob(pattern):
-            yield path, re.sub(r"\s*\n\s*#?\s*", " ", path.read_text("utf-8"))
-
-
-def test_what_code_cites_is_there():
+def test_cited_sections_exist():
     methods = headings(CHECKOUT / "docs" / "methods.md")
     numbers = {heading.split(" ")[0].rstrip(".") for heading in methods}
     architecture = headings(CHECKOUT / "docs" / "architecture.md")
     cited, absent = 0, []
-    for path, text in sources():
+    for path in (path for folder, pattern in FOLDERS.items() for path in (CHECKOUT / folder).rglob(pattern)):
+        text = re.sub(r"\s*\n\s*#?\s*", " ", path.read_text("utf-8"))
         for first, second, title in SECTION.findall(text):
             cited += 1
             if not {first, second} - {""} <= numbers or (title and title not in methods):
@@ -48,17 +46,17 @@ def test_what_code_cites_is_there():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
-def test_links_lead_somewhere(page):
+def test_links_have_targets(page):
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
-    lost = []
+    broken = []
     for link in LINK.findall(text):
         name, _, anchor = link.partition("#")
         target = page.parent / name if name else page
         if "://" in link or link.startswith("mailto:"):
             continue
         if not target.exists() or (anchor and anchor not in anchors(target)):
-            lost.append(link)
-    assert not lost
+            broken.append(link)
+    assert not broken
 
 
 def test_layers_are_those_of_the_import_contract():
@@ -70,7 +68,33 @@ def test_layers_are_those_of_the_import_contract():
     assert listed == wanted
 
 
-def test_no_page_leads_to_data_beside_the_checkout():
-    code = [(path, text) for path, text in sources() if path.is_relative_to(CHECKOUT / "src")]
-    pages = [(page, page.read_text("utf-8")) for page in PAGES]
-    assert not [str(path) for path, text in [*code, *pages] if "../shared" in text]
+def test_no_page_links_to_data_outside_the_checkout():
+    paths = [*PAGES, *(CHECKOUT / "src").rglob("*.py")]
+    assert not [path for path in paths if "../shared" in path.read_text("utf-8")]
+
+
+def test_the_config_reference_explains_every_key():
+    spec = importlib.util.spec_from_file_location("site_hook", CHECKOUT / ".ci" / "site.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    rows = [line for line in hook.config_reference().splitlines() if line.startswith("| `")]
+    assert len(rows) > 250
+    assert not [row for row in rows if row.endswith("|  |")]
+    assert "`store.dir`" in "".join(rows)
+    k_row = next(row for row in rows if row.startswith("| `k` |"))
+    assert "int, at least 1" in k_row
+    assert "500" in k_row
+
+
+@pytest.mark.thorough
+def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    pages = [*tmp_path.rglob("*.html")]
+    assert len(pages) > 25
+    for page in pages:
+        loaded = re.findall(
+            r"<(?:script|img|link|iframe)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", page.read_text("utf-8")
+        )
+        assert not loaded, page

@@ -1,4 +1,4 @@
-"""Stores that processes share, as on a cluster's file system: each thing once or twice, never wrong."""
+"""Check stores that processes share, as on a cluster's file system."""
 
 import fcntl
 import logging
@@ -7,8 +7,8 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -16,14 +16,13 @@ from src.embeddings import pruning
 from src.errors import InputError
 from src.stimuli.work_folders import hold
 from src.storage import cache
-from tests.conftest import places
+from tests.commands import TINY
+from tests.conftest import store_overrides
+from tests.launched import result_files
 from tests.tracking import counted
 
 FORK = multiprocessing.get_context("fork")
-# An untrained toy on the built-in world, shrunk until a sweep is mostly its stores.
-WORLD = ["faces.per_group=6", "scenes.count=24", "words.count=24", "protocol.k=10", "protocol.extremes=5"]
-WORLD += ["model=toy_s", "model.steps=2", "model.name=shared", "trainer=cpu", "trainer.workers=0"]
-WORLD += ["protocol.placebo=0", "protocol.bootstrap=0", "protocol.attribute_draws=0", "protocol.set_size=6"]
+WORLD = [*TINY, "protocol.placebo=0", "protocol.bootstrap=0", "protocol.attribute_draws=0"]
 STORES = ("embeddings", "checkpoints", "pictures", "stimuli")
 
 
@@ -36,30 +35,22 @@ def hidden(store: Path) -> list[Path]:
 
 
 @pytest.mark.thorough
-def test_two_sweeps_on_one_store_at_once(tmp_path):
+def test_two_sweeps_on_the_same_store_at_once(tmp_path):
     store = tmp_path / "store"
-    asked = {}
-    for name in ("one", "two"):
-        own = [f"tracking.uri=sqlite:///{tmp_path}/{name}/mlflow.db"]
-        asked[tmp_path / name] = ["-m", "exp=faces_to_words,scenes_to_labels", *WORLD, *places(store), *own]
-    for output in asked:
-        output.mkdir()
-    assert counted.at_once(asked) == [0, 0]
-    one, two = (
-        {str(path.relative_to(output)): path.read_bytes() for path in sorted(output.glob("*/results/*"))}
-        for output in asked
-    )
-    assert one == two
-    assert len(one) >= 6
+    commands = {}
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        overrides = [*WORLD, *store_overrides(store), f"tracking.uri=sqlite:///{tmp_path}/{name}/mlflow.db"]
+        commands[tmp_path / name] = ["-m", "exp=faces_to_words,scenes_to_labels", *overrides]
+    assert counted.at_once(commands) == [0, 0]
+    first, second = map(result_files, commands)
+    assert first == second
+    assert len(first) >= 6
     for name in STORES:
-        made = entries(store / name)
-        assert made
-        assert not [entry for entry in made if cache.damaged(entry)]
-        assert hidden(store / name) == []
-    # Four roles; each thing once, whoever made it.
-    assert Counter(path.parent.name for path in entries(store / "embeddings")) == Counter(
-        dict.fromkeys(("faces", "words", "scenes", "labels"), 1)
-    )
+        states = [cache.damaged(entry) for entry in entries(store / name)]
+        assert (set(states), hidden(store / name)) == ({""}, [])
+    roles = sorted(path.parent.name for path in entries(store / "embeddings"))
+    assert roles == ["faces", "labels", "scenes", "words"]
 
 
 KEYS = [f"key{number}" for number in range(4)]
@@ -88,28 +79,26 @@ def reads(store: Path, seed: int, until: float) -> None:
         cache._sound.clear()
         entry = cache.fetch(store, key, build(key, rng.random() / 200))
         try:
-            found = (entry / "a").read_bytes(), (entry / "b").read_bytes()
+            contents = (entry / "a").read_bytes(), (entry / "b").read_bytes()
         except FileNotFoundError:
-            # Another process damaged and replaced it a moment ago: it is there again.
-            continue
-        damage = rng.random()
-        # Whole, or cut by another after it was verified; never what somebody is still writing.
-        assert found[0] in (content(key), content(key)[:7])
-        assert found[1] == content(key)[::-1]
-        if damage < 0.1:
+            continue  # another process has just damaged and replaced it
+        # `a` is complete, or was cut by another process after its check; it is never half-written.
+        assert contents[0] in (content(key), content(key)[:7])
+        assert contents[1] == content(key)[::-1]
+        if (action := rng.random()) < 0.1:
             for name in ("a", cache.MANIFEST):
                 try:
                     os.truncate(entry / name, 7)
                 except FileNotFoundError:
                     break
-        elif damage < 0.2:
+        elif action < 0.2:
             pruning.prune(store, None)
-        elif damage < 0.3:
+        elif action < 0.3:
             pruning.listing(store)
     os._exit(0)
 
 
-def test_many_that_fetch_damage_list_and_prune_meet_no_error(tmp_path):
+def test_processes_fetch_damage_list_and_prune_without_errors(tmp_path):
     store = tmp_path / "store"
     processes = [FORK.Process(target=reads, args=(store, seed, time.time() + 6)) for seed in range(4)]
     for process in processes:
@@ -124,74 +113,56 @@ def test_many_that_fetch_damage_list_and_prune_meet_no_error(tmp_path):
     assert hidden(store) == []
 
 
-def test_who_finishes_last_takes_what_is_there(tmp_path):
-    """Also where both found a damaged entry, and the other replaced it between a look and a rename."""
+def test_an_entry_replaced_between_check_and_rename_is_restored(tmp_path, monkeypatch):
     entry = cache.fetch(tmp_path, "key", build("key"))
     os.truncate(entry / "a", 3)
-    seen = cache.seen_as(entry)
-    theirs = cache.fetch(tmp_path, "key", build("key"))
-    inode = theirs.stat().st_ino
-    assert not cache.discard(entry, seen)
-    assert entry.stat().st_ino == inode
-    assert cache.damaged(entry) == ""
-    assert hidden(tmp_path) == []
-
-
-def test_what_is_replaced_between_the_last_look_and_the_rename_is_put_back(tmp_path, monkeypatch):
-    entry = cache.fetch(tmp_path, "key", build("key"))
-    os.truncate(entry / "a", 3)
-    seen, look = cache.seen_as(entry), cache.seen_as
+    observed, original = cache.entry_state(entry), cache.entry_state
 
     def late(path):
-        found = look(path)
-        if path == entry and found == seen:
-            monkeypatch.setattr(cache, "seen_as", look)
+        result = original(path)
+        if path == entry and result == observed:
+            monkeypatch.setattr(cache, "entry_state", original)
             cache.fetch(tmp_path, "key", build("key"))
-        return found
+        return result
 
-    monkeypatch.setattr(cache, "seen_as", late)
-    assert not cache.discard(entry, seen)
+    monkeypatch.setattr(cache, "entry_state", late)
+    assert not cache.discard(entry, observed)
     assert cache.damaged(entry) == ""
     assert hidden(tmp_path) == []
 
 
-def stuck(store: Path, begun) -> None:
-    def build(folder):
+def test_a_killed_owner_releases_its_lock(tmp_path):
+    begun = FORK.Event()
+
+    def stuck(folder):
         (folder / "half").write_text("x")
         begun.set()
         time.sleep(600)
 
-    cache.fetch(store, "key", build)
-
-
-def test_a_killed_owner_holds_nothing(tmp_path):
-    begun = FORK.Event()
-    owner = FORK.Process(target=stuck, args=(tmp_path, begun))
+    owner = FORK.Process(target=cache.fetch, args=(tmp_path, "key", stuck))
     owner.start()
     assert begun.wait(60)
     os.kill(owner.pid, signal.SIGKILL)
     owner.join()
-    entry = cache.fetch(tmp_path, "key", build("key"))  # whoever waits runs into the limit of the suite
+    entry = cache.fetch(tmp_path, "key", build("key"))  # a deadlock runs into the time limit of the suite
     assert cache.damaged(entry) == ""
-    (left,) = hidden(tmp_path)
-    assert pruning.prune(tmp_path, None) == []  # as young as one in progress
+    (leftover,) = hidden(tmp_path)
+    assert pruning.prune(tmp_path, None) == []  # too young: its owner might be alive
     long_ago = time.time() - 2 * pruning.IN_PROGRESS
-    for path in (left / "half", left):
+    for path in (leftover / "half", leftover):
         os.utime(path, (long_ago, long_ago))
-    assert [reason for _, reason, _ in pruning.prune(tmp_path, None)] == [
-        "left by a process that was stopped"
-    ]
+    assert [row[1] for row in pruning.prune(tmp_path, None)] == ["left by a process that was stopped"]
     assert hidden(tmp_path) == []
 
 
 def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkeypatch):
-    """A training: its folder stays empty until the end."""
+    """Imitate a training, whose folder stays empty until its end."""
     monkeypatch.setattr(cache, "BEAT", 0.02)
 
     def build(folder):
         long_ago = time.time() - 2 * pruning.IN_PROGRESS
         os.utime(folder, (long_ago, long_ago))
-        while folder.stat().st_mtime < time.time() - pruning.IN_PROGRESS:  # until it beats
+        while folder.stat().st_mtime < time.time() - pruning.IN_PROGRESS:  # until a heartbeat
             time.sleep(0.01)
         assert pruning.prune(tmp_path, None) == []
         (folder / "weights").write_text("x")
@@ -213,7 +184,7 @@ def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
 
 
 def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
-    """NFS repeats a request that it did; the repetition finds nothing to rename."""
+    """Imitate NFS, which repeats a request whose answer was lost, and finds nothing to rename."""
     rename = Path.rename
 
     def twice(path, target):
@@ -225,27 +196,14 @@ def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
     assert cache.damaged(entry) == ""
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (PermissionError(13, "Permission denied"), PermissionError),
-        (OSError(28, "No space left"), InputError),
-    ],
-)
-def test_an_entry_that_cannot_be_published_is_said_for_what_it_is(tmp_path, monkeypatch, error, kind):
-    def refuse(path, target):
-        raise error
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(kind, match=error.strerror):
+def test_an_entry_that_cannot_be_published_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "rename", mock.Mock(side_effect=OSError(28, "No space left")))
+    with pytest.raises(InputError, match="No space left"):
         cache.fetch(tmp_path, "key", build("key"))
 
 
 def test_a_folder_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):
-    def flock(*_):
-        raise OSError(38, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(fcntl, "flock", mock.Mock(side_effect=OSError(38, "Function not implemented")))
     with hold(tmp_path / "partial", "Make room."):
         assert (tmp_path / "partial").is_dir()
-    assert "not held against another process (Function not implemented)" in caplog.text
+    assert "not locked against other processes (Function not implemented)" in caplog.text

@@ -1,4 +1,4 @@
-"""The main job on the shrunk built-in world: one toy, all eight experiments, twice."""
+"""Run the main job on the shrunk built-in world: a toy, all eight experiments, twice."""
 
 from functools import partial
 
@@ -8,15 +8,14 @@ import pytest
 from mlflow import MlflowClient
 from scipy.stats import pearsonr
 
-from src import configs
 from src.embeddings import embeddings
 from src.metrics import similarity
 from src.stimuli import load
 from src.studies.propagation.attributes import corpus_of
 from tests import reference
 from tests.commands import command
-from tests.conftest import SHRUNK, places
-from tests.encoders.test_precision import ROUNDOFF, error_bound, largest_error, skip_unless_computed
+from tests.conftest import SHRUNK, store_overrides
+from tests.launched import result_files, runs_below, summary_file
 
 COLUMNS = ["study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
 COLUMNS += ["group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all"]
@@ -27,142 +26,114 @@ FILES = ("analyses.csv", "summary.csv", "jobs.csv", "asked.json", "heatmap.png")
 
 
 @pytest.fixture(scope="module")
-def client(kept):
-    return MlflowClient(f"sqlite:///{kept}/mlruns/mlflow.db")
+def client(stores):
+    return MlflowClient(f"sqlite:///{stores}/mlruns/mlflow.db")
 
 
-@pytest.fixture(scope="module")
-def runs(client, sweeps):
-    (experiment,) = [e for e in client.search_experiments() if e.name == "demo"]
-    return list(client.search_runs([experiment.experiment_id], order_by=["attributes.start_time ASC"]))
-
-
-def test_everything_is_embedded_once_and_never_again(sweeps):
+def test_a_second_sweep_embeds_nothing_and_gives_the_same_bytes(sweeps, stores):
     first, second = sweeps
     assert (first.code, second.code) == (0, 0)
-    assert first.trained == 1
-    assert first.passes >= 4
-    assert (second.trained, second.passes) == (0, 0)
+    assert (first.trained, first.passes >= 4, second.trained, second.passes) == (1, True, 0, 0)
+    assert result_files(second.output) == result_files(first.output)
+    assert len(result_files(first.output)) == 8 * 5
+    parents, jobs = runs_below(stores, "demo")
+    children_by_parent = [
+        [r for r in jobs if r.data.tags.get("mlflow.parentRunId") == p.info.run_id] for p in parents
+    ]
+    assert [len(children) for children in children_by_parent] == [8, 0]
+    assert [parent.data.metrics["taken_over"] for parent in parents] == [0, 8]
+    assert [parent.data.metrics["analyses"] for parent in parents] == [38, 38]
+    old, new = (summary_file(stores, parent, "analyses.csv", "demo").read_bytes() for parent in parents)
+    assert old == new
+    table = pd.read_csv(summary_file(stores, parents[1], "jobs.csv", "demo"))
+    assert table["status"].unique() == ["taken_over"]
+    assert sorted(table["run"]) == sorted(run.info.run_id for run in children_by_parent[0])
 
 
-def test_a_second_sweep_gives_the_same_bytes(sweeps):
-    first, second = sweeps
-    for path in sorted(first.output.glob("*/results/*")):
-        assert path.read_bytes() == (second.output / path.relative_to(first.output)).read_bytes(), path.name
-
-
-def test_thirty_eight_analyses_in_eight_experiments(sweeps):
-    found = sweeps[0].analyses()
-    assert list(found.columns) == COLUMNS
-    assert len(found) == 38
-    assert found.groupby("exp").size().to_dict() == {
+def test_thirty_eight_rows_in_eight_experiments(sweeps):
+    rows = sweeps[0].analyses()
+    assert list(rows.columns) == COLUMNS
+    assert len(rows) == 38
+    assert rows.groupby("exp").size().to_dict() == {
         exp: 1 if paper.startswith("1*") else 6 for exp, paper in reference.EXPERIMENTS.items()
     }
-    assert dict(zip(found["exp"], found["paper"], strict=True)) == reference.EXPERIMENTS
-    assert found["model"].unique() == ["shrunk+steps=600"]
-    assert found["dataset"].unique() == ["demo"]
-    assert found["protocol"].unique() == ["paper+k=60"]
-    assert found.groupby("exp")["config"].nunique().eq(1).all()
-    assert found["config"].nunique() == 8
-    one = found[found["paper"].str.startswith("1*")]
-    assert one["group"].isna().all()
-    assert one["stratum"].unique() == ["extremes"]
-    assert one["n"].unique() == [50]
-    others = found[~found["paper"].str.startswith("1*")]
+    assert dict(zip(rows["exp"], rows["paper"], strict=True)) == reference.EXPERIMENTS
+    unique_values = {name: rows[name].unique().tolist() for name in ("model", "dataset", "protocol")}
+    few = "placebo=20+bootstrap=20+attribute_draws=2+property_draws=2"
+    assert unique_values["protocol"] == [f"paper+k=60+{few}"]
+    assert (unique_values["model"], unique_values["dataset"]) == (["shrunk+steps=600"], ["demo"])
+    assert rows["config"].nunique() == 8
+    single = rows[rows["paper"].str.startswith("1*")]
+    assert single["group"].isna().all()
+    assert {*zip(single["stratum"], single["n"], strict=True)} == {("extremes", 50)}
+    others = rows[~rows["paper"].str.startswith("1*")]
     assert (others["group"] == others["stratum"]).all()
-    has_other_reading = found["exp"].isin(
-        ["scenes_to_words", "words_to_scenes", "faces_to_labels", "labels_to_faces"]
-    )
-    assert (found["n_all"].notna() == has_other_reading).all()
-    assert found["rho"].isna().eq(found["reason"].notna()).all()
+    by_group_and_valence = ["scenes_to_words", "words_to_scenes", "faces_to_labels", "labels_to_faces"]
+    assert (rows["n_all"].notna() == rows["exp"].isin(by_group_and_valence)).all()
+    assert rows["rho"].isna().eq(rows["reason"].notna()).all()
 
 
-def test_results_say_which_items_were_used(sweeps):
+def test_results_list_the_items_used(sweeps):
     words = pd.read_parquet(sweeps[0].results("faces_to_words") / "attributes.parquet")
     assert list(words.columns) == ["group", "template", "set", "id"]
-    assert words["group"].isna().all()
     assert words.groupby(["template", "set"]).size().tolist() == [25] * 12
     faces = pd.read_parquet(sweeps[0].results("words_to_faces") / "attributes.parquet")
-    assert faces["template"].isna().all()
     for _, rows in faces.groupby("group"):
         a, b = (set(rows["id"][rows["set"] == name]) for name in "AB")
         assert not a & b
         assert len(a) == len(b) == 48  # of 60 faces: 6 divides 48, and 48 + 8 <= 60
     targets = pd.read_parquet(sweeps[0].results("scenes_to_labels") / "targets.parquet")
     assert list(targets.columns) == ["id", "group", "stratum", "intrinsic", "extrinsic", "valence"]
-    assert targets["group"].isna().all()
     assert targets.groupby("stratum")["id"].nunique().tolist() == [300] * 6
-    shares = targets.groupby("id")["extrinsic"].sum()
-    assert shares.to_numpy() == pytest.approx(np.ones(300))
+    totals = targets.groupby("id")["extrinsic"].sum()
+    assert totals.to_numpy() == pytest.approx(np.ones(300))
 
 
-def test_the_encoder_learnt_what_is_planted(kept, sweeps, job):
-    """Pearson of the planted valence and the groups' mean of s(w); SC-EAT itself saturates."""
-    cfg = job(*SHRUNK, *places(kept)).cfg
-    assert isinstance(cfg, configs.RunConfig)
-
-    def table(role):
-        return load(cfg, role)
-
+def test_the_encoder_learnt_what_is_planted(stores, sweeps, job):
+    """Correlate (Pearson) the planted valence with each group's mean difference; SC-EAT itself saturates."""
+    cfg = job(*SHRUNK, *store_overrides(stores)).cfg
+    table = partial(load, cfg)
     faces, words = (embeddings(cfg, role, table).vectors for role in ("faces", "words"))
-    s = np.zeros(len(faces))
+    differences = np.zeros(len(faces))
     for pool in corpus_of(table("words"), cfg.protocol, cfg.seed).pools:
-        near = similarity(faces, words[pool.rows])
-        s += (near[:, pool.a[0]].mean(dim=1) - near[:, pool.b[0]].mean(dim=1)).numpy()
-    means = pd.Series(s).groupby(table("faces").frame["group"].to_numpy()).mean()
+        similarities = similarity(faces, words[pool.rows])
+        differences += (
+            similarities[:, pool.a[0]].mean(dim=1) - similarities[:, pool.b[0]].mean(dim=1)
+        ).numpy()
+    means = pd.Series(differences).groupby(table("faces").frame["group"].to_numpy()).mean()
     planted = pd.Series(cfg.demo.planted)
     assert pearsonr(planted, means[planted.index]).statistic >= 0.9
 
 
-def test_a_sweep_is_a_parent_with_a_child_per_job_that_it_ran(runs):
-    parents = [run for run in runs if run.data.tags["kind"] == "sweep"]
-    children = [
-        [r for r in runs if r.data.tags.get("mlflow.parentRunId") == parent.info.run_id] for parent in parents
-    ]
-    assert [len(found) for found in children] == [8, 0]
-    assert {run.info.status for run in [*parents, *children[0]]} == {"FINISHED"}
-    assert [parent.data.metrics["analyses"] for parent in parents] == [38, 38]
-    assert [parent.data.metrics["taken_over"] for parent in parents] == [0, 8]
-
-
-def test_a_parent_carries_the_table_and_the_heatmap(client, runs, kept):
-    parent = next(run for run in runs if run.data.tags["kind"] == "sweep")
+def test_a_parent_carries_the_table_and_the_heatmap(client, sweeps, stores):
+    parent = runs_below(stores, "demo")[0][0]
     names = {item.path for item in client.list_artifacts(parent.info.run_id, "summary")}
     assert names == {f"summary/{name}" for name in FILES}
-    place = kept / "mlruns" / "artifacts" / "demo" / parent.info.run_id / "artifacts" / "summary"
-    analyses = pd.read_csv(place / "analyses.csv")
-    summary = pd.read_csv(place / "summary.csv")
+    analyses, summary = (
+        pd.read_csv(summary_file(stores, parent, name, "demo")) for name in ("analyses.csv", "summary.csv")
+    )
     overall = summary[(summary["exp"] == "all") & (summary["model"] == "all")].iloc[0]
-    assert overall["mean"] == pytest.approx(analyses["rho"].mean())
-    assert overall["sd"] == pytest.approx(analyses["rho"].std(ddof=1))
-    assert overall["analyses"] == analyses["rho"].notna().sum()
+    rho = analyses["rho"]
+    expected = [rho.mean(), rho.std(ddof=1), rho.count()]
+    assert overall[["mean", "sd", "analyses"]].tolist() == pytest.approx(expected)
 
 
-def test_a_job_s_run_can_be_traced(client, runs, sweeps):
+def test_a_job_s_run_can_be_traced(client, sweeps, stores):
+    speeds = {"images_per_second", "sentences_per_second"}  # logged by the job that embedded
     (run,) = [
-        r
-        for r in runs
-        if (r.data.tags.get("exp") == "faces_to_words" and "images_per_second" in r.data.metrics)
-        or (r.data.tags.get("exp") == "faces_to_words" and "sentences_per_second" in r.data.metrics)
+        run
+        for run in runs_below(stores, "demo")[1]
+        if run.data.tags.get("exp") == "faces_to_words" and speeds & {*run.data.metrics}
     ]
     tags, metrics = run.data.tags, run.data.metrics
-    assert {
-        "model",
-        "dataset",
-        "exp",
-        "paper",
-        "debias",
-        "protocol",
-        "git.commit",
-        "git.dirty",
-        "config",
-    } <= set(tags)
+    names = ("model", "dataset", "exp", "paper", "debias", "protocol", "git.commit", "git.dirty", "config")
+    assert {*names} <= {*tags}
     assert len(tags["input.faces"]) == len(tags["input.words.vectors"]) == 64
     assert tags["used.words"].startswith("words: 300 used of 7520, 1800 sentences (303 entries")
-    found = sweeps[0].analyses()
-    found = found[found["exp"] == "faces_to_words"]
-    assert metrics["rho"] == pytest.approx(found["rho"].mean())
-    for group, rho in zip(found["group"], found["rho"], strict=True):
+    rows = sweeps[0].analyses()
+    rows = rows[rows["exp"] == "faces_to_words"]
+    assert metrics["rho"] == pytest.approx(rows["rho"].mean())
+    for group, rho in zip(rows["group"], rows["rho"], strict=True):
         assert metrics[f"rho.{group}"] == pytest.approx(rho)
         assert f"effect_size.{group}" in metrics
     assert run.data.params["protocol.k"] == "60"
@@ -171,23 +142,12 @@ def test_a_job_s_run_can_be_traced(client, runs, sweeps):
     assert len(client.list_artifacts(run.info.run_id, "results")) == 5
 
 
-@pytest.mark.parametrize("precision", ROUNDOFF)
-def test_half_precision_moves_the_vectors_of_a_trained_toy_by_its_roundoff(kept, sweeps, job, precision):
-    """What follows for rho is luck of a toy: tests/test_half_precision.py asks five."""
-    skip_unless_computed(precision)
-    shrunk = [*SHRUNK, *places(kept)]
-    half, single = (job(*shrunk, f"model.precision={name}").cfg for name in (precision, "fp32"))
-    for role in ("faces", "scenes", "words"):
-        ours, theirs = (embeddings(cfg, role, partial(load, cfg)).vectors for cfg in (half, single))
-        assert 0 < largest_error(ours, theirs) < error_bound(precision, blocks=2), role
-
-
-def test_a_job_by_itself_has_no_parent(kept, tmp_path, capsys, client):
-    swept = command(tmp_path / "one", "exp=scenes_to_words", *SHRUNK, *places(kept), "protocol.ddof=0")
+def test_a_job_by_itself_has_no_parent(stores, tmp_path, capsys):
+    swept = command(
+        tmp_path / "one", "exp=scenes_to_words", *SHRUNK, *store_overrides(stores), "protocol.ddof=0"
+    )
     assert (swept.code, swept.passes) == (0, 0)
-    found = pd.read_csv(tmp_path / "one" / "results" / "analyses.csv")
-    assert found["protocol"].tolist() == ["paper+k=60+ddof=0"]
+    rows = pd.read_csv(tmp_path / "one" / "results" / "analyses.csv")
+    assert rows["protocol"].str.startswith("paper+k=60+ddof=0+").all()
     assert "scenes_to_words" in capsys.readouterr().out
-    (experiment,) = [e for e in client.search_experiments() if e.name == "demo"]
-    newest = client.search_runs([experiment.experiment_id], order_by=["attributes.start_time DESC"])[0]
-    assert "mlflow.parentRunId" not in newest.data.tags
+    assert "mlflow.parentRunId" not in runs_below(stores, "demo")[1][-1].data.tags

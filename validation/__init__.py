@@ -1,1 +1,1 @@
-"""Checks of the instrument against worlds in which the truth is known."""
+"""Provide checks of the instrument against worlds in which the truth is known."""

@@ -1,17 +1,26 @@
-"""Composition of conf/, held against its schema."""
+"""Compose configs from conf/ and validate them against their schema."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from src.configs import exps, generative, jobs, launchers, models, roles, studies
-from src.configs.broken_yaml import ERRORS, broken_yaml
-from src.configs.datasets import check_dataset
-from src.configs.places import CHECKOUT, CONF
-from src.errors import InputError
+from src.errors import InputError, brief
 
-# The schemas stand in a group of their own: in the groups that they describe they would be
-# found by a glob.
+# Parent of src/: the checkout, or the folder of an installed wheel.
+CODE = Path(__file__).resolve().parents[2]
+_IN_WHEEL = CODE / "src" / "conf"
+CONF = _IN_WHEEL if _IN_WHEEL.is_dir() else CODE / "conf"
+# Parent of stores, runs and outputs: the checkout, or the working directory of an installed command.
+CHECKOUT = Path.cwd() if _IN_WHEEL.is_dir() else CODE
+# Errors that reading a YAML raises.
+ERRORS = (OSError, ValueError, yaml.YAMLError, RecursionError)
+# Groups after `dataset` in conf/run.yaml and conf/generate.yaml: their YAMLs override that of the dataset.
+LATER_GROUPS = ("model", "exp", "llm", "task")
+# Name in the config group `schema` -> class. In the groups that they describe, a glob would match schemas.
 SCHEMAS: dict[str, type] = {
     "dataset": jobs.DatasetConfig,
     "demo": jobs.DemoConfig,
@@ -47,18 +56,7 @@ SCHEMAS: dict[str, type] = {
 
 
 def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[str, str]]:
-    """Compose the config of `python -m src.run` for overrides.
-
-    Args:
-        overrides: as they are typed.
-        entry: another one: `generate`.
-
-    Returns:
-        The config, and which YAML was chosen of each group.
-
-    Raises:
-        InputError: Hydra cannot compose it.
-    """
+    """Compose the config of an entry; return it and the chosen YAML of each group, or raise `InputError`."""
     import hydra
     from hydra.errors import HydraException
 
@@ -74,14 +72,14 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
         raise
     check_dataset(composed.hydra)
     choices = {str(group): str(choice) for group, choice in composed.hydra.runtime.choices.items()}
-    content = composed._content
+    content = composed._content  # OmegaConf refuses `del composed.hydra`
     assert isinstance(content, dict)
     del content["hydra"]
     return composed, choices
 
 
 def register() -> None:
-    """Make the schemas, the launchers' settings and the resolver `${checkout:}` known to Hydra."""
+    """Register the schemas, the settings of launchers and the resolver `${checkout:}` with Hydra."""
     from hydra.core.config_store import ConfigStore
 
     from src.configs import schema_source
@@ -93,3 +91,53 @@ def register() -> None:
     schema_source.register(SCHEMAS | studies.config_classes())
     for name, node in launchers.LAUNCHERS.items():
         store.store(group="hydra/launcher", name=name, node=node)
+
+
+def broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
+    """Return the message on the YAML of config folders that caused an error of Hydra; empty if none did."""
+    for path in [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]:
+        try:
+            OmegaConf.load(path)
+        except ERRORS as error:
+            if type(error) is type(cause) and (str(error) == str(cause) or isinstance(error, RecursionError)):
+                return f"{path}: {brief(' '.join(str(error).split()), 400)}. Correct it."
+    return ""
+
+
+def check_dataset(hydra: Any) -> None:
+    """Reject a dataset's YAML that sets a later group, or templates in place of a typed template_set.
+
+    `hydra` contains Hydra's settings of a composed config. The `InputError` names file, key and remedy.
+    """
+    choice = hydra.runtime.choices.get("dataset")
+    if not choice:
+        return
+    folders = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
+    typed = dict(item.split("=", 1) for item in hydra.overrides.task if "=" in item)
+    for path, content in _yamls(folders, str(choice)):
+        for key in LATER_GROUPS:
+            if key in content:
+                raise InputError(
+                    f"{path} sets {key}, which a dataset cannot choose: it would be overridden. Remove it, "
+                    f"and type {key}=NAME or {key}.FIELD=VALUE."
+                )
+        if "templates" in content and "template_set" in typed and "templates" not in typed:
+            raise InputError(
+                f"{path} sets templates, which would replace template_set={typed['template_set']}. Type "
+                "templates=[...], or leave template_set out."
+            )
+
+
+def _yamls(folders: list[Path], choice: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield path and content of a dataset's YAML, and of the datasets in its defaults list."""
+    paths = (folder / "dataset" / f"{choice}.yaml" for folder in folders)
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        return
+    content = OmegaConf.to_container(OmegaConf.load(path))
+    if not isinstance(content, dict):
+        return
+    yield path, {str(key): value for key, value in content.items()}
+    for name in content.get("defaults", []):
+        if isinstance(name, str) and name[0] not in "/_":
+            yield from _yamls(folders, name)

@@ -1,6 +1,4 @@
-"""Schema of the experiments and of their protocol."""
-
-from __future__ import annotations
+"""Define the schema of the experiments and of their protocol."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,63 +6,52 @@ from typing import Any
 from omegaconf import MISSING
 
 from src.configs.fields import named, number, one_of
-from src.configs.scores import EXTRINSIC, FIRST, INTRINSIC
+
+# Intrinsic measures, and below them extrinsic outcomes: name -> `module:attribute`.
+INTRINSIC = {
+    "sc_eat": "src.studies.propagation.sc_eat:SC_EAT",
+    "difference": "src.studies.propagation.cosine_difference:DIFFERENCE",
+}
+EXTRINSIC = {
+    "top_k": "src.studies.propagation.top_k:TOP_K",
+    "zero_shot": "src.studies.propagation.nearest_class:NEAREST_CLASS",
+}
+# Default measures. Jobs with these have the same key, columns and names as before they became configurable.
+FIRST = {"intrinsic": "sc_eat", "extrinsic": "top_k"}
 
 
 @dataclass
 class ExpConfig:
-    """Fields of every experiment.
+    """Fields of every experiment."""
 
-    Attributes:
-        paper: name of the experiment in its paper.
-        study: name of the study that it belongs to.
-    """
-
-    paper: str = MISSING
-    study: str = MISSING
+    paper: str = MISSING  # name of the experiment in its paper
+    study: str = MISSING  # name of its study
 
 
 @dataclass
 class OtherStudyConfig(ExpConfig):
-    """Experiment of a study that is defined elsewhere.
+    """Experiment of a study defined elsewhere: `study` is its `module:attribute`."""
 
-    Attributes:
-        study: `module:attribute` of it.
-        options: fields of the study's own config class.
-    """
-
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # fields of the study's config class
 
 
 @dataclass
 class TaxonomyConfig:
-    """Words that an encoder is asked about, by category (docs/methods.md, section 4).
+    """Words to probe an encoder with, by category (docs/methods.md, section 4)."""
 
-    Attributes:
-        name: of the list; null: the file's, or the YAML's.
-        captions: type of word -> caption, `{article}` and `{word}` in their places; the types are its keys.
-        categories: category -> type -> words.
-        path: another list instead of `categories`: a YAML or JSON file, category -> type -> words, or
-            category -> words.
-        types: second file, word -> type, for a list of category -> words: a YAML, a JSON, or a csv.
-        untyped: type of the words for which no file names one.
-        language: of the frequent words of the baseline.
-        vocabulary: file of these, one a line, the most frequent first; null: wordfreq's.
-    """
-
-    name: str | None = None
-    captions: dict[str, str] = MISSING
-    categories: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    path: str | None = None
-    types: str | None = None
-    untyped: str | None = None
-    language: str = "en"
-    vocabulary: str | None = None
+    name: str | None = None  # name for display; null: name of the file, or of the YAML
+    captions: dict[str, str] = MISSING  # type of word -> caption with placeholders `{article}` and `{word}`
+    categories: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # category -> type -> words
+    path: str | None = None  # YAML or JSON in place of `categories`: category -> words, by type or not
+    types: str | None = None  # YAML, JSON or csv for a list without types: word -> type
+    untyped: str | None = None  # type of words that no file gives one; null: they are refused
+    language: str = "en"  # language of the frequent words of the baseline
+    vocabulary: str | None = None  # file of frequent words, most frequent first; null: wordfreq's list
 
 
 @dataclass
 class ProtocolConfig:
-    """Every choice that the paper leaves open, and how much is drawn to say what a rho is worth."""
+    """Choices that papers leave open, and numbers of draws; conf/protocol/paper.yaml explains each field."""
 
     k: int = number(1)
     extremes: int = number(1)

@@ -1,6 +1,4 @@
-"""Fields with bounds, and what holds them."""
-
-from __future__ import annotations
+"""Declare config fields with bounds, and check them."""
 
 import math
 from collections.abc import Mapping
@@ -13,50 +11,43 @@ from src.configs import registry
 from src.errors import InputError
 
 
-def number(least: float, most: float = math.inf, *, default: Any = MISSING) -> Any:
-    """A field whose value `check` holds between two bounds, both included."""
-    return field(default=default, metadata={"least": least, "most": most})
+def number(minimum: float, maximum: float = math.inf, *, default: Any = MISSING) -> Any:
+    """Return a field whose value `check` requires to be between two bounds, both included."""
+    return field(default=default, metadata={"min": minimum, "max": maximum})
 
 
 def one_of(*values: str, default: Any = MISSING) -> Any:
-    """A field whose value `check` holds to be one of these."""
+    """Return a field whose value `check` requires to be in a list."""
     return field(default=default, metadata={"values": values})
 
 
 def named(known: Mapping[str, str], *, default: Any = MISSING) -> Any:
-    """A field whose value `check` holds to be a registered name, or one that can be imported."""
+    """Return a field whose value `check` requires to be a registered or importable name."""
     return field(default=default, metadata={"known": known})
 
 
 def check(node: object, name: str = "") -> None:
-    """Hold every number of a config within its bounds, and every name to those that there are.
+    """Check that every number of a config is within its bounds, and every name is known.
 
-    Args:
-        node: a config, or a part of it.
-        name: of the part on the command line.
-
-    Raises:
-        InputError: naming field, value and bounds.
+    `name` is the key of the node on the command line; the `InputError` names field, value and bounds.
     """
     if isinstance(node, dict):
         for key, value in node.items():
-            if key == "":  # a table of results could not tell it from no name
-                raise InputError(
-                    f"{name}: expected a name before the colon, got an empty one. Give it a name."
-                )
+            if key == "":  # a csv of results cannot distinguish it from a missing name
+                raise InputError(f"{name}: expected a name before the colon, got none. Give it a name.")
             check(value, f"{name}.{key}")
     if not is_dataclass(node):
         return
     for entry in fields(node):
         value = getattr(node, entry.name)
-        full = f"{name}.{entry.name}" if name else entry.name
-        check(value, full)
-        if "least" in entry.metadata and value is not None:
-            least, most = entry.metadata["least"], entry.metadata["most"]
-            if not least <= value <= most:
-                allowed = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-                raise InputError(f"{full}={value}: must be {allowed}.")
+        path = f"{name}.{entry.name}" if name else entry.name
+        check(value, path)
+        if "min" in entry.metadata and value is not None:
+            minimum, maximum = entry.metadata["min"], entry.metadata["max"]
+            if not minimum <= value <= maximum:
+                allowed = f"at least {minimum}" if maximum == math.inf else f"from {minimum} to {maximum}"
+                raise InputError(f"{path}={value}: must be {allowed}.")
         if "values" in entry.metadata and value not in entry.metadata["values"]:
-            raise InputError(f"{full}={value}: must be one of {', '.join(entry.metadata['values'])}.")
+            raise InputError(f"{path}={value}: must be one of {', '.join(entry.metadata['values'])}.")
         if "known" in entry.metadata and value not in entry.metadata["known"]:
-            registry.load(full, value, entry.metadata["known"])
+            registry.load(path, value, entry.metadata["known"], object)

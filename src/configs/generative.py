@@ -1,6 +1,4 @@
-"""Schema of what generative models are asked."""
-
-from __future__ import annotations
+"""Define the schema of generative models and of their tasks."""
 
 from dataclasses import dataclass
 
@@ -11,61 +9,42 @@ from src.configs.fields import number, one_of
 
 @dataclass
 class LlmConfig:
-    """What every generative model has; `name` defaults to the YAML's."""
+    """Fields of every generative model."""
 
-    name: str | None = None
+    name: str | None = None  # name for display; null: that of the YAML
 
 
 @dataclass
 class RecordedConfig(LlmConfig):
-    """Answers that somebody else's run left: a csv of items with a column `response`.
+    """Recorded answers: a csv of items with a column `response`."""
 
-    `name` defaults to the file's.
-    """
-
-    path: str = MISSING
+    path: str = MISSING  # csv file; if `name` is null, its name is displayed
 
 
 @dataclass
 class PlantedConfig(LlmConfig):
-    """No model: answers whose leaning is known (`src.studies.subtler.planted`).
+    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted`)."""
 
-    Attributes:
-        lean: probability of the stereotype, where else one of three options is drawn by lot.
-    """
-
-    lean: float = number(0, 1)
+    lean: float = number(0, 1)  # probability of the stereotype; otherwise, one of three options at random
 
 
 @dataclass
 class CausalConfig(LlmConfig):
-    """What every causal language model has.
+    """Fields of every causal language model."""
 
-    Attributes:
-        batch_size: texts per forward pass.
-        most: tokens of a free answer.
-    """
-
-    precision: str = one_of("fp32", "bf16", default="fp32")
-    batch_size: int = number(1, default=64)
-    most: int = number(1, default=32)
+    precision: str = one_of("fp32", "bf16", default="fp32")  # number format of weights and activations
+    batch_size: int = number(1, default=64)  # texts per forward pass
+    most: int = number(1, default=32)  # maximum number of tokens of a free answer
 
 
 @dataclass
 class WeightsConfig(LlmConfig):
-    """What every model that others trained has.
+    """Fields of every pretrained model."""
 
-    Attributes:
-        id: owner/name on the hub, or a folder.
-        revision: of the hub's repository: commit, branch or tag; empty: main.
-        sha256: of the weights, as a run's tags say it; others are refused; empty: any.
-        date: today's, YYYY-MM-DD, for a chat template that asks for it: the one that Llama's name themselves.
-    """
-
-    id: str = MISSING
-    revision: str = ""
-    sha256: str = ""
-    date: str = "2024-07-26"
+    id: str = MISSING  # owner/name on the hub, or a folder
+    revision: str = ""  # commit, branch or tag of the hub's repository; empty: main
+    sha256: str = ""  # SHA-256 of the weights as in a run's tags; others are refused; empty: any
+    date: str = "2024-07-26"  # today's date for chat templates that use one; default: Llama's
 
 
 @dataclass
@@ -75,76 +54,61 @@ class HfConfig(WeightsConfig, CausalConfig):
 
 @dataclass
 class MultimodalConfig(LlmConfig):
-    """What every model has that reads pictures and texts.
+    """Fields of every model that takes pictures and texts."""
 
-    Attributes:
-        batch_size: pictures per forward pass.
-    """
-
-    precision: str = one_of("fp32", "bf16", default="fp32")
-    batch_size: int = number(1, default=8)
+    precision: str = one_of("fp32", "bf16", default="fp32")  # number format of weights and activations
+    batch_size: int = number(1, default=8)  # pictures per forward pass
 
 
 @dataclass
 class VlmHfConfig(WeightsConfig, MultimodalConfig):
-    """A multimodal model of transformers: Idefics, SmolVLM, LLaVA and whatever its Auto classes read."""
+    """A multimodal model of transformers: Idefics, SmolVLM, LLaVA and others that its Auto classes load."""
 
 
 @dataclass
 class TinyVlmConfig(MultimodalConfig):
-    """An Idefics3 of a few layers, untrained: shows that all runs, and knows nothing."""
+    """An untrained Idefics3 of a few layers, to show that everything runs."""
 
-    width: int = number(4)
-    layers: int = number(1)
-    heads: int = number(1)
-    seed: int = number(0, default=0)
+    width: int = number(4)  # dimensions of a layer
+    layers: int = number(1)  # number of layers
+    heads: int = number(1)  # attention heads per layer
+    seed: int = number(0, default=0)  # random seed of the weights
 
 
 @dataclass
 class TinyConfig(CausalConfig):
-    """A Qwen2 of a few layers that reads bytes, untrained: shows that all runs, and knows nothing."""
+    """An untrained byte-level Qwen2 of a few layers, to show that everything runs."""
 
-    width: int = number(2)
-    layers: int = number(1)
-    heads: int = number(1)
-    seed: int = number(0, default=0)
+    width: int = number(2)  # dimensions of a layer
+    layers: int = number(1)  # number of layers
+    heads: int = number(1)  # attention heads per layer
+    seed: int = number(0, default=0)  # random seed of the weights
 
 
 @dataclass
 class ServerConfig(LlmConfig):
-    """A model behind a server that speaks as OpenAI's does: vLLM, llama.cpp, Ollama and others.
+    """A model behind a server with OpenAI's API: vLLM, llama.cpp, Ollama and others.
 
     Attributes:
-        url: up to `/v1`, or wherever `/chat/completions` follows.
-        id: what the server calls the model.
-        key: name of the environment's variable that holds the key; empty: none is sent.
-        concurrency: questions in flight.
-        retries: of a question that failed, after 1, 2, 4, … seconds, or when the server says.
-        timeout: of an answer, in seconds.
-        most: tokens of an answer; a model that thinks first needs hundreds.
-        limit: field of the request that carries `most`; OpenAI's newer models refuse the usual one.
-        temperature: 0 for the likeliest answer; null: none is sent, for models that refuse it.
+        retries: number of retries of a failed request, after 1, 2, 4, … seconds, or as the server demands.
+        limit: field of the request that carries `most`; OpenAI's newer models refuse the usual field.
+        temperature: 0 for the likeliest answer; null: not sent, for models that refuse it.
     """
 
-    url: str = MISSING
-    id: str = MISSING
-    key: str = "OPENAI_API_KEY"
-    concurrency: int = number(1, 256, default=8)
+    url: str = MISSING  # address up to `/v1`, or up to `/chat/completions`
+    id: str = MISSING  # name of the model on the server
+    key: str = "OPENAI_API_KEY"  # environment variable that holds the key; empty: no key is sent
+    concurrency: int = number(1, 256, default=8)  # number of concurrent requests
     retries: int = number(0, default=5)
-    timeout: float = number(0.01, default=120.0)
-    most: int = number(1, default=32)
+    timeout: float = number(0.01, default=120.0)  # seconds to wait for an answer
+    most: int = number(1, default=32)  # maximum tokens of an answer; a reasoning model needs hundreds
     limit: str = one_of("max_tokens", "max_completion_tokens", "none", default="max_tokens")
     temperature: float | None = number(0, 2, default=0.0)
 
 
 @dataclass
 class TaskConfig:
-    """Fields of every task.
+    """Fields of every task."""
 
-    Attributes:
-        paper: name of the task in its paper.
-        study: name of the study that it belongs to.
-    """
-
-    paper: str = MISSING
-    study: str = MISSING
+    paper: str = MISSING  # name of the task in its paper
+    study: str = MISSING  # name of its study

@@ -1,6 +1,4 @@
-"""Schema of jobs: everything that a command composes."""
-
-from __future__ import annotations
+"""Define the schema of jobs: the complete config of a command."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,22 +14,21 @@ from src.configs.roles import RoleConfig
 
 @dataclass
 class DatasetConfig:
-    """Folder of a dataset's real data; the four roles are groups of their own."""
+    """Location of published datasets; the config groups of the four roles choose among them."""
 
-    root: str | None = None
+    root: str | None = None  # folder with a subfolder per published dataset; null: none is used
 
 
 @dataclass
 class DemoConfig:
-    """Captions that toys are trained on: what is planted in the built-in world."""
+    """Training captions of toys, with the associations planted in the built-in world."""
 
-    bias: float = number(0, 1)  # 0 (none) to 1: weight of the group's planted valence
-    noise: float = number(0)  # SD of a word's valence rank about what the picture calls for
-    planted: dict[str, float] = MISSING  # group -> planted valence
-    traits: dict[str, list[str]] = field(default_factory=dict)  # two of them -> words for a face's look
-    looks: dict[str, float] = field(default_factory=dict)  # group -> more of the first trait than half
-    # Group, people, gender or place -> captions that are said of these faces more often than of others.
-    probes: dict[str, list[str]] = field(default_factory=dict)
+    bias: float = number(0, 1)  # weight of all planted associations, from 0 (none) to 1
+    noise: float = number(0)  # SD of a word's valence rank around that of the picture
+    planted: dict[str, float] = MISSING  # group -> shift of the valence rank
+    traits: dict[str, list[str]] = field(default_factory=dict)  # each of two traits -> words for looks
+    looks: dict[str, float] = field(default_factory=dict)  # group -> shift of the first trait's share
+    probes: dict[str, list[str]] = field(default_factory=dict)  # place, people, gender or group -> captions
 
 
 @dataclass
@@ -39,66 +36,60 @@ class DebiasConfig:
     """Projection of vectors before an experiment (docs/methods.md, section 3, "Debiasing").
 
     Attributes:
-        name: for display.
-        spurious: template of the prompts whose directions are removed, `{}` in place of a name of a group;
-            empty: nothing is projected.
-        nouns: last word of a group's name -> what its members are called; the rest of the name is an
-            adjective, of a person where the last word is none of these.
-        classes: phrases that should mean the same whatever the group, `{}` in its place; none: no
-            calibration.
-        strength: of the calibration, lambda.
-        side: what is projected.
+        nouns: last word of a group's name -> nouns for its members; the words before it are an adjective. If
+            the last word of a name is not listed, the whole name is an adjective of "person".
+        classes: phrases whose meaning should not depend on the group, with `{}` for it; empty: uncalibrated.
     """
 
-    name: str = MISSING
-    spurious: str = ""
+    name: str = MISSING  # name for display
+    spurious: str = ""  # prompts whose directions are removed, with `{}` for the group; empty: no projection
     nouns: dict[str, list[str]] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
-    strength: float = number(0, default=0.0)
-    side: str = one_of("texts", "images", "both", default="texts")
+    strength: float = number(0, default=0.0)  # strength of the calibration, lambda
+    side: str = one_of("texts", "images", "both", default="texts")  # vectors to project
 
 
 @dataclass
 class TrainerConfig:
     """Device and processes of Lightning."""
 
-    accelerator: str = MISSING
-    workers: int = number(0)
-    devices: Any = 1  # how many, or auto: all GPUs
+    accelerator: str = MISSING  # cpu, gpu, or auto: a GPU if there is one
+    workers: int = number(0)  # processes that load pictures; 0: none besides the main process
+    devices: Any = 1  # number of GPUs, or auto: all of them
 
 
 @dataclass
 class TrackingConfig:
     """Tracking store of MLflow."""
 
-    uri: str = MISSING
+    uri: str = MISSING  # sqlite:///FILE, or the address of an MLflow server
 
 
 @dataclass
 class PicturesConfig:
     """Folders of drawn and morphed pictures."""
 
-    stimuli: str = MISSING
-    morphs: str = MISSING
+    stimuli: str = MISSING  # folder of drawn stimuli
+    morphs: str = MISSING  # folder of morphs
 
 
 @dataclass
 class StoreConfig(PicturesConfig):
     """Folders of content-addressed entries."""
 
-    dir: str = MISSING
-    checkpoints: str = MISSING
-    pictures: str = MISSING
+    dir: str = MISSING  # folder of embeddings
+    checkpoints: str = MISSING  # folder of trained toys
+    pictures: str = MISSING  # folder of decoded and resized pictures
 
 
 @dataclass
 class JobConfig:
     """Settings of every job."""
 
-    seed: int = number(0, default=0)
-    resume: bool = True
-    plan: bool = False
-    report: bool = True
+    seed: int = number(0, default=0)  # random seed of the analysis
+    resume: bool = True  # whether to reuse the results of finished jobs
+    plan: bool = False  # whether to print what would be done, and do nothing
+    report: bool = True  # whether to write a report after a sweep
     trainer: TrainerConfig = MISSING
     tracking: TrackingConfig = MISSING
 
@@ -107,7 +98,7 @@ class JobConfig:
 class RunConfig(JobConfig):
     """One job: one model x one dataset x one experiment."""
 
-    templates: list[str] = field(default_factory=list)
+    templates: list[str] = field(default_factory=list)  # sentences with {} for the word
     dataset: DatasetConfig = MISSING
     demo: DemoConfig = MISSING
     faces: RoleConfig = MISSING
@@ -124,9 +115,9 @@ class RunConfig(JobConfig):
 
 @dataclass
 class AnswersConfig(PicturesConfig):
-    """Folder of the log of answers, beside those of pictures."""
+    """Folder of the log of answers, in addition to those of pictures."""
 
-    answers: str = MISSING
+    answers: str = MISSING  # folder of the logs of answers
 
 
 @dataclass
@@ -134,10 +125,9 @@ class GenerateConfig(JobConfig):
     """One job: one generative model x one task.
 
     Attributes:
-        answer: by the likelihood of each option (or of a token of it), or free; recorded answers are what
-            they are.
-        dataset, demo, faces, scenes, words, labels, templates, taxonomy: as `RunConfig` has them, of a task
-            that shows pictures; of these `faces` alone decides numbers.
+        answer: likelihood of each option (or that per token), or free text; no effect on recorded answers.
+        dataset, demo, faces, scenes, words, labels, templates, taxonomy: as in `RunConfig`, for a task with
+            pictures; null for other tasks. Of these, only `faces` affects numbers.
     """
 
     answer: str = one_of("likelihood", "likelihood_per_token", "generate")

@@ -1,56 +1,45 @@
-"""Schema of hydra/launcher: where the jobs of a sweep are run."""
-
-from __future__ import annotations
+"""Define the schema of hydra/launcher: where the jobs of a sweep run."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-# Hydra takes launchers of a package of this name alone.
+# Hydra accepts launchers only from packages with this prefix.
 PACKAGE = "hydra_plugins.carryover"
 
 
 @dataclass
 class HereConf:
-    """This process, one job after another."""
+    """Settings to run jobs in this process, one after another."""
 
     _target_: str = f"{PACKAGE}.Here"
 
 
 @dataclass
 class JoblibConf:
-    """`n_jobs`: processes at once; -1: one per core."""
+    """Settings to run jobs in `n_jobs` concurrent processes; -1: one per core."""
 
     _target_: str = f"{PACKAGE}.Joblib"
-    n_jobs: int = -1
+    n_jobs: int = -1  # number of processes; -1: one per core
 
 
 @dataclass
 class SlurmConf:
-    """What a batch of jobs asks SLURM for, in submitit's words; null: whatever the cluster does by itself.
-
-    Attributes:
-        timeout_min: minutes that a batch may take.
-        max_num_timeout: how many times a batch whose time is up is put into the queue again.
-        signal_delay_s: seconds before the end at which it is told to stop.
-        array_parallelism: batches at once.
-        setup: lines of shell before the batch starts.
-        additional_parameters: any other option of sbatch, by its name.
-    """
+    """Resources of a batch of jobs on SLURM, as named by submitit; null: default of the cluster."""
 
     _target_: str = f"{PACKAGE}.Slurm"
-    partition: str | None = None
-    timeout_min: int = 240
-    mem_gb: float | None = None
-    cpus_per_task: int = 4
-    gpus_per_node: int | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    max_num_timeout: int = 3
-    signal_delay_s: int = 90
-    array_parallelism: int = 256
-    setup: list[str] | None = None
-    additional_parameters: dict[str, Any] = field(default_factory=dict)
+    partition: str | None = None  # partition of the cluster
+    timeout_min: int = 240  # minutes that a batch may take
+    mem_gb: float | None = None  # memory of a batch in GB
+    cpus_per_task: int = 4  # cores of a batch
+    gpus_per_node: int | None = None  # GPUs of a batch
+    account: str | None = None  # account to charge
+    qos: str | None = None  # quality of service
+    constraint: str | None = None  # features that a node must have
+    max_num_timeout: int = 3  # number of times that a batch may be requeued at its time limit
+    signal_delay_s: int = 90  # seconds between the signal to stop and the time limit
+    array_parallelism: int = 256  # number of concurrent batches
+    setup: list[str] | None = None  # shell commands to run before the batch
+    additional_parameters: dict[str, Any] = field(default_factory=dict)  # other options of sbatch, by name
 
 
 LAUNCHERS = {"here": HereConf, "joblib": JoblibConf, "slurm": SlurmConf}

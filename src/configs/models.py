@@ -1,6 +1,4 @@
-"""Schema of the models."""
-
-from __future__ import annotations
+"""Define the schema of the models."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,62 +11,57 @@ from src.configs.fields import number, one_of
 
 @dataclass
 class ModelConfig:
-    """Fields of every model.
+    """Fields of every model."""
 
-    Attributes:
-        name: name for display; defaults to the YAML's.
-        family: name of its family, or `module:attribute` of a family that is defined elsewhere.
-    """
-
-    name: str | None = None
-    family: str = MISSING
-    batch_size: int = number(1, default=256)
+    name: str | None = None  # name for display; null: the YAML's
+    family: str = MISSING  # name of its family, or `module:attribute` of a family defined elsewhere
+    batch_size: int = number(1, default=256)  # pictures or texts per batch
 
     @property
     def precomputed(self) -> Path | None:
-        """Return the folder of vectors and tables that others made; None if an encoder embeds the dataset."""
+        """Return the folder of precomputed vectors and tables; None if an encoder embeds the dataset."""
         return None
 
 
 @dataclass
 class EncoderConfig(ModelConfig):
-    """A model that embeds; projection, normalisation and similarity are float32 in any precision."""
+    """An encoder; projection, normalisation and similarity are float32 in any precision."""
 
-    precision: str = one_of("fp32", "bf16", "fp16", default="fp32")
+    precision: str = one_of("fp32", "bf16", "fp16", default="fp32")  # number format of the network
 
 
 @dataclass
 class ToyConfig(EncoderConfig):
-    """A small CLIP, trained on the captions of the dataset that it is run on."""
+    """A small CLIP, trained on the captions of the dataset of its job."""
 
     family: str = one_of("toy", default="toy")
-    image_size: int = number(8)
-    patch_size: int = number(1)
-    width: int = number(1)
-    layers: int = number(1)
-    heads: int = number(1)
-    embed_dim: int = number(1)
-    context_length: int = number(8)
-    steps: int = number(0)  # 0: untrained
-    pairs: int = number(2)
-    learning_rate: float = number(0, 1)
-    seed: int = number(0, default=0)
+    image_size: int = number(8)  # width and height in pixels
+    patch_size: int = number(1)  # width and height of a patch in pixels
+    width: int = number(1)  # dimensions of a layer
+    layers: int = number(1)  # number of layers per tower
+    heads: int = number(1)  # attention heads per layer
+    embed_dim: int = number(1)  # dimensions of a vector
+    context_length: int = number(8)  # maximum number of tokens
+    steps: int = number(0)  # steps of training; 0: untrained
+    pairs: int = number(2)  # pictures with captions per step
+    learning_rate: float = number(0, 1)  # peak learning rate
+    seed: int = number(0, default=0)  # random seed of weights and captions
 
 
 @dataclass
 class PretrainedConfig(EncoderConfig):
-    """An encoder whose weights others trained."""
+    """A pretrained encoder."""
 
-    id: str = MISSING
-    revision: str = ""  # of the hub's repository: commit, branch or tag; empty: main
-    sha256: str = ""  # of the weights; others are refused; empty: any
-    weights: str = one_of("pretrained", "random", default="pretrained")
-    pretraining: str = ""  # short name of the training data; empty: as src/encoders/pretraining.csv has it
+    id: str = MISSING  # architecture/weights, owner/name on the hub, or a folder
+    revision: str = ""  # commit, branch or tag of the hub's repository; empty: main
+    sha256: str = ""  # SHA-256 of the weights; others are refused; empty: any
+    weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
+    pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
 
 
 @dataclass
 class OpenClipConfig(PretrainedConfig):
-    """Any encoder of open_clip: architecture/weights, hf-hub:owner/name, or a folder."""
+    """An encoder of open_clip: architecture/weights, hf-hub:owner/name, or a folder."""
 
     family: str = one_of("open_clip", default="open_clip")
 
@@ -78,15 +71,15 @@ class Blip2Config(PretrainedConfig):
     """BLIP-2's image-text contrastive head: owner/name on the hub, or a folder."""
 
     family: str = one_of("blip2", default="blip2")
-    pooling: str = one_of("max", "mean", default="max")
+    pooling: str = one_of("max", "mean", default="max")  # largest cosine of all vectors, or of the mean one
 
 
 @dataclass
 class PrecomputedConfig(ModelConfig):
-    """Vectors that somebody else computed; `name` defaults to the folder's."""
+    """Precomputed vectors; `name` defaults to the name of the folder."""
 
     family: str = one_of("precomputed", default="precomputed")
-    path: str = MISSING
+    path: str = MISSING  # folder of vectors and tables
     pretraining: str = ""  # short name of the data that the encoder was trained on; empty: unknown
 
     @property
@@ -97,16 +90,12 @@ class PrecomputedConfig(ModelConfig):
 
 @dataclass
 class OtherEncoderConfig(EncoderConfig):
-    """Encoder of a family that is defined elsewhere.
+    """An encoder of a family defined elsewhere."""
 
-    Attributes:
-        options: fields of the family's own config class.
-    """
-
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # fields of the family's config class
 
 
-# Name of a family, as in /schema/NAME -> its config class, and its FAMILY, imported when needed.
+# Name of a family, as in /schema/NAME -> its config class, and the reference to import its FAMILY from.
 FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
     "toy": (ToyConfig, "src.encoders.toy:FAMILY"),
     "open_clip": (OpenClipConfig, "src.encoders.open_clip_weights:FAMILY"),

@@ -1,36 +1,27 @@
-"""Registries: name -> object, imported when needed; objects from elsewhere are named module:attribute."""
+"""Import objects on demand by their registered names, or as `module:attribute`."""
 
-from __future__ import annotations
-
-import difflib
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
-from src.errors import InputError, brief
+from src.errors import InputError, brief, did_you_mean
+
+T = TypeVar("T")
 
 
-def load(key: str, name: str, known: Mapping[str, str], kind: type = object) -> Any:
-    """Import the object that a config names.
+def load(key: str, name: str, known: Mapping[str, str], kind: type[T]) -> T:
+    """Import the object that a config names: by its name in `known`, or as `module:attribute`.
 
-    Args:
-        key: setting that holds the name, for messages.
-        name: a name in `known`, or `module:attribute` of an object that is defined elsewhere.
-        known: name -> `module:attribute`.
-        kind: class of the object.
-
-    Raises:
-        InputError: the name is unknown, its module cannot be imported, or its attribute is of another class.
+    Raises `InputError`, with the setting `key`, if it cannot be imported or is not of class `kind`.
     """
     if name not in known and ":" not in name:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         names = f" Known: {', '.join(known)}; or name" if known else " Name"
         raise InputError(f"{key}: unknown name {name!r}.{hint}{names} your own as module:attribute.")
     module, _, attribute = known.get(name, name).partition(":")
     try:
         loaded = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a module of the user's raises of everything
+    except Exception as error:  # a user's module may raise any exception
         if name in known:
             raise
         raise InputError(

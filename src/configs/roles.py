@@ -1,6 +1,4 @@
-"""Schema of the four roles of stimuli."""
-
-from __future__ import annotations
+"""Define the schema of the four roles of stimuli."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,169 +10,158 @@ from src.configs.fields import number, one_of
 
 @dataclass
 class RoleConfig:
-    """One of the four roles of stimuli; the subclass names the loader (src/stimuli)."""
+    """One of the four roles of stimuli; the subclass determines the loader (src/stimuli)."""
 
 
 @dataclass
 class PeopleConfig:
-    """How a fictional people looks."""
+    """Appearance of a fictional people."""
 
-    hue: float = number(0, 1)
-    crest: str = MISSING
+    hue: float = number(0, 1)  # mean hue of the skin
+    crest: str = MISSING  # horns, ears or antennae
 
 
 @dataclass
 class AvatarsConfig(RoleConfig):
     """Drawn faces of fictional peoples."""
 
-    per_group: int = number(1)
-    size: int = number(8, 4096)
-    seed: int = number(0, default=0)
-    peoples: dict[str, PeopleConfig] = MISSING
-    genders: dict[str, float] = MISSING
-    hue_sd: float = number(0)
-    hair_sd: float = number(0)
-    places: dict[str, float] = MISSING
+    per_group: int = number(1)  # faces per group
+    size: int = number(8, 4096)  # width and height in pixels
+    seed: int = number(0, default=0)  # random seed of the drawings
+    peoples: dict[str, PeopleConfig] = MISSING  # name of a people -> its appearance
+    genders: dict[str, float] = MISSING  # gender -> mean length of the hair, 0 to 1
+    hue_sd: float = number(0)  # SD of hue within a people
+    hair_sd: float = number(0)  # SD of hair length within a gender
+    places: dict[str, float] = MISSING  # place -> hue of the background
 
 
 @dataclass
-class FairFaceConfig(RoleConfig):
-    """FairFace: a csv of labels beside folders of pictures."""
+class PhotographsConfig(RoleConfig):
+    """Fields of every dataset of photographed faces."""
 
-    root: str = MISSING
-    csv: str = MISSING
-    races: dict[str, list[str]] = MISSING
-    genders: dict[str, list[str]] = MISSING
-    ages: list[str] | None = None
-    per_group: int | None = number(1)
-    seed: int = number(0, default=0)
-    duplicates: str = one_of("stop", "drop", default="stop")
+    root: str = MISSING  # folder of the dataset
+    per_group: int | None = number(1)  # faces to draw per group; null: all
+    seed: int = number(0, default=0)  # random seed of the draw
+    duplicates: str = one_of("stop", "drop", default="stop")  # identical files: stop or drop
+
+
+@dataclass
+class FairFaceConfig(PhotographsConfig):
+    """FairFace: a csv of labels and folders of pictures."""
+
+    csv: str = MISSING  # file of the labels, below root
+    races: dict[str, list[str]] = MISSING  # race in the group's name -> values of the csv
+    genders: dict[str, list[str]] = MISSING  # gender in the group's name -> values of the csv
+    ages: list[str] | None = None  # values of the csv's column; null: all
 
 
 @dataclass
 class AbstractConfig(RoleConfig):
     """Drawn abstract scenes."""
 
-    count: int = number(1)
-    size: int = number(8, 4096)
-    noise: float = number(0)
-    seed: int = number(0, default=0)
+    count: int = number(1)  # number of scenes
+    size: int = number(8, 4096)  # width and height in pixels
+    noise: float = number(0)  # SD of each visual cue around the valence
+    seed: int = number(0, default=0)  # random seed of the drawings
 
 
 @dataclass
 class OasisConfig(RoleConfig):
-    """OASIS: a csv of ratings beside a folder of pictures."""
+    """OASIS: a csv of ratings and a folder of pictures."""
 
-    root: str = MISSING
-    csv: str = MISSING
-    pictures: str = MISSING
-    lowest: float = MISSING  # of the scale of ratings
-    highest: float = MISSING
-    duplicates: str = one_of("stop", "drop", default="stop")
+    root: str = MISSING  # folder of the dataset
+    csv: str = MISSING  # file of the ratings, below root
+    pictures: str = MISSING  # folder of the pictures, below root
+    lowest: float = MISSING  # lower end of the rating scale
+    highest: float = MISSING  # upper end of the rating scale
+    duplicates: str = one_of("stop", "drop", default="stop")  # identical files: stop or drop
 
 
 @dataclass
 class VaderConfig(RoleConfig):
     """Alphabetic words of the VADER lexicon."""
 
-    count: int | None = number(1)
-    seed: int = number(0, default=0)
+    count: int | None = number(1)  # words to draw; null: all
+    seed: int = number(0, default=0)  # random seed of the draw
 
 
 @dataclass
 class NrcVadConfig(RoleConfig):
     """NRC-VAD lexicon."""
 
-    path: str = MISSING
-    word: str | None = None  # column of the words; null: the only one that holds texts
-    lowest: float = MISSING  # of the scale of ratings: 0 in version 1, -1 in version 2
-    highest: float = MISSING
+    path: str = MISSING  # file of the lexicon, or its folder
+    word: str | None = None  # column of the words; null: the only column of texts
+    lowest: float = MISSING  # lower end of the rating scale: 0 in version 1, -1 in version 2
+    highest: float = MISSING  # upper end of the rating scale
 
 
 @dataclass
 class LabelsConfig(RoleConfig):
-    """Race words x gender words."""
+    """Labels: each race word with each gender word."""
 
-    race_words: dict[str, list[str]] = MISSING
-    gender_words: dict[str, list[str]] = MISSING
-
-
-@dataclass
-class CfdConfig(RoleConfig):
-    """Chicago Face Database: race, gender and expression stand in the file names."""
-
-    root: str = MISSING
-    pictures: list[str] = MISSING
-    norming: str | None = None
-    races: dict[str, list[str]] = MISSING
-    genders: dict[str, list[str]] = MISSING
-    expressions: list[str] = MISSING
-    per_group: int | None = number(1)
-    seed: int = number(0, default=0)
-    duplicates: str = one_of("stop", "drop", default="stop")
+    race_words: dict[str, list[str]] = MISSING  # race -> words for it
+    gender_words: dict[str, list[str]] = MISSING  # gender -> words for it
 
 
 @dataclass
-class UtkFaceConfig(RoleConfig):
-    """UTKFace: age, gender and race stand in the file names."""
+class CfdConfig(PhotographsConfig):
+    """Chicago Face Database: race, gender and expression are in the file names."""
 
-    root: str = MISSING
-    races: dict[str, list[str]] = MISSING
-    genders: dict[str, list[str]] = MISSING
-    ages: list[int] | None = None  # youngest and oldest, both included
-    per_group: int | None = number(1)
-    seed: int = number(0, default=0)
-    duplicates: str = one_of("stop", "drop", default="stop")
+    pictures: list[str] = MISSING  # folders of pictures, below root
+    norming: str | None = None  # csv of the norming data, below root, for the ages; null: ages unknown
+    races: dict[str, list[str]] = MISSING  # race in the group's name -> letters of the file names
+    genders: dict[str, list[str]] = MISSING  # gender in the group's name -> letters of the file names
+    expressions: list[str] = MISSING  # letters of the file names
 
 
 @dataclass
-class FolderConfig(RoleConfig):
-    """Any folder of pictures beside a csv that says whose they are."""
+class UtkFaceConfig(PhotographsConfig):
+    """UTKFace: age, gender and race are in the file names."""
 
-    root: str = MISSING
-    csv: str = MISSING
-    file: str = MISSING
-    group: list[str] = MISSING  # columns whose values, joined by a blank, name the group
-    per_group: int | None = number(1)
-    seed: int = number(0, default=0)
-    duplicates: str = one_of("stop", "drop", default="stop")
+    races: dict[str, list[str]] = MISSING  # race in the group's name -> codes of the file names
+    genders: dict[str, list[str]] = MISSING  # gender in the group's name -> codes of the file names
+    ages: list[int] | None = None  # youngest and oldest, both included; null: all
+
+
+@dataclass
+class FolderConfig(PhotographsConfig):
+    """A folder of pictures and a csv of their groups."""
+
+    csv: str = MISSING  # file of the groups, below root, or an absolute path
+    file: str = MISSING  # column of the pictures' paths below root
+    group: list[str] = MISSING  # columns whose values, joined by a blank, are the group's name
 
 
 @dataclass
 class MorphsConfig(RoleConfig):
     """Morphs of pairs of faces within a group."""
 
-    parents: RoleConfig = MISSING
-    method: str = one_of("flow", "landmark", "stylegan2")
-    per_group: int = number(1)
-    size: int = number(16, 4096)
-    seed: int = number(0, default=0)
-    workers: int = number(0, default=0)  # 0: one per core
-    landmarks: str | None = None  # folder of landmark files, or a csv
-    generator: str | None = None  # TorchScript file of a generator
+    parents: RoleConfig = MISSING  # faces to morph, of the config group faces
+    method: str = one_of("flow", "landmark", "stylegan2")  # see src/stimuli/morphs/methods.py
+    per_group: int = number(1)  # morphs per group
+    size: int = number(16, 4096)  # width and height in pixels
+    seed: int = number(0, default=0)  # random seed of the draw of pairs
+    workers: int = number(0, default=0)  # number of processes; 0: one per core
+    landmarks: str | None = None  # folder of landmark files, or a csv; required by method=landmark
+    generator: str | None = None  # TorchScript file of a generator; required by method=stylegan2
     perceptual: str | None = None  # TorchScript file of a perceptual network; null: a pyramid of pixels
-    steps: int = number(1, default=125)
+    steps: int = number(1, default=125)  # steps to project a parent, for method=stylegan2
 
 
 @dataclass
 class WarrinerConfig(RoleConfig):
     """Ratings of Warriner, Kuperman & Brysbaert 2013, or another csv of rated words."""
 
-    path: str = MISSING
+    path: str = MISSING  # csv of the ratings, or its folder
     word: str = MISSING  # column of the words
     valence: str = MISSING  # column of the ratings
-    lowest: float = MISSING  # of the scale of ratings
-    highest: float = MISSING
+    lowest: float = MISSING  # lower end of the rating scale
+    highest: float = MISSING  # upper end of the rating scale
 
 
 @dataclass
 class OtherLayoutConfig(RoleConfig):
-    """Files in a layout whose loader is defined elsewhere.
+    """Files in a layout with a loader defined elsewhere."""
 
-    Attributes:
-        loader: `module:attribute` of it.
-        options: its arguments.
-    """
-
-    loader: str = MISSING
-    options: dict[str, Any] = field(default_factory=dict)
+    loader: str = MISSING  # loader as `module:attribute`
+    options: dict[str, Any] = field(default_factory=dict)  # arguments of the loader

@@ -1,10 +1,8 @@
-"""Config source of Hydra's that serves the schemas of conf/: `/schema/NAME` is a dataclass.
+"""Serve the schemas of conf/ as a config source of Hydra: `/schema/NAME` is a dataclass.
 
-Hydra copies its own `ConfigStore` for every group that `--help` lists: with all schemas in it, that was half
-of `--help`.
+Hydra copies its `ConfigStore` for every group that `--help` lists: with all schemas in it, that took half
+the time of `--help`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -35,7 +33,7 @@ class SchemaSource(ConfigSource):
         return ConfigResult(self.provider, self.full_path(), schema, {"package": None})
 
     def available(self) -> bool:
-        """Return that the source can always be read."""
+        """Return True, as the source can always be read."""
         return True
 
     def is_group(self, config_path: str) -> bool:
@@ -47,9 +45,9 @@ class SchemaSource(ConfigSource):
         return self._name(config_path) in self.schemas
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return the schemas; none at the root, for `--help` lists what users choose."""
-        shown = config_path.strip("/") == GROUP and results_filter is not ObjectType.GROUP
-        return sorted(self.schemas) if shown else []
+        """Return the schemas below their group; none at the root, so that `--help` omits the group."""
+        listed = config_path.strip("/") == GROUP and results_filter is not ObjectType.GROUP
+        return sorted(self.schemas) if listed else []
 
     def _name(self, config_path: str) -> str:
         group, _, name = config_path.strip("/").partition("/")
@@ -57,19 +55,15 @@ class SchemaSource(ConfigSource):
 
 
 class SchemaPath(SearchPathPlugin):
-    """Search path that ends with the schemas."""
+    """Search path with the schemas at the end."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """See Hydra's `SearchPathPlugin`."""
+        """Append the schemas; see Hydra's `SearchPathPlugin`."""
         search_path.append("carryover", "carryover://")
 
 
 def register(schemas: Mapping[str, type]) -> None:
-    """Make schemas known to Hydra.
-
-    Args:
-        schemas: name -> dataclass.
-    """
+    """Register schemas, dataclasses by name, with Hydra."""
     SchemaSource.schemas = schemas
     plugins = Plugins.instance()
     for plugin in (SchemaSource, SchemaPath):

@@ -1,6 +1,4 @@
-"""Registry of studies: name -> package, loaded when needed."""
-
-from __future__ import annotations
+"""Register the studies by name, and load their packages on demand."""
 
 import importlib
 from collections.abc import Iterable
@@ -8,8 +6,8 @@ from typing import Any
 
 from src.configs import registry
 
-# In the order of their sections in a report. A package has a module `study` with STUDY and, but for
-# OVER_OTHERS, a module `config` with CONFIGS.
+# Name -> package, in the order of the sections in a report. A package has a module `study` with STUDY and,
+# except for OVER_OTHERS, a module `config` with CONFIGS.
 STUDIES = {
     "propagation": "src.studies.propagation",
     "debiasing": "src.studies.debiasing",
@@ -19,35 +17,27 @@ STUDIES = {
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
 }
-# Studies that compare jobs of the others, and have none of their own.
+# Studies that compare jobs of other studies, and have no jobs themselves.
 OVER_OTHERS = ("debiasing",)
 
 
 def config_classes() -> dict[str, type]:
-    """Schemas of the studies' experiments and tasks, by their name in the config group `schema`."""
-    found: dict[str, type] = {}
+    """Return the schemas of the studies' experiments and tasks, by name in the config group `schema`."""
+    classes: dict[str, type] = {}
     for name, package in STUDIES.items():
         if name not in OVER_OTHERS:
-            found |= importlib.import_module(f"{package}.config").CONFIGS
-    return found
+            classes |= importlib.import_module(f"{package}.config").CONFIGS
+    return classes
 
 
 def load(name: str, kind: type = object) -> Any:
-    """Study of a name.
-
-    Args:
-        name: a name in `STUDIES`, or `module:attribute` of a study that is defined elsewhere.
-        kind: class of the study.
-
-    Raises:
-        InputError: there is no such study.
-    """
+    """Load a study, of class `kind`, by its name or as `module:attribute`; raise `InputError` otherwise."""
     known = {study: f"{package}.study:STUDY" for study, package in STUDIES.items()}
     return registry.load("study", name, known, kind)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Names of studies in the order of a report; those defined elsewhere come last."""
+    """Return names of studies in the order of a report, with those defined elsewhere last."""
     given = list(dict.fromkeys(names))
     known = [name for name in STUDIES if name in given]
     return known + sorted(name for name in given if name not in STUDIES)

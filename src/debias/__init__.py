@@ -1,4 +1,4 @@
-"""Directions of groups, projected out of vectors before an experiment (docs/methods.md, section 3)."""
+"""Project directions of groups out of vectors before an experiment (docs/methods.md, section 3)."""
 
 from src.debias.phrases import Prompts, prompts
 from src.debias.projections import project, projection, sides

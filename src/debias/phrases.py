@@ -1,6 +1,4 @@
-"""Which sentences say what is projected away: made of the names of a dataset's own groups."""
-
-from __future__ import annotations
+"""Build the sentences that define a projection from the names of a dataset's groups."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,16 +16,12 @@ BLANK = "{}"
 
 @dataclass(frozen=True)
 class Prompts:
-    """Sentences whose vectors decide a projection.
+    """Sentences whose vectors determine a projection."""
 
-    Attributes:
-        table: each sentence once; role "prompts", columns `id` (the sentence) and `sentence`, sorted by id.
-        spurious: the sentences whose directions are removed, sorted.
-        pairs: sentences that should mean the same; empty where the projection is not calibrated.
-    """
-
+    # Each sentence once; role "prompts", columns `id` (the sentence) and `sentence`, sorted by id.
     table: Table
-    spurious: list[str]
+    spurious: list[str]  # sentences whose directions are removed, sorted
+    # Sentences that should mean the same; empty where the projection is not calibrated.
     pairs: list[tuple[str, str]]
 
 
@@ -38,47 +32,42 @@ class _Group:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """What tells it from another group; empty what its name does not have."""
+        """Return adjective and noun, which distinguish groups; empty where the name lacks them."""
         return self.adjective, self.nouns[0] if self.nouns else ""
 
     @property
     def phrase(self) -> str:
-        adjective, noun = self.parts
-        return f"{adjective} {noun or 'person'}".strip()
+        return f"{self.adjective} {self.parts[1] or 'person'}".strip()
 
 
 def prompts(chosen: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
-    """The sentences of a method for these groups; None where the method projects nothing.
+    """Build the sentences of a method from the names of groups; None where the method projects nothing.
 
-    The last word of a group's name is looked up in `chosen.nouns` (whatever its case), the rest is an
-    adjective; a name without a known noun is all adjective. Removed are the directions of every noun and of
-    every adjective "... person": for Black and White Men and Women the six prompts of Capitani et al. 2024.
-    The same should mean, class by class, the phrases of two groups that differ in one part of their name;
-    groups whose names have one part only are all such pairs.
-
-    Args:
-        chosen: the method.
-        groups: names of the groups, in any order.
+    The last word of a group's name is looked up in `chosen.nouns` (ignoring case), the rest is an
+    adjective; a name without a known noun is all adjective. The spurious sentences name every noun and every
+    adjective followed by "person": for Black and White Men and Women, the six prompts of Capitani et al.
+    2024. The pairs are formed for each template in `chosen.classes` by two groups that differ in exactly one
+    part of their name, adjective or noun; groups whose names have only one part all form pairs.
 
     Raises:
-        InputError: a template without exactly one `{}`, a noun without a word, a strength that is infinite,
-            no group, groups that come out as the same phrase, or nothing to calibrate on.
+        InputError: a template without exactly one `{}`, a noun without a word, an infinite strength, no
+            group, groups with the same phrase, or nothing to calibrate on.
     """
     if not chosen.spurious:
         return None
-    _hold(chosen)
-    found = _groups(chosen, groups)
-    spurious = sorted({chosen.spurious.replace(BLANK, phrase) for phrase in _directions(found)})
+    _check(chosen)
+    named_groups = _groups(chosen, groups)
+    spurious = sorted({chosen.spurious.replace(BLANK, phrase) for phrase in _spurious_phrases(named_groups)})
     pairs = [
         (template.replace(BLANK, a.phrase), template.replace(BLANK, b.phrase))
         for template in chosen.classes
-        for a, b in combinations(found, 2)
-        if _alike(a, b)
+        for a, b in combinations(named_groups, 2)
+        if _form_pair(a, b)
     ]
     if chosen.classes and not pairs:
         raise InputError(
             f"debias={chosen.name}: no two of the groups {', '.join(sorted(set(groups)))} differ in exactly "
-            "one part of their name, so there is nothing to calibrate on. Say debias=orth_proj, which needs "
+            "one part of their name, so there is nothing to calibrate on. Use debias=orth_proj, which needs "
             "no pairs."
         )
     sentences = sorted({*spurious, *(sentence for pair in pairs for sentence in pair)})
@@ -86,7 +75,7 @@ def prompts(chosen: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
     return Prompts(Table("prompts", frame, len(frame)), spurious, pairs)
 
 
-def _hold(chosen: DebiasConfig) -> None:
+def _check(chosen: DebiasConfig) -> None:
     for template in (chosen.spurious, *chosen.classes):
         if template.count(BLANK) != 1:
             raise InputError(
@@ -96,50 +85,48 @@ def _hold(chosen: DebiasConfig) -> None:
     for noun, words in chosen.nouns.items():
         if not words or not all(map(str.strip, words)):
             raise InputError(
-                f"debias.nouns.{noun}={words}: a word is missing. Say what its members are called, or leave "
+                f"debias.nouns.{noun}={words}: a word is missing. Add a word for its members, or leave "
                 f"{noun} out."
             )
     if chosen.strength and not chosen.classes:
         raise InputError(
-            f"debias={chosen.name}: debias.strength={chosen.strength:g} decides nothing without "
+            f"debias={chosen.name}: debias.strength={chosen.strength:g} has no effect without "
             "debias.classes. Leave it out, or choose debias=orth_proj_calibrated."
         )
     if chosen.strength == float("inf"):
-        raise InputError("debias.strength=inf: must be finite. The papers take 1000.")
+        raise InputError("debias.strength=inf: must be finite. The papers use 1000.")
 
 
 def _groups(chosen: DebiasConfig, names: Sequence[str]) -> list[_Group]:
     if not names:
-        raise InputError(
-            f"debias={chosen.name}: no group is there whose direction could be removed. Say debias=none."
-        )
+        raise InputError(f"debias={chosen.name}: no groups, so no direction to remove. Use debias=none.")
     nouns = {noun.lower(): tuple(words) for noun, words in chosen.nouns.items()}
-    found = {name: _group(name, nouns) for name in sorted(set(names))}
-    phrases = Counter(group.phrase for group in found.values())
+    by_name = {name: _group(name, nouns) for name in sorted(set(names))}
+    phrases = Counter(group.phrase for group in by_name.values())
     for phrase, count in phrases.items():
         if count > 1:
-            alike = [name for name, group in found.items() if group.phrase == phrase]
+            alike = [name for name, group in by_name.items() if group.phrase == phrase]
             raise InputError(
-                f"debias={chosen.name}: the groups {' and '.join(map(repr, alike))} come out alike, as "
-                f"{phrase!r}. Give them words of their own in debias.nouns, or rename them."
+                f"debias={chosen.name}: the groups {' and '.join(map(repr, alike))} have the same phrase, "
+                f"{phrase!r}. Give them different words in debias.nouns, or rename them."
             )
-    return list(found.values())
+    return list(by_name.values())
 
 
 def _group(name: str, nouns: dict[str, tuple[str, ...]]) -> _Group:
     words = name.replace("_", " ").lower().split()
     if not words:
-        raise InputError(f"debias: the group {name!r} has no name that a sentence could say. Rename it.")
+        raise InputError(f"debias: the name of the group {name!r} holds no word. Rename it.")
     if words[-1] in nouns:
         return _Group(" ".join(words[:-1]), nouns[words[-1]])
     return _Group(" ".join(words), ())
 
 
-def _directions(groups: list[_Group]) -> set[str]:
+def _spurious_phrases(groups: list[_Group]) -> set[str]:
     nouns = {noun for group in groups for noun in group.nouns}
     return nouns | {f"{group.adjective} person" for group in groups if group.adjective}
 
 
-def _alike(a: _Group, b: _Group) -> bool:
+def _form_pair(a: _Group, b: _Group) -> bool:
     single = all(min(group.parts) == "" for group in (a, b))
     return single or sum(x != y for x, y in zip(a.parts, b.parts, strict=True)) == 1

@@ -1,1 +1,1 @@
-"""The built-in world, whose bias is planted and therefore known, and the small encoders for it."""
+"""Draw the built-in world, whose bias is planted and therefore known, and train small encoders on it."""

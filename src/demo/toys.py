@@ -1,6 +1,4 @@
-"""Training of the small encoders, by Lightning, on the captions of a dataset."""
-
-from __future__ import annotations
+"""Train the small encoders by Lightning on the captions of a dataset."""
 
 from typing import Any
 
@@ -15,19 +13,13 @@ from src.configs import ToyConfig
 
 
 def build(config: ToyConfig) -> Any:
-    """An untrained `open_clip.model.CLIP`, both towers alike; the same seed gives the same weights."""
+    """Build an untrained `open_clip.model.CLIP`, both towers alike; the same seed gives the same weights."""
     from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
 
-    vision = CLIPVisionCfg(
-        layers=config.layers,
-        width=config.width,
-        head_width=config.width // config.heads,
-        patch_size=config.patch_size,
-        image_size=config.image_size,
-    )
-    text = CLIPTextCfg(
-        context_length=config.context_length, width=config.width, heads=config.heads, layers=config.layers
-    )
+    size: dict[str, Any] = {"layers": config.layers, "width": config.width}
+    patches: dict[str, Any] = {"patch_size": config.patch_size, "image_size": config.image_size}
+    vision = CLIPVisionCfg(head_width=config.width // config.heads, **patches, **size)
+    text = CLIPTextCfg(context_length=config.context_length, heads=config.heads, **size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return CLIP(config.embed_dim, vision, text, output_dict=False)
@@ -41,15 +33,10 @@ def train(
     pairs: np.ndarray,
     trainer: lightning.Trainer,
 ) -> None:
-    """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule.
+    """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule, for one epoch.
 
-    Args:
-        config: says how many captioned pictures a step has, and the learning rate at its peak.
-        model: `open_clip.model.CLIP`.
-        pixels: [P, 3, H, W], float32.
-        tokens: [T, context].
-        pairs: [steps * batch, 2]: which picture comes with which text, in the order of training.
-        trainer: Lightning's, for one epoch.
+    `model` is an `open_clip.model.CLIP`, `pixels` [P, 3, H, W] in float32, `tokens` [T, context], and `pairs`
+    [steps * batch, 2] the picture and the text of each caption, in the order of training.
     """
     loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_size=config.pairs, drop_last=True)
     model.train()

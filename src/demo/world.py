@@ -1,6 +1,4 @@
-"""The built-in world's pictures, drawn once and kept like any other entry of a store."""
-
-from __future__ import annotations
+"""Draw the built-in world's pictures once, and store them like any other entry."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -9,28 +7,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from src.configs import AbstractConfig, AvatarsConfig
-from src.demo.avatars import avatar
-from src.demo.scenes import scene
+from src.demo.avatars import SUPERSAMPLING, Colour, avatar, rgb
 from src.storage import cache, versions
 
 TABLE = "table.parquet"
-# Of the hue of a background about that of its place.
+# Standard deviation of a background's hue around that of its place.
 PLACE_SD = 0.015
-Drawn = Iterator[tuple[dict[str, Any], Image.Image]]
+Drawn = Iterator[tuple[dict[str, Any], Image.Image]]  # a row of the table, and its picture
 
 
 def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
-    """Draw avatars, whose groups overlap as people do.
+    """Draw avatars (see conf/faces/avatars.yaml): groups overlap in looks; each is in all places.
 
-    Args:
-        cfg: see conf/faces/avatars.yaml. Every group is seen in all places alike.
-        store: folder of the entries.
-
-    Returns:
-        Columns `id`, `group`, `race`, `gender`, `valence` (the expression's), `place`, `path`, `sha256`.
+    Columns are `id`, `group`, `race`, `gender`, `valence` (the expression's), `place`, `path`, `sha256`.
     """
     names = list(cfg.places)
 
@@ -38,11 +30,11 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
         for race, look in cfg.peoples.items():
             for gender, hair in cfg.genders.items():
                 rng = _stream(cfg.seed, "faces", race, gender)
-                seen = _stream(cfg.seed, "places", race, gender).permutation(cfg.per_group) % len(names)
-                # Every group shows the same expressions: only what is planted tells them apart.
+                place_of = _stream(cfg.seed, "places", race, gender).permutation(cfg.per_group) % len(names)
+                # All groups have the same expressions: only training captions give a group valence.
                 for number, valence in enumerate(rng.permutation(_spread(cfg.per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
-                    place = names[seen[number]]
+                    place = names[place_of[number]]
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
                         {**row, "valence": valence, "place": place},
@@ -58,34 +50,29 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                         ),
                     )
 
-    return _kept(store, {"role": "faces", **asdict(cfg)}, draw)
+    return _stored(store, {"role": "faces", **asdict(cfg)}, draw)
 
 
 def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
-    """Draw abstract scenes: columns `id`, `valence`, `path`, `sha256`.
-
-    Args:
-        cfg: see conf/scenes/abstract.yaml.
-        store: folder of the entries.
-    """
+    """Draw abstract scenes (see conf/scenes/abstract.yaml): columns `id`, `valence`, `path`, `sha256`."""
 
     def draw() -> Drawn:
         rng = _stream(cfg.seed, "scenes")
         for number, valence in enumerate(rng.permutation(_spread(cfg.count))):
             yield {"id": f"scene-{number:04d}", "valence": valence}, scene(valence, cfg.size, cfg.noise, rng)
 
-    return _kept(store, {"role": "scenes", **asdict(cfg)}, draw)
+    return _stored(store, {"role": "scenes", **asdict(cfg)}, draw)
 
 
 def _spread(count: int) -> np.ndarray:
-    return (np.arange(count) + 0.5) / count
+    return (np.arange(count) + 0.5) / count  # evenly over 0 to 1
 
 
 def _stream(seed: int, *names: str) -> np.random.Generator:
     return np.random.default_rng([seed, *("/".join(names).encode())])
 
 
-def _kept(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
+def _stored(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
     described["parts"] = versions.declared("demo_world")
 
     def build(folder: Path) -> dict[str, Any]:
@@ -100,3 +87,31 @@ def _kept(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
     entry = cache.fetch(store, cache.fingerprint(described), build)
     frame = pd.read_parquet(entry / TABLE)
     return frame.assign(path=[str(entry / name) for name in frame["path"]])
+
+
+def scene(valence: float, size: int, noise: float, rng: np.random.Generator) -> Image.Image:
+    """Draw an abstract scene, an RGB picture, whose roundness, warmth and brightness carry a valence.
+
+    Valence 0 is dark, cold and spiky, 1 is bright, warm and round. Each of the three cues deviates from the
+    valence with standard deviation `noise`.
+    """
+    roundness, warmth, brightness = np.clip(valence + rng.normal(0, noise, 3), 0, 1)
+    scale = size * SUPERSAMPLING
+    picture = Image.new("RGB", (scale, scale), _colour(warmth, 0.45, 0.15 + 0.7 * brightness, rng))
+    draw = ImageDraw.Draw(picture)
+    for _ in range(rng.integers(4, 9)):
+        centre = rng.uniform(0.1, 0.9, 2)
+        radius = rng.uniform(0.08, 0.24)
+        angle = rng.uniform(0, 2 * np.pi) + np.linspace(0, 2 * np.pi, 64, endpoint=False)
+        # Roundness 0 gives a star of seven spikes, 1 a disc.
+        spikes = 1 - (1 - roundness) * 0.6 * (0.5 + 0.5 * np.cos(7 * (angle - angle[0])))
+        outline = centre + radius * (spikes * np.stack([np.cos(angle), np.sin(angle)])).T
+        fill = _colour(warmth, rng.uniform(0.5, 0.9), 0.2 + 0.75 * brightness, rng)
+        draw.polygon([tuple(point) for point in outline * scale], fill=fill)
+    return picture.resize((size, size), Image.Resampling.LANCZOS)
+
+
+def _colour(warmth: float, saturation: float, value: float, rng: np.random.Generator) -> Colour:
+    # From blue (0.62) by way of magenta to orange (1.08): the cold end never passes through green.
+    hue = 0.62 + 0.46 * warmth + rng.normal(0, 0.03)
+    return rgb(hue, saturation, np.clip(value + rng.normal(0, 0.04), 0, 1))

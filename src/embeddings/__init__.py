@@ -1,6 +1,4 @@
-"""Vectors of stimuli: embedded once by Lightning's predict loop, kept in a store, read exactly."""
-
-from __future__ import annotations
+"""Embed stimuli once with Lightning's predict loop, and store and read their vectors exactly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,25 +16,18 @@ __all__ = ["Embeddings", "embeddings", "key", "require"]
 
 
 def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
-    """The vectors of one role of a job, in the order of its table.
-
-    Args:
-        cfg: the job.
-        role: faces, scenes, words, labels or prompts.
-        table: gives the stimulus table of a role.
+    """Return the vectors of one role of a job, in the order of its stimuli, `table(role)`.
 
     Raises:
         InputError: precomputed vectors do not fit their table, or a stimulus cannot be embedded.
     """
     if folder := cfg.model.precomputed:
         return (
-            precomputed_vectors.texts(folder, table(role))
+            precomputed_vectors.prompt_vectors(folder, table(role))
             if role == PROMPTS
             else precomputed_vectors.read(folder, role)
         )
     encoder = open_encoder(cfg, table)
-    # Only what is known by its name can be handed to another process.
-    load = partial(_elsewhere, cfg, fingerprint(dict(encoder.identity)))
     return store.embed(
         encoder,
         table(role),
@@ -45,41 +36,40 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
         Path(cfg.store.dir),
         Path(cfg.store.pictures),
         name=str(cfg.model.name),
-        load=load,
+        # Unlike a lambda, a partial of a module's function can be pickled for other processes.
+        load=partial(_load_network, cfg, fingerprint(dict(encoder.identity))),
     )
 
 
-def _elsewhere(cfg: configs.RunConfig, identity: str) -> Network:
-    """The network of a job, in a process that knows nothing but the job.
+def _load_network(cfg: configs.RunConfig, identity_hash: str) -> Network:
+    """Load the network of a job in another process, from its config alone.
 
     Raises:
-        InputError: what decides its numbers is not what it was when the job began.
+        InputError: the encoder's identity has changed since the job began.
     """
     encoder = open_encoder(cfg, partial(stimuli.load, cfg))
-    if fingerprint(dict(encoder.identity)) != identity:
-        raise InputError(
-            f"{cfg.model.name}: stimuli or versions changed while the job was running. Start it again."
-        )
+    if fingerprint(dict(encoder.identity)) != identity_hash:
+        raise InputError(f"{cfg.model.name}: stimuli or versions changed while the job ran. Start it again.")
     return encoder.load()
 
 
 def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:
-    """Hash of all that decides the vectors of one role: they need not be there yet.
+    """Return the hash of all that determines the vectors of one role, whether or not they are stored.
 
     Raises:
         InputError: precomputed vectors are missing.
     """
     if folder := cfg.model.precomputed:
         return precomputed_vectors.key(folder, role)
-    return fingerprint(store.decisive(open_encoder(cfg, table), table(role), cfg.model.batch_size))
+    return fingerprint(store.identity_of(open_encoder(cfg, table), table(role), cfg.model.batch_size))
 
 
 def require(cfg: configs.RunConfig, prompts: Table) -> None:
-    """See that a model can be shown prompts: precomputed vectors are of the texts that they are of.
+    """Check that a model has vectors for prompts; only precomputed vectors may lack some.
 
     Raises:
-        NotApplicable: a prompt is not among them.
-        InputError: their table cannot be read.
+        NotApplicable: a prompt has no precomputed vector.
+        InputError: the table of precomputed prompts cannot be read.
     """
     if folder := cfg.model.precomputed:
-        precomputed_vectors.places(folder, prompts)
+        precomputed_vectors.prompt_rows(folder, prompts)

@@ -1,6 +1,4 @@
-"""Pictures decoded and resized once, as bytes on disk, for all models that resize them alike."""
-
-from __future__ import annotations
+"""Decode and resize pictures once, as bytes on disk, for all models with the same resizing."""
 
 import hashlib
 import logging
@@ -25,55 +23,49 @@ from src.storage.versions import declared
 log = logging.getLogger(__name__)
 
 FILE = "pixels.npy"
-# Left free beside what is written, bytes.
+# Bytes of disk space to leave free after writing.
 SPARE = 1 << 28
 
 
 def resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 height width"] | None:
-    """Bytes of a table's pictures, in its order, mapped from the store; made where it lacks them.
+    """Return the resized pictures of a table as bytes, in its order, memory-mapped from the store.
 
-    Args:
-        table: faces or scenes.
-        split: how the library of a model prepares pictures.
-        store: folder of the entries, of all models.
-
-    Returns:
-        The bytes; None where the disk has no room for them, and that is said.
+    The store is shared by all models; absent entries are made. None, with a warning, if the disk has no room.
 
     Raises:
         InputError: a picture cannot be read any more, or the folder cannot be written.
     """
-    described = decisive(table, split)
-    entry = store / cache.fingerprint(described)
+    identity = identity_of(table, split)
+    entry = store / cache.fingerprint(identity)
     paths = table.frame["path"].tolist()
-    if not entry.exists() and not _room(math.prod(_shape(paths, split)), store):
+    if not entry.exists() and not _has_room(math.prod(_shape(paths, split)), store):
         return None
 
     def build(folder: Path) -> Mapping[str, Any]:
         start, shape = time.perf_counter(), _shape(paths, split)
         _fill(paths, split, np.lib.format.open_memmap(folder / FILE, "w+", np.uint8, shape))
         log.info("resized %d %s in %.1f s", len(paths), table.role, time.perf_counter() - start)
-        return described | {"role": table.role, "shape": shape}
+        return identity | {"role": table.role, "shape": shape}
 
     cache.fetch(store, entry.name, build)
     cache.touch(entry)
-    found: np.ndarray = np.load(entry / FILE, mmap_mode="r")
-    return found
+    pixels: np.ndarray = np.load(entry / FILE, mmap_mode="r")
+    return pixels
 
 
 def stored(table: Table, split: Halves, store: Path) -> bool:
-    """Whether a table's pictures lie resized in the store, intact."""
-    return not cache.damaged(store / cache.fingerprint(decisive(table, split)))
+    """Return whether the store holds the resized pictures of a table, intact."""
+    return not cache.damaged(store / cache.fingerprint(identity_of(table, split)))
 
 
-def decisive(table: Table, split: Halves) -> dict[str, Any]:
-    """All that decides the bytes: the pictures in their order, and how they are resized."""
-    shown = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
-    return {"pictures": shown, "geometry": dict(split.geometry), "parts": declared("preprocessing")}
+def identity_of(table: Table, split: Halves) -> dict[str, Any]:
+    """Return all that determines the bytes: the pictures in order, and the resizing."""
+    digest = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
+    return {"pictures": digest, "geometry": dict(split.geometry), "parts": declared("preprocessing")}
 
 
 def read(path: str) -> Image.Image:
-    """A picture of a table, in RGB.
+    """Read a picture of a table, in RGB.
 
     Raises:
         InputError: it cannot be read any more.
@@ -92,24 +84,20 @@ def _fill(paths: list[str], split: Halves, rows: np.memmap[Any, Any]) -> None:
     def put(row: int) -> None:
         rows[row] = split.resized(read(paths[row]))
 
-    # Pillow decodes and resizes outside the interpreter's lock: threads are enough.
+    # Pillow releases the interpreter's lock while it decodes and resizes: threads suffice.
     with ThreadPoolExecutor() as pool:
-        for _ in pool.map(put, range(len(paths))):
-            pass
+        list(pool.map(put, range(len(paths))))  # raises the errors of the threads
     rows.flush()
 
 
-def _room(needed: int, store: Path) -> bool:
-    # A mapped file that meets a full disk ends the process: asked before, not found out.
-    there = next(folder for folder in [store, *store.parents] if folder.exists())
-    free = shutil.disk_usage(there).free
+def _has_room(needed: int, store: Path) -> bool:
+    # Writing to a mapped file on a full disk would kill the process.
+    existing = next(folder for folder in [store, *store.parents] if folder.exists())
+    free = shutil.disk_usage(existing).free
     if free > needed + SPARE:
         return True
     log.warning(
-        "%s: %.1f GB free, resized pictures take %.1f GB: each model prepares them anew. Make room, or set "
-        "store.pictures to another folder.",
-        store,
-        free / 1e9,
-        needed / 1e9,
+        f"{store}: {free / 1e9:.1f} GB free, resized pictures take {needed / 1e9:.1f} GB: they are not "
+        "stored, and each model resizes them again. Free disk space, or set store.pictures to another folder."
     )
     return False

@@ -1,11 +1,9 @@
-"""How many pictures of a batch a network is shown at a time.
+"""Split batches of pictures into microbatches that suit the memory allocator.
 
-What glibc hands out above 32 MB it maps from the kernel, which clears it, and gives back at once
-(mallopt(3), M_MMAP_THRESHOLD): every layer of a large batch pays for its memory anew. A GPU's allocator keeps
-what it had, and wants batches as large as they come.
+glibc maps allocations above 32 MB from the kernel, which clears them, and unmaps them on release
+(mallopt(3), M_MMAP_THRESHOLD): every layer of a large batch pays for its memory again. A GPU's allocator
+reuses memory, and large batches are the most efficient.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -15,36 +13,34 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook
 
-# Of one tensor, bytes: with room to what glibc maps.
-WIDEST = 24 << 20
+# Maximum bytes of a tensor, safely below the 32 MB above which glibc maps memory.
+MAX_BYTES = 24 << 20
 
 
-def at_once(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]) -> int:
-    """Pictures in a forward pass: on a CPU as many as leave its widest tensor below `WIDEST`, elsewhere all.
+def microbatch_size(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]) -> int:
+    """Return the number of pictures per pass: on a CPU, as many as `MAX_BYTES` per tensor allow; else all.
 
-    Args:
-        encode: the encoder, of which a CPU is shown one picture to see what it needs.
-        pixels: a batch.
+    On a CPU, the encoder is run on a single picture to measure its tensors.
     """
     if pixels.device.type != "cpu":
         return len(pixels)
-    return max(1, WIDEST // _widest(encode, pixels[:1]))
+    return max(1, MAX_BYTES // _largest_output(encode, pixels[:1]))
 
 
-def encoded(
-    encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"], most: int
+def encode_in_microbatches(
+    encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"], size: int
 ) -> Float[Tensor, "n *queries width"]:
-    """Vectors of a batch, in passes of at most so many pictures, as even as may be."""
-    return torch.cat([encode(part) for part in pixels.chunk(math.ceil(len(pixels) / most))])
+    """Embed a batch in passes of at most `size` pictures."""
+    return torch.cat([encode(chunk) for chunk in pixels.chunk(math.ceil(len(pixels) / size))])
 
 
-def _widest(encode: Callable[[Tensor], Tensor], pixels: Tensor) -> int:
-    """Bytes of the largest tensor that a module within an encoder gives."""
+def _largest_output(encode: Callable[[Tensor], Tensor], pixels: Tensor) -> int:
+    """Return the bytes of the largest output tensor of any module of an encoder."""
     sizes = [1]
 
-    def note(_: object, __: object, made: object) -> None:
-        if isinstance(made, Tensor):
-            sizes.append(made.nbytes)
+    def note(_: object, __: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            sizes.append(output.nbytes)
 
     with register_module_forward_hook(note):
         encode(pixels)

@@ -1,8 +1,7 @@
-"""What lies in a store, and what of it can go."""
-
-from __future__ import annotations
+"""List the entries of a store, and remove unfinished drafts, damaged entries and unused ones."""
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,106 +15,88 @@ from src.stimuli import ROLES
 from src.storage import cache
 
 DAY = 86_400.0
-# A draft that was written to, or touched, within the last hour may be another process's work in progress.
+# Seconds since the last write to or touch of a draft during which a process may still be building it.
 IN_PROGRESS = 3_600.0
 
 
 def listing(root: Path) -> pd.DataFrame:
-    """Every entry below a folder.
-
-    Args:
-        root: a store, or a folder that holds stores.
+    """List every entry below a folder, a store or a folder of stores.
 
     Returns:
-        `entry` (its path below the root), `model`, `role`, `shape`, `bytes`, `used` (when last),
-        `state` (`intact`, or what is wrong).
+        Columns `entry` (path below the root), `model`, `role`, `shape`, `bytes`, `used` (time of last use),
+        `state` (`intact`, or the damage).
 
     Raises:
-        InputError: there is no such folder.
+        InputError: the folder does not exist.
     """
     rows = []
     for entry in _entries(_existing(root)):
-        wrong = cache.damaged(entry)
+        damage = cache.damaged(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
-            said = {} if wrong else cache.manifest(entry)
+            manifest = {} if damage else cache.manifest(entry)
         except FileNotFoundError:  # replaced or pruned meanwhile
             continue
         except ValueError:
-            said, wrong = {}, f"{cache.MANIFEST} changed while it was read"
-        rows.append(
-            {
-                "entry": str(entry.relative_to(root)),
-                "model": said.get("model", ""),
-                "role": said.get("role", ""),
-                "shape": " x ".join(map(str, said.get("shape", []))),
-                "bytes": _size(entry),
-                "used": used.strftime("%Y-%m-%d %H:%M"),
-                "state": wrong or "intact",
-            }
-        )
+            manifest, damage = {}, f"{cache.MANIFEST} changed while it was read"
+        row = [str(entry.relative_to(root)), manifest.get("model", ""), manifest.get("role", "")]
+        row += [" x ".join(map(str, manifest.get("shape", []))), _size(entry)]
+        rows.append([*row, used.strftime("%Y-%m-%d %H:%M"), damage or "intact"])
     return pd.DataFrame(rows, columns=["entry", "model", "role", "shape", "bytes", "used", "state"])
 
 
 def _entries(root: Path) -> Iterator[Path]:
-    """Entries below a folder, in their order; what vanishes while it is looked at is passed over."""
-    for folder, inner, files in os.walk(root):
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
+    """Yield the entries below a folder, sorted, without those that vanish meanwhile."""
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         if cache.MANIFEST in files:
             yield Path(folder)
 
 
 def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[tuple[str, str, int]]:
-    """Remove what no run will read.
+    """Remove unfinished drafts, damaged entries, and entries unused for `unused_days` (None: keep these).
 
-    Args:
-        root: a store, or a role of it. Stores within it (those of the pipeline) are left alone.
-        unused_days: intact entries that were not used for so long go too; None: none of them.
-        dry: remove nothing.
+    Stores of the pipeline within the root are not touched. With `dry`, nothing is removed.
 
     Returns:
-        Name, reason and bytes of each thing removed.
+        Path below the root, reason and bytes of each removed entry; with `dry`, of each to be removed.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: the folder does not exist.
     """
-    found = []
-    for path, reason, seen in _removable(_existing(root), unused_days):
+    removed = []
+    for path, reason, state in _removable(_existing(root), unused_days):
         size = _size(path)
-        if dry or cache.discard(path, seen):
-            found.append((str(path.relative_to(root)), reason, size))
-    return found
+        if dry or cache.discard(path, state):
+            removed.append((str(path.relative_to(root)), reason, size))
+    return removed
 
 
 def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, str, tuple[int, ...]]]:
+    """Yield path, reason and `cache.entry_state` of each entry or draft to remove."""
     now = time.time()
     folders = [root, *(root / role for role in ROLES)]
     for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
-        seen = cache.seen_as(path)
-        if not seen or not path.is_dir():
+        state = cache.entry_state(path)
+        if not state or not path.is_dir():
             continue
         if path.name.startswith("."):
             if now - _written(path) > IN_PROGRESS:
-                yield path, "left by a process that was stopped", seen
+                yield path, "left by a process that was stopped", state
             continue
         try:
             idle = (now - (path / cache.MANIFEST).stat().st_mtime) / DAY
-        except FileNotFoundError:  # no entry, or gone meanwhile
+        except FileNotFoundError:  # no entry, or removed meanwhile
             continue
-        if wrong := cache.damaged(path):
-            yield path, f"damaged: {wrong}", seen
+        if damage := cache.damaged(path):
+            yield path, f"damaged: {damage}", state
         elif unused_days is not None and idle > unused_days:
-            yield path, f"not used for {idle:.0f} days", seen
+            yield path, f"not used for {idle:.0f} days", state
 
 
 def _written(draft: Path) -> float:
-    """When a draft was last written to, or touched by who builds it."""
-    times = []
-    for folder, _, files in os.walk(draft):
-        for path in (Path(folder), *(Path(folder) / name for name in files)):
-            with suppress(FileNotFoundError):
-                times.append(path.stat().st_mtime)
-    return max(times, default=time.time())
+    """Return when a draft was last written to, or touched by the process that builds it."""
+    return max((status.st_mtime for status in _stats(draft)), default=time.time())
 
 
 def _existing(root: Path) -> Path:
@@ -125,9 +106,12 @@ def _existing(root: Path) -> Path:
 
 
 def _size(folder: Path) -> int:
-    size = 0
-    for place, _, files in os.walk(folder):
-        for name in files:
+    return sum(status.st_size for status in _stats(folder) if stat.S_ISREG(status.st_mode))
+
+
+def _stats(folder: Path) -> Iterator[os.stat_result]:
+    """Yield the status of a folder and of everything in it, without what vanishes meanwhile."""
+    for parent, _, files in os.walk(folder):
+        for name in ("", *files):
             with suppress(FileNotFoundError):
-                size += (Path(place) / name).stat().st_size
-    return size
+                yield Path(parent, name).stat()

@@ -1,6 +1,4 @@
-"""The store of embeddings: one entry per encoder, stimulus table and batch size."""
-
-from __future__ import annotations
+"""Store embeddings: one entry per encoder, stimulus table and batch size."""
 
 import logging
 from collections import OrderedDict
@@ -23,29 +21,22 @@ log = logging.getLogger(__name__)
 
 TENSOR = "embedding"
 FILE = "embedding.safetensors"
-# Experiments of one model share its roles: what was read once and verified stays at hand.
-KEPT = 8
+# Number of entries to keep in memory, as experiments of a model share its roles.
+MAX_RECENT = 8
 
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Vectors of one role.
+    """Vectors of one role."""
 
-    Attributes:
-        vectors: [N, D], or [N, Q, D] where an image has Q vectors; row i belongs to row i of the
-            stimulus table.
-        hash: SHA-256 of the file that holds them.
-        seconds: that computing them took; 0 where they were stored.
-        notes: what was changed of vectors that somebody else computed.
-    """
-
+    # [N, D], or [N, Q, D] where an image has Q vectors; row i belongs to row i of the stimulus table.
     vectors: Tensor
-    hash: str
-    seconds: float = 0.0
-    notes: tuple[str, ...] = ()
+    hash: str  # SHA-256 of the file that holds them
+    seconds: float = 0.0  # seconds that computing them took; 0 if they were stored
+    notes: tuple[str, ...] = ()  # changes made to precomputed vectors
 
 
-_kept: OrderedDict[Path, Embeddings] = OrderedDict()
+_recent: OrderedDict[Path, Embeddings] = OrderedDict()
 
 
 def embed(
@@ -58,26 +49,20 @@ def embed(
     name: str = "",
     load: Callable[[], Network] | None = None,
 ) -> Embeddings:
-    """Vectors of a table's stimuli, computed only where the store does not hold them intact.
+    """Return the vectors of a table's stimuli, computed only if the store does not hold them intact.
 
-    Args:
-        encoder: what looks.
-        table: what is shown.
-        batch_size: stimuli in a batch; part of the key, for it moves the last bits.
-        trainer: where Lightning computes.
-        store: folder of the entries.
-        pictures: folder of resized pictures, of all models.
-        name: of the model, for those who look into the store.
-        load: `encoder.load` for other processes: it can be pickled; None: that one can, too.
+    The batch size is included in the key, as it affects the last bits. `pictures` is the folder of resized
+    pictures, shared by all models; `name` is that of the model, for listings; `load` a picklable form of
+    `encoder.load` for other processes.
 
     Raises:
-        InputError: a stimulus cannot be embedded, or the trainer asks for more devices than there are.
+        InputError: a stimulus cannot be embedded, or the trainer requests more devices than there are.
     """
-    described = decisive(encoder, table, batch_size)
-    # Role by role, so that each can be an output of a pipeline by itself.
-    entry = store / table.role / cache.fingerprint(described)
-    if entry in _kept:
-        return _kept[entry]
+    identity = identity_of(encoder, table, batch_size)
+    # A folder per role, so that each can be a separate output of a pipeline.
+    entry = store / table.role / cache.fingerprint(identity)
+    if entry in _recent:
+        return _recent[entry]
     seconds: list[float] = []
 
     def build(folder: Path) -> Mapping[str, Any]:
@@ -92,23 +77,22 @@ def embed(
         seconds.append(taken)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
         weights = dict(encoder.weights())
-        used = versions("torch", "torchvision", "lightning", "pillow")
-        return described | {"model": name, "shape": shape, "versions": used, "weights": weights}
+        libraries = versions("torch", "torchvision", "lightning", "pillow")
+        return identity | {"model": name, "shape": shape, "versions": libraries, "weights": weights}
 
     cache.fetch(entry.parent, entry.name, build)
     cache.touch(entry)
-    found = Embeddings(
-        load_file(entry / FILE)[TENSOR], cache.manifest(entry)["files"][FILE]["sha256"], sum(seconds)
-    )
-    _kept[entry] = replace(found, seconds=0.0)
-    while len(_kept) > KEPT:
-        _kept.popitem(last=False)
-    return found
+    digest = cache.manifest(entry)["files"][FILE]["sha256"]
+    embeddings = Embeddings(load_file(entry / FILE)[TENSOR], digest, sum(seconds))
+    _recent[entry] = replace(embeddings, seconds=0.0)
+    while len(_recent) > MAX_RECENT:
+        _recent.popitem(last=False)
+    return embeddings
 
 
-def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
-    """All that decides the vectors of a table's stimuli."""
-    described = {
+def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
+    """Return all that determines the vectors of a table's stimuli."""
+    identity = {
         "encoder": dict(encoder.identity),
         "weights": encoder.weights()["sha256"],
         "table": table.hash,
@@ -116,19 +100,19 @@ def decisive(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
         "batch_size": batch_size,
         "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
-    # With the encoder and the batch it decides which pictures a CPU computes beside which.
-    return described | ({"widest": microbatches.WIDEST} if table.role in IMAGE_ROLES else {})
+    # With encoder and batch size, MAX_BYTES determines the microbatches on a CPU.
+    return identity | ({"widest": microbatches.MAX_BYTES} if table.role in IMAGE_ROLES else {})
 
 
-# The network that was loaded last, by what decides its numbers.
+# Network that was loaded last, by the hash of all that determines its numbers.
 _loaded: dict[str, Network] = {}
 
 
 def _network(encoder: Encoder) -> Network:
-    """An encoder in memory: the roles of a dataset are shown to it one after another, and it is read once."""
-    which = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
-    if which not in _loaded:
-        # Two at once may be more than there is room for.
+    """Load an encoder once for consecutive roles of a dataset."""
+    key = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
+    if key not in _loaded:
+        # Memory may not suffice for two networks.
         _loaded.clear()
-        _loaded[which] = encoder.load()
-    return _loaded[which]
+        _loaded[key] = encoder.load()
+    return _loaded[key]

@@ -1,6 +1,4 @@
-"""Encoders: one protocol, a module for each family."""
-
-from __future__ import annotations
+"""Open encoders of all families behind a common protocol."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,20 +8,14 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-# Files of a published encoder are looked up and hashed once per process.
+# Published encoders, whose files are located and hashed once per process.
 _open: dict[str, Encoder] = {}
 
 
 def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encoder:
-    """The encoder that a job names; nothing is loaded yet.
+    """Open the encoder of a job without loading its weights; `table` returns the stimuli of a role.
 
-    Args:
-        cfg: the job.
-        table: gives the stimulus table of a role: a toy is trained on all four.
-
-    Raises:
-        InputError: a table or a file that the encoder needs cannot be had.
-        NotStored: within `cache.dry`, where a file would have to be fetched.
+    Raise `InputError` if a table or file is unavailable, `NotStored` if `cache.dry` forbids fetching a file.
     """
     training = family_of(cfg.model).training
     if training:
@@ -35,22 +27,14 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
 
 
 def require(cfg: configs.RunConfig) -> None:
-    """Check that this machine computes in the model's precision, and that weights of others are intact.
-
-    Raises:
-        InputError: it does not, or they are not.
-    """
+    """Check that this machine computes in the model's precision, and that pretrained weights are intact."""
     check_precision(cfg)
     if family_of(cfg.model).encoder:
         published_encoder(cfg.model, cfg.trainer.accelerator).weights()
 
 
 def check_precision(cfg: configs.RunConfig) -> None:
-    """Check that this machine computes in the precision of a job's model; warn where that is slow.
-
-    Raises:
-        InputError: see `processor.check_precision`.
-    """
+    """Check that this machine computes in the precision of a job's model (`processor.check_precision`)."""
     if isinstance(cfg.model, configs.EncoderConfig) and cfg.model.precision != "fp32":
         from src.encoders import processor
 
@@ -58,32 +42,25 @@ def check_precision(cfg: configs.RunConfig) -> None:
 
 
 def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
-    """Open an encoder whose weights others made; its files are there, its weights not yet read.
+    """Open a published encoder: locate its files without loading its weights.
 
-    Raises:
-        InputError: there is no such encoder, or its files are neither there nor to be had.
-        NotStored: within `cache.dry`, where they would have to be fetched.
+    Raise `InputError` if it does not exist or its files are unavailable, `NotStored` as `open_encoder`.
     """
     family = family_of(model)
     if family.encoder is None:
-        raise InputError(
-            f"model.family={model.family}: expected an encoder, got vectors. Choose another model."
-        )
+        raise InputError(f"model.family={model.family}: a family without encoders. Choose another.")
     encoder = family.encoder(model, accelerator)
     if model.family in configs.FAMILIES:
         return encoder
-    stated = {key: value for key, value in vars(model).items() if key not in ("name", "family", "batch_size")}
+    # A family defined elsewhere may omit its settings from the identity of its encoders: add all of them.
+    settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size")}
     parts = {f"encoders.{family.name}": family.version}
-    identity = {"config": stated, "accelerator": accelerator, "parts": parts, **encoder.identity}
+    identity = {"config": settings, "accelerator": accelerator, "parts": parts, **encoder.identity}
     return replace(encoder, identity=identity)
 
 
 def blank(cfg: configs.RunConfig) -> Network:
-    """Build a network of the architecture that a job names, with random weights, for its sizes and timing.
-
-    Raises:
-        InputError: its config cannot be had.
-    """
+    """Build the network of a job with random weights, to measure its sizes and speed."""
     model, training = cfg.model, family_of(cfg.model).training
     if training:
         return training.blank(model)

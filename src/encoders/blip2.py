@@ -1,6 +1,4 @@
-"""BLIP-2's image-text contrastive head (Salesforce/blip2-itm-vit-g) behind the project's protocol."""
-
-from __future__ import annotations
+"""Adapt BLIP-2's image-text contrastive head (Salesforce/blip2-itm-vit-g) to the protocol of encoders."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,33 +15,24 @@ from src.encoders import facts, hub, pretrained, transformers_files
 from src.encoders.precision import Float32, unit
 from src.encoders.preprocessing import Halves, of_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
-from src.encoders.remedies import fetch_command
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import declared, versions
 
-CONFIGS = (
-    ("config.json",),
-    ("processor_config.json", "preprocessor_config.json"),
-    ("tokenizer.json", "vocab.txt"),
-)
-TOO = ("preprocessor_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-DECISIVE = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
-# Sentences are padded to a multiple of so many tokens.
-PADDED = 16
+# Files besides the weights; of the names in an inner tuple, one is required (see `hub.files`).
+PREPROCESSOR = "preprocessor_config.json"
+REQUIRED = (("config.json",), ("processor_config.json", PREPROCESSOR), ("tokenizer.json", "vocab.txt"))
+OPTIONAL = (PREPROCESSOR, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+LIBRARIES = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
+# Sentences are padded to a multiple of this number of tokens.
+PAD_MULTIPLE = 16
 
 
 class Blip2(nn.Module):
-    """BLIP-2 with its contrastive projections.
+    """BLIP-2 (`transformers.Blip2ForImageTextRetrieval`) with its contrastive projections.
 
-    Args:
-        model: `transformers.Blip2ForImageTextRetrieval`.
-        processor: of pictures, transformers'.
-        tokenizer: transformers'.
-        name: for messages.
-        pooling: `max` keeps an image's Q unit vectors, whose largest cosine counts; `mean` makes them one,
-            their mean at unit length.
-        precision: of vision tower and Q-Former; projections and normalisation are float32.
+    Pooling `max` returns an image's Q unit vectors, whose largest cosine counts; `mean` the normalised mean.
+    The precision is that of vision tower and Q-Former; projections and normalisation are float32.
     """
 
     def __init__(
@@ -65,20 +54,16 @@ class Blip2(nn.Module):
             model.text_projection = Float32(model.text_projection)
 
     def transform(self, picture: Image.Image) -> Float[Tensor, "3 height width"]:
-        """Pixels as the model takes them."""
+        """Return the input pixels of a picture."""
         pixels: Tensor = self._processor(picture, return_tensors="pt")["pixel_values"][0]
         return pixels
 
     def halves(self) -> Halves | None:
-        """`transform` in two halves."""
+        """Return `transform` in two halves."""
         return of_transformers(self._processor)
 
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
-        """Token ids, padded to the longest sentence.
-
-        Raises:
-            InputError: a sentence does not fit the context length.
-        """
+        """Return token ids padded to the longest sentence; raise `InputError` if one exceeds the context."""
         encoded = self._tokenizer(list(sentences))["input_ids"]
         for sentence, ids in zip(sentences, encoded, strict=True):
             if len(ids) > self._context:
@@ -86,104 +71,90 @@ class Blip2(nn.Module):
                     f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context holds {self._context}. "
                     "Shorten or leave out the word."
                 )
-        padded = self._tokenizer.pad(
-            {"input_ids": encoded}, padding=True, pad_to_multiple_of=PADDED, return_tensors="pt"
-        )
-        tokens: Tensor = padded["input_ids"][:, : self._context]
-        return tokens
+        options = {"padding": True, "pad_to_multiple_of": PAD_MULTIPLE, "return_tensors": "pt"}
+        tokens: Tensor = self._tokenizer.pad({"input_ids": encoded}, **options)["input_ids"]
+        return tokens[:, : self._context]
 
     def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
-        """How many tokens of each sentence decide its vector: padding is not attended to."""
-        found: Tensor = (tokens != self._tokenizer.pad_token_id).sum(dim=1)
-        return found
+        """Return the number of tokens of each sentence without padding, which is not attended to."""
+        counts: Tensor = (tokens != self._tokenizer.pad_token_id).sum(dim=1)
+        return counts
 
     def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n *queries width"]:
-        """Unit vectors of images, float32: [N, Q, D], or [N, D] where they are pooled."""
+        """Return unit vectors of images, float32: [N, Q, D], or [N, D] with pooling."""
         vectors = unit(self._images, pixels, self._precision)
         return vectors if self._pooling == "max" else nn.functional.normalize(vectors.mean(dim=1), dim=-1)
 
     def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
-        """Unit vectors of texts, float32: of the first token."""
+        """Return unit vectors of texts, which are those of the first token, float32."""
         return unit(self._texts, tokens, self._precision)
 
     def _images(self, pixels: Tensor) -> Tensor:
-        seen = self.model.vision_model(pixel_values=pixels).last_hidden_state
-        asked = self.model.qformer(
-            query_embeds=self.model.query_tokens.expand(len(seen), -1, -1),
-            encoder_hidden_states=seen,
-            encoder_attention_mask=torch.ones(seen.shape[:-1], dtype=torch.long, device=seen.device),
+        patches = self.model.vision_model(pixel_values=pixels).last_hidden_state
+        queried = self.model.qformer(
+            query_embeds=self.model.query_tokens.expand(len(patches), -1, -1),
+            encoder_hidden_states=patches,
+            encoder_attention_mask=torch.ones(patches.shape[:-1], dtype=torch.long, device=patches.device),
         )
-        vectors: Tensor = self.model.vision_projection(asked.last_hidden_state)
+        vectors: Tensor = self.model.vision_projection(queried.last_hidden_state)
         return vectors
 
     def _texts(self, tokens: Tensor) -> Tensor:
-        read = self.model.qformer(
+        encoded = self.model.qformer(
             query_embeds=self.model.embeddings(input_ids=tokens),
             query_length=0,
             attention_mask=(tokens != self._tokenizer.pad_token_id).long(),
         )
-        vectors: Tensor = self.model.text_projection(read.last_hidden_state[:, 0])
+        vectors: Tensor = self.model.text_projection(encoded.last_hidden_state[:, 0])
         return vectors
 
 
 def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
-    """The encoder that a config names; its files are there, its weights not yet read.
-
-    Raises:
-        InputError: its files are neither there nor to be had.
-        NotStored: within `artifacts.dry`, where they would have to be fetched.
-    """
+    """Open the encoder of a config: locate its files without loading its weights."""
     place = _place(config)
-    described = hub.files(place, CONFIGS, TOO)
+    other_files = hub.files(place, REQUIRED, OPTIONAL)
     identity = {
         "architecture": "transformers.Blip2ForImageTextRetrieval",
-        "files": {name: hub.sha256([path]) for name, path in described.items()},
+        "files": {name: hub.sha256([path]) for name, path in other_files.items()},
         "pooling": config.pooling,
         "precision": config.precision,
         "accelerator": accelerator,
         "parts": declared("encoders.blip2"),
-        "versions": versions(*DECISIVE),
+        "versions": versions(*LIBRARIES),
     }
     return Encoder(
         identity,
         lambda: pretrained.weights(config, lambda: transformers_files.files(place)),
-        lambda: _load(config, place, described),
+        lambda: _load(config, place, other_files),
     )
 
 
 def _place(config: configs.Blip2Config) -> hub.Place:
-    remedy = f"Fetch it where there is a network: {fetch_command(config)}"
+    remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
     return transformers_files.place(config, "model", "Blip2ForImageTextRetrieval", remedy)
 
 
-def _load(config: configs.Blip2Config, place: hub.Place, described: Mapping[str, Path]) -> Blip2:
+def _load(config: configs.Blip2Config, place: hub.Place, other_files: Mapping[str, Path]) -> Blip2:
     from transformers import AutoImageProcessor, AutoTokenizer, Blip2ForImageTextRetrieval
     from transformers import Blip2Config as Architecture
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     random = config.weights == "random"
     paths = [] if random else transformers_files.files(place)
-    with (
-        pretrained.strict(config.id),
-        transformers_files.linked([*described.values(), *paths]) as folder,
-    ):
+    with pretrained.strict(config.id), transformers_files.linked([*other_files.values(), *paths]) as folder:
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
             model: Any = pretrained.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
         else:
-            loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(
-                folder,
-                local_files_only=True,
-                use_safetensors=any(path.suffix == ".safetensors" for path in paths),
-                weights_only=True,
-                dtype=torch.float32,
-                output_loading_info=True,
-            )
-            model, said = loaded
-            transformers_files.complete(said)
+            is_safe = any(path.suffix == ".safetensors" for path in paths)
+            options: Any = {"dtype": torch.float32, "use_safetensors": is_safe, "weights_only": True}
+            options |= {"local_files_only": True, "output_loading_info": True}
+            loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(folder, **options)
+            model, loading = loaded
+            transformers_files.check_complete(loading)
         if not model.config.qformer_config.use_qformer_text_input:
-            raise ValueError("its Q-Former reads no text: it is no model for retrieval")
-        # Code that a repository brings along is never run.
+            raise ValueError("its Q-Former reads no text, so it has no vectors of texts")
+        # Code in a model repository is never run.
         local = {"local_files_only": True, "trust_remote_code": False}
         make: Any = AutoImageProcessor.from_pretrained
         processor = make(folder, backend="pil", **local)

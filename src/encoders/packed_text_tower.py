@@ -1,9 +1,9 @@
-"""The text tower of a causal CLIP, computed where it decides something.
+"""Compute the text tower of a causal CLIP without the tokens that do not affect its output.
 
-In a causal tower no token sees those behind it, and only the end of text is read off. So three things
-change no number but for rounding, and save nearly all work on sentences of a template: tokens behind the
-end of text are left out, tokens that all sentences of a batch begin with are computed once, and of the last
-layer the end of text alone.
+In a causal tower tokens do not attend to later ones, and only the end of text is pooled. Three shortcuts
+therefore change numbers only by rounding, and save nearly all work on sentences of a template: tokens after
+the end of text are omitted, a common prefix of all sentences of a batch is computed once, and the last layer
+is computed for the end of text only.
 """
 
 from __future__ import annotations
@@ -17,107 +17,95 @@ from open_clip.transformer import ResidualAttentionBlock
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Which token is read off, by the tower's name for it.
-POOLED = ("argmax", "eos")
-
 
 @dataclass(frozen=True)
 class Packed:
-    """A causal text tower of open_clip.
+    """A causal text tower of open_clip."""
 
-    Attributes:
-        tower: open_clip's `CLIP` or `TextTransformer`.
-        pool: "argmax" (the highest id is read off) or "eos".
-        end: id of the end of text, where the pool is "eos".
-    """
-
-    tower: Any
-    pool: str
-    end: int
+    tower: Any  # open_clip's `CLIP` or `TextTransformer`
+    pool: str  # "argmax" (the token with the highest id is pooled) or "eos"
+    end: int  # id of the end of text, for the pool "eos"
 
     @classmethod
     def of(cls, model: nn.Module) -> Packed | None:
-        """The text tower of open_clip's model; None where it is not causal, or of another make."""
+        """Return the packed text tower of an open_clip model; None if it is not causal or not supported."""
         text = getattr(model, "text", None)
         tower: Any = text if isinstance(text, nn.Module) else model
         pool = getattr(tower, "pool_type", getattr(tower, "text_pool_type", None))
         blocks = getattr(getattr(tower, "transformer", None), "resblocks", [None])
-        plain = all(type(block) is ResidualAttentionBlock and block.attn.batch_first for block in blocks)
+        standard = all(type(block) is ResidualAttentionBlock and block.attn.batch_first for block in blocks)
         causal = getattr(tower, "attn_mask", None) is not None
-        more = getattr(tower, "cls_emb", None) is not None or getattr(tower, "use_pad_mask", False)
-        if not plain or not causal or more or pool not in POOLED:
+        unsupported = getattr(tower, "cls_emb", None) is not None or getattr(tower, "use_pad_mask", False)
+        if not standard or not causal or unsupported or pool not in ("argmax", "eos"):
             return None
         return cls(tower, pool, getattr(tower, "eos_id", getattr(tower, "text_eos_id", None)) or 0)
 
     def ends(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
-        """Place of the token that is read off."""
+        """Return the position of the pooled token."""
         marked = tokens if self.pool == "argmax" else (tokens == self.end).int()
         return marked.argmax(dim=-1)
 
     def __call__(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
-        """What `encode_text` gives.
+        """Compute the output of `encode_text`.
 
-        Args:
-            tokens: of sentences; the more they have in common at their beginning, and the closer their
-                lengths, the less is to be done.
+        The longer the common prefix of the sentences, and the closer their lengths, the less work is needed.
         """
         tower, ends = self.tower, self.ends(tokens)
-        shared, longest = _shared(tokens, int(ends.min())), int(ends.max()) + 1
+        shared, longest = _prefix_length(tokens, int(ends.min())), int(ends.max()) + 1
         cast = tower.transformer.get_cast_dtype()
-        places = tower.positional_embedding[:longest].to(cast)
-        first = tower.token_embedding(tokens[:1, :shared]).to(cast) + places[:shared]
-        rest = tower.token_embedding(tokens[:, shared:longest]).to(cast) + places[shared:]
-        seen = torch.ones(longest, longest, dtype=torch.bool, device=tokens.device).tril()
+        positions = tower.positional_embedding[:longest].to(cast)
+        prefix = tower.token_embedding(tokens[:1, :shared]).to(cast) + positions[:shared]
+        rest = tower.token_embedding(tokens[:, shared:longest]).to(cast) + positions[shared:]
+        mask = torch.ones(longest, longest, dtype=torch.bool, device=tokens.device).tril()
         *blocks, last = tower.transformer.resblocks
         for block in blocks:
-            said = _said(block, first)
-            rest = _block(block, rest, _said(block, rest), seen[shared:], said)
-            first = _block(block, first, said, seen[:shared, :shared])
-        read = ends - shared
-        found: Tensor = tower.ln_final(_last(last, rest, read, seen[ends], _said(last, first)))
+            prefix_qkv = _qkv(block, prefix)
+            rest = _block(block, rest, _qkv(block, rest), mask[shared:], prefix_qkv)
+            prefix = _block(block, prefix, prefix_qkv, mask[:shared, :shared])
+        pooled_states = _last_block(last, rest, ends - shared, mask[ends], _qkv(last, prefix))
+        vectors: Tensor = tower.ln_final(pooled_states)
         projection = tower.text_projection
         if projection is not None:
-            found = projection(found) if isinstance(projection, nn.Linear) else found @ projection
-        return found
+            vectors = projection(vectors) if isinstance(projection, nn.Linear) else vectors @ projection
+        return vectors
 
 
 # Queries, keys and values of tokens: each [texts, heads, tokens, width of a head].
-Said = tuple[Tensor, Tensor, Tensor]
+QKV = tuple[Tensor, Tensor, Tensor]
 
 
-def _shared(tokens: Tensor, most: int) -> int:
-    """How many tokens all rows begin with; the one that is read off is not among them."""
-    differ = (tokens[:, :most] != tokens[:1, :most]).any(dim=0)
-    return int(differ.int().argmax()) if bool(differ.any()) else most
+def _prefix_length(tokens: Tensor, limit: int) -> int:
+    """Return the length of the common prefix of all rows, at most `limit`, the first pooled position."""
+    differ = (tokens[:, :limit] != tokens[:1, :limit]).any(dim=0)
+    return int(differ.int().argmax()) if bool(differ.any()) else limit
 
 
-def _said(block: Any, x: Tensor) -> Said:
-    found = functional.linear(block.ln_1(x), block.attn.in_proj_weight, block.attn.in_proj_bias)
+def _qkv(block: Any, x: Tensor) -> QKV:
+    projected = functional.linear(block.ln_1(x), block.attn.in_proj_weight, block.attn.in_proj_bias)
     heads = block.attn.num_heads
-    parts = found.view(*x.shape[:2], 3, heads, x.shape[-1] // heads)
-    queries, keys, values = parts.permute(2, 0, 3, 1, 4)
+    stacked = projected.view(*x.shape[:2], 3, heads, x.shape[-1] // heads)
+    queries, keys, values = stacked.permute(2, 0, 3, 1, 4)
     return queries, keys, values
 
 
-def _block(block: Any, x: Tensor, own: Said, seen: Tensor, before: Said | None = None) -> Tensor:
-    """What a block makes of tokens that see `before`, which stands once for all texts, and themselves."""
-    queries, keys, values = own
-    if before is not None:
+def _block(block: Any, x: Tensor, qkv: QKV, mask: Tensor, prefix_qkv: QKV | None = None) -> Tensor:
+    """Compute a block for tokens that attend, by a mask, to each other and to the prefix of all texts."""
+    queries, keys, values = qkv
+    if prefix_qkv is not None:
         keys, values = (
             torch.cat([early.expand(len(late), -1, -1, -1), late], dim=2)
-            for early, late in zip(before[1:], (keys, values), strict=True)
+            for early, late in zip(prefix_qkv[1:], (keys, values), strict=True)
         )
-    found = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=seen)
-    x = x + block.ls_1(block.attn.out_proj(found.transpose(1, 2).flatten(2)))
-    made: Tensor = x + block.ls_2(block.mlp(block.ln_2(x)))
-    return made
+    attended = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+    x = x + block.ls_1(block.attn.out_proj(attended.transpose(1, 2).flatten(2)))
+    output: Tensor = x + block.ls_2(block.mlp(block.ln_2(x)))
+    return output
 
 
-def _last(block: Any, x: Tensor, read: Tensor, seen: Tensor, before: Said) -> Tensor:
-    """The same of one token of each text."""
-    queries, keys, values = _said(block, x)
+def _last_block(block: Any, x: Tensor, pooled: Tensor, mask: Tensor, prefix_qkv: QKV) -> Tensor:
+    """Compute a block for a single token per text, at the positions `pooled` [texts]."""
+    queries, keys, values = _qkv(block, x)
     rows = torch.arange(len(x), device=x.device)
-    own = queries[rows, :, read].unsqueeze(2)
-    return _block(
-        block, x[rows, read].unsqueeze(1), (own, keys, values), seen[:, None, None], before
-    ).squeeze(1)
+    pooled_queries = queries[rows, :, pooled].unsqueeze(2)
+    token, qkv = x[rows, pooled].unsqueeze(1), (pooled_queries, keys, values)
+    return _block(block, token, qkv, mask[:, None, None], prefix_qkv).squeeze(1)

@@ -1,4 +1,4 @@
-"""Half precision for the towers, float32 for what comes after them."""
+"""Compute the towers in half precision, and everything after them in float32."""
 
 from __future__ import annotations
 
@@ -11,29 +11,21 @@ from torch import Tensor, nn
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def unit(encode: Callable[[Tensor], Tensor], shown: Tensor, precision: str) -> Tensor:
-    """Unit vectors [..., D] in float32 of what an encoder sees, its towers in a precision.
+def unit(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
+    """Return unit vectors [..., D] in float32 of pixels or tokens, with towers in a given precision.
 
-    Args:
-        encode: the encoder; where the precision is not fp32, its projection is in float32
-            (`keep_projections`).
-        shown: pixels or tokens.
-        precision: fp32, bf16 or fp16.
+    Unless the precision is fp32, the projection of the encoder has to be in float32 (`keep_projections`).
     """
     if precision == "fp32":
-        vectors = encode(shown)
+        vectors = encode(inputs)
     else:
-        with torch.autocast(shown.device.type, DTYPES[precision]):
-            vectors = encode(shown)
+        with torch.autocast(inputs.device.type, DTYPES[precision]):
+            vectors = encode(inputs)
     return nn.functional.normalize(vectors.float(), dim=-1)
 
 
 def keep_projections(model: nn.Module) -> None:
-    """Make the projections of an open_clip model compute in float32 within autocast.
-
-    Args:
-        model: `CLIP`, `CustomTextCLIP` or `CoCa` of open_clip.
-    """
+    """Make the projections of open_clip's `CLIP`, `CustomTextCLIP` or `CoCa` compute in float32."""
     visual: Any = model.visual
     text: Any = model.text if isinstance(getattr(model, "text", None), nn.Module) else model
     if isinstance(getattr(visual, "proj", None), nn.Parameter):
@@ -42,41 +34,41 @@ def keep_projections(model: nn.Module) -> None:
     elif hasattr(visual, "attnpool"):
         visual.attnpool = Float32(visual.attnpool)
     elif hasattr(visual, "trunk"):
-        _timm(visual)
+        _keep_timm_projection(visual)
     if isinstance(getattr(text, "proj", None), nn.Module):
         text.proj = Float32(text.proj)
     projection = getattr(text, "text_projection", None)
     if projection is not None:
-        del text.text_projection  # a parameter's name takes no module
+        del text.text_projection  # a module cannot replace a parameter
         text.text_projection = _Linear.of(projection)
 
 
 class Float32(nn.Module):
-    """A module whose inputs and arithmetic are float32, whatever surrounds it."""
+    """A module that computes in float32 even within autocast."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the module gives for x."""
+        """Return the output of the module for x."""
         with torch.autocast(x.device.type, enabled=False):
-            found: Tensor = self.inner(x.float())
-        return found
+            output: Tensor = self.inner(x.float())
+        return output
 
 
 class _Linear(nn.Linear):
-    """open_clip asks whether a text projection is an `nn.Linear` or a matrix."""
+    """Linear text projection in float32; a `Float32` would be multiplied as a matrix by open_clip."""
 
     @classmethod
     def of(cls, projection: nn.Linear | Tensor) -> _Linear:
         weight = projection.weight if isinstance(projection, nn.Linear) else projection.T
         bias = projection.bias if isinstance(projection, nn.Linear) else None
-        made = cls(weight.shape[1], weight.shape[0], bias=bias is not None)
-        made.weight = nn.Parameter(weight.detach().contiguous())
+        linear = cls(weight.shape[1], weight.shape[0], bias=bias is not None)
+        linear.weight = nn.Parameter(weight.detach().contiguous())
         if bias is not None:
-            made.bias = nn.Parameter(bias.detach())
-        return made
+            linear.bias = nn.Parameter(bias.detach())
+        return linear
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
@@ -84,23 +76,24 @@ class _Linear(nn.Linear):
 
 
 def _project(visual: Any, _: Any, output: Any) -> Any:
+    """Project the pooled output of an image tower, which may return tokens as well (a forward hook)."""
     pooled, *tokens = output if isinstance(output, tuple) else (output,)
     with torch.autocast(pooled.device.type, enabled=False):
         projected = pooled.float() @ visual.projection
     return (projected, *tokens) if tokens else projected
 
 
-def _timm(visual: Any) -> None:
+def _keep_timm_projection(visual: Any) -> None:
     if len(list(visual.head.children())):
         visual.head = Float32(visual.head)
         return
-    # The trunk's own classifier is the projection.
+    # The classifier of the trunk is the projection.
     classifier = visual.trunk.get_classifier()
     for name, module in visual.trunk.named_modules():
         if module is classifier and isinstance(module, nn.Linear):
             visual.trunk.set_submodule(name, Float32(module))
             return
-    # SigLIP's kind projects nothing: the pooling by attention comes last.
+    # Towers like SigLIP's have no projection: attention pooling is the last step.
     if not isinstance(getattr(visual.trunk, "attn_pool", None), nn.Module):
-        raise ValueError("no projection is known of its image tower: use model.precision=fp32")
+        raise ValueError("the image tower has no known projection: use model.precision=fp32")
     visual.trunk.attn_pool = Float32(visual.trunk.attn_pool)

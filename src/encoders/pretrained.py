@@ -1,15 +1,17 @@
-"""Weights that others trained: where they are, which they are, and how they are read."""
-
-from __future__ import annotations
+"""Locate, verify and load pretrained weights."""
 
 import logging
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from src import configs
+from src.configs.quoting import quoted
 from src.encoders import hub
 from src.errors import InputError, brief
 from src.storage import cache
@@ -18,53 +20,33 @@ PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
 
 
 def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
-    """Return revision and SHA-256 of an encoder's weights.
-
-    Args:
-        config: config of the encoder.
-        files: function that returns the weights' files.
-
-    Raises:
-        InputError: a file is neither there nor to be had, or is not the one that `model.sha256` asks for.
-        NotStored: within `cache.dry`, if a file would have to be fetched.
-    """
+    """Return revision and SHA-256 of an encoder's weights; raise `InputError` if they are unavailable."""
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
     return verified(config, files(), "model")
 
 
 def verified(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
-    """Return revision and SHA-256 of weights, checked against the hash that a config asks for.
-
-    Args:
-        config: config of the model.
-        paths: files of the weights.
-        group: config group, for messages.
-
-    Raises:
-        InputError: they differ.
-    """
+    """Return revision and SHA-256 of weight files; raise `InputError` if the config's hash differs."""
     digest = hub.sha256(paths)
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
-            f"{config.id}: the weights have SHA-256 {digest}, {group}.sha256 asks for {config.sha256}. "
-            f"Fetch the right ones, or correct {group}.sha256 ('' takes any)."
+            f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
+            f"Fetch the right ones, or correct {group}.sha256 ('' accepts any)."
         )
     return {"revision": hub.revision(paths[0]), "sha256": digest}
 
 
-def unpinned(config: PublishedConfig, group: str) -> None:
-    """Refuse a revision of a folder, which has none.
-
-    Raises:
-        InputError: the revision is set.
-    """
+def refuse_revision(config: PublishedConfig, group: str) -> None:
+    """Raise `InputError` if a config names a revision of a folder; `group` is its config group."""
     if config.revision:
-        raise InputError(f"{config.id} is a folder: it has no revision. Leave out {group}.revision (say '').")
+        raise InputError(
+            f"{config.id}: a folder has no revision. Leave out {group}.revision (or set it to '')."
+        )
 
 
 def seeded(build: Callable[[], Any]) -> Any:
-    """Build a network whose random weights, where it has any, are those of seed 0."""
+    """Build a network with seed 0 for any random weights."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -74,15 +56,8 @@ def seeded(build: Callable[[], Any]) -> Any:
 
 @contextmanager
 def strict(name: str) -> Iterator[None]:
-    """Turn a library's warnings and errors over a model's files into errors of the user's.
-
-    Args:
-        name: name of the model, for messages.
-
-    Raises:
-        InputError: the files cannot be loaded.
-    """
-    # open_clip speaks through the root logger; what it would warn of is refused or asked for here.
+    """Turn a library's warnings and errors about the files of a model into `InputError`s."""
+    # open_clip logs to the root logger; everything that it warns of is rejected or intended here.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -90,11 +65,27 @@ def strict(name: str) -> Iterator[None]:
             yield
     except (InputError, cache.NotStored):
         raise
-    except Exception as error:  # four libraries read these files, and one raises bare Exceptions
-        said = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
+    except Exception as error:  # four libraries read these files, one of which raises bare Exceptions
+        cause = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
         raise InputError(
-            f"{name}: cannot be loaded ({said}). Its files are cut, belong to another architecture, or hold "
-            "more than tensors; random weights are never taken in their place. Fetch them again."
+            f"{name}: cannot be loaded ({cause}). Its files are truncated, belong to another architecture, "
+            "or contain more than tensors; random weights are never used instead. Fetch them again."
         ) from None
     finally:
         logging.disable(logging.NOTSET)
+
+
+def fetch_command(config: configs.PretrainedConfig) -> str:
+    """Return the command that fetches exactly the files of a config.
+
+    >>> fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
+    'python -m src.encoders fetch model=open_clip model.id=hf-hub:lab/clip model.revision=a6f597a3'
+    """
+    # Override revision and hash even if they are empty here but set in the family's YAML.
+    written = OmegaConf.load(configs.CONF / "model" / f"{config.family}.yaml")
+    values = {"id": config.id, "revision": config.revision, "sha256": config.sha256}
+    values = {name: value for name, value in values.items() if value or name in written}
+    if config.weights != "pretrained":
+        values["weights"] = config.weights
+    overrides = [f"model.{name}={quoted(value)}" for name, value in values.items()]
+    return shlex.join(["python", "-m", "src.encoders", "fetch", f"model={config.family}", *overrides])

@@ -1,4 +1,4 @@
-"""Protocols of encoders and of their families."""
+"""Define the protocols of encoders and of their families."""
 
 from __future__ import annotations
 
@@ -18,45 +18,39 @@ if TYPE_CHECKING:
 
 
 class Network(Protocol):
-    """An encoder in memory: a torch module with its own preprocessing.
+    """A loaded encoder: a torch module with its preprocessing.
 
-    Vectors are of unit length and float32, whatever precision the towers compute in.
+    Vectors are float32 and of unit length, whatever the precision of the towers.
     """
 
     def transform(self, picture: Image.Image) -> Tensor:
-        """Pixels [3, H, W] of an RGB picture."""
-        ...
+        """Return the pixels [3, H, W] of an RGB picture."""
 
     def halves(self) -> Halves | None:
-        """`transform` in two halves; None where its library's steps are of an unknown kind."""
-        ...
+        """Return `transform` split into resizing to bytes and normalising them; None if a step is unknown."""
 
     def tokenize(self, sentences: Sequence[str]) -> Tensor:
-        """Token ids [N, context]."""
-        ...
+        """Return token ids [N, context]."""
 
     def lengths(self, tokens: Tensor) -> Tensor:
-        """How many tokens of each sentence decide its vector, [N]: those behind them may be cut off."""
-        ...
+        """Return how many leading tokens affect each sentence's vector, [N]; the others can be omitted."""
 
     def encode_images(self, pixels: Tensor) -> Tensor:
-        """[N, D], or [N, Q, D] where an image has Q vectors."""
-        ...
+        """Return vectors [N, D], or [N, Q, D] if an image has Q vectors."""
 
     def encode_texts(self, tokens: Tensor) -> Tensor:
-        """[N, D]."""
-        ...
+        """Return vectors [N, D]."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder that need not be in memory while its vectors are stored.
+    """An encoder, loaded only if its vectors are not in the store.
 
     Attributes:
-        identity: what decides its numbers besides the bytes of its weights.
-        weights: `revision` and `sha256` of its weights; a toy whose checkpoint is not stored is
-            trained for it. Part of a store's key, as `identity` is.
-        load: reads the weights.
+        identity: all that determines its numbers besides the bytes of its weights.
+        weights: function that returns `revision` and `sha256` of its weights, part of the store's key like
+            `identity`. The function of a toy trains it first if its checkpoint is not stored.
+        load: function that loads the weights.
     """
 
     identity: Mapping[str, Any]
@@ -66,7 +60,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Training:
-    """Training of a family on the dataset that it is run on.
+    """Training of a family on the dataset of a job.
 
     Attributes:
         encoder: (cfg, tables of all roles) -> encoder, trained if its checkpoint is not stored.
@@ -79,20 +73,20 @@ class Training:
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """Encoders of one kind: the questions that the rest of the house asks them.
+    """Interface of one kind of encoders to the rest of the project.
 
     Attributes:
         name: name of the family, as in /schema/NAME and below `encoders` in `src/versions.yaml`.
-        config: its config class.
+        config: config class of the family.
         pretraining: (config) -> short name of the data that the weights were trained on.
-        encoder: (config, accelerator) -> encoder, its weights not yet read; None if the dataset trains it, or
-            if there are vectors only.
+        encoder: (config, accelerator) -> encoder, its weights not loaded; None if it is trained on the
+            dataset, or if the family has only precomputed vectors.
         training: training on the dataset of the job.
-        files: (config) -> files of weights that others trained, fetched if they are not cached.
+        files: (config) -> files of pretrained weights, fetched if they are not cached.
         several: (config, role) -> True if an item of the role has several vectors.
-        facts: (config) -> size, cost and accuracy, as far as they are known.
-        default_name: (config, choice of the YAML) -> name for display.
-        version: of a family that is defined elsewhere; raise it when its vectors change.
+        facts: (config) -> size, cost and accuracy, as far as known.
+        default_name: (config, name of its YAML file) -> name for display.
+        version: version of a family defined elsewhere; increase it when its vectors change.
     """
 
     name: str
@@ -108,11 +102,6 @@ class EncoderFamily:
 
 
 def family_of(model: configs.ModelConfig) -> EncoderFamily:
-    """Return the family that a model belongs to.
-
-    Raises:
-        InputError: there is no family of that name.
-    """
+    """Return the family of a model; raise `InputError` if it does not exist."""
     known = {name: place for name, (_, place) in configs.FAMILIES.items()}
-    family: EncoderFamily = configs.registry.load("model.family", model.family, known, EncoderFamily)
-    return family
+    return configs.registry.load("model.family", model.family, known, EncoderFamily)

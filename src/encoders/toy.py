@@ -1,6 +1,4 @@
-"""The small encoders: trained once on the captions of the dataset that they are run on."""
-
-from __future__ import annotations
+"""Train small encoders once on the captions of the dataset of a job."""
 
 import logging
 import math
@@ -21,21 +19,16 @@ from src.storage.versions import declared, versions
 log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
-# What says how a toy is used, not how it is trained.
+# Fields that affect the use of a toy, not its training.
 NOT_TRAINED = ("name", "family", "batch_size", "precision")
-# Libraries that move the numbers: pictures are resized by pillow and torchvision.
-DECISIVE = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
-# Of CLIP's tokeniser.
+# Libraries that affect the numbers; pillow and torchvision resize pictures.
+LIBRARIES = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
+# Size of the vocabulary of CLIP's tokenizer.
 VOCABULARY = 49_408
 
 
 def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
-    """The toy that a job names, trained where its checkpoint is not stored.
-
-    Args:
-        cfg: the job; `cfg.model` is a `ToyConfig`.
-        tables: all four roles.
-    """
+    """Return the toy of a job, trained on the tables of all four roles if its checkpoint is not stored."""
     config = cfg.model
     assert isinstance(config, configs.ToyConfig)
     identity = {
@@ -46,60 +39,48 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         "parts": declared("encoders.toy", "preprocessing"),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
         "accelerator": cfg.trainer.accelerator,
-        "versions": versions(*DECISIVE),
+        "versions": versions(*LIBRARIES),
     }
-    _fits(config)
-    _labelled(tables, str(config.name))
+    _check(config, tables)
     key = cache.fingerprint(identity)
 
     def build(folder: Path) -> Mapping[str, Any]:
+        from safetensors.torch import save_file
+
         network = blank(config)
         if config.steps:
             _train(network, cfg, config, tables)
-        _save(network, folder / WEIGHTS)
+        tensors = {name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}
+        save_file(tensors, folder / WEIGHTS)
         return identity
 
     def checkpoint() -> Path:
         return cache.fetch(Path(cfg.store.checkpoints), key, build)
 
     def weights() -> Mapping[str, str]:
-        stored = cache.manifest(checkpoint())["files"][WEIGHTS]
-        return {"revision": key, "sha256": stored["sha256"]}
+        return {"revision": key, "sha256": cache.manifest(checkpoint())["files"][WEIGHTS]["sha256"]}
 
     def load() -> Any:
-        from safetensors.torch import load_file
-
-        model = _untrained(config)
-        model.load_state_dict(load_file(checkpoint() / WEIGHTS))
-        return _network(config, model, config.precision).eval()
+        return blank(config, config.precision, checkpoint() / WEIGHTS).eval()
 
     return Encoder(identity | {"precision": config.precision}, weights, load)
 
 
-def blank(config: configs.ToyConfig) -> Any:
-    """The toy before its training."""
-    return _network(config, _untrained(config), "fp32")
-
-
-def _untrained(config: configs.ToyConfig) -> Any:
-    from src.demo import toys
-
-    return toys.build(config)
-
-
-def _network(config: configs.ToyConfig, model: Any, precision: str) -> Any:
+def blank(config: configs.ToyConfig, precision: str = "fp32", weights: Path | None = None) -> Any:
+    """Return the toy before its training, or with the weights in a file."""
     from open_clip.tokenizer import SimpleTokenizer
     from open_clip.transform import image_transform
+    from safetensors.torch import load_file
 
+    from src.demo import toys
     from src.encoders.openclip import OpenClip
 
-    return OpenClip(
-        model,
-        image_transform(config.image_size, is_train=False),
-        SimpleTokenizer(context_length=config.context_length),
-        str(config.name),
-        precision,
-    )
+    model = toys.build(config)
+    if weights:
+        model.load_state_dict(load_file(weights))
+    transform = image_transform(config.image_size, is_train=False)
+    tokenizer = SimpleTokenizer(context_length=config.context_length)
+    return OpenClip(model, transform, tokenizer, str(config.name), precision)
 
 
 def _train(
@@ -108,63 +89,53 @@ def _train(
     import torch
 
     from src.demo import captions, toys
-    from src.encoders.trainer import engine
+    from src.encoders.trainer import make_trainer
 
-    trainer = engine(cfg.trainer, max_epochs=1)
+    trainer = make_trainer(cfg.trainer, max_epochs=1)
     log.info("training %s on %d captioned pictures", config.name, config.steps * config.pairs)
     frames = {role: table.frame for role, table in tables.items()}
-    shown, captioned = captions.draw(
-        **frames,
-        count=config.steps * config.pairs,
-        recipe=cfg.demo,
-        seed=config.seed,
+    picture_indices, captioned = captions.draw(
+        **frames, count=config.steps * config.pairs, recipe=cfg.demo, seed=config.seed
     )
     paths = [*frames["faces"]["path"], *frames["scenes"]["path"]]
     pixels = torch.stack([network.transform(pictures.read(path)) for path in paths])
-    sentences, said = np.unique(captioned, return_inverse=True)
+    sentences, sentence_indices = np.unique(captioned, return_inverse=True)
     tokens = network.tokenize([str(sentence) for sentence in sentences])
-    toys.train(config, network.model, pixels, tokens, np.stack([shown, said], axis=1), trainer)
+    pairs = np.stack([picture_indices, sentence_indices], axis=1)
+    toys.train(config, network.model, pixels, tokens, pairs, trainer)
 
 
-def _fits(config: configs.ToyConfig) -> None:
+def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
+    """Raise `InputError` for a size that does not divide, or faces without a label."""
     if config.width % config.heads or config.image_size % config.patch_size:
         raise InputError(
             f"{config.name}: model.heads={config.heads} must divide model.width={config.width}, and "
             f"model.patch_size={config.patch_size} must divide model.image_size={config.image_size}."
         )
-
-
-def _labelled(tables: Mapping[str, Table], name: str) -> None:
-    without = sorted(set(tables["faces"].groups) - set(tables["labels"].groups))
-    if without:
+    missing = sorted(set(tables["faces"].groups) - set(tables["labels"].groups))
+    if missing:
         raise InputError(
-            f"{name}: no label names the faces of {', '.join(without)}; labels name "
-            f"{', '.join(tables['labels'].groups)}. Give both the same groups: a toy learns what each face "
-            "is called."
+            f"{config.name}: no label names the faces of {', '.join(missing)}; labels name "
+            f"{', '.join(tables['labels'].groups)}. Give both the same groups: a toy learns the label "
+            "of each face."
         )
 
 
-def _save(network: Any, path: Path) -> None:
-    from safetensors.torch import save_file
+def _size(toy: configs.ToyConfig) -> tuple[float, float]:
+    """Return parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy.
 
-    save_file({name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}, path)
-
-
-def _counted(toy: configs.ToyConfig) -> tuple[float, float]:
-    """Parameters (millions) and GFLOPs of an image (2 per multiply-add) of a toy.
-
-    Counted from its shape: to build it imports what trains it, which takes longer than an experiment.
+    They are computed from its shape, as building it has imports that take longer than an experiment.
     """
     width, patch = toy.width, 3 * toy.patch_size**2
-    seen = (toy.image_size // toy.patch_size) ** 2
-    tokens = seen + 1  # one more, that becomes the vector
-    # Attention 4 w^2 + 4 w, perceptron 8 w^2 + 5 w, two norms; behind the last block a norm and a projection.
+    patches = (toy.image_size // toy.patch_size) ** 2
+    tokens = patches + 1  # with the class token
+    # Attention 4 w^2 + 4 w, MLP 8 w^2 + 5 w, two norms; after the last block a norm and a projection.
     tower = toy.layers * (12 * width**2 + 13 * width) + 2 * width + width * toy.embed_dim
-    images = patch * width + (1 + tokens + 2) * width + tower
-    texts = (VOCABULARY + toy.context_length) * width + tower
-    block = tokens * (12 * width**2 + 2 * tokens * width)
-    multiplied = seen * patch * width + toy.layers * block + width * toy.embed_dim
-    return (images + texts + 1) / 1e6, 2 * multiplied / 1e9
+    image_tower = patch * width + (1 + tokens + 2) * width + tower
+    text_tower = (VOCABULARY + toy.context_length) * width + tower
+    per_block = tokens * (12 * width**2 + 2 * tokens * width)
+    multiply_adds = patches * patch * width + toy.layers * per_block + width * toy.embed_dim
+    return (image_tower + text_tower + 1) / 1e6, 2 * multiply_adds / 1e9  # 1: the logit scale
 
 
 FAMILY = EncoderFamily(
@@ -172,5 +143,5 @@ FAMILY = EncoderFamily(
     config=configs.ToyConfig,
     training=Training(encoder, blank),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
-    facts=lambda config: dict(zip(FACTS, (*_counted(config), math.nan), strict=True)),
+    facts=lambda config: dict(zip(FACTS, (*_size(config), math.nan), strict=True)),
 )

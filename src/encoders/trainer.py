@@ -1,6 +1,4 @@
-"""Lightning's trainer as the project uses it: nothing logged, nothing written, this machine alone."""
-
-from __future__ import annotations
+"""Configure Lightning's trainer: no logging, no files, this machine only."""
 
 import logging
 import os
@@ -17,41 +15,28 @@ from src.errors import InputError
 
 
 def _silence() -> None:
-    # Lightning's advice would bury the run's own messages.
+    # Lightning's advice would drown the messages of the run.
     for name in ("lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module=r"lightning\..*")
 
 
-# In processes of `ddp_spawn`, too, which make no trainer of their own.
+# Called on import as well: processes of `ddp_spawn` import this module but do not make a trainer.
 _silence()
 
 
-def engine(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
-    """Lightning's trainer for a config, on one device unless `options` say otherwise.
-
-    Args:
-        trainer: where to compute.
-        options: more of `lightning.Trainer`'s.
-
-    Raises:
-        InputError: this machine cannot compute there.
-    """
-    _silence()
-    told = {"devices": 1, **options}
+def make_trainer(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
+    """Return Lightning's trainer on one device unless `options` differ; raise `InputError` if unavailable."""
+    _silence()  # again, as warning filters may have been reset since the import
+    settings = {"devices": 1, **options}
     try:
-        return lightning.Trainer(
-            accelerator=trainer.accelerator,
-            logger=False,
-            enable_checkpointing=False,
-            enable_model_summary=False,
-            # Within a job of a batch system Lightning would take its tasks for processes of its own, requeue
-            # it, and refuse where their numbers differ.
-            plugins=[LightningEnvironment()],
-            **told,
-        )
+        # Within a job of a batch system, Lightning would treat its tasks as its processes, requeue the job,
+        # and fail if their numbers differ.
+        settings |= {"plugins": [LightningEnvironment()], "enable_checkpointing": False}
+        settings |= {"accelerator": trainer.accelerator, "logger": False, "enable_model_summary": False}
+        return lightning.Trainer(**settings)
     except (MisconfigurationException, ValueError, TypeError) as error:
-        wanted = "" if told["devices"] == 1 else f" trainer.devices={told['devices']}"
+        wanted = "" if settings["devices"] == 1 else f" trainer.devices={settings['devices']}"
         raise InputError(
             f"trainer.accelerator={trainer.accelerator}{wanted}: {error} Choose trainer=auto or trainer=cpu"
             + (", or fewer trainer.devices." if wanted else ".")
@@ -59,18 +44,17 @@ def engine(trainer: configs.TrainerConfig, **options: Any) -> lightning.Trainer:
 
 
 def devices(trainer: configs.TrainerConfig) -> int:
-    """How many devices a config stands for: each of them embeds in a process of its own.
+    """Return the number of devices of a config, each of which embeds in a separate process.
 
-    Raises:
-        InputError: this machine has fewer.
+    Raise `InputError` if this machine has fewer.
     """
     if trainer.devices == 1:
         return 1
-    asked = engine(trainer, devices=trainer.devices)
+    candidate = make_trainer(trainer, devices=trainer.devices)
     cores = os.cpu_count() or 1
-    if isinstance(asked.accelerator, CPUAccelerator) and asked.num_devices > cores:
+    if isinstance(candidate.accelerator, CPUAccelerator) and candidate.num_devices > cores:
         raise InputError(
-            f"trainer.devices={trainer.devices}: this machine has {cores} cores and no GPU is asked for. "
-            "Choose fewer."
+            f"trainer.devices={trainer.devices}: expected at most {cores}, the number of cores. "
+            "Choose fewer devices, or a GPU."
         )
-    return asked.num_devices
+    return candidate.num_devices

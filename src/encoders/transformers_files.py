@@ -1,6 +1,4 @@
-"""Files of a checkpoint of transformers."""
-
-from __future__ import annotations
+"""Locate the files of a checkpoint of transformers."""
 
 import json
 import tempfile
@@ -12,68 +10,45 @@ from typing import Any
 from src.encoders import hub, pretrained
 from src.errors import InputError, brief
 
-WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
+FORMATS = ("model.safetensors", "pytorch_model.bin")
+WEIGHTS = tuple(name + suffix for name in FORMATS for suffix in ("", ".index.json"))
 
 
 def place(config: pretrained.PublishedConfig, group: str, kind: str, remedy: str) -> hub.Place:
-    """Return the place of a checkpoint.
-
-    Args:
-        config: config of the model.
-        group: config group, for messages.
-        kind: kind of model, for messages.
-        remedy: what to do if the hub cannot be reached.
-
-    Raises:
-        InputError: the id is empty, or a folder's with a revision.
-    """
+    """Return the place of a checkpoint, with the remedy for an unreachable hub; raise `InputError`."""
     if not config.id.strip():
-        raise InputError(f"{group}.id is empty. Say owner/name on the hub, or a folder.")
+        raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
     if Path(config.id).is_dir():
-        pretrained.unpinned(config, group)
+        pretrained.refuse_revision(config, group)
         return hub.Place(config.id, folder=True, remedy=f"Put the files of a {kind} there.")
     return hub.Place(config.id, config.revision or None, remedy=remedy)
 
 
 def files(place: hub.Place) -> list[Path]:
-    """The file of the weights, or the index and the files that it names.
-
-    Raises:
-        InputError: they are neither there nor to be had.
-        NotStored: within `artifacts.dry`, where they would have to be fetched.
-    """
+    """Return the file of the weights, or their index and the files that it names; errors: see `hub.files`."""
     (path,) = hub.files(place, [WEIGHTS]).values()
     if path.suffix != ".json":
         return [path]
     try:
-        named = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
-        if not named or any(Path(name).name != name for name in named):
-            raise ValueError("it names no file, or one elsewhere")
+        names = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
+        if not names or any(Path(name).name != name for name in names):
+            raise ValueError("it names no file, or a file in another folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: not an index of weights ({brief(repr(error))}). {place.remedy}") from None
-    return [path, *hub.files(place, [(name,) for name in named]).values()]
+    return [path, *hub.files(place, [(name,) for name in names]).values()]
 
 
 @contextmanager
 def linked(paths: Sequence[Path]) -> Iterator[Path]:
-    """A folder of these files alone: what else lies beside them is not in the key, and is not read."""
-    with tempfile.TemporaryDirectory() as place:
+    """Make a temporary folder with links to the given files only, as the store's key covers no others."""
+    with tempfile.TemporaryDirectory() as folder:
         for path in paths:
-            (Path(place) / path.name).symlink_to(path.absolute())
-        yield Path(place)
+            (Path(folder) / path.name).symlink_to(path.absolute())
+        yield Path(folder)
 
 
-def complete(loading: Mapping[str, Any]) -> None:
-    """Check transformers' information on loading: every tensor was in the checkpoint.
-
-    Raises:
-        ValueError: one was not, or has another shape.
-    """
-    lacking = sorted(map(str, [*loading["missing_keys"], *loading["mismatched_keys"]]))
-    if lacking:
-        raise ValueError(f"{len(lacking)} tensors lack or misfit, first {lacking[0]}")
+def check_complete(loading: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if transformers' loading information lists missing or misshapen tensors."""
+    missing = sorted(map(str, [*loading["missing_keys"], *loading["mismatched_keys"]]))
+    if missing:
+        raise ValueError(f"{len(missing)} tensors are missing or have another shape, first {missing[0]}")

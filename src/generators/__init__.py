@@ -1,1 +1,1 @@
-"""Generative models, local or served, and the log of their answers."""
+"""Run generative models, local or served, and log their answers."""

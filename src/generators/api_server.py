@@ -1,200 +1,174 @@
-"""Models behind a server that speaks as OpenAI's does: asked at once by a few threads, with patience."""
-
-from __future__ import annotations
+"""Ask models behind an OpenAI-compatible server, concurrently and with retries."""
 
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any
 
-import requests
-from requests.adapters import HTTPAdapter
+from openai import APIConnectionError, APIStatusError, OpenAI, omit
 from urllib3.exceptions import InvalidHeader
-from urllib3.response import BaseHTTPResponse
 from urllib3.util import Retry
 
 from src.configs import ServerConfig
 from src.errors import masked
-from src.generators.completions import PASSING, Doubtful, Reply, Unanswered, read, unreachable
+from src.generators.completions import TRANSIENT, Doubtful, Reply, Unanswered, read, unreachable
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = 60
-# Failures without an answer between them, after which a server is taken to be the cause.
-IN_A_ROW = 8
-
-Landed = tuple[int, Reply | Exception]
+MAX_WAIT = 60  # seconds
+# Consecutive failures after which the server is tested with a question that it answered before.
+FAILURES_BEFORE_TEST = 8
+NO_KEY = "none"  # key for the client if the config names none; it is not sent
 
 
 def answers(
-    config: ServerConfig, texts: Sequence[str], *, proof: str | None = None
+    config: ServerConfig, texts: Sequence[str], proof: str | None = None
 ) -> Iterator[Mapping[int, str | Unanswered]]:
-    """Answers to questions, each as it comes, by its place.
+    """Yield answers to questions as they arrive, by index of the question.
 
-    A failure that may be the question's is taken for it only where the server answers another one: a refusal
-    once any question was answered, a fault that may pass after a second try at the end.
-
-    Args:
-        config: which server and model, and how patient to be.
-        texts: questions.
-        proof: a question that this server has answered before; None where there is none.
+    A failure is attributed to the question only if the server answers another one: a refusal as soon as any
+    question was answered, a transient fault after a second attempt at the end. `proof` is a question that
+    this server has answered before, if any.
 
     Raises:
-        InputError: the server refuses the key or every question, knows no such model, cannot be reached, or
-            answers with something else. What came before was yielded; what was in flight is lost.
+        InputError: the server refuses the key or every question, does not know the model, cannot be reached,
+            or replies with something else. Earlier answers were yielded; those in flight are lost.
     """
-    with _session(config) as session:
+    with _client(config) as client:
         refused: dict[int, Doubtful] = {}
-        again: dict[int, Doubtful] = {}
-        row = 0
-        for place, reply in _landing(session, config, texts):
+        transient: dict[int, Doubtful] = {}
+        failures = 0
+        for index, reply in _replies(client, config, texts):
             if isinstance(reply, Doubtful):
-                (again if reply.passing else refused)[place] = reply
-                row += reply.passing or proof is None
-                if row >= IN_A_ROW:
-                    if not _works(session, config, proof):
+                (transient if reply.transient else refused)[index] = reply
+                failures += reply.transient or proof is None  # once one is answered, refusals do not count
+                if failures >= FAILURES_BEFORE_TEST:
+                    if not _works(client, config, proof):
                         raise reply.error
-                    row = 0
+                    failures = 0
             else:
-                yield {place: reply}
-                proof, row = texts[place], 0
+                yield {index: reply}
+                proof, failures = texts[index], 0
             if proof is not None and refused:
-                yield {place: Unanswered(doubtful.reason) for place, doubtful in refused.items()}
+                yield {index: Unanswered(doubtful.reason) for index, doubtful in refused.items()}
                 refused.clear()
-        if proof is None and (refused or again):
-            raise next(iter({**refused, **again}.values())).error
-        for place in again:
-            yield {place: _again(session, config, texts[place], proof)}
+        if proof is None and (refused or transient):
+            raise next(iter({**refused, **transient}.values())).error
+        for index in transient:
+            reply = _reply(client, config, texts[index])
+            if isinstance(reply, Doubtful):
+                if not _works(client, config, proof):
+                    raise reply.error
+                log.warning("no answer to %.60r: %s", texts[index], reply.reason)
+                reply = Unanswered(reply.reason)
+            yield {index: reply}
 
 
-def _again(session: requests.Session, config: ServerConfig, text: str, proof: str | None) -> str | Unanswered:
-    reply = _reply(session, config, text)
-    if isinstance(reply, Doubtful):
-        if not _works(session, config, proof):
-            raise reply.error
-        log.warning("no answer to %.60r: %s", text, reply.reason)
-        return Unanswered(reply.reason)
-    return reply
+def _works(client: OpenAI, config: ServerConfig, proof: str | None) -> bool:
+    """Return whether a server still answers a question that it has answered before."""
+    return proof is not None and not isinstance(_reply(client, config, proof), Doubtful)
 
 
-def _works(session: requests.Session, config: ServerConfig, proof: str | None) -> bool:
-    """Return whether a server answers a question that it has answered before."""
-    return proof is not None and not isinstance(_reply(session, config, proof), Doubtful)
-
-
-def _landing(
-    session: requests.Session, config: ServerConfig, texts: Sequence[str]
-) -> Iterator[tuple[int, Reply]]:
-    """Yield what comes of each question; raise what ends all of them after what came before it."""
+def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iterator[tuple[int, Reply]]:
+    """Yield the reply to each question; raise a fatal error after the replies that arrived before it."""
     waiting: SimpleQueue[tuple[int, str]] = SimpleQueue()
-    landed: SimpleQueue[Landed] = SimpleQueue()
-    for asked in enumerate(texts):
-        waiting.put(asked)
+    received: SimpleQueue[tuple[int, Reply | Exception]] = SimpleQueue()
+    for index_and_text in enumerate(texts):
+        waiting.put(index_and_text)
 
     def work() -> None:
         with contextlib.suppress(Empty):
             while not stopped.is_set():
-                place, text = waiting.get_nowait()
-                outcome = _outcome(session, config, text)
-                if isinstance(outcome, Exception):
+                index, text = waiting.get_nowait()
+                try:
+                    received.put((index, _reply(client, config, text)))
+                except Exception as error:  # raised again by the consumer
                     stopped.set()
-                landed.put((place, outcome))
+                    received.put((index, error))
 
     stopped = Event()
-    # Daemons: a Ctrl-C need not wait for an answer that a slow server still owes.
+    # Daemon threads end with the process: a Ctrl-C does not wait for the answer of a slow server.
     for _ in range(min(config.concurrency, len(texts))):
         Thread(target=work, daemon=True).start()
+    pending, failure = len(texts), None
     try:
-        for _ in texts:
-            place, outcome = _next(landed)
-            if isinstance(outcome, Exception):
-                yield from _answered(landed)
-                raise outcome
-            yield place, outcome
+        # Answers that have already arrived are yielded before a failure is raised.
+        while pending and not (failure and received.empty()):
+            # Without a timeout, a Ctrl-C that another thread receives would not end the wait.
+            with contextlib.suppress(Empty):
+                index, reply = received.get(timeout=0.2)
+                pending -= 1
+                if isinstance(reply, Exception):
+                    failure = failure or reply
+                else:
+                    yield index, reply
+        if failure:
+            raise failure
     finally:
         stopped.set()
 
 
-def _next(landed: SimpleQueue[Landed]) -> Landed:
-    while True:
-        # Who waits without end is not woken by a Ctrl-C that another thread was given.
-        with contextlib.suppress(Empty):
-            return landed.get(timeout=0.2)
-
-
-def _outcome(session: requests.Session, config: ServerConfig, text: str) -> Reply | Exception:
-    try:
-        return _reply(session, config, text)
-    except Exception as error:  # raised again by who waits for it
-        return error
-
-
-def _answered(landed: SimpleQueue[Landed]) -> Iterator[tuple[int, Reply]]:
-    # No answer that is here already is lost for another's failure.
-    with contextlib.suppress(Empty):
-        while True:
-            place, outcome = landed.get_nowait()
-            if not isinstance(outcome, Exception):
-                yield place, outcome
-
-
-class BoundedRetry(Retry):
-    """Wait as long as a server asks for, up to a minute."""
-
-    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
-        """Return the seconds to wait; None where the server does not say so in any known form."""
-        try:
-            wanted = super().get_retry_after(response)
-        except InvalidHeader:
-            return None
-        if wanted is not None and wanted > LONGEST_WAIT:
-            header = response.headers.get("Retry-After")
-            log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", header, LONGEST_WAIT)
-            return LONGEST_WAIT
-        return wanted
-
-
-def _session(config: ServerConfig) -> requests.Session:
-    session = requests.Session()
-    again = BoundedRetry(
-        total=config.retries,
-        allowed_methods=None,
-        status_forcelist=PASSING,
-        backoff_factor=0.5,
-        backoff_max=LONGEST_WAIT,
-        raise_on_status=False,
-    )
-    adapter = HTTPAdapter(max_retries=again, pool_maxsize=config.concurrency)
-    session.mount("http://", adapter)
-    session.mount("https://", adapter)
+def _client(config: ServerConfig) -> OpenAI:
+    """Make a client that takes nothing from the environment but the key that the config names."""
+    # This logger prints the address of each request, which may hold a password.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     key = os.environ.get(config.key, "") if config.key else ""
-    if key:
-        session.headers["Authorization"] = f"Bearer {key}"
-    return session
+    variables = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("OPENAI_")}
+    try:
+        return OpenAI(
+            api_key=key or NO_KEY,
+            base_url=config.url,
+            timeout=config.timeout,
+            max_retries=0,  # `_reply` retries, with bounded waits that are logged
+        )
+    finally:
+        os.environ.update(variables)
 
 
-def _reply(session: requests.Session, config: ServerConfig, text: str) -> Reply:
-    """Return what a server makes of a question; a reply that is cut off is asked for again."""
-    address = f"{config.url.rstrip('/')}/chat/completions"
-    url = masked(address)
-    for left in range(config.retries, -1, -1):
+def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
+    """Send a question and return the reply; after transient faults and truncated replies send it again."""
+    url = masked(f"{config.url.rstrip('/')}/chat/completions")
+    create: Any = client.chat.completions.with_raw_response.create
+    headers = {"Authorization": omit} if client.api_key == NO_KEY else {}
+    wait = 0.0
+    for attempt in range(config.retries + 1):
+        time.sleep(wait)
+        wait = 0.5 * 2**attempt
         try:
-            response = session.post(address, json=_question(config, text), timeout=config.timeout)
-        except requests.RequestException as error:
-            return unreachable(error, url)
+            response = create(**_request(config, text), extra_headers=headers).http_response
+        except APIStatusError as error:
+            response = error.response
+        except APIConnectionError as error:
+            reply: Reply = unreachable(error, url)
+            continue
+        if response.status_code in TRANSIENT and attempt < config.retries:
+            wait = _seconds_to_wait(response.headers.get("Retry-After", ""), wait)
+            continue
         reply = read(response, config, url)
-        if not isinstance(reply, Doubtful) or response.status_code >= 400 or not left:
+        if not isinstance(reply, Doubtful) or response.status_code >= 400:
             break
     return reply
 
 
-def _question(config: ServerConfig, text: str) -> dict[str, Any]:
-    question: dict[str, Any] = {"model": config.id, "messages": [{"role": "user", "content": text}]}
+def _seconds_to_wait(retry_after: str, otherwise: float) -> float:
+    """Return the seconds that a `Retry-After` header requests, or `otherwise`; at most a minute."""
+    try:
+        seconds = Retry().parse_retry_after(retry_after)
+    except InvalidHeader:
+        return min(otherwise, MAX_WAIT)
+    if seconds > MAX_WAIT:
+        log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", retry_after, MAX_WAIT)
+    return min(seconds, MAX_WAIT)
+
+
+def _request(config: ServerConfig, text: str) -> dict[str, Any]:
+    request: dict[str, Any] = {"model": config.id, "messages": [{"role": "user", "content": text}]}
     if config.temperature is not None:
-        question["temperature"] = config.temperature
+        request["temperature"] = config.temperature
     if config.limit != "none":
-        question[config.limit] = config.most
-    return question
+        request[config.limit] = config.most
+    return request

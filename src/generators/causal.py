@@ -1,98 +1,83 @@
-"""Causal language models of transformers: how they are loaded, and how a question becomes tokens."""
-
-from __future__ import annotations
+"""Run causal language models of transformers: tokenise questions, and generate answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from src.generators import chat_templates
 
-# Where a model has no chat template an answer begins after this.
+# Prompt for a model without a chat template, up to the beginning of its answer.
 PLAIN = "{}\n"
 
 
 @dataclass(frozen=True)
 class Causal:
-    """A causal language model and its tokenizer.
+    """A causal language model and its tokenizer."""
 
-    Attributes:
-        model: on its device, in its precision.
-        tokenizer: whose chat template, where it has one, wraps each question.
-        batch_size: texts per forward pass.
-    """
-
-    model: Any
-    tokenizer: Any
-    batch_size: int
+    model: Any  # model on its device, in its precision
+    tokenizer: Any  # tokenizer, whose chat template, if any, wraps each question
+    batch_size: int  # texts per forward pass
 
     def question(self, text: str) -> list[int]:
-        """Tokens of a question, up to where the answer begins."""
+        """Tokenise a question, up to the beginning of the answer."""
         if self.tokenizer.chat_template:
-            said = [{"role": "user", "content": text}]
-            with chat_templates.rendering():
-                found = self.tokenizer.apply_chat_template(
-                    said, add_generation_prompt=True, tokenize=True, return_dict=False
-                )
+            tokens = chat_templates.rendered(self.tokenizer, text, tokenize=True, return_dict=False)
         else:
-            found = self.tokenizer(PLAIN.format(text))["input_ids"]
-        return [int(token) for token in found]
+            tokens = self.tokenizer(PLAIN.format(text))["input_ids"]
+        return [int(token) for token in tokens]
 
-    def ending(self, text: str) -> list[int]:
-        """Tokens of an answer that follows a question."""
+    def answer_tokens(self, text: str) -> list[int]:
+        """Tokenise an answer that follows a question."""
         return [int(token) for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
 
-    @property
-    def padding(self) -> int:
-        """A token that fills up shorter texts; it decides no number."""
-        found = self.tokenizer.pad_token_id
-        return int(found if found is not None else self.tokenizer.eos_token_id or 0)
-
     @torch.inference_mode()
-    def answers(self, texts: Sequence[str], *, most: int) -> Iterator[dict[int, str]]:
-        """Free answers, greedily: of each batch, by the places of its questions.
-
-        Args:
-            texts: questions.
-            most: new tokens of an answer.
-        """
+    def answers(self, texts: Sequence[str], *, max_new_tokens: int) -> Iterator[dict[int, str]]:
+        """Generate free answers greedily, and yield those of each batch by index of the question."""
         questions = [self.question(text) for text in texts]
-        order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
-        device = next(self.model.parameters()).device
-        how = greedy(self.model, most=most, padding=self.padding)
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
-            width = len(questions[batch[0]])
-            tokens = torch.full((len(batch), width), self.padding)
-            mask = torch.zeros_like(tokens)
-            for row, index in enumerate(batch):
-                own = torch.tensor(questions[index])
-                tokens[row, width - len(own) :], mask[row, width - len(own) :] = own, 1
-            said = self.model.generate(
+        generation_config = greedy(self.model, self.tokenizer, max_new_tokens)
+        for batch in longest_first(questions, self.batch_size):
+            tokens, mask = padded([questions[index] for index in batch], padding_of(self.tokenizer))
+            device = next(self.model.parameters()).device
+            generated = self.model.generate(
                 input_ids=tokens.to(device),
                 attention_mask=mask.to(device),
-                generation_config=how,
+                generation_config=generation_config,
             )
-            found = self.tokenizer.batch_decode(said[:, width:], skip_special_tokens=True)
-            yield dict(zip(batch, found, strict=True))
+            answers = self.tokenizer.batch_decode(generated[:, tokens.shape[1] :], skip_special_tokens=True)
+            yield dict(zip(batch, answers, strict=True))
 
 
-def greedy(model: Any, *, most: int, padding: int) -> Any:
-    """How a model writes: always the likeliest token.
+def padding_of(tokenizer: Any) -> int:
+    """Return the id of the token that pads shorter texts; it is masked, and does not affect the results."""
+    padding = tokenizer.pad_token_id
+    return int(padding if padding is not None else tokenizer.eos_token_id or 0)
 
-    Args:
-        model: of transformers; its own defaults say where it ends, and nothing else.
-        most: new tokens.
-        padding: a token that fills up shorter texts.
-    """
+
+def longest_first(texts: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
+    """Yield batches of at most `size` indices of texts, the longest texts first."""
+    order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+def padded(texts: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Pad the tokens of texts on the left, and return them with the attention mask."""
+    rows = [torch.tensor(text, dtype=torch.long) for text in texts]
+    pad = partial(pad_sequence, batch_first=True, padding_side="left")
+    return pad(rows, padding_value=padding), pad([torch.ones_like(row) for row in rows])
+
+
+def greedy(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
+    """Make a config of greedy decoding that takes only the end token from the model's defaults."""
     from transformers import GenerationConfig
 
     make: Any = GenerationConfig
+    end = model.generation_config.eos_token_id
     return make(
-        max_new_tokens=most,
-        do_sample=False,
-        pad_token_id=padding,
-        eos_token_id=model.generation_config.eos_token_id,
+        max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=padding_of(tokenizer), eos_token_id=end
     )

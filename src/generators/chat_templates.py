@@ -1,11 +1,8 @@
-"""Pin chat templates to a stated day: what a model is asked depends on no clock and no lot."""
-
-from __future__ import annotations
+"""Pin chat templates to a fixed day, so that prompts depend on no clock and no random draw."""
 
 import datetime
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,30 +12,26 @@ from src.errors import InputError, brief
 
 CLOCK = "strftime_now"
 RANDOM = ("random", "lipsum")
-# Within a template its own macro comes before the function of transformers. The line break after a block is
-# dropped by transformers' environment: the template begins as it did.
+# A macro of the template overrides the function of transformers. The line break after a block is dropped by
+# transformers' environment, so that the rendered text begins as before.
 MACRO = (
     "{{% macro strftime_now(format) %}}{{{{ {dates!r}.get(format) or raise_exception("
-    "'a format of the date that is built while it renders') }}}}{{% endmacro %}}\n"
+    "'strftime_now needs a format that is written in the template') }}}}{{% endmacro %}}\n"
 )
 
 Template = TypeVar("Template", str, dict[str, str], None)
 
 
 def day(date: str) -> datetime.date:
-    """Parse the day of `llm.date`.
-
-    Raises:
-        InputError: it is no day.
-    """
+    """Parse the day of `llm.date`."""
     try:
         return datetime.date.fromisoformat(date)
     except ValueError:
-        raise InputError(f"llm.date={brief(date)}: no day. Write it as YYYY-MM-DD.") from None
+        raise InputError(f"llm.date={brief(date)}: expected a day as YYYY-MM-DD.") from None
 
 
 def stored(files: Iterable[Path]) -> list[str]:
-    """Return the chat templates that files of a repository hold, whatever their age."""
+    """Return the chat templates in files of a repository: of .jinja files, and of keys in JSON files."""
     texts: list[str] = []
     for path in files:
         if path.suffix == ".jinja":
@@ -51,7 +44,7 @@ def stored(files: Iterable[Path]) -> list[str]:
 def _json(path: Path) -> Mapping[str, Any]:
     try:
         content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):  # whoever reads the model says so
+    except (ValueError, RecursionError):  # reported when the model is loaded
         return {}
     return content if isinstance(content, dict) else {}
 
@@ -64,7 +57,7 @@ def _texts(template: Any) -> list[str]:
 
 
 def reads_clock(template: str) -> bool:
-    """Return whether a template asks for the current date.
+    """Return whether a template uses the current date.
 
     >>> reads_clock("{{ strftime_now('%Y') }}"), reads_clock("{# strftime_now #}")
     (True, False)
@@ -73,26 +66,17 @@ def reads_clock(template: str) -> bool:
 
 
 def refuse_random(template: str, model: str) -> None:
-    """Refuse a template that renders differently each time.
-
-    Raises:
-        InputError: it draws by lot.
-    """
-    drawn = [text for kind, text in _tokens(template) if kind == "name" and text in RANDOM]
-    if drawn:
+    """Refuse a template that draws at random, and so renders differently each time."""
+    calls = [text for kind, text in _tokens(template) if kind == "name" and text in RANDOM]
+    if calls:
         raise InputError(
-            f"{model}: its chat template draws by lot ({drawn[0]}), so that no two runs ask the same. Name a "
-            "revision without it (llm.revision), or a folder with a template of its own."
+            f"{model}: its chat template draws at random ({calls[0]}), so no two runs have the same prompts. "
+            "Choose a revision without it (llm.revision), or a folder with another template."
         )
 
 
 def pinned(template: Template, date: datetime.date) -> Template:
-    """Return a template, or several by name, that takes a day for the current one.
-
-    Args:
-        template: in Jinja; None where a model has none.
-        date: at whose midnight the clock stands.
-    """
+    """Return a Jinja template, or several by name, with the current date fixed to midnight of a day."""
     if template is None:
         return None
     if isinstance(template, dict):
@@ -100,32 +84,25 @@ def pinned(template: Template, date: datetime.date) -> Template:
     if not reads_clock(template):
         return template
     midnight = datetime.datetime.combine(date, datetime.time())
-    literals = [_unquoted(text) for kind, text in _tokens(template) if kind == "string" and "%" in text]
-    return MACRO.format(dates={text: midnight.strftime(text) for text in literals}) + template
+    literals = [text[1:-1] for kind, text in _tokens(template) if kind == "string" and "%" in text]
+    formats = [text.encode("ascii", "backslashreplace").decode("unicode-escape") for text in literals]
+    return MACRO.format(dates={text: midnight.strftime(text) for text in formats}) + template
 
 
-@contextmanager
-def rendering() -> Iterator[None]:
-    """Turn errors of a chat template into those of the model that was chosen.
-
-    Raises:
-        InputError: the template cannot be rendered for a user's message.
-    """
+def rendered(reader: Any, content: Any, **options: Any) -> Any:
+    """Render a user message by the chat template of a tokenizer or processor, up to the answer."""
+    messages = [{"role": "user", "content": content}]
     try:
-        yield
+        return reader.apply_chat_template(messages, add_generation_prompt=True, **options)
     except (jinja2.TemplateError, TypeError) as error:
         raise InputError(
-            f"llm.id: its chat template cannot be rendered ({brief(error)}). Name another revision or model, "
-            "or a folder with a template of its own."
+            f"llm.id: its chat template cannot be rendered ({brief(error)}). Choose another revision or "
+            "model, or a folder with another template."
         ) from None
 
 
 def _tokens(template: str) -> list[tuple[str, str]]:
     try:
         return [(kind, text) for _, kind, text in jinja2.Environment().lex(template)]
-    except jinja2.TemplateSyntaxError:  # rendering says so
+    except jinja2.TemplateSyntaxError:  # reported when the template is rendered
         return []
-
-
-def _unquoted(literal: str) -> str:
-    return literal[1:-1].encode("ascii", "backslashreplace").decode("unicode-escape")

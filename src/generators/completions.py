@@ -1,78 +1,78 @@
-"""Read replies of a chat-completions server: an answer, a question without one, or a fault of the server."""
+"""Parse replies of a chat-completions server into answers, unanswered questions and server faults."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import requests
+from typing import TYPE_CHECKING, Any
 
 from src.configs import ServerConfig
 from src.errors import InputError, brief
 
-# What may pass: too many requests, and a server that is starting, overloaded or restarted.
-PASSING = (408, 409, 425, 429, 500, 502, 503, 504)
-# What no other question would change: key, account, address, model, pace.
+if TYPE_CHECKING:  # the package takes a second to import
+    from httpx2 import Response
+    from openai import APIConnectionError
+
+# Transient faults: too many requests, or a server that is starting, overloaded or restarting.
+TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504)
+# Faults that affect every question: key, account, address, model, rate.
 FATAL = (401, 402, 404, 405, 410, 429)
-# What content filters answer: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
+# Replies of content filters: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
 FILTERED = re.compile(
     r"content.?filter|content.?policy|content management policy|responsible.?ai|moderation|data.?inspection"
     r"|flagged|invalid_prompt"
 )
-# Parameters that some servers refuse, and what is said instead.
+# Parameters that some servers refuse, and the options to use instead.
 REMEDIES = {
     "max_completion_tokens": "llm.limit=max_tokens, or llm.limit=none",
     "max_tokens": "llm.limit=max_completion_tokens, or llm.limit=none",
     "temperature": "llm.temperature=null",
 }
-SAVED = "answers so far are kept."
+SAVED = "answers so far are saved."
 
 
 @dataclass(frozen=True)
 class Unanswered:
-    """A question that a server answers with no text: `reason` says why."""
+    """Result of a question without an answer text, for a `reason`."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Doubtful:
-    """A failure that may be the question's or the server's.
+    """A failure caused by either the question (`reason`) or the server (`error` to raise).
 
-    Attributes:
-        reason: why there is no answer, where it is the question's.
-        error: raised where it is the server's.
-        passing: whether the server may have answered just before: an outage, not a refusal.
+    `transient`: the failure may be an outage of the server, rather than a refusal.
     """
 
     reason: str
     error: InputError
-    passing: bool
+    transient: bool
 
 
 Reply = str | Unanswered | Doubtful
 
 
-def read(reply: requests.Response, config: ServerConfig, url: str) -> Reply:
-    """Return what a reply says of its question.
-
-    Args:
-        reply: of the server, after all retries.
-        config: which server and model.
-        url: what errors name, without passwords.
+def read(reply: Response, config: ServerConfig, url: str) -> Reply:
+    """Parse the reply to a question, after all retries; `url` contains no password.
 
     Raises:
-        InputError: the server refuses key, model or pace, whatever it is asked.
+        InputError: the server refuses key, model or request rate, whatever the question.
     """
-    content = _json(reply)
+    try:
+        content: Any = reply.json()
+    except (ValueError, RecursionError):
+        content = None
+    status = reply.status_code
     error = content.get("error") if isinstance(content, Mapping) else None
-    status = _status(reply.status_code, error)
+    if status < 400 and error:  # some gateways reply 200 with the status in the body
+        code = error.get("code") if isinstance(error, Mapping) else None
+        status = code if isinstance(code, int) and code >= 400 else 400
     if status < 400:
         return _completion(content, reply, url)
     text = brief(reply.text.strip(), 300)
-    described = f"{status} {reply.reason}" if status == reply.status_code else str(status)
+    described = f"{status} {reply.reason_phrase}" if status == reply.status_code else str(status)
     if status not in FATAL and FILTERED.search(reply.text.lower()):
         return Unanswered("content_filter")
     if status in (401, 403):
@@ -80,36 +80,21 @@ def read(reply: requests.Response, config: ServerConfig, url: str) -> Reply:
         refused = InputError(f"{url}: the server refuses the key ({status}). {key}; {SAVED}")
         if status == 401:
             raise refused
-        return Doubtful(f"{status}: {text}", refused, passing=False)
+        return Doubtful(f"{status}: {text}", refused, transient=False)
     failure = InputError(f"{url}: {described} ({text[:120]!r}). {_remedy(status, reply, config)}; {SAVED}")
     if status in FATAL:
         raise failure
-    return Doubtful(f"{status}: {text}", failure, passing=status in PASSING)
+    return Doubtful(f"{status}: {text}", failure, transient=status in TRANSIENT)
 
 
-def unreachable(error: requests.RequestException, url: str) -> Doubtful:
-    """Return what a failed connection says of its question: one may take longer than a server allows."""
-    said = f"{url}: cannot be reached ({type(error).__name__})"
-    failure = InputError(f"{said}. Start the server, or correct llm.url; {SAVED}")
-    return Doubtful(f"no reply ({type(error).__name__})", failure, passing=True)
+def unreachable(error: APIConnectionError, url: str) -> Doubtful:
+    """Classify a failed connection; a question that takes longer than the server allows may be the cause."""
+    cause = type(error.__cause__ or error).__name__
+    failure = InputError(f"{url}: cannot be reached ({cause}). Start the server, or correct llm.url; {SAVED}")
+    return Doubtful(f"no reply ({cause})", failure, transient=True)
 
 
-def _json(reply: requests.Response) -> Any:
-    try:
-        return reply.json()
-    except (ValueError, RecursionError):
-        return None
-
-
-def _status(status: int, error: Any) -> int:
-    # Some gateways answer 200 with the status within.
-    code = error.get("code") if isinstance(error, Mapping) else None
-    if status < 400 and error:
-        return code if isinstance(code, int) and code >= 400 else 400
-    return status
-
-
-def _completion(content: Any, reply: requests.Response, url: str) -> Reply:
+def _completion(content: Any, reply: Response, url: str) -> Reply:
     try:
         choice = content["choices"][0]
         finish = choice.get("finish_reason")
@@ -119,12 +104,10 @@ def _completion(content: Any, reply: requests.Response, url: str) -> Reply:
         text = _text(message["content"]) if "content" in message else ""
         refusal = message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
-        failure = f"{url}: answers with something else than a chat completion ({reply.text[:80]!r})"
-        return Doubtful(
-            "no chat completion", InputError(f"{failure}. Correct llm.url; {SAVED}"), passing=True
-        )
+        failure = f"{url}: expected a chat completion, got ({reply.text[:80]!r})"
+        return Doubtful("no chat completion", InputError(f"{failure}. Set llm.url; {SAVED}"), transient=True)
     if text.strip():
-        # A character that was cut in two is none of any encoding.
+        # Half of a surrogate pair cannot be encoded.
         return text.encode("utf-8", "replace").decode("utf-8")
     if isinstance(refusal, str) and refusal.strip():
         return Unanswered(f"refusal: {brief(refusal.strip(), 300)}")
@@ -132,22 +115,22 @@ def _completion(content: Any, reply: requests.Response, url: str) -> Reply:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message: of its parts those of type `text`, without reasoning."""
+    """Return the text of a message: its items of type `text`, without reasoning."""
     if content is None:
         return ""
     if isinstance(content, list):
-        return "".join(part["text"] for part in content if part.get("type") == "text")
+        return "".join(item["text"] for item in content if item.get("type") == "text")
     if not isinstance(content, str):
         raise TypeError(content)
     return content
 
 
-def _remedy(status: int, reply: requests.Response, config: ServerConfig) -> str:
+def _remedy(status: int, reply: Response, config: ServerConfig) -> str:
     if status == 429:
         after = brief(reply.headers.get("Retry-After", ""), 40)
         wait = f" It asks to wait {after}{' s' * after.isdigit()}." if after else ""
         return f"Too many requests, or no quota is left.{wait} Run the same command later"
     for parameter in (config.limit, "temperature"):
         if status in (400, 422) and parameter in reply.text:
-            return f"The server refuses {parameter}: say {REMEDIES[parameter]}"
+            return f"The server refuses {parameter}: set {REMEDIES[parameter]}"
     return f"Correct llm.url or llm.id={config.id}"

@@ -1,48 +1,148 @@
-"""Find the weights of a generative model, and what loads it."""
+"""Load weights of generative models: untrained ones, or from the hub, its cache or a folder."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 
-from src.configs import GenerateConfig, HfConfig, TinyConfig, TinyVlmConfig, VlmHfConfig
+from src.configs import (
+    CausalConfig,
+    GenerateConfig,
+    HfConfig,
+    MultimodalConfig,
+    TinyConfig,
+    TinyVlmConfig,
+    VlmHfConfig,
+    WeightsConfig,
+)
+from src.encoders import hub, pretrained, transformers_files
 from src.encoders.processor import check_precision
-from src.generators import hub_weights, tiny, tiny_vlm
+from src.generators import chat_templates, tiny
 from src.generators.causal import Causal
 from src.generators.multimodal import Multimodal
 
+# Files besides the weights; of the names in an inner tuple, one is required (see `hub.files`).
+REQUIRED = (("config.json",), ("tokenizer.json", "tokenizer.model", "vocab.json"))
+OPTIONAL = (
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
+    *("chat_template.jinja", "generation_config.json"),
+)
+# Further files of a multimodal model; older repositories have the chat template in a JSON.
+PROCESSOR_REQUIRED = (("processor_config.json", "preprocessor_config.json"),)
+PROCESSOR_OPTIONAL = ("preprocessor_config.json", "chat_template.json")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A model whose files are available."""
+
+    config: WeightsConfig  # config of the model
+    other_files: Mapping[str, Path]  # files other than weights, by name
+    weights: tuple[Path, ...]  # files of the weights
+
+    def metadata(self) -> dict[str, str]:
+        """Return revision and hash of the weights, hashes of other files, and the day if a template uses it.
+
+        Raise `InputError` for a file that was truncated or changed, or does not match `llm.sha256`.
+        """
+        metadata = pretrained.verified(self.config, self.weights, "llm")
+        if any(map(chat_templates.reads_clock, chat_templates.stored(self.other_files.values()))):
+            metadata |= {"chat_date": chat_templates.day(self.config.date).isoformat()}
+        return metadata | {name: hub.sha256([path]) for name, path in self.other_files.items()}
+
 
 def check_device(cfg: GenerateConfig) -> None:
-    """Check that this machine computes in the model's precision.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Check that this machine supports the model's precision; raise `InputError` otherwise."""
     if isinstance(cfg.llm, HfConfig | VlmHfConfig):
         check_precision("llm.precision", cfg.llm.precision, cfg.trainer.accelerator)
 
 
 def find(cfg: GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
-    """Find a model's weights.
+    """Return revision and hashes of a model's weights, and a function that loads it (see `published`).
 
-    Returns:
-        Revision and hashes of the weights, and what loads the model; nothing and None if a server has it, or
-        answers need no model.
-
-    Raises:
-        InputError: see `hub_weights.find`.
+    The result is ({}, None) if a server runs the model, or answers need no model (`llm=planted`).
     """
     llm = cfg.llm
     if isinstance(llm, TinyConfig):
         return {"revision": "random"}, partial(tiny.load, llm)
     if isinstance(llm, TinyVlmConfig):
-        return {"revision": "random"}, partial(tiny_vlm.load, llm)
+        return {"revision": "random"}, partial(tiny.load_multimodal, llm)
     if not isinstance(llm, HfConfig | VlmHfConfig):
         return {}, None
-    published = hub_weights.find(llm)
+    source = published(llm)
     accelerator = cfg.trainer.accelerator
     gpu = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
-    load = partial(hub_weights.load, published, torch.device("cuda" if gpu else "cpu"))
-    return {**published.said(), **published.files()}, load
+    return source.metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
+
+
+def published(config: WeightsConfig) -> Published:
+    """Find a model's files, and fetch those that are not cached.
+
+    Raises:
+        InputError: `llm.date` is no day, files are not available, or a chat template draws at random.
+        NotStored: within `cache.dry`, if they would have to be fetched.
+    """
+    chat_templates.day(config.date)  # refuses a malformed llm.date before files are fetched
+    multimodal = isinstance(config, MultimodalConfig)
+    kind = f"{'multimodal' if multimodal else 'causal language'} model of transformers"
+    remedy = (
+        "Run the same command where there is a network (a gated model needs HF_TOKEN), or choose a "
+        "folder with its files."
+    )
+    place = transformers_files.place(config, "llm", kind, remedy)
+    required, optional = (*REQUIRED, *PROCESSOR_REQUIRED), (*OPTIONAL, *PROCESSOR_OPTIONAL)
+    other_files = hub.files(place, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
+    for template in chat_templates.stored(other_files.values()):
+        chat_templates.refuse_random(template, config.id)
+    return Published(config, other_files, tuple(transformers_files.files(place)))
+
+
+def load(source: Published, device: torch.device) -> Causal | Multimodal:
+    """Load a causal or multimodal model by its config; raise `InputError` for files of another kind."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
+
+    config = source.config
+    if isinstance(config, CausalConfig):
+        model, tokenizer = _read(source, AutoModelForCausalLM, AutoTokenizer, config.precision, device)
+        return Causal(model, tokenizer, config.batch_size)
+    assert isinstance(config, MultimodalConfig)
+    model, processor = _read(source, AutoModelForImageTextToText, AutoProcessor, config.precision, device)
+    with pretrained.strict(config.id):
+        if not hasattr(processor, "image_processor"):
+            raise ValueError("its processor reads no pictures")
+    return Multimodal(model, processor, config.batch_size)
+
+
+def _read(source: Published, kind: Any, reader: Any, precision: str, device: torch.device) -> tuple[Any, Any]:
+    """Load a model and its tokenizer or processor by the Auto classes `kind` and `reader` of transformers."""
+    from huggingface_hub.errors import StrictDataclassError
+    from transformers import GenerationConfig
+
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    # Code of a repository is never run.
+    local = {"local_files_only": True, "trust_remote_code": False}
+    with (
+        pretrained.strict(source.config.id),
+        transformers_files.linked([*source.other_files.values(), *source.weights]) as folder,
+    ):
+        try:
+            model, loading_info = kind.from_pretrained(
+                folder, dtype=DTYPES[precision], weights_only=True, output_loading_info=True, **local
+            )
+        except StrictDataclassError as error:  # a config.json that contradicts itself
+            raise ValueError(" ".join(str(error).split())) from None
+        transformers_files.check_complete(loading_info)
+        preprocessor = reader.from_pretrained(folder, **local)
+        preprocessor.chat_template = chat_templates.pinned(
+            preprocessor.chat_template, chat_templates.day(source.config.date)
+        )
+    # `generate` would use a repository's defaults for options not set, such as a repetition penalty.
+    make: Any = GenerationConfig
+    model.generation_config = make(eos_token_id=model.generation_config.eos_token_id)
+    model.requires_grad_(False)
+    return model.to(device).eval(), preprocessor

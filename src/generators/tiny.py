@@ -1,56 +1,104 @@
-"""A language model made on the spot: a Qwen2 of a few layers that reads bytes, untrained."""
-
-from __future__ import annotations
+"""Build untrained byte-level models of a few layers: a Qwen2, and a multimodal Idefics3."""
 
 from typing import Any
 
 import torch
 
-from src.configs import TinyConfig
+from src.configs import TinyConfig, TinyVlmConfig
 from src.generators.causal import Causal
+from src.generators.multimodal import IMAGE, Multimodal
 
 END, PAD = "<|endoftext|>", "<|padding|>"
+# Side of a picture and of a patch, in pixels; side of the square of patches that become a single token.
+SIDE, PATCH, MERGED = 32, 8, 2
+ADDED_TOKENS = (IMAGE, "<fake_token_around_image>", "<end_of_utterance>", "<global-img>")
 
 
 def load(config: TinyConfig) -> Causal:
-    """The model and its tokenizer."""
+    """Build a language model and its tokenizer."""
     return Causal(model(config), tokenizer(), config.batch_size)
 
 
+def load_multimodal(config: TinyVlmConfig) -> Multimodal:
+    """Build a multimodal model and its processor."""
+    built = processor()
+    return Multimodal(multimodal(config, built.tokenizer), built, config.batch_size)
+
+
 def model(config: TinyConfig) -> Any:
-    """An untrained Qwen2, the same for the same seed.
+    """Build an untrained Qwen2, determined by its seed."""
+    from transformers import Qwen2ForCausalLM
 
-    Args:
-        config: its size and its seed.
-    """
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    return _untrained(Qwen2ForCausalLM, _qwen2(config, tokenizer()), config.seed)
 
+
+def multimodal(config: TinyVlmConfig, tokenizer: Any) -> Any:
+    """Build an untrained Idefics3, determined by its seed, for the tokenizer of a `processor`."""
+    from transformers import Idefics3Config, Idefics3ForConditionalGeneration
+
+    kind: Any = Idefics3Config
+    model_config = kind(
+        text_config=_qwen2(config, tokenizer),
+        vision_config={"image_size": SIDE, "patch_size": PATCH, **_size(config)},
+        scale_factor=MERGED,
+        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
+        **_special(tokenizer),
+    )
+    return _untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
+
+
+def _qwen2(config: TinyConfig | TinyVlmConfig, tokenizer: Any) -> Any:
+    from transformers import Qwen2Config
+
+    kind: Any = Qwen2Config
+    options = {**_size(config), **_special(tokenizer)}
+    return kind(vocab_size=len(tokenizer), num_key_value_heads=config.heads, **options)
+
+
+def _size(config: TinyConfig | TinyVlmConfig) -> dict[str, int]:
+    return {
+        "hidden_size": config.width,
+        "intermediate_size": 2 * config.width,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+    }
+
+
+def _special(tokenizer: Any) -> dict[str, int]:
+    return {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+
+
+def _untrained(kind: Any, config: Any, seed: int) -> Any:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        made = Qwen2ForCausalLM(
-            Qwen2Config(
-                vocab_size=len(tokenizer()),
-                hidden_size=config.width,
-                intermediate_size=2 * config.width,
-                num_hidden_layers=config.layers,
-                num_attention_heads=config.heads,
-                num_key_value_heads=config.heads,
-                eos_token_id=tokenizer().eos_token_id,
-                pad_token_id=tokenizer().pad_token_id,
-            )
-        )
-    made.requires_grad_(False)
-    return made
+        torch.manual_seed(seed)
+        network = kind(config)
+    network.requires_grad_(False)
+    return network.eval()
 
 
 def tokenizer() -> Any:
-    """A tokenizer whose tokens are the 256 bytes."""
+    """Build a tokenizer whose tokens are the 256 bytes."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE(vocab={letter: place for place, letter in enumerate(alphabet)}, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    backend = Tokenizer(models.BPE(vocab={letter: token for token, letter in enumerate(alphabet)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
     kind: Any = PreTrainedTokenizerFast
-    return kind(tokenizer_object=made, eos_token=END, pad_token=PAD)
+    return kind(tokenizer_object=backend, eos_token=END, pad_token=PAD)
+
+
+def processor() -> Any:
+    """Build a processor of pictures of one size, with a tokenizer whose tokens are the 256 bytes."""
+    from transformers import Idefics3ImageProcessorPil, Idefics3Processor
+
+    bytes_tokenizer = tokenizer()
+    bytes_tokenizer.add_special_tokens({"additional_special_tokens": list(ADDED_TOKENS)})
+    pictures: Any = Idefics3ImageProcessorPil
+    side = {"longest_edge": SIDE}
+    return Idefics3Processor(
+        pictures(size=side, max_image_size=side, do_image_splitting=False),
+        bytes_tokenizer,
+        image_seq_len=(SIDE // PATCH // MERGED) ** 2,
+    )

@@ -1,1 +1,1 @@
-"""One job: its identity, its inputs, what it computes, and what is recorded of it."""
+"""Identify, plan, prepare, run and record single jobs."""

@@ -1,6 +1,4 @@
-"""Job of an encoder: stimuli, embeddings, projection, experiment, results."""
-
-from __future__ import annotations
+"""Run an encoder job: stimuli, embeddings, projection, experiment, results."""
 
 import logging
 import time
@@ -27,25 +25,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job whose stimuli are there and suffice.
+    """A job whose stimuli are present and suffice."""
 
-    Attributes:
-        job: which.
-        tables: of the roles that it shows, prompts of its experiment included.
-        removed: what is projected away; None where nothing is.
-    """
-
-    job: Job
-    tables: Mapping[str, Table]
-    removed: debias.Prompts | None = None
+    job: Job  # names and config
+    tables: Mapping[str, Table]  # stimulus tables of its roles, prompts of its experiment included
+    debias_prompts: debias.Prompts | None = None  # define the directions to remove; None without debiasing
 
 
 def prepare(job: Job) -> Prepared:
-    """See that weights are there and that the stimuli suffice, before any work is spent.
+    """Check weights, stimuli and devices before any expensive work.
 
-    Raises:
-        InputError: they are not, or do not; `NotApplicable` where another experiment might be served. Or the
-            trainer asks for more devices than there are.
+    Raises `InputError` if they do not suffice (`NotApplicable` if another experiment might work with them).
     """
     if job.cfg.trainer.devices != 1:
         from src.encoders.trainer import devices
@@ -55,77 +45,65 @@ def prepare(job: Job) -> Prepared:
     tables = {role: stimuli.load(job.cfg, role) for role in study_of(job.cfg.exp).roles(job.cfg.exp)}
     for table in tables.values():
         log.info("%s", table.statement())
-    return suffice(job, tables)
+    return prepare_from(job, tables)
 
 
-def suffice(job: Job, tables: Mapping[str, Table]) -> Prepared:
-    """See that the stimuli suffice for a job, and that its protocol decides something there.
+def prepare_from(job: Job, tables: Mapping[str, Table]) -> Prepared:
+    """Check that stimuli by role suffice for a job and that its protocol has an effect; add its prompts.
 
-    Args:
-        job: which.
-        tables: of the roles of the dataset that it shows.
-
-    Raises:
-        InputError: they do not; `NotApplicable` where another experiment or protocol might be served.
+    Raises `InputError`, or `NotApplicable` if another experiment or protocol might work.
     """
     cfg = job.cfg
-    _differs(job)
+    _check_specification(job)
     study = study_of(cfg.exp)
     study.check(cfg, tables)
-    own = study.prompts(cfg)
-    removed = debias.prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
-    prepared = Prepared(job, {**tables, **({PROMPTS: own} if own else {})}, removed)
-    if own:
-        require(cfg, own)
-    if removed:
+    prompts = study.prompts(cfg)
+    debias_prompts = debias.prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
+    prepared = Prepared(job, {**tables, **({PROMPTS: prompts} if prompts else {})}, debias_prompts)
+    if prompts:
+        require(cfg, prompts)
+    if debias_prompts:
         try:
-            require(cfg, removed.table)
+            require(cfg, debias_prompts.table)
         except NotApplicable as error:
-            # Not for the experiment's sake: no other one could be served either.
+            # The debiasing prompts are missing: no other experiment of this dataset could work either.
             raise InputError(f"debias={cfg.debias.name}: {error}") from None
     return prepared
 
 
 def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
-    """Groups whose directions a projection removes: those of the job's own stimuli, else of the dataset's.
-
-    Raises:
-        InputError: nothing of the dataset carries groups.
-    """
-    shown = [table for role, table in tables.items() if CARRIES[role] == "group"]
+    """Return the groups whose directions are removed: those of the job's stimuli, else of the dataset."""
+    group_tables = [table for role, table in tables.items() if CARRIES[role] == "group"]
     for role in ("labels", "faces"):
-        if not shown:
+        if not group_tables:
             try:
-                shown = [stimuli.load(cfg, role)]
+                group_tables = [stimuli.load(cfg, role)]
             except NotApplicable:
                 continue
-    if not shown:
+    if not group_tables:
         raise InputError(
-            f"debias={cfg.debias.name}: neither labels nor faces are there to say which groups are meant. "
-            "Add labels.parquet, or choose debias=none."
+            f"debias={cfg.debias.name}: neither labels nor faces define the groups. "
+            "Add labels.parquet, or use debias=none."
         )
-    return sorted({group for table in shown for group in table.groups})
+    return sorted({group for table in group_tables for group in table.groups})
 
 
-def _differs(job: Job) -> None:
-    """See that the chosen reading is another one here than the paper's, so that no reading counts twice.
-
-    Raises:
-        NotApplicable: it is not.
-    """
-    idle = set(job.reading - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
+def _check_specification(job: Job) -> None:
+    """Raise `NotApplicable` if the specification changes nothing in this job, which would count twice."""
+    idle = set(job.specification - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
     model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
-    if "pooling" in job.reading and not any(encoders.family_of(model).several(model, role) for role in roles):
+    several_vectors = any(encoders.family_of(model).several(model, role) for role in roles)
+    if "pooling" in job.specification and not several_vectors:
         idle.add("pooling")
-    if idle and idle == job.reading:
+    if idle and idle == job.specification:
         raise NotApplicable(
             f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
-            f"decides nothing in exp={job.exp}. Say protocol=paper."
+            f"has no effect on exp={job.exp}. Use protocol=paper."
         )
 
 
-def sheet(prepared: Prepared) -> Path | None:
-    """The contact sheet of the morphs that a job shows; None where it shows none."""
+def contact_sheet(prepared: Prepared) -> Path | None:
+    """Return the contact sheet of the job's morphs; None if it uses none."""
     for table in prepared.tables.values():
         if "parent_a" in table.frame.columns and "path" in table.frame.columns:
             path = Path(table.frame["path"].iloc[0]).parent / SHEET
@@ -134,90 +112,77 @@ def sheet(prepared: Prepared) -> Path | None:
 
 
 def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
-    """Embed, project, analyse, write `results/`, and log all of it.
+    """Embed, project, analyse, write `results/`, log everything, and return the job's analyses.csv.
 
-    Args:
-        prepared: the job.
-        run: its MLflow run.
-        job_key: its key; empty if weights had to be made first, so that it is computed here.
-
-    Returns:
-        The job's analyses.csv.
-
-    Raises:
-        InputError: a stimulus cannot be embedded, or vectors do not fit their table.
+    `job_key` is empty if it depends on weights that are made here first. Raises `InputError` if a stimulus
+    cannot be embedded, or vectors do not fit their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
-    run.log(tags=run_metadata.tables(prepared.tables))
-    # First what is removed: it is quick, and what is wrong with it is said before much is embedded.
-    projected = _projection(prepared)
-    vectors = {role: embeddings(cfg, role, _shown(cfg, table)) for role, table in prepared.tables.items()}
-    run.inputs(run_metadata.inputs(job, prepared.tables, vectors))
+    hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}
+    run.log(tags=hashes | {f"used.{role}": table.statement() for role, table in prepared.tables.items()})
+    # The projection comes first: it is quick, and its errors surface before the expensive embedding.
+    project = _projection(prepared)
+    vectors = {role: embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()}
+    datasets = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
+    run.inputs(datasets | {f"{role} by {job.model}": item.hash for role, item in vectors.items()})
     start = time.perf_counter()
-    tables, seen, notes = projected(vectors)
-    result = study_of(cfg.exp).run(cfg, tables, seen)
+    tables, arrays, notes = project(vectors)
+    result = study_of(cfg.exp).run(cfg, tables, arrays)
     seconds = time.perf_counter() - start
     notes = [*notes, *result.notes]
     for note in notes:
         log.info("%s", note)
-    read = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
-    notes = [*read, *(note for role in vectors for note in vectors[role].notes), *notes]
+    input_notes = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
+    notes = [*input_notes, *(note for role in vectors for note in vectors[role].notes), *notes]
     results.write(job.output, results.named(job.columns, result.analyses), result.tables)
-    told = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
-    run.log(
-        tags={**run_metadata.vectors(vectors), **run_metadata.model(job), **told},
-        metrics={
-            **run_metadata.metrics(job, result),
-            **run_metadata.speed(vectors),
-            "analysis_seconds": seconds,
-        },
-    )
+    tags = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
+    tags |= {f"input.{role}.vectors": item.hash for role, item in vectors.items()}
+    metrics = run_metadata.metrics(job, result) | run_metadata.speed(vectors) | {"analysis_seconds": seconds}
+    run.log(tags={**run_metadata.model_tags(job), **tags}, metrics=metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
-    run_metadata.figures(job, result, run)
+    run_metadata.log_figures(job, result, run)
     return results.read(job.output)
 
 
-Seen = tuple[Mapping[str, Table], Mapping[str, Any], list[str]]
+# Stimulus tables and vectors, each by role, and notes on what was removed from them.
+Projected = tuple[Mapping[str, Table], Mapping[str, Any], list[str]]
 
 
-def _projection(prepared: Prepared) -> Callable[[Mapping[str, Embeddings]], Seen]:
-    """What makes of vectors, and their tables, those that the experiment sees; and what left by it."""
-    removed, cfg = prepared.removed, prepared.job.cfg
-    if removed is None:
-        return lambda vectors: (prepared.tables, {role: own.vectors for role, own in vectors.items()}, [])
-    prompts = embeddings(cfg, PROMPTS, _shown(cfg, removed.table))
-    projection = debias.projection(cfg.debias, removed, prompts.vectors)
-    sides = debias.sides(cfg.debias)
+def _projection(prepared: Prepared) -> Callable[[Mapping[str, Embeddings]], Projected]:
+    """Return the function that projects vectors and their tables, with notes of what it removed."""
+    debias_prompts, cfg = prepared.debias_prompts, prepared.job.cfg
+    if debias_prompts is None:
+        return lambda vectors: (prepared.tables, {role: item.vectors for role, item in vectors.items()}, [])
+    prompts = embeddings(cfg, PROMPTS, _loader(cfg, debias_prompts.table))
+    projection = debias.projection(cfg.debias, debias_prompts, prompts.vectors)
 
-    def projected(vectors: Mapping[str, Embeddings]) -> Seen:
-        tables, seen = dict(prepared.tables), {role: own.vectors for role, own in vectors.items()}
-        notes = [f"debias={cfg.debias.name}: removed {', '.join(map(repr, removed.spurious))}"]
-        for role in sorted({*sides} & {*tables}):
-            tables[role], seen[role], said = debias.project(tables[role], seen[role], projection)
-            notes += said
-        return tables, seen, notes
+    def project(vectors: Mapping[str, Embeddings]) -> Projected:
+        tables, arrays = dict(prepared.tables), {role: item.vectors for role, item in vectors.items()}
+        notes = [f"debias={cfg.debias.name}: removed {', '.join(map(repr, debias_prompts.spurious))}"]
+        for role in sorted({*debias.sides(cfg.debias)} & {*tables}):
+            tables[role], arrays[role], removals = debias.project(tables[role], arrays[role], projection)
+            notes += removals
+        return tables, arrays, notes
 
-    return projected
+    return project
 
 
-def _shown(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
-    """Stimulus tables by role, one of which is at hand; a toy is trained on the others."""
+def _loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
+    """Return a loader of tables by role that reuses the given table and loads others, on which toys train."""
     return lambda role: table if role == table.role else stimuli.load(cfg, role)
 
 
 def key(prepared: Prepared) -> str:
-    """Hash of all that decides a job's numbers: its config, its inputs, the versions of what computes them.
+    """Return the hash of everything that determines a job's numbers: config, inputs, versions of the code.
 
-    Raises:
-        InputError: vectors are missing.
-        NotStored: within `cache.dry`, where weights have to be made first.
+    Raises `InputError` if vectors are missing; `NotStored`, within `cache.dry`, if weights are.
     """
-    cfg = prepared.job.cfg
-    shown = {**prepared.tables, **({"removed": prepared.removed.table} if prepared.removed else {})}
-    inputs = {
-        name: [table.hash, vector_key(cfg, table.role, _shown(cfg, table))] for name, table in shown.items()
-    }
+    cfg, tables = prepared.job.cfg, dict(prepared.tables)
     versions = study_of(cfg.exp).versions(cfg)
-    if prepared.removed:
+    if prepared.debias_prompts:
+        tables["removed"] = prepared.debias_prompts.table
         versions |= declared("debias")
+    inputs = {
+        name: [table.hash, vector_key(cfg, table.role, _loader(cfg, table))] for name, table in tables.items()
+    }
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

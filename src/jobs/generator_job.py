@@ -13,16 +13,16 @@ from omegaconf import DictConfig
 
 from src import configs, tracking
 from src.generators import model_weights
-from src.generators.answer_log import Kept
+from src.generators.answer_log import AnswerLog
 from src.jobs.identity import Named, decisive, differences, family, resolve
 from src.jobs.plan import Planned
 from src.storage import cache, results
 from src.studies.generator_protocol import Generator, Inputs, study_of
 
-# Fields of the config that decide numbers in some studies only: `GeneratorStudy.fields` names them.
+# Config fields that affect numbers in some studies only; `GeneratorStudy.fields` lists those of a study.
 OPTIONAL = ("answer", "dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
 
-# Fields that answers were logged without, at the values that they had: a log from before is still read.
+# Fields left out of a log's name at these values, so that logs of versions without the fields stay in use.
 ADDED = {"limit": "max_tokens", "temperature": 0.0}
 
 
@@ -34,20 +34,11 @@ class Task(Named):
 
     @classmethod
     def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Task:
-        """Name a composed config.
-
-        Args:
-            composed: the config.
-            choices: which YAML was chosen of each group.
-            output: folder of the job.
-
-        Raises:
-            InputError: a mandatory value is missing, or one is out of bounds.
-        """
+        """Build the task of a composed config, with the chosen YAML of each group, or raise `InputError`."""
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
-        study = study_of(cfg.task)
+        study, path = study_of(cfg.task), getattr(cfg.llm, "path", None)
         resolved = {
             name: value for name, value in resolved.items() if name not in OPTIONAL or name in study.fields
         }
@@ -57,7 +48,7 @@ class Task(Named):
             study=cfg.task.study,
             exp=choices["task"],
             paper=cfg.task.paper,
-            model=_model(cfg, choices["llm"])
+            model=(cfg.llm.name or (choices["llm"] if path is None else Path(path).stem))
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=family(choices["task"]),
             debias="none",
@@ -67,34 +58,21 @@ class Task(Named):
         )
 
 
-def _model(cfg: configs.GenerateConfig, choice: str) -> str:
-    if isinstance(cfg.llm, configs.RecordedConfig):
-        return cfg.llm.name or Path(cfg.llm.path).stem
-    return cfg.llm.name or choice
-
-
 @dataclass(frozen=True)
 class Prepared:
-    """A job whose inputs and weights are present.
+    """A job whose inputs and weights are present."""
 
-    Attributes:
-        job: names and config.
-        inputs: items or faces that the model is asked about.
-        weights: revision and hashes of the weights; empty if a server has the model, or none is asked.
-        generator: model and log of its answers.
-    """
-
-    job: Task
-    inputs: Inputs
+    job: Task  # names and config
+    inputs: Inputs  # items or faces of the questions
+    # Revision and hashes of the weights; empty for a server and for recorded answers.
     weights: Mapping[str, str]
-    generator: Generator
+    generator: Generator  # model and log of its answers
 
 
 def prepare(job: Task) -> Prepared:
     """Check the settings, read the inputs and find the weights.
 
-    Raises:
-        InputError: they do not suffice; `NotApplicable` where another model or dataset might be served.
+    Raises `InputError`, or `NotApplicable` if another model or dataset might work.
     """
     model_weights.check_device(job.cfg)
     inputs = study_of(job.cfg.task).inputs(job.cfg, job.exp)
@@ -102,50 +80,27 @@ def prepare(job: Task) -> Prepared:
     return Prepared(job, inputs, weights, Generator(load, partial(answer_log, job, weights)))
 
 
-def answer_log(job: Task, weights: Mapping[str, str], how: str, fits: Callable[[Any], bool]) -> Kept:
-    """Open the log of a model's answers.
-
-    Args:
-        job: names and config.
-        weights: revision and hashes of the weights.
-        how: name of the way of asking.
-        fits: answer -> whether it is one of this kind.
-
-    Raises:
-        InputError: see `Kept`.
-    """
+def answer_log(job: Task, weights: Mapping[str, str], query: str, fits: Callable[[Any], bool]) -> AnswerLog:
+    """Open the log of a model's answers to queries of a named format; `fits` checks an answer."""
     llm = job.resolved["llm"]
     chosen = {name: value for name, value in llm.items() if (name, value) not in ADDED.items()}
-    name = cache.fingerprint([decisive(chosen), weights, how])
-    return Kept(Path(job.cfg.store.answers) / f"{name}.jsonl", fits)
+    log_name = cache.fingerprint([decisive(chosen), weights, query])
+    return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", fits)
 
 
 def plan(job: Task) -> Planned:
-    """Read the inputs and say what the job would do, without asking the model.
-
-    Raises:
-        InputError: see `prepare`.
-    """
+    """Read the inputs and return the plan of the job, without querying the model."""
     return Planned(job.label, f"to do: {prepare(job).inputs.summary}")
 
 
 def key(prepared: Prepared) -> str:
-    """Return the hash of all that decides a job's numbers: config, inputs, weights, versions of the code."""
+    """Return the hash of all that determines a job's numbers: config, inputs, weights, code versions."""
     job, versions = prepared.job, study_of(prepared.job.cfg.task).versions()
     return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights, versions])
 
 
 def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
-    """Ask the model, score its answers, write `results/`, and log all of it.
-
-    Args:
-        prepared: the job.
-        run: its MLflow run.
-        job_key: its key; empty if it is not known yet.
-
-    Returns:
-        The job's analyses.csv.
-    """
+    """Query the model, score its answers, write `results/`, log all, and return the job's analyses.csv."""
     job, inputs = prepared.job, prepared.inputs
     hashes = {f"input.{name}": digest for name, digest in inputs.hashes.items()}
     weights = {f"weights.{name}": value for name, value in prepared.weights.items()}
@@ -153,8 +108,8 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
     run.inputs(inputs.hashes)
     result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
     names = {"model": job.model, "task": job.exp}
-    sheets = {name: results.named(names, sheet) for name, sheet in result.sheets.items()}
-    results.write(job.output, results.named(job.columns, result.analyses), result.tables, sheets)
+    csvs = {name: results.named(names, table) for name, table in result.csvs.items()}
+    results.write(job.output, results.named(job.columns, result.analyses), result.tables, csvs)
     tags = {"key": job_key or key(prepared), "results": results.digest(job.output), **result.tags}
     run.log(tags=tags, metrics=result.metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)

@@ -1,6 +1,4 @@
-"""Plan of jobs (`plan=true`): what is finished, stored and missing, and the disk and memory of the rest."""
-
-from __future__ import annotations
+"""Plan jobs (`plan=true`): finished runs, stored and missing pieces, and the disk and memory they need."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -22,54 +20,43 @@ from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
 from src.studies.protocol import study_of
 
-# Bytes on disk per pixel of pictures of the built-in world, and of morphs, measured.
-DRAWN, MORPHED = 0.8, 1.3
+# Bytes on disk per pixel of pictures of the built-in world and of morphs, as measured.
+DRAWN_DISK, MORPHED_DISK = 0.8, 1.3
 # Bytes on disk of one job besides its tables: a scatter plot, draws, rows of the database.
-JOB = 750_000
-# Bytes in memory of a job with few stimuli, measured (python -m benchmarks stages).
-BASE = 1.2e9
+JOB_DISK = 750_000
+# Bytes in memory of a job with few stimuli. Like the factors below, measured by python -m benchmarks stages.
+BASE_MEMORY = 1.2e9
+FLOAT = 4.0  # bytes of a float32; a stored picture has one byte per value instead
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Something that is stored, or has to be made once.
+    """An intermediate result of a number of pictures or texts that is stored, or has to be made once.
 
-    Attributes:
-        what: name of the piece.
-        items: number of its pictures or texts.
-        stored: whether it is in the store.
-        disk, memory: expected bytes of making it; memory is the peak of the process.
+    Disk and memory are the bytes that making it is expected to take; memory is the peak of the process.
     """
 
-    what: str
+    what: str  # what is made, and of what
     items: int
     stored: bool
     disk: float
-    memory: float = BASE
+    memory: float = BASE_MEMORY
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Plan of one job.
-
-    Attributes:
-        job: its name.
-        status: what would become of it.
-        pieces: what it needs.
-    """
+    """Name of a job, its expected status, and the intermediate results that it needs."""
 
     job: str
-    status: str
+    status: str  # begins with "finished" or "to do"
     pieces: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of a network: its weights, one preprocessed picture, the vectors of a picture and of a text.
+    """Bytes in float32 of a network, of a preprocessed picture, and of the vectors of a picture and a text.
 
-    Attributes:
-        weights, pixels, image, text: bytes.
-        halves: both halves of its preprocessing; None if they are of an unknown kind.
+    `halves` are those of its preprocessing (`encoders.preprocessing`); None if it cannot be split.
     """
 
     weights: float
@@ -85,22 +72,20 @@ _sizes: dict[str, Sizes] = {}
 def plan(job: Job) -> Planned:
     """Look up stored entries and finished runs of a job; make nothing.
 
-    Raises:
-        InputError: the stimuli cannot be read, or do not suffice, or this machine does not compute in the
-            model's precision; `NotApplicable` where another experiment might be served.
+    Raises `InputError` as `encoder_job.prepare_from`, or if this machine lacks the model's precision.
     """
     with cache.dry():
         tables, counts = _tables(job.cfg)
         roles = study_of(job.cfg.exp).roles(job.cfg.exp)
         if {*roles} <= {*tables}:
-            prepared = encoder_job.suffice(job, {role: tables[role] for role in roles})
+            prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
             if job.cfg.resume and (run := _finished(prepared)):
                 return Planned(job.label, f"finished, in run {run}")
         return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
 
 
 def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
-    """Yield the tables of a plan: its jobs, and what they need, each thing once."""
+    """Yield the tables of a plan with their titles: its jobs, and the distinct pieces that they need."""
     jobs = pd.DataFrame({"job": [entry.job for entry in planned], "": [entry.status for entry in planned]})
     done, to_do = (sum(entry.status.startswith(name) for entry in planned) for name in ("finished", "to do"))
     yield jobs, f"Plan of {len(planned)} jobs: nothing is run; {done} finished, {to_do} to do"
@@ -113,7 +98,7 @@ def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
     ]
     missing = [piece for piece in pieces.values() if not piece.stored]
     stored = len(pieces) - len(missing)
-    status = f"{stored} stored, " * bool(stored) + f"{len(missing)} to do"
+    status = (f"{stored} stored, " if stored else "") + f"{len(missing)} to do"
     rows.append(("in all", "", status, _bytes(sum(piece.disk for piece in missing))))
     memory = max((piece.memory for piece in missing), default=0)
     title = f"What they need; expected peak memory about {_bytes(memory)}"
@@ -125,7 +110,7 @@ def _bytes(count: float) -> str:
 
 
 def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
-    # What the dataset trains is trained on all four roles.
+    # A model trained on the dataset is trained on all four roles.
     needed = ROLES if encoders.family_of(cfg.model).training else study_of(cfg.exp).roles(cfg.exp)
     tables, counts = {}, {}
     for role in needed:
@@ -133,17 +118,17 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
             tables[role] = stimuli.load(cfg, role)
             counts[role] = len(tables[role].frame)
         except cache.NotStored:
-            counts[role] = stimuli.drawn(getattr(cfg, role), cfg.store)
+            counts[role] = stimuli.count_drawn(getattr(cfg, role), cfg.store)
     return tables, counts
 
 
 def _finished(prepared: encoder_job.Prepared) -> str:
     uri = prepared.job.cfg.tracking.uri
-    if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
-        return ""
     try:
         key = encoder_job.key(prepared)
     except cache.NotStored:
+        return ""
+    if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
         return ""
     runs = _tracker(uri).finished(prepared.job.dataset, key)
     return runs[0].id if runs else ""
@@ -151,27 +136,28 @@ def _finished(prepared: encoder_job.Prepared) -> str:
 
 @functools.cache
 def _tracker(uri: str) -> tracking.Tracker:
-    # Opening a server takes some requests: once for all jobs of a plan.
+    # Cached for all jobs of a plan: opening a server takes several requests.
     return tracking.Tracker(uri)
 
 
 def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Piece]:
     cfg, study, width = job.cfg, study_of(job.cfg.exp), 0
     for role, count in counts.items():
-        chosen = getattr(cfg, role)
-        if isinstance(chosen, configs.AvatarsConfig | configs.AbstractConfig):
-            yield Piece(f"draw {job.dataset} {role}", count, role in tables, DRAWN * count * chosen.size**2)
-        elif isinstance(chosen, configs.MorphsConfig):
-            what = f"morph {job.dataset} {role} by {chosen.method}"
-            yield Piece(what, count, role in tables, MORPHED * count * chosen.size**2)
+        role_cfg = getattr(cfg, role)
+        if isinstance(role_cfg, configs.AvatarsConfig | configs.AbstractConfig):
+            what = f"draw {job.dataset} {role}"
+            yield Piece(what, count, role in tables, DRAWN_DISK * count * role_cfg.size**2)
+        elif isinstance(role_cfg, configs.MorphsConfig):
+            what = f"morph {job.dataset} {role} by {role_cfg.method}"
+            yield Piece(what, count, role in tables, MORPHED_DISK * count * role_cfg.size**2)
     encoders.check_precision(cfg)
     if not cfg.model.precomputed:
         try:
             sizes = _sizes_of(cfg)
         except cache.NotStored:
-            yield Piece(f"fetch {job.model} from the hub; then plan again", 1, False, 0)
+            yield Piece(f"fetch {job.model} from the hub; then plan again", 1, stored=False, disk=0)
             return
-        width = int(sizes.text / 4)
+        width = int(sizes.text / FLOAT)
         yield _weights(job, tables, counts, sizes)
         for role in study.roles(cfg.exp):
             yield from _embedding(job, role, tables, counts[role], sizes)
@@ -179,7 +165,8 @@ def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) ->
             role = prompts.role
             yield from _embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)
     cost = study.cost(cfg, counts, width)
-    yield Piece(f"analyse {job.label}", 1, False, JOB + cost.disk, BASE + cost.memory)
+    disk, memory = JOB_DISK + cost.disk, BASE_MEMORY + cost.memory
+    yield Piece(f"analyse {job.label}", 1, stored=False, disk=disk, memory=memory)
 
 
 def _weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], sizes: Sizes) -> Piece:
@@ -187,7 +174,7 @@ def _weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], s
         return Piece(f"fetch the weights of {job.model}", 1, _has_weights(job.cfg), sizes.weights)
     stored = len(tables) == len(ROLES) and _has_weights(job.cfg)
     pictures = sum(counts[role] for role in IMAGE_ROLES)
-    memory = BASE + 2.5 * pictures * sizes.pixels + 4 * sizes.weights
+    memory = BASE_MEMORY + 2.5 * pictures * sizes.pixels + 4 * sizes.weights
     return Piece(f"train {job.model} on {job.dataset}", pictures, stored, sizes.weights, memory)
 
 
@@ -200,10 +187,10 @@ def _embedding(job: Job, role: str, tables: Mapping[str, Table], count: int, siz
         return
     if (halves := sizes.halves) and not stored:
         resized = role in tables and stored_resized(tables[role], halves, Path(job.cfg.store.pictures))
-        # A short hash: pictures of one size may be cut in several ways.
+        # A short hash of the geometry, as pictures of one size may be cropped in several ways.
         geometry = cache.fingerprint(halves.geometry)[:6]
-        yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / 4)
-    memory = BASE + 3 * job.cfg.model.batch_size * sizes.pixels
+        yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT)
+    memory = BASE_MEMORY + 3 * job.cfg.model.batch_size * sizes.pixels
     yield Piece(what, count, stored, count * sizes.image, memory)
 
 
@@ -224,7 +211,7 @@ def _stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -> b
 
 
 def _sizes_of(cfg: configs.RunConfig) -> Sizes:
-    """Measure the network that a job names, with random weights, once per process."""
+    """Measure the network of a job with random weights, once per process."""
     key = repr((cfg.model, cfg.trainer.accelerator))
     if key not in _sizes:
         network: Any = encoders.blank(cfg)
@@ -232,10 +219,10 @@ def _sizes_of(cfg: configs.RunConfig) -> Sizes:
         with torch.inference_mode():
             image, text = network.encode_images(pixels[None]), network.encode_texts(network.tokenize(["a"]))
         _sizes[key] = Sizes(
-            weights=4.0 * sum(weight.numel() for weight in network.parameters()),
-            pixels=4.0 * pixels.numel(),
-            image=4.0 * image.numel(),
-            text=4.0 * text.numel(),
+            weights=FLOAT * sum(weight.numel() for weight in network.parameters()),
+            pixels=FLOAT * pixels.numel(),
+            image=FLOAT * image.numel(),
+            text=FLOAT * text.numel(),
             halves=network.halves(),
         )
     return _sizes[key]

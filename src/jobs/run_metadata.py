@@ -1,24 +1,50 @@
-"""Run metadata of a job: tags, metrics and figures."""
-
-from __future__ import annotations
+"""Collect the run metadata of a job: tags, metrics and figures."""
 
 import math
+import subprocess
 import tempfile
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
 from src.jobs.identity import Job, Named
 from src.report.drawing import save
-from src.stimuli import IMAGE_ROLES, Table
+from src.stimuli import IMAGE_ROLES
+from src.storage.versions import versions
 from src.studies.protocol import StudyResult, study_of
+
+# Libraries that affect numbers or their storage.
+LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
 
 
 def provenance() -> dict[str, str]:
-    """Tags of the code that runs, libraries included."""
-    return {**tracking.commit(configs.CODE), **tracking.versions()}
+    """Return the tags of the running code and of its libraries."""
+    libraries = {f"version.{name}": version for name, version in versions(*LIBRARIES).items()}
+    return {**commit(configs.CODE), **libraries}
+
+
+@cache
+def commit(checkout: Path) -> dict[str, str]:
+    """Return the tags `git.commit` and `git.dirty` of a checkout; `unknown` if no repository starts there."""
+    unknown = {"git.commit": "unknown", "git.dirty": "unknown"}
+
+    def git(*arguments: str) -> str:
+        completed = subprocess.run(
+            ["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False
+        )
+        return completed.stdout.strip() if completed.returncode == 0 else "unknown"
+
+    try:
+        if git("rev-parse", "--show-prefix"):  # installed within another repository
+            return unknown
+        return {
+            "git.commit": git("rev-parse", "HEAD"),
+            "git.dirty": {"": "false", "unknown": "unknown"}.get(git("status", "--porcelain"), "true"),
+        }
+    except OSError:  # no git on this machine
+        return unknown
 
 
 def job_tags(job: Named, overrides: str) -> dict[str, str]:
@@ -27,56 +53,36 @@ def job_tags(job: Named, overrides: str) -> dict[str, str]:
     return {**names, **provenance(), "kind": "job", "overrides": overrides}
 
 
-def tables(shown: Mapping[str, Table]) -> dict[str, str]:
-    """Tags: hash and use of each table of stimuli."""
-    found = {}
-    for role, table in shown.items():
-        found[f"input.{role}"] = table.hash
-        found[f"used.{role}"] = table.statement()
-    return found
-
-
-def vectors(seen: Mapping[str, Embeddings]) -> dict[str, str]:
-    """Tags: hash of each role's vectors."""
-    return {f"input.{role}.vectors": found.hash for role, found in seen.items()}
-
-
-def model(job: Job) -> dict[str, str]:
-    """Tags: which weights looked, and what they were trained on; `weights` says whether they are random."""
-    told = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
+def model_tags(job: Job) -> dict[str, str]:
+    """Return the tags of the weights, their training data, and whether they are random (`weights`)."""
+    pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
     if job.cfg.model.precomputed:
-        return told
-    said = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
-    random = said["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0
+        return pretraining
+    weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
+    random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
     trained = {"weights": "random" if random else "trained"}
-    return told | trained | {f"weights.{name}": value for name, value in said.items()}
+    return pretraining | trained | {f"weights.{name}": value for name, value in weights.items()}
 
 
-def inputs(job: Job, shown: Mapping[str, Table], seen: Mapping[str, Embeddings]) -> dict[str, str]:
-    """SHA-256 of each table of stimuli and of its vectors, by name."""
-    hashes = {f"{job.dataset} {role}": table.hash for role, table in shown.items()}
-    return hashes | {f"{role} by {job.model}": found.hash for role, found in seen.items()}
-
-
-def speed(seen: Mapping[str, Embeddings]) -> dict[str, float]:
-    """Metrics: stimuli per second, where they were embedded just now."""
-    shown = {"images_per_second": [0, 0.0], "sentences_per_second": [0, 0.0]}
-    for role, found in seen.items():
-        if found.seconds:
+def speed(embedded: Mapping[str, Embeddings]) -> dict[str, float]:
+    """Return the metrics of stimuli per second, for roles embedded in this run."""
+    totals = {"images_per_second": [0, 0.0], "sentences_per_second": [0, 0.0]}
+    for role, embeddings in embedded.items():
+        if embeddings.seconds:
             name = "images_per_second" if role in IMAGE_ROLES else "sentences_per_second"
-            shown[name][0] += len(found.vectors)
-            shown[name][1] += found.seconds
-    return {name: count / seconds for name, (count, seconds) in shown.items() if seconds}
+            totals[name][0] += len(embeddings.vectors)
+            totals[name][1] += embeddings.seconds
+    return {name: count / seconds for name, (count, seconds) in totals.items() if seconds}
 
 
 def metrics(job: Job, result: StudyResult) -> dict[str, float]:
-    """Return the metrics of the job's study, and what is known of its model; NaN is left out."""
+    """Return the metrics of the job's study and the facts of its model, without NaN."""
     facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
-    every = {**study_of(job.cfg.exp).metrics(result), **facts}
-    return {name: value for name, value in every.items() if math.isfinite(value)}
+    values = {**study_of(job.cfg.exp).metrics(result), **facts}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
+def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as place:
         for name, figure, alternative in study_of(job.cfg.exp).figures(job.cfg.exp, job.columns, result):

@@ -1,7 +1,6 @@
-"""Pure functions on tensors: association, retrieval, correlation. They know no model and no file."""
+"""Compute association, retrieval and correlation with pure functions on tensors, without models or files."""
 
 from src.metrics.association import EmbeddingAssociation, eat, sc_eat, sc_eats
-from src.metrics.bootstrap import interval, weighted_spearman
 from src.metrics.choice_rates import (
     choice_rates,
     choice_tables,
@@ -11,9 +10,17 @@ from src.metrics.choice_rates import (
     stuart_tau_c,
 )
 from src.metrics.common_language import cles, partition_cles, resampled_cles
-from src.metrics.composition import kl, max_skew, ndkl, normalised_entropy
-from src.metrics.correlation import Correlation, auc, spearman, spearman_columns
-from src.metrics.groups import gaps, group_association, permuted_association, standardised
+from src.metrics.correlation import Correlation, auc, spearman, spearman_columns, weighted_spearman
+from src.metrics.groups import (
+    association_factors,
+    group_association,
+    kl,
+    max_skew,
+    ndkl,
+    normalised_entropy,
+    permuted_association,
+    standardised,
+)
 from src.metrics.implicit import (
     cles_mcgraw_wong,
     cohens_d,
@@ -25,6 +32,7 @@ from src.metrics.implicit import (
     upper_tail,
     z_score,
 )
+from src.metrics.inference import benjamini_hochberg, interval, permutation_p
 from src.metrics.retrieval import mean_outcome, nearer, retrieved, screened, top_k
 from src.metrics.sc_eat_qr import Factors, factors, sc_eats_by
-from src.metrics.similarity import cosines, similarity, unit
+from src.metrics.similarity import cosines, pooled, similarity, unit

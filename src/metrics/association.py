@@ -1,6 +1,4 @@
-"""Association of targets with two sets of attributes: SC-EAT and EAT."""
-
-from __future__ import annotations
+"""Compute associations of targets with two sets of attributes: SC-EAT and EAT."""
 
 import math
 from collections.abc import Sequence
@@ -14,9 +12,10 @@ from torch import Tensor
 
 EXACT_PARTITIONS = 20_000
 MONTE_CARLO_DRAWS = 10_000
+# A partition whose statistic misses the observed one only by rounding counts as reaching it.
 TOLERANCE = 1e-12
-# Share of the similarities that are copied at most, to be summed apart from others.
-MOST = 0.5
+# Largest share of the items up to which only those of A and B are copied; beyond it, all are.
+MAX_COPIED = 0.5
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class EmbeddingAssociation:
 
     Attributes:
         d: effect size, in standard deviations.
-        p: one-sided share of partitions whose statistic is at least the observed one.
+        p: one-sided p, the share of partitions with a statistic of at least the observed one.
     """
 
     d: float
@@ -33,7 +32,7 @@ class EmbeddingAssociation:
 
 
 def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1) -> Float[Tensor, " n"]:
-    """Single-category association of each target with A against B.
+    """Compute the single-category association of each target with A against B.
 
     es = (mean of the cosines with A - mean of those with B) / their standard deviation over the
     concatenation of A and B (Caliskan et al. 2017; Ghate et al. 2025). With |A| = |B| = n and
@@ -41,53 +40,53 @@ def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
 
     Args:
         to_a: similarities of N targets with the items of A.
-        to_b: likewise with B.
-        ddof: 1 divides the squared deviations by |A| + |B| - 1, 0 by |A| + |B|.
+        to_b: similarities with the items of B.
+        ddof: delta degrees of freedom: 1 divides the squared deviations by |A| + |B| - 1, 0 by |A| + |B|.
 
     Returns:
         Effect sizes [N], float64; NaN where all of a target's similarities are equal.
 
     Raises:
-        ValueError: A or B is empty, or there are not more similarities than `ddof`.
+        ValueError: A or B is empty, or there are no more similarities than `ddof`.
 
     >>> sc_eat(torch.tensor([[3.0, 1.0]]), torch.tensor([[1.0, -1.0]]), ddof=0)
     tensor([1.4142], dtype=torch.float64)
     """
     a, b = torch.as_tensor(to_a).double(), torch.as_tensor(to_b).double()
-    checked(a.shape[-1], b.shape[-1], ddof)
+    check_sizes(a.shape[-1], b.shape[-1], ddof)
     both = torch.cat([a, b], dim=-1)
-    # Rounding can leave a deviation of 1e-17 where there is none: compare the extremes instead.
+    # Rounding can turn a deviation of 0 into 1e-17: compare the extremes instead.
     flat = both.amax(dim=-1) == both.amin(dim=-1)
     deviation = both.std(dim=-1, correction=ddof).masked_fill(flat, math.nan)
     return (a.mean(dim=-1) - b.mean(dim=-1)) / deviation
 
 
-def checked(a: int, b: int, ddof: int) -> None:
-    """See that sets of so many items have a deviation.
+def check_sizes(a: int, b: int, ddof: int) -> None:
+    """Check that similarities with sets of a and b items have a standard deviation.
 
     Raises:
-        ValueError: A or B is empty, or there are not more similarities than `ddof`.
+        ValueError: A or B is empty, or there are no more similarities than `ddof`.
     """
     if not a or not b:
         raise ValueError("A and B need at least one item each")
     if a + b <= ddof:
-        raise ValueError(f"{a + b} similarities leave no deviation with ddof={ddof}")
+        raise ValueError(f"{a + b} similarities have no standard deviation with ddof={ddof}")
 
 
 def sc_eats(
-    near: Float[Tensor, "n m"], a: Sequence[np.ndarray], b: np.ndarray, ddof: int = 1
+    similarities: Float[Tensor, "n m"], a: Sequence[np.ndarray], b: np.ndarray, ddof: int = 1
 ) -> Float[Tensor, "n s"]:
-    """`sc_eat` with each of several A against one B, as products with indicators of the sets.
+    """Compute `sc_eat` with each of several A against one B, as products with indicators of the sets.
 
-    Similarities are taken from that with the first item of B: an effect size does not change with a
-    shift, and where all of a target's similarities are equal their squares sum to exactly 0. As the
-    shift is by one of them, its square is at most count times their variance: little is lost.
+    The similarity with the first item of B is subtracted from all: effect sizes do not change, and where all
+    of a target's similarities are equal, their squares sum to exactly 0. As the shift is one of them, the
+    square of their shifted mean is at most count times their variance: little precision is lost.
 
     Args:
-        near: float64 similarities of N targets with M items.
+        similarities: float64 similarities of N targets with M items.
         a: positions of the items of each A.
-        b: those of B.
-        ddof: see `sc_eat`.
+        b: positions of the items of B.
+        ddof: delta degrees of freedom, see `sc_eat`.
 
     Returns:
         Effect sizes [N, S], float64; NaN where all of a target's similarities with A and B are equal.
@@ -98,22 +97,22 @@ def sc_eats(
     >>> sc_eats(torch.tensor([[3.0, 1.0, -1.0, 9.0]]).double(), [np.array([0, 1])], np.array([1, 2]), ddof=0)
     tensor([[1.4142]], dtype=torch.float64)
     """
-    for one in a:
-        checked(len(one), len(b), ddof)
-    sizes = torch.tensor([len(one) for one in a], dtype=torch.float64)
+    for members in a:
+        check_sizes(len(members), len(b), ddof)
+    sizes = torch.tensor([len(members) for members in a], dtype=torch.float64)
     counts = sizes + len(b)
-    used, first = np.unique(np.concatenate([*a, b])), near[:, b[:1]]
-    if len(used) > MOST * near.shape[1]:
-        used = np.arange(near.shape[1])
-        shifted = near - first
+    columns, shift = np.unique(np.concatenate([*a, b])), similarities[:, b[:1]]
+    if len(columns) > MAX_COPIED * similarities.shape[1]:
+        columns = np.arange(similarities.shape[1])
+        shifted = similarities - shift
     else:
-        # Ascending, so that memory is read in its order; numpy takes several times as fast as torch.
-        shifted = torch.from_numpy(np.take(near.numpy(), used, axis=1)).sub_(first)
-    members = torch.zeros(len(a) + 1, len(used), dtype=torch.float64)
-    for row, one in zip(members, [*a, b], strict=True):
-        row[np.searchsorted(used, one)] = 1
-    sums = shifted @ members.T
-    squares = shifted.square_() @ members.T
+        # Ascending positions read memory in order; numpy's take is several times as fast as torch's.
+        shifted = torch.from_numpy(np.take(similarities.numpy(), columns, axis=1)).sub_(shift)
+    indicators = torch.zeros(len(a) + 1, len(columns), dtype=torch.float64)
+    for row, members in zip(indicators, [*a, b], strict=True):
+        row[np.searchsorted(columns, members)] = 1
+    sums = shifted @ indicators.T
+    squares = shifted.square_() @ indicators.T
     to_a, to_b = sums[:, :-1], sums[:, -1:]
     both = squares[:, :-1] + squares[:, -1:]
     deviation = ((both - (to_a + to_b).square() / counts) / (counts - ddof)).sqrt()
@@ -127,7 +126,7 @@ def eat(
     b: Float[Tensor, "b width"],
     seed: int = 0,
 ) -> EmbeddingAssociation:
-    """Association of two sets of targets with two sets of attributes.
+    """Compute the association of two sets of targets with two sets of attributes.
 
     s(w) = mean cosine with A - mean cosine with B; d = (mean of s over X - mean over Y) / standard
     deviation of s over both, ddof = 1 (Caliskan et al. 2017; Steed & Caliskan 2021). p is exact up
@@ -135,12 +134,18 @@ def eat(
     (1 + number at least as large) / (10,000 + 1).
 
     Args:
-        x, y: unit vectors of the targets.
-        a, b: unit vectors of the attributes.
-        seed: of the draw of permutations.
+        x: unit vectors of the first targets.
+        y: unit vectors of the second targets.
+        a: unit vectors of the first attributes.
+        b: unit vectors of the second attributes.
+        seed: random seed of the draw of permutations.
 
     Raises:
         ValueError: a set is empty.
+
+    >>> east, north = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> eat(east, north, east, north).p
+    0.5
     """
     x, y, a, b = (torch.as_tensor(vectors).double() for vectors in (x, y, a, b))
     if 0 in (len(x), len(y), len(a), len(b)):

@@ -1,10 +1,8 @@
-"""What is chosen of three options on positive and on negative items (Kamruzzaman et al. 2023).
+"""Compute choice rates among three options on positive and negative items (Kamruzzaman et al. 2023).
 
-All but tau-b and p hang on one table of counts: its rows are the polarity of the item, positive and
-negative; its columns the answer, positive, negative, neutral, and none of the options ("unmatched").
+All but tau-b and p depend on a single table of counts: its rows are the polarity of the item, positive and
+negative; its columns are the answer, positive, negative, neutral, or none of the options ("unmatched").
 """
-
-from __future__ import annotations
 
 import math
 
@@ -12,9 +10,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# Column of an answer y = 1, -1, 0: y is the index.
+# Column of an answer y, by y as an index: 2 for y = 0, 0 for y = 1, 1 for y = -1 (the last).
 COLUMNS = np.array([2, 0, 1])
 UNMATCHED = 3
+# Numeric value of each column's answer for tau.
+ANSWERS = np.array([1, -1, 0, 0])
 
 
 def choice_tables(
@@ -23,16 +23,16 @@ def choice_tables(
     matched: Bool[np.ndarray, " n"],
     cluster: Int[np.ndarray, " n"],
 ) -> Int[np.ndarray, "c 2 4"]:
-    """Counts of answers by cluster, polarity of the item and answer.
+    """Count answers by cluster, polarity of the item and answer.
 
     Args:
         x: [N], polarity of the item, 1 or -1.
         y: [N], polarity of the answer: 1, -1, or 0 for the neutral option.
-        matched: [N], whether the answer is one of the options; elsewhere y tells nothing.
-        cluster: [N], from 0; a number that does not occur has a table of zeros.
+        matched: [N], mask of answers that are one of the options; y is ignored elsewhere.
+        cluster: [N], cluster index from 0; an index that does not occur gets a table of zeros.
 
-    >>> one, zero = np.ones(3, dtype=int), np.zeros(3, dtype=int)
-    >>> choice_tables(one, np.array([1, 0, 0]), np.array([True, True, False]), zero).tolist()
+    >>> ones, zeros = np.ones(3, dtype=int), np.zeros(3, dtype=int)
+    >>> choice_tables(ones, np.array([1, 0, 0]), np.array([True, True, False]), zeros).tolist()
     [[[1, 0, 1, 1], [0, 0, 0, 0]]]
     """
     size = int(cluster.max()) + 1 if len(cluster) else 0
@@ -44,32 +44,39 @@ def choice_tables(
 def resampled_tables(
     tables: Int[np.ndarray, "c 2 4"], weights: Int[np.ndarray, "r c"]
 ) -> Int[np.ndarray, "r 2 4"]:
-    """Tables of the samples in which cluster c stands weights[r, c] times."""
-    samples: np.ndarray = weights @ tables.reshape(len(tables), 8)
-    return samples.reshape(len(weights), 2, 4)
+    """Sum the tables of samples that hold cluster c weights[r, c] times.
+
+    >>> tables = np.arange(16).reshape(2, 2, 4)
+    >>> resampled_tables(tables, np.array([[0, 2]])).tolist()
+    [[[16, 18, 20, 22], [24, 26, 28, 30]]]
+    """
+    samples: np.ndarray = np.tensordot(weights, tables, axes=1)
+    return samples
 
 
 def choice_rates(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 2 3"]:
-    """XYL = 100 #(x, y) / #(x, matched): PPL, PNL, PNuL in the first row, NPL, NNL, NNuL in the second.
+    """Compute rates 100 #(x, y) / #(x, matched): rows [PPL, PNL, PNuL] and [NPL, NNL, NNuL].
 
     Returns:
-        Per cent; NaN where no answer to items of a polarity is matched.
+        Rates in per cent; NaN where no answer to items of a polarity is matched.
 
     >>> choice_rates(np.array([[1, 0, 3, 9], [0, 0, 0, 1]])).tolist()
     [[25.0, 0.0, 75.0], [nan, nan, nan]]
     """
     chosen = tables[..., :UNMATCHED].astype(float)
-    matched = np.broadcast_to(chosen.sum(axis=-1, keepdims=True), chosen.shape)
-    rates = np.full(chosen.shape, math.nan)
-    np.divide(100 * chosen, matched, out=rates, where=matched > 0)
+    with np.errstate(invalid="ignore"):
+        rates: np.ndarray = 100 * chosen / chosen.sum(axis=-1, keepdims=True)
     return rates
 
 
 def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
-    """del_PL, del_NL, del_NuL: rates on positive items less those on negative ones, in percentage points.
+    """Compute del_PL, del_NL, del_NuL: rates on positive minus negative items, in percentage points.
 
     Returns:
-        All near 0 for an unbiased model; NaN where a polarity has no matched answer.
+        Gaps, near 0 for an unbiased model; NaN where a polarity has no matched answer.
+
+    >>> rate_gaps(np.array([[3, 0, 1, 0], [1, 1, 2, 5]])).tolist()
+    [50.0, -25.0, -25.0]
     """
     rates = choice_rates(tables)
     gaps: np.ndarray = rates[..., 0, :] - rates[..., 1, :]
@@ -77,43 +84,39 @@ def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
 
 
 def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
-    """Stuart's tau-c of the polarities of item and answer, unmatched answers kept as 0.
+    """Compute Stuart's tau-c of the polarities of item and answer, counting unmatched answers as 0.
 
-    2 m (P - Q) / ((m - 1) n^2) with m = 2, the fewer values of the two sides: scipy's `kendalltau`, variant
-    "c", for which m is what occurs. They part only where every answer is the same: that is no association, 0.
+    2 m (P - Q) / ((m - 1) n^2) with m = 2, the smaller number of values of the two sides. Variant "c" of
+    scipy's `kendalltau` counts m from the data and differs only if all answers are equal: here that is 0.
 
     Returns:
-        From -1 to 1; NaN where there are items of one polarity only.
+        Association from -1 to 1; NaN if items of only one polarity are present.
 
     >>> stuart_tau_c(np.array([[3, 0, 1, 0], [0, 4, 0, 0]])).item()
     1.0
     """
     counts = tables.astype(float)
     positive, negative = counts[..., 0, :], counts[..., 1, :]
-    total = positive.sum(axis=-1) + negative.sum(axis=-1)
-    difference = _above(positive, negative) - _above(negative, positive)
+    total = counts.sum(axis=(-2, -1))
+    # Pairs of a positive and a negative item: 1 where the answer to the first exceeds that to the second.
+    above = np.sign(np.subtract.outer(ANSWERS, ANSWERS))
+    difference = ((positive @ above) * negative).sum(axis=-1)
     defined = (positive.sum(axis=-1) > 0) & (negative.sum(axis=-1) > 0)
-    tau = np.full(total.shape, math.nan)
-    np.divide(4 * difference, total**2, out=tau, where=defined)
+    tau: np.ndarray = np.where(defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan)
     return tau
 
 
-def _above(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    # Pairs in which the answer of one is above the answer of the other.
-    neither = other[..., 2] + other[..., UNMATCHED]
-    pairs: np.ndarray = one[..., 0] * (other[..., 1] + neither)
-    pairs += (one[..., 2] + one[..., UNMATCHED]) * other[..., 1]
-    return pairs
-
-
 def kendall_tau_b(x: Int[np.ndarray, " n"], y: Int[np.ndarray, " n"]) -> tuple[float, float]:
-    """Kendall's tau-b, and the asymptotic two-sided p of no association, which tau-c shares (scipy).
+    """Compute Kendall's tau-b and the asymptotic two-sided p of no association, valid for tau-c too (scipy).
 
     Returns:
-        NaN, NaN where a side is constant. The p of two answers is exact: an asymptotic one needs three.
+        tau-b and p; NaN, NaN if a side is constant. p is exact for two answers, too few for an asymptotic p.
+
+    >>> kendall_tau_b(np.array([1, -1]), np.array([1, 0]))
+    (1.0, 1.0)
     """
     if len(x) < 2:
         return math.nan, math.nan
-    # Two values of x: but for two answers there are ties, with which scipy's p is the asymptotic one.
-    found = stats.kendalltau(x, y, variant="b")
-    return float(found.statistic), float(found.pvalue)
+    # x has two values, so more than two answers have ties, for which scipy returns the asymptotic p.
+    test = stats.kendalltau(x, y, variant="b")
+    return float(test.statistic), float(test.pvalue)

@@ -1,6 +1,4 @@
-"""Empirical common language effect size (CLES): who is nearer to prompts, pair of images by pair."""
-
-from __future__ import annotations
+"""Compute the empirical common language effect size (CLES) over pairs of images."""
 
 import math
 
@@ -8,18 +6,19 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# Pairs of images compared at once in a bootstrap: 32 MB each of a few arrays.
+# Pairs of images compared at once in a bootstrap: a few arrays of 32 MB each.
 BLOCK = 2**22
 
 
 def cles(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], ties: str = "half") -> float:
-    """Empirical CLES: share of (a, b, x) in which image a is nearer to prompt x than image b.
+    """Compute the share of (a, b, x) in which image a is nearer to prompt x than image b (empirical CLES).
 
-    By midranks, O(n log n) per prompt.
+    It uses midranks: O(n log n) per prompt.
 
     Args:
-        to_a, to_b: cosines of the images of each group with the prompts.
-        ties: half counts an equal cosine a half; strict counts it nothing.
+        to_a: cosines of the images of the first group with the prompts.
+        to_b: cosines of the images of the second group with the prompts.
+        ties: weight of equal cosines: "half" counts them as 1/2, "strict" as 0.
 
     >>> a, b = np.array([[3.0], [2.0]]), np.array([[2.0], [1.0]])
     >>> cles(a, b), cles(a, b, "strict")
@@ -32,36 +31,40 @@ def cles(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], ties: s
 def partition_cles(
     cosines: Float[np.ndarray, "n x"], members: Bool[np.ndarray, "r n"], ties: str = "half"
 ) -> Float[np.ndarray, " r"]:
-    """CLES of many partitions of the same images into A and B.
+    """Compute CLES of many partitions of the same images into A and B.
 
-    With ranks over both groups, U of a partition is a sum over A: all partitions are one product.
+    With ranks over both groups, U of a partition is a sum over A: one product covers all partitions.
 
     Args:
-        cosines: of all images with the prompts.
-        members: which images are A in each partition; the others are B.
-        ties: half or strict, see `cles`.
+        cosines: cosines of all images with the prompts.
+        members: mask of the images of A in each partition; the others are B.
+        ties: "half" or "strict", see `cles`.
+
+    >>> members = np.array([[True, False, False], [False, True, False]])
+    >>> partition_cles(np.array([[3.0], [2.0], [1.0]]), members)
+    array([1. , 0.5])
     """
     prompts, a = cosines.shape[1], members.sum(axis=1)
-    # Multiples of a half, summed exactly: equal shares are equal to the last bit.
+    # Sums of multiples of 1/2 are exact: equal shares are equal to the last bit.
     ranks = stats.rankdata(cosines, axis=0).sum(axis=1)
     above = members.astype(float) @ ranks - prompts * a * (a + 1) / 2
     if ties == "strict":
         above -= _ties(cosines, members) / 2
-    found: np.ndarray = above / (prompts * a * (members.shape[1] - a))
-    return found
+    shares: np.ndarray = above / (prompts * a * (members.shape[1] - a))
+    return shares
 
 
 def _ties(cosines: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """[R] equal cosines of an image of A and one of B, over all prompts."""
-    found = np.zeros(len(members), dtype=np.int64)
+    """Count pairs of an image of A and an image of B with equal cosines, over all prompts, [R]."""
+    counts = np.zeros(len(members), dtype=np.int64)
     for column in cosines.T:
         order = np.argsort(column, kind="stable")
         starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
         if len(starts) < len(column):
             sizes = np.diff(starts, append=len(column))
             a = np.add.reduceat(members[:, order], starts, axis=1, dtype=np.int64)
-            found += (a * (sizes - a)).sum(axis=1)
-    return found
+            counts += (a * (sizes - a)).sum(axis=1)
+    return counts
 
 
 def resampled_cles(
@@ -71,20 +74,27 @@ def resampled_cles(
     weights_b: Int[np.ndarray, "r b"],
     ties: str = "half",
 ) -> Float[np.ndarray, " r"]:
-    """CLES of the samples in which each image stands as often as its weight says.
+    """Compute CLES of samples that hold each image as often as its weight.
 
     Args:
-        to_a, to_b, ties: see `cles`.
-        weights_a, weights_b: of each image in each sample, not negative.
+        to_a: see `cles`.
+        to_b: see `cles`.
+        weights_a: weight of each image of the first group in each sample, not negative.
+        weights_b: weights of the second group, likewise.
+        ties: see `cles`.
 
     Returns:
-        NaN where a sample holds no image of a group.
+        [R] shares; NaN where a sample holds no image of a group.
+
+    >>> a, b = np.array([[3.0], [1.0]]), np.array([[2.0]])
+    >>> resampled_cles(a, b, np.array([[1, 1], [3, 1]]), np.array([[1], [1]]))
+    array([0.5 , 0.75])
     """
     above = np.zeros((len(weights_b), len(to_b)))
     step = max(1, BLOCK // len(to_b))
     for start in range(0, len(to_a), step):
         block = to_a[start : start + step]
-        # Twice the share: once if above, once more if not below (strict: above).
+        # Twice the share: 1 if above, plus 1 if not below (strict: if above).
         twice = np.zeros((len(block), len(to_b)))
         for a, b in zip(block.T, to_b.T, strict=True):
             nearer = a[:, None] > b

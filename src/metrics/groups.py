@@ -1,79 +1,155 @@
-"""Association of captions with groups of images (Hamidieh et al. 2024; docs/methods.md, section 4)."""
-
-from __future__ import annotations
+"""Compare groups of images by captions' associations and shares of the top k (docs/methods.md, section 4)."""
 
 import math
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.special import rel_entr
 
-# Cosines are rounded to 12 decimals: captions that vary by less over the images do not vary.
+# A caption whose cosines have a smaller standard deviation counts as constant: the rest is rounding.
 TOLERANCE = 1e-10
 
 
 def group_association(
     cosines: Float[np.ndarray, "w n"], members: Bool[np.ndarray, "n g"]
 ) -> Float[np.ndarray, "w g"]:
-    """C(c, G) = (mean over G of cos - mean over all others) / standard deviation over all, ddof 1.
+    """Compute C(c, G) = (mean of cos over G - mean over all others) / standard deviation over all, ddof 1.
 
     Args:
-        cosines: [W, N], of captions with images.
-        members: [N, G], which images are of which group; neither all nor none.
+        cosines: [W, N], cosines of captions with images.
+        members: [N, G], membership of images in groups; a group holds neither all images nor none.
 
     Returns:
-        [W, G], in standard deviations; NaN where a caption is equally similar to all images.
+        [W, G] associations in standard deviations; NaN where a caption is equally similar to all images.
 
     >>> group_association(np.array([[0.0, 1.0]]), np.array([[False], [True]])).round(4)
     array([[1.4142]])
     """
-    found: np.ndarray = standardised(cosines) @ members * gaps(members)
-    return found
+    associations: np.ndarray = standardised(cosines) @ members * association_factors(members)
+    return associations
 
 
 def standardised(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
-    """Each caption's cosines less their mean, over their standard deviation (ddof 1); NaN where that is 0."""
-    found: np.ndarray = cosines - cosines.mean(axis=1, keepdims=True)
-    deviation = np.sqrt(np.einsum("wn,wn->w", found, found) / max(1, cosines.shape[1] - 1))
-    found /= np.where(deviation > TOLERANCE, deviation, math.nan)[:, None]
-    return found
+    """Standardise each caption's cosines (ddof 1); NaN where their standard deviation is 0.
+
+    >>> standardised(np.array([[1.0, 2.0, 3.0]]))
+    array([[-1.,  0.,  1.]])
+    """
+    z_scores: np.ndarray = cosines - cosines.mean(axis=1, keepdims=True)
+    deviation = np.sqrt(np.einsum("wn,wn->w", z_scores, z_scores) / max(1, cosines.shape[1] - 1))
+    z_scores /= np.where(deviation > TOLERANCE, deviation, math.nan)[:, None]
+    return z_scores
 
 
-def gaps(members: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, " g"]:
-    """Factor that makes a group's sum of standardised cosines its association.
+def association_factors(members: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, " g"]:
+    """Compute the factor that turns a group's sum of standardised cosines into its association.
 
-    All of them sum to 0, so that those of the others sum to the negative.
+    Standardised cosines sum to 0 over all images, so those of the other images sum to the negative.
+
+    >>> association_factors(np.array([[True], [False], [False]]))
+    array([1.5])
     """
     inside = members.sum(axis=0)
-    found: np.ndarray = 1 / inside + 1 / (len(members) - inside)
-    return found
+    return np.asarray(1 / inside + 1 / (len(members) - inside))
 
 
 def permuted_association(
     cosines: Float[np.ndarray, "w n"], cells: Int[np.ndarray, "r n"], groups: list[Bool[np.ndarray, "c g"]]
 ) -> list[Float[np.ndarray, "r w"]]:
-    """Largest standardised association over the groups of each axis, under permuted labels.
+    """Compute the largest absolute standardised association per axis (race, gender, both) under permutation.
 
     A group's association is divided by its standard error under the null, sqrt(1/n_G + 1/n_rest), so that
     small groups, whose associations vary more, do not decide alone (Westfall & Young 1993).
 
     Args:
-        cosines: [W, N], see `standardised`.
-        cells: [R, N], which cell of the crossed labels each image is given.
-        groups: of each axis: [cells, G], which cells make up which group.
+        cosines: [W, N], standardised cosines, see `standardised`.
+        cells: [R, N], cell (race x gender) that each permutation gives each image.
+        groups: membership of cells in groups, [cells, G] for each axis.
 
     Returns:
-        Of each axis: [R, W].
+        [R, W] maxima for each axis.
+
+    >>> cells, axis = np.array([[0, 0, 1], [0, 1, 0]]), np.array([[True], [False]])
+    >>> permuted_association(standardised(np.array([[1.0, 2.0, 3.0]])), cells, [axis])[0].round(4)
+    array([[1.2247],
+           [0.    ]])
     """
     count = len(groups[0])
     sizes = np.bincount(cells[0], minlength=count)
-    # One row per draw and cell, 1 where an image is given that cell: a matrix product adds them all up.
+    # One row per permutation and cell, 1 where an image has that cell: one matrix product sums all cells.
     chosen = np.zeros((len(cells), count, cells.shape[1]), dtype=cosines.dtype)
     np.put_along_axis(chosen, cells[:, None].astype(np.int64), 1, axis=1)
     sums = (cosines @ chosen.reshape(-1, cells.shape[1]).T).reshape(len(cosines), len(cells), count)
-    found = []
+    maxima = []
     for axis in groups:
         inside = sizes @ axis
         error = np.sqrt(1 / inside + 1 / (cells.shape[1] - inside))
-        # The sum times both reciprocals is the association; over its error that leaves one of them.
-        found.append(np.abs(sums @ axis * error).max(axis=2).T)
-    return found
+        # The association is the sum times error², and its standard error is error: their ratio remains.
+        maxima.append(np.abs(sums @ axis * error).max(axis=2).T)
+    return maxima
+
+
+def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "*n"]:
+    """Compute Shannon entropy over its maximum ln|G|: 1 for equal shares, 0 if only one group is retrieved.
+
+    Args:
+        shares: [..., G], shares of at least 2 groups; they sum to 1, 0 ln 0 = 0.
+
+    >>> normalised_entropy(np.array([[0.5, 0.5], [1.0, 0.0]]))
+    array([1., 0.])
+    """
+    groups = shares.shape[-1]
+    # Written as the divergence from even shares, which is exactly 0 where the shares are even.
+    entropy: np.ndarray = 1 - rel_entr(shares, 1 / groups).sum(axis=-1) / np.log(groups)
+    return entropy
+
+
+def kl(shares: Float[np.ndarray, "*n g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
+    """Compute the Kullback-Leibler divergence of shares from the base, in nats; 0 where they are equal.
+
+    Args:
+        shares: [..., G], shares of the groups among the retrieved; they sum to 1.
+        base: [G], base shares, likewise, all above 0.
+
+    >>> kl(np.array([1.0, 0.0]), np.array([0.5, 0.5])).round(4)
+    np.float64(0.6931)
+    """
+    divergence: np.ndarray = rel_entr(shares, base).sum(axis=-1)
+    return divergence
+
+
+def max_skew(
+    shares: Float[np.ndarray, "*n g"], base: Float[np.ndarray, " g"], k: int
+) -> Float[np.ndarray, "*n"]:
+    """Compute MaxSkew@k, the largest log ratio of share to base (Geyik, Ambler & Kenthapadi 2019).
+
+    Args:
+        shares: [..., G], shares of the top k; a share of 0 counts as 1/k.
+        base: [G], base shares, all above 0.
+        k: number of retrieved images.
+
+    >>> max_skew(np.array([0.75, 0.25]), np.array([0.5, 0.5]), 4).round(4)
+    np.float64(0.4055)
+    """
+    skew: np.ndarray = np.log(np.maximum(shares, 1 / k) / base).max(axis=-1)
+    return skew
+
+
+def ndkl(members: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
+    """Compute NDKL@k: divergences of each top i from the base, discounted by log2(i + 1) (Geyik et al. 2019).
+
+    Args:
+        members: [..., k, G], group of each retrieved image, most similar first.
+        base: [G], base shares, all above 0.
+
+    Returns:
+        NDKL in nats; 0 only where every top i has the composition of the base.
+
+    >>> ndkl(np.array([[True, False], [False, True]]), np.array([0.5, 0.5])).round(4)
+    np.float64(0.425)
+    """
+    places = np.arange(1, members.shape[-2] + 1)
+    shares = members.cumsum(axis=-2) / places[:, None]
+    discount = 1 / np.log2(places + 1)
+    divergence: np.ndarray = kl(shares, base) @ discount / discount.sum()
+    return divergence

@@ -1,6 +1,4 @@
-"""Implicit bias: whose images are more similar to prompts (Capitani et al. 2024)."""
-
-from __future__ import annotations
+"""Measure implicit bias: which group's images are more similar to prompts (Capitani et al. 2024)."""
 
 import math
 
@@ -8,16 +6,17 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# Cosines are rounded to 12 decimals: what differs by less, differs by rounding.
+# Cosines are rounded to 12 decimals: smaller differences are rounding errors.
 TOLERANCE = 1e-12
 
 
 def delta_gap(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], signed: bool = False) -> float:
-    """Mean over prompts of the gap between the groups' mean cosines, absolute by default.
+    """Compute the mean over prompts of the gap between the groups' mean cosines, absolute by default.
 
     Args:
-        to_a, to_b: cosines of the images of each group with the prompts.
-        signed: positive where A is nearer.
+        to_a: cosines of the images of the first group with the prompts.
+        to_b: cosines of the images of the second group with the prompts.
+        signed: keep the sign of the gaps, positive where A is nearer.
 
     >>> a, b = np.array([[0.5, 0.25]]), np.array([[0.25, 0.5]])
     >>> delta_gap(a, b), delta_gap(a, b, signed=True)
@@ -30,23 +29,30 @@ def delta_gap(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], si
 def partition_gaps(
     cosines: Float[np.ndarray, "n x"], members: Bool[np.ndarray, "r n"]
 ) -> Float[np.ndarray, " r"]:
-    """Absolute `delta_gap` of many partitions of the same images into A and B.
+    """Compute the absolute `delta_gap` of many partitions of the same images into A and B.
 
     Args:
-        cosines: of all images with the prompts.
-        members: which images are A in each partition; the others are B.
+        cosines: cosines of all images with the prompts.
+        members: mask of the images of A in each partition; the others are B.
+
+    >>> members = np.array([[True, False, False], [False, True, False]])
+    >>> partition_gaps(np.array([[3.0], [2.0], [1.0]]), members)
+    array([1.5, 0. ])
     """
     a, inside = members.sum(axis=1)[:, None], members.astype(float) @ cosines
     gaps = inside / a - (cosines.sum(axis=0) - inside) / (members.shape[1] - a)
-    found: np.ndarray = np.abs(gaps).mean(axis=1)
-    return found
+    mean_gaps: np.ndarray = np.abs(gaps).mean(axis=1)
+    return mean_gaps
 
 
 def cohens_d(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> float:
-    """Cohen's d of the images' mean cosines over all prompts: pooled SD, ddof 1.
+    """Compute Cohen's d of the images' mean cosines over all prompts, with pooled SD and ddof 1.
 
     Returns:
-        Positive where A is nearer; NaN where neither group varies or there are fewer than 3 images.
+        d, positive where A is nearer; NaN where neither group varies or there are fewer than 3 images.
+
+    >>> round(cohens_d(np.array([[3.0], [5.0]]), np.array([[1.0], [3.0]])), 4)
+    1.4142
     """
     a, b = to_a.mean(axis=1), to_b.mean(axis=1)
     degrees = len(a) + len(b) - 2
@@ -57,18 +63,21 @@ def cohens_d(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> 
 
 
 def z_score(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> float:
-    """The absolute gap in standard deviations (Capitani et al. 2024, eq. 4).
+    """Compute the absolute gap in standard deviations (Capitani et al. 2024, eq. 4).
 
     Z = delta gap / sqrt((var_A + var_B) / 2), variances over all (image, prompt) cosines of a group, ddof 1.
 
     Returns:
-        Not negative; NaN where neither group varies.
+        Z, not negative; NaN where neither group varies.
+
+    >>> round(z_score(np.array([[3.0], [5.0]]), np.array([[1.0], [3.0]])), 4)
+    1.4142
     """
     return _ratio(delta_gap(to_a, to_b), (_variance(to_a) + _variance(to_b)) / 2)
 
 
 def upper_tail(z: float) -> float:
-    """1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]: falls with bias; no p-value.
+    """Compute 1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]: it falls with bias and is not a p-value.
 
     >>> upper_tail(0.0)
     0.5
@@ -77,10 +86,13 @@ def upper_tail(z: float) -> float:
 
 
 def cles_mcgraw_wong(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> float:
-    """Phi((mu_A - mu_B) / sqrt(var_A + var_B)): CLES if cosines were normal (McGraw & Wong 1992).
+    """Compute CLES for normal cosines, Phi((mu_A - mu_B) / sqrt(var_A + var_B)) (McGraw & Wong 1992).
 
     Returns:
-        In [0, 1]; NaN where neither group varies.
+        CLES in [0, 1]; NaN where neither group varies.
+
+    >>> round(cles_mcgraw_wong(np.array([[3.0], [5.0]]), np.array([[1.0], [3.0]])), 4)
+    0.8413
     """
     difference = float(to_a.mean() - to_b.mean())
     return float(stats.norm.cdf(_ratio(difference, _variance(to_a) + _variance(to_b))))
@@ -99,48 +111,57 @@ def _ratio(difference: float, variance: float) -> float:
 def iat_scores(
     positive: Float[np.ndarray, "n j"], negative: Float[np.ndarray, "n j"]
 ) -> Float[np.ndarray, "n j"]:
-    """+1 where an image is nearer to a pair's positive prompt than to its negative one, else -1.
+    """Score +1 where an image is nearer to a pair's positive prompt than to its negative one, else -1.
 
-    The bars printed around the sum over images would make it a constant: left out.
+    The bars of the paper's formula are omitted: the absolute values of these scores would all be 1.
 
     Args:
-        positive, negative: cosines of the images with both prompts of each pair.
+        positive: cosines of the images with the positive prompt of each pair.
+        negative: cosines of the images with the negative prompt of each pair.
+
+    >>> iat_scores(np.array([[0.3, 0.1]]), np.array([[0.2, 0.1]]))
+    array([[ 1., -1.]])
     """
     return np.where(positive > negative, 1.0, -1.0)
 
 
 def iat_totals(scores: Float[np.ndarray, "n j"], weights: Int[np.ndarray, "r n"], size: int) -> np.ndarray:
-    """[R, J] sums of the scores of weighted images, as of `size` images in all; NaN where all weigh 0.
+    """Sum the scores of weighted images, scaled to `size` images, [R, J]; NaN where all weights are 0.
 
     Args:
-        scores: see `iat_scores`.
-        weights: of each image; of a partition, whether it is a member.
-        size: images of a group; a morph's weight is a product, so they need not sum to it.
+        scores: scores of the images, see `iat_scores`.
+        weights: weight of each image; for a partition, whether it is a member.
+        size: number of images of a group; a morph's weight is a product, so weights need not sum to it.
+
+    >>> iat_totals(np.array([[1.0], [-1.0]]), np.array([[1, 0], [1, 3]]), 2)
+    array([[ 2.],
+           [-1.]])
     """
-    weighed = weights.sum(axis=1, dtype=float)[:, None]
-    found = np.full((len(weights), scores.shape[1]), math.nan)
-    # Whole numbers stay whole: multiplied first.
-    np.divide(weights.astype(float) @ scores * size, weighed, out=found, where=weighed > 0)
-    return found
+    weight_sums = weights.sum(axis=1, dtype=float)[:, None]
+    totals = np.full((len(weights), scores.shape[1]), math.nan)
+    # Multiplying before dividing keeps integers exact.
+    np.divide(weights.astype(float) @ scores * size, weight_sums, out=totals, where=weight_sums > 0)
+    return totals
 
 
 def iat(
-    totals_a: Float[np.ndarray, "*r j"], totals_b: Float[np.ndarray, "*r j"], reading: str = "total"
+    totals_a: Float[np.ndarray, "*r j"], totals_b: Float[np.ndarray, "*r j"], definition: str = "total"
 ) -> Float[np.ndarray, "*r"]:
-    """Implicit association of two groups with pairs of prompts (Capitani et al. 2024).
+    """Compute the implicit association of two groups with pairs of prompts (Capitani et al. 2024).
 
     Args:
-        totals_a, totals_b: sums of each group's scores, see `iat_totals`.
-        reading: total: |mu_A - mu_B|, mu summed over pairs; by_pair: sum over pairs of |mu_Aj - mu_Bj|.
+        totals_a: sums of the first group's scores, see `iat_totals`.
+        totals_b: sums of the second group's scores.
+        definition: `total` is |mu_A - mu_B|, mu summed over pairs; `by_pair` sums |mu_Aj - mu_Bj|.
 
     Returns:
-        From 0 to 2 n J for groups of n images and J pairs.
+        Association from 0 to 2 n J for groups of n images and J pairs.
 
     >>> iat(np.array([3.0, -1.0]), np.array([-1.0, 1.0])), iat(np.ones(2), -np.ones(2), "by_pair")
     (np.float64(2.0), np.float64(4.0))
     """
     differences = totals_a - totals_b
-    if reading == "by_pair":
+    if definition == "by_pair":
         differences = np.abs(differences)
-    found: np.ndarray = np.abs(differences.sum(axis=-1))
-    return found
+    association: np.ndarray = np.abs(differences.sum(axis=-1))
+    return association

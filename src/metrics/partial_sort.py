@@ -1,6 +1,4 @@
-"""The largest of many rows, exactly, without sorting any: what `retrieval` finds its items with."""
-
-from __future__ import annotations
+"""Select the exact k largest values of many rows without sorting them, as used by `retrieval`."""
 
 import math
 from collections.abc import Callable
@@ -11,40 +9,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Of a row so many, evenly, tell about how large the k-th largest is.
+# Number of evenly spaced values of a row from which the k-th largest is estimated.
 SAMPLED = 1024
-# A row of fewer than so many times that is asked as a whole.
-WORTH = 4
-# Values from which on threads share them.
+# Rows with less than this multiple of `SAMPLED` values are searched in full.
+MIN_STEP = 4
+# Number of values from which threads share the work.
 SPLIT = 2**18
 
-
-# Of some rows and columns, in order, the values as they are.
+# Function from rows and columns to the exact values at these pairs, in their order.
 Exactly = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def largest(values: Tensor, k: int, exactly: Exactly, slack: float = 0.0) -> Tensor:
-    """[N, k] columns of the k largest of each row, ascending; of equal ones the first.
+    """Return the columns of the k largest values of each row, [N, k], ascending; the first of equal values.
 
-    What is above the k-th largest by more than a slack is one of them, what is below it by more is none; of
-    the others the exact values decide.
-
-    Args:
-        values: [N, M], finite, each less than half the slack off.
-        k: from 1 to M.
-        exactly: see `Exactly`; is asked on several threads.
-        slack: 0 or more.
+    Values, [N, M] and finite, have errors below half the slack: those above the k-th largest by more than the
+    slack are selected, those below it by more are not. `exactly`, called by threads, decides on the others.
     """
-    # numpy works on one core, and lets go of the interpreter while it does. What is small is worth no
-    # thread: an allocator keeps some of the memory that each has of its own.
+    # numpy uses a single core but releases the interpreter lock. Small inputs do not justify threads: an
+    # allocator retains some memory for each.
     threads = torch.get_num_threads() if values.numel() >= SPLIT else 1
-    parts = np.array_split(values.numpy(), threads)
-    starts = np.cumsum([0, *map(len, parts[:-1])]).tolist()
-    of = partial(_largest, k=k, exactly=exactly, slack=slack)
+    chunks = np.array_split(values.numpy(), threads)
+    starts = np.cumsum([0, *map(len, chunks[:-1])]).tolist()
+    select = partial(_largest, k=k, exactly=exactly, slack=slack)
     if threads == 1:
-        return torch.from_numpy(of(parts[0], 0))
+        return torch.from_numpy(select(chunks[0], 0))
     with ThreadPoolExecutor(threads) as pool:
-        return torch.from_numpy(np.concatenate([*pool.map(of, parts, starts)]))
+        return torch.from_numpy(np.concatenate([*pool.map(select, chunks, starts)]))
 
 
 def _largest(values: np.ndarray, start: int, k: int, exactly: Exactly, slack: float) -> np.ndarray:
@@ -53,47 +44,47 @@ def _largest(values: np.ndarray, start: int, k: int, exactly: Exactly, slack: fl
     if len(unsure):
         exact = exactly(rows[unsure] + start, columns[unsure])
         missing = k - np.bincount(rows[sure], minlength=len(values))
-        # A stable sort: equal ones stay in order of position.
+        # A stable sort leaves equal values in order of position.
         unsure = unsure[np.lexsort((-exact, rows[unsure]))]
-        of = rows[unsure]
-        rank = np.arange(len(of)) - np.searchsorted(of, of)
-        sure[unsure[rank < missing[of]]] = True
+        unsure_rows = rows[unsure]
+        rank = np.arange(len(unsure_rows)) - np.searchsorted(unsure_rows, unsure_rows)
+        sure[unsure[rank < missing[unsure_rows]]] = True
         columns = columns[sure]
-    found: np.ndarray = columns.reshape(-1, k)
-    return found
+    selected: np.ndarray = columns.reshape(-1, k)
+    return selected
 
 
 def _candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows and columns of what may be among the k largest of its row, in order, and whether it surely is."""
-    floor, exact = _floor(values, k)
-    rows, columns, kept = above(values, floor - slack)
-    if exact:
+    """Return rows and columns of candidates for the k largest of a row, in order, and which are certain."""
+    floor, is_kth = _floor(values, k)
+    rows, columns, candidates = above(values, floor - slack)
+    if is_kth:
         if len(rows) == k * len(values):
             return rows, columns, np.ones(len(rows), dtype=bool)
-        return rows, columns, kept > (floor + slack).take(rows)
-    least = _kth(padded(rows, kept, len(values)), k)
-    # A sample is no bound: where less was found than it promised, the whole row is asked.
-    if (wrong := least < floor).any():
-        least[wrong] = _kth(values[wrong], k)
-        rows, columns, kept = above(values, least - slack)
-    near = np.flatnonzero(kept >= (least - slack).take(rows))
-    rows, columns, kept = rows.take(near), columns.take(near), kept.take(near)
-    return rows, columns, kept > (least + slack).take(rows)
+        return rows, columns, candidates > (floor + slack).take(rows)
+    bounds = _kth(padded(rows, candidates, len(values)), k)
+    # The floor is an estimate: rows with fewer than k values at or above it are searched in full.
+    if (too_low := bounds < floor).any():
+        bounds[too_low] = _kth(values[too_low], k)
+        rows, columns, candidates = above(values, bounds - slack)
+    near = np.flatnonzero(candidates >= (bounds - slack).take(rows))
+    rows, columns, candidates = rows.take(near), columns.take(near), candidates.take(near)
+    return rows, columns, candidates > (bounds + slack).take(rows)
 
 
 def _floor(values: np.ndarray, k: int) -> tuple[np.ndarray, bool]:
-    """[N] what at least k of each row most likely reach, and not many more; whether it is the k-th itself."""
+    """Estimate a lower bound of the k largest of each row, [N], and return whether it is the k-th itself."""
     step = max(1, values.shape[1] // SAMPLED)
     expected = k / step
     # Four standard deviations more than expected.
     rank = math.ceil(expected + 4 * math.sqrt(expected))
-    if step < WORTH or rank > SAMPLED / 2:
+    if step < MIN_STEP or rank > SAMPLED / 2:
         return _kth(values, k), True
     return _kth(values[:, ::step], rank), False
 
 
 def _kth(values: np.ndarray, k: int) -> np.ndarray:
-    """[N] the k-th largest of each row; minus infinity where there are fewer."""
+    """Return the k-th largest value of each row, [N]; minus infinity for rows with fewer values."""
     place = values.shape[1] - k
     if place < 0:
         return np.full(len(values), -np.inf, values.dtype)
@@ -101,17 +92,17 @@ def _kth(values: np.ndarray, k: int) -> np.ndarray:
 
 
 def above(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and values of all that is at least its row's bound, row by row, ascending."""
+    """Return rows, columns and values of all values at or above their row's bound, row by row, ascending."""
     reached = values >= bounds[:, None]
     rows = np.repeat(np.arange(len(values)), np.count_nonzero(reached, axis=1))
     flat = np.flatnonzero(reached)
-    # By one place in all of them: several times as fast as by row and column.
+    # Flat indices are several times as fast as rows and columns.
     return rows, flat - rows * values.shape[1], values.reshape(-1).take(flat)
 
 
 def padded(rows: np.ndarray, values: np.ndarray, count: int, fill: float = -np.inf) -> np.ndarray:
-    """[count, most] values of each row, side by side; filled up."""
+    """Arrange the values of each row side by side, [count, longest row], padded with a fill value."""
     counts = np.bincount(rows, minlength=count)
-    found = np.full((count, counts.max(initial=0)), fill, values.dtype)
-    found[rows, np.arange(len(rows)) - (counts.cumsum() - counts)[rows]] = values
-    return found
+    table = np.full((count, counts.max(initial=0)), fill, values.dtype)
+    table[rows, np.arange(len(rows)) - (counts.cumsum() - counts)[rows]] = values
+    return table

@@ -1,1 +1,1 @@
-"""Figures and tables of what was found."""
+"""Write figures and tables of results."""

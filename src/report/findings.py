@@ -1,109 +1,91 @@
-"""What a sweep found, as its report shows it."""
+"""Define the findings of a sweep, as its report shows them."""
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
-# Tables beside analyses.csv and their columns, but for those that every version wrote
-# (docs/architecture.md, "Formats").
+# Tables next to analyses.csv -> their columns that jobs of older versions lack (docs/architecture.md,
+# "Formats").
 TABLES = {
     "targets": ("valence",),
     "draws": ("stratum", "kind", "draw", "rho"),
     "retrieved": ("stratum", "item", "outcome", "share", "reference", "against", "contribution"),
 }
-# What was chosen besides model and experiment.
-READING = ("protocol", "seed", "debias")
-Reading = tuple[str, int, str]
+# Columns of a specification: settings besides model and experiment.
+SPECIFICATION = ("protocol", "seed", "debias")
+Specification = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A sweep over one dataset.
-
-    Attributes:
-        dataset: which.
-        sweep: id of the parent run.
-        status: of the parent run: RUNNING, FINISHED, FAILED or KILLED.
-        started: when, ISO 8601, UTC.
-        frames: study -> analyses.csv of all its jobs, as the study combines them.
-        folders: `config` of a job -> the folder `results/` with its files.
-        jobs: one row per job that ended: the first columns of analyses.csv, `status`, `run`, `reason`,
-            `overrides`.
-        missing: overrides of the jobs that were asked for and have no outcome.
-        models: one row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy
-            on ImageNet in [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on.
-        provenance: what the numbers come from, by name: `git.commit`, `git.dirty`, `command`, libraries'
-            versions, inputs' hashes.
-    """
+    """The results of a sweep over one dataset."""
 
     dataset: str
-    sweep: str
-    status: str
-    started: str
-    frames: Mapping[str, pd.DataFrame]
-    folders: Mapping[str, Path]
+    sweep: str  # id of the parent run
+    status: str  # status of the parent run: RUNNING, FINISHED, FAILED or KILLED
+    started: str  # start time, ISO 8601, UTC
+    frames: Mapping[str, pd.DataFrame]  # study -> analyses.csv of all its jobs, as the study combines them
+    folders: Mapping[str, Path]  # `config` of a job -> the folder `results/` with its files
+    # One row per job that ended: the first columns of analyses.csv, `status`, `run`, `reason`, `overrides`.
     jobs: pd.DataFrame
-    missing: Sequence[str]
+    missing: Sequence[str]  # overrides of the requested jobs that have no outcome
+    # One row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy on ImageNet in
+    # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on.
     models: pd.DataFrame
+    # Origin of the numbers, by name: `git.commit`, `git.dirty`, `command`, libraries' versions, inputs'
+    # hashes.
     provenance: Mapping[str, str]
 
     def read(self, config: str, name: str) -> pd.DataFrame:
-        """A table of a job: `targets`, `attributes`, `draws` or `retrieved`.
+        """Read a table of a job: `targets`, `attributes`, `draws` or `retrieved`.
 
-        Jobs of older versions have no `draws`, no `retrieved` and no valence of their targets: such a table
-        is empty, such a column NaN.
+        Jobs of older versions lack `draws`, `retrieved` and the valence of their targets: such a table is
+        empty, such a column NaN.
         """
         columns = TABLES.get(name, ())
         if not self.has(config, name):
             return pd.DataFrame(columns=list(columns))
-        found: pd.DataFrame = pd.read_parquet(self.folders[config] / f"{name}.parquet")
-        return found.reindex(columns=[*found.columns, *(set(columns) - set(found.columns))])
+        table: pd.DataFrame = pd.read_parquet(self.folders[config] / f"{name}.parquet")
+        return table.reindex(columns=[*table.columns, *(set(columns) - set(table.columns))])
 
     def has(self, config: str, name: str) -> bool:
-        """Whether a job left a table: what is switched off leaves none."""
+        """Return whether a job has a table; options that are switched off write none."""
         return config in self.folders and (self.folders[config] / f"{name}.parquet").is_file()
 
     def of(self, study: str) -> pd.DataFrame:
-        """Analyses of a study, every reading; an empty table if the sweep has none."""
+        """Return the analyses of a study, all specifications; an empty table if the sweep has none."""
         return self.frames.get(study, pd.DataFrame())
 
     def with_frame(self, study: str, frame: pd.DataFrame) -> Findings:
-        """Same findings with another table of a study."""
+        """Return the same findings with another table of a study."""
         return replace(self, frames={**self.frames, study: frame})
 
 
-def readings(analyses: pd.DataFrame) -> list[Reading]:
-    """Each `protocol`, `seed` and `debias` of analyses: the paper's first, then what is nearest to it.
-
-    Args:
-        analyses: rows of analyses.csv of any number of jobs.
-    """
+def list_specifications(analyses: pd.DataFrame) -> list[Specification]:
+    """Return each specification of analyses: the paper's first, then by similarity to it."""
     if analyses.empty:
         return []
-    found = analyses[list(READING)].drop_duplicates()
-    protocol = found["protocol"].astype(str)
+    specifications = analyses[list(SPECIFICATION)].drop_duplicates()
+    protocol = specifications["protocol"].astype(str)
     # `paper+k=60` is the paper's protocol on a smaller world.
-    ordered = found.assign(
-        far=protocol.str.split("+").str[0] != "paper",
-        told=protocol.str.len(),
-        treated=found["debias"] != "none",
-    ).sort_values(["far", "treated", "told", "debias", "seed", "protocol"], kind="stable")
-    return list(ordered[list(READING)].itertuples(index=False, name=None))
+    ordered = specifications.assign(
+        not_paper=protocol.str.split("+").str[0] != "paper",
+        length=protocol.str.len(),
+        treated=specifications["debias"] != "none",
+    ).sort_values(["not_paper", "treated", "length", "debias", "seed", "protocol"], kind="stable")
+    return list(ordered[list(SPECIFICATION)].itertuples(index=False, name=None))
 
 
-def first_reading(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the first reading, which figures and pages show; all of them if there are none."""
-    every = readings(analyses)
-    return of_reading(analyses, every[0]) if every else analyses
+def first_specification(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the first specification, which figures and pages show; none of an empty table."""
+    specifications = list_specifications(analyses)
+    return of_specification(analyses, specifications[0]) if specifications else analyses
 
 
-def of_reading(analyses: pd.DataFrame, reading: Reading) -> pd.DataFrame:
-    """The rows of one reading."""
-    same = (analyses[name] == value for name, value in zip(READING, reading, strict=True))
-    return analyses[functools.reduce(operator.and_, same)]
+def of_specification(analyses: pd.DataFrame, specification: Specification) -> pd.DataFrame:
+    """Return the rows of one specification."""
+    return analyses[(analyses[list(SPECIFICATION)] == specification).all(axis=1)]

@@ -1,6 +1,4 @@
-"""The folder of a report: its figures and tables as files."""
-
-from __future__ import annotations
+"""Write a report's figures and tables as files of its folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,31 +9,27 @@ from src.report.drawing import Drawing, Picture, keep
 
 
 class Folder:
-    """Writes `figures/` and `tables/`.
-
-    Attributes:
-        tables: name and content of each file below `tables/`.
-    """
+    """The folder of a report, with `figures/` and `tables/`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.tables: list[tuple[str, str]] = []
-        for below in ("figures", "tables"):
-            (path / below).mkdir()
+        self.tables: list[tuple[str, str]] = []  # file name and description of each
+        for name in ("figures", "tables"):
+            (path / name).mkdir()
 
-    def table(self, name: str, frame: pd.DataFrame, said: str) -> None:
-        """Write a table as CSV; numbers come back to the last bit."""
-        self.text(f"{name}.csv", frame.to_csv(index=False), said)
+    def table(self, name: str, frame: pd.DataFrame, description: str) -> None:
+        """Write a table as CSV, with floats that read back exactly."""
+        self.text(f"{name}.csv", frame.to_csv(index=False), description)
 
-    def text(self, name: str, text: str, said: str) -> None:
+    def text(self, name: str, text: str, description: str) -> None:
         """Write a file below `tables/`."""
         (self.path / "tables" / name).write_text(text, encoding="utf-8", newline="")
-        self.tables.append((name, said))
+        self.tables.append((name, description))
 
     def picture(self, drawing: Drawing) -> Picture:
-        """Write a figure's files."""
+        """Write the files of a figure."""
         return keep(drawing, self.path / "figures")
 
     def pictures(self, drawings: Sequence[Drawing]) -> list[Picture]:
-        """Write figures' files."""
+        """Write the files of figures."""
         return [self.picture(drawing) for drawing in drawings]

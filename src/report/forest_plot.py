@@ -1,6 +1,4 @@
-"""Forest plot: values with intervals and reference bands below one another, narrow enough for a phone."""
-
-from __future__ import annotations
+"""Draw forest plots: rows of values with intervals and reference bands, narrow enough for a phone."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
@@ -15,14 +13,14 @@ from matplotlib.transforms import blended_transform_factory
 
 from src.report.drawing import plain, style
 
-# Inches; ROW is a line of points.
+# Inches: width of the figure, and height of a row of points.
 WIDTH, ROW = 4.4, 0.17
-# Lines: the name of a block, and the gap between names that several rows share.
+# In rows: height of a block's name, and the gap between names that several rows share.
 HEAD, GAP = 1.5, 0.4
-# Letters of a name at the left, and of a block's name without and with a note.
+# Maximum letters of a name at the left, and of a block's name without and with a note.
 LETTERS, ALONE, NOTED = 21, 50, 28
 BAND = "#c4c4c4"
-# Columns of the rows, and what stands for those that are not there.
+# Columns of the rows, and defaults of missing columns.
 COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("block", "note", "name", "series", "text"), ""),
     **dict.fromkeys(("value", "low", "high", "band_low", "band_high"), np.nan),
@@ -31,33 +29,16 @@ COLUMNS: dict[str, Any] = {
 
 
 def canvas(height: float, title: str, key: Sequence[Line2D | Patch]) -> tuple[Figure, Axes]:
-    """Make a narrow figure with its title and its key above the plot.
-
-    Args:
-        height: of the plot itself, inches.
-        title: of the figure.
-        key: what its colours and shapes mean.
-    """
+    """Make a narrow figure with its title and its legend above a plot of `height` inches."""
     labels = [str(entry.get_label()).split("\n") for entry in key]
     columns = 2 if all(len(line) <= 27 for label in labels for line in label) else 1
-    above = 0.32 + 0.175 * -(-len(key) // columns) * max(map(len, labels), default=0)
-    figure = Figure(figsize=(WIDTH, above + height + 0.5), layout="constrained")
-    # The title is the key's: constrained layout would lay one over the other.
-    figure.legend(
-        handles=list(key),
-        title=plain(title, 52),
-        loc="outside upper left",
-        alignment="left",
-        ncols=columns,
-        fontsize=8,
-        title_fontsize=9.5,
-        frameon=False,
-        labelspacing=0.35,
-        columnspacing=1,
-        handlelength=1.6,
-        borderpad=0.2,
-        borderaxespad=0.1,
-    )
+    legend_height = 0.32 + 0.175 * -(-len(key) // columns) * max(map(len, labels), default=0)
+    figure = Figure(figsize=(WIDTH, legend_height + height + 0.5), layout="constrained")
+    # The legend has the title: constrained layout would overlap two separate ones.
+    options: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False}
+    options |= {"fontsize": 8, "title_fontsize": 9.5, "labelspacing": 0.35, "columnspacing": 1}
+    options |= {"handlelength": 1.6, "borderpad": 0.2, "borderaxespad": 0.1, "ncols": columns}
+    figure.legend(handles=list(key), title=plain(title, 52), **options)
     axes = figure.subplots()
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=8.5)
@@ -70,36 +51,25 @@ def forest_plot(
     rows: pd.DataFrame,
     *,
     title: str,
-    label: str,
-    series: Sequence[str] = (),
-    band: str = "",
-    hollow: str = "",
-    key: Sequence[Line2D | Patch] = (),
-    bars: bool = False,
-    zero: float = 0,
-    limits: tuple[float | None, float | None] = (None, None),
+    label: str,  # label of the axis
+    series: Sequence[str] = (),  # names in the order of colours and shapes; empty: order in the rows
+    band: str = "",  # meaning of the reference band, for the legend
+    hollow: str = "",  # meaning of a hollow point, for the legend
+    key: Sequence[Line2D | Patch] = (),  # further entries of the legend
+    bars: bool = False,  # true to draw a bar from zero to each value
+    zero: float = 0,  # position of the line of no effect
+    limits: tuple[float | None, float | None] = (None, None),  # ends of the axis; None: range of the rows
 ) -> tuple[Figure, Axes, pd.DataFrame]:
-    """Draw rows in the order in which they come.
+    """Draw rows in the given order; return figure, axes, and the rows with all of `COLUMNS` and position `y`.
 
-    Args:
-        rows: any of `COLUMNS`: the `block` that a row belongs to and a `note` at the right of its name; the
-            row's own `name`, at its left, and `text`, at its right; the `series` that decides its colour and
-            shape; `value`, its interval from `low` to `high`, and the reference band from `band_low` to
-            `band_high`, NaN where there is none; `filled`: False for a hollow point.
-        title: of the figure.
-        label: of the axis.
-        series: names in the order that decides colours and shapes; empty: that of the rows.
-        band, hollow: what the band and a hollow point mean, for the key; shown where they occur.
-        key: further entries of the key.
-        bars: whether a bar leads from zero to each value.
-        zero: where the line of no effect stands.
-        limits: ends of the axis; None: as far as the rows go.
-
-    Returns:
-        The figure, its axes, and the rows with all of `COLUMNS` and `y`, where they stand.
+    Rows have any of `COLUMNS`: the `block` of a row and a `note` at the right of the block's name; the row's
+    `name`, at its left, and `text`, at its right; the `series` that determines its colour and shape; `value`,
+    its interval from `low` to `high`, and the reference band from `band_low` to `band_high`, NaN where
+    missing; `filled`: False for a hollow point.
     """
     rows = rows.assign(**{name: value for name, value in COLUMNS.items() if name not in rows})
     rows = rows.reset_index(drop=True)
+    # Rows that begin a block; rows that begin a name which the next rows share by leaving theirs empty.
     heads = (rows["block"] != rows["block"].shift()) & (rows["block"] != "")
     gaps = ~heads & (rows["name"] != "") & bool((rows["name"] == "").any())
     rows["y"] = rows.index + HEAD * heads.cumsum() + GAP * gaps.cumsum()
@@ -117,7 +87,7 @@ def forest_plot(
 
 
 def mark(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -> None:
-    """Draw a short upright stroke at each (x, y), above the bands."""
+    """Draw a short vertical stroke at each (x, y), above the bands."""
     axes.vlines(x, y - 0.35, y + 0.35, color=color, linewidth=1.2, zorder=2)
 
 
@@ -131,7 +101,7 @@ def in_words(rows: pd.DataFrame) -> str:
 
 
 def in_order(rows: pd.DataFrame, **orders: Sequence[Hashable]) -> pd.DataFrame:
-    """Sort rows by several columns, each in an order of its values; empty: as they come."""
+    """Sort rows by several columns, each in an order of its values; empty: order of appearance."""
 
     def places(column: pd.Series) -> pd.Series:
         order = orders[str(column.name)] or dict.fromkeys(column)
@@ -141,53 +111,53 @@ def in_order(rows: pd.DataFrame, **orders: Sequence[Hashable]) -> pd.DataFrame:
 
 
 def split(names: Sequence[str], size: int, name: str, title: str) -> Iterator[tuple[list[str], str, str]]:
-    """Share names out to figures of a limited size; yields the names, file name and title of each."""
-    parts = [[*names[start : start + size]] for start in range(0, len(names), size)]
-    for number, part in enumerate(parts, 1):
-        many = len(parts) > 1
-        yield part, name + f"-{number}" * many, title + f" ({number} of {len(parts)})" * many
+    """Split names into figures of a limited size; yield the names, file name and title of each."""
+    chunks = [[*names[start : start + size]] for start in range(0, len(names), size)]
+    for number, chunk in enumerate(chunks, 1):
+        many = len(chunks) > 1
+        yield chunk, name + f"-{number}" * many, title + f" ({number} of {len(chunks)})" * many
 
 
 def in_digits(value: float, digits: int = 2) -> str:
-    """Return a number as figures write it, or that there is none."""
+    """Format a number for a figure, or return "undefined"."""
     return "undefined" if pd.isna(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
-def look(number: int, filled: bool = True) -> dict[str, Any]:
-    """Return how the points of a series look, filled or hollow."""
+def point_style(number: int, filled: bool = True) -> dict[str, Any]:
+    """Return the point style of a series, filled or hollow."""
     shape = style(number)
-    edge = "#333333" if filled else shape["color"]
     return {
         "linestyle": "",
         "marker": shape["marker"],
         "markerfacecolor": shape["color"] if filled else "white",
-        "markeredgecolor": edge,
+        "markeredgecolor": "#333333" if filled else shape["color"],
         "markeredgewidth": 0.5 if filled else 1.3,
     }
 
 
 def key_of(names: Sequence[str]) -> list[Line2D]:
-    """Return the key's entries of series."""
-    return [Line2D([], [], markersize=6, label=plain(name), **look(n)) for n, name in enumerate(names)]
+    """Return the legend entries of series."""
+    return [Line2D([], [], markersize=6, label=plain(name), **point_style(n)) for n, name in enumerate(names)]
 
 
 def _key(rows: pd.DataFrame, numbers: dict[str, int], band: str, hollow: str) -> list[Line2D | Patch]:
     drawn = {*rows["series"]} - {""}
     entries: list[Line2D | Patch] = [
-        Line2D([], [], markersize=6, label=plain(name, 60), **look(number))
+        Line2D([], [], markersize=6, label=plain(name, 60), **point_style(number))
         for name, number in numbers.items()
         if name in drawn
     ]
     if rows["band_high"].notna().any():
         entries.append(Patch(color=BAND, label=band))
     if not rows["filled"].all():
-        open_point = look(0, filled=False) | ({"markeredgecolor": "#444444"} if len(numbers) > 1 else {})
+        edge = {"markeredgecolor": "#444444"} if len(numbers) > 1 else {}
+        open_point = point_style(0, filled=False) | edge
         entries.append(Line2D([], [], markersize=6, label=hollow, **open_point))
     return entries
 
 
 def _draw(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
-    # Drawn many at a time: an artist for each would take most of the report's time.
+    # Drawn in groups: one artist per row would take most of the report's time.
     axes.hlines(rows["y"], rows["band_low"], rows["band_high"], color=BAND, linewidth=5, zorder=1)
     keys: Any
     for keys, group in rows.groupby(["number", "filled"]):
@@ -196,7 +166,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
         if bars:
             axes.barh(group["y"], group["value"], height=0.66, color=color, alpha=0.35, zorder=1.5)
         axes.hlines(group["y"], group["low"], group["high"], color=color, linewidth=1.6, zorder=3)
-        shape = look(number, filled)
+        shape = point_style(number, filled)
         axes.plot(group["value"], group["y"], markersize=5.5, zorder=4, clip_on=False, **shape)
 
 
@@ -206,15 +176,15 @@ def _write(figure: Figure, axes: Axes, rows: pd.DataFrame, heads: pd.Series) -> 
         for y, text in zip(rows["y"], rows[column], strict=True):
             if text:
                 axes.text(x, y, plain(text, LETTERS), fontsize=size, ha=side, va="center", transform=across)
-    # Names of blocks are as wide as the figure.
-    wide = blended_transform_factory(figure.transFigure, axes.transData)
-    about: dict[str, Any] = {"transform": wide, "in_layout": False, "va": "center", "zorder": 5}
-    about["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    # Names of blocks span the figure.
+    block_transform = blended_transform_factory(figure.transFigure, axes.transData)
+    options: dict[str, Any] = {"transform": block_transform, "in_layout": False, "va": "center", "zorder": 5}
+    options["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
     for row in rows[heads].to_dict("records"):
         y = row["y"] - HEAD / 2 - 0.25
-        line: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6, "in_layout": False, "clip_on": False}
-        axes.plot([0.02, 0.98], [y - 0.75] * 2, transform=wide, **line)
+        stroke: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6, "in_layout": False, "clip_on": False}
+        axes.plot([0.02, 0.98], [y - 0.75] * 2, transform=block_transform, **stroke)
         room = NOTED if row["note"] else ALONE
-        axes.text(0.02, y, plain(row["block"], room), fontsize=8.5, fontweight="bold", **about)
+        axes.text(0.02, y, plain(row["block"], room), fontsize=8.5, fontweight="bold", **options)
         if row["note"]:
-            axes.text(0.98, y, plain(row["note"], 44), fontsize=7.5, ha="right", **about)
+            axes.text(0.98, y, plain(row["note"], 44), fontsize=7.5, ha="right", **options)

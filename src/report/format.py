@@ -1,6 +1,4 @@
-"""Cells of the page: numbers for people and for machines, names that fit."""
-
-from __future__ import annotations
+"""Format cells of the page: numbers for readers and machines, and names that fit."""
 
 import math
 import re
@@ -14,51 +12,42 @@ from markupsafe import Markup, escape
 
 from src.report.drawing import brief
 
-# Of what is left out of a table, the files under tables/ hold the rest.
+# Maximum rows of a table on the page; the files under tables/ have all rows.
 LONGEST = 300
-# Letters of a name in a cell.
+# Maximum letters of a name in a cell.
 LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers.
+    """A column of numbers."""
 
-    Attributes:
-        name: in analyses.csv.
-        head: above it.
-        said: what it is.
-        digits: shown after the point.
-    """
-
-    name: str
-    head: str
-    said: str
-    digits: int = 2
+    name: str  # name in analyses.csv
+    head: str  # heading of the column
+    description: str  # meaning of the numbers
+    digits: int = 2  # number of decimal digits
 
 
 COLUMNS = (
-    Column("n", "n", "units that the ρ is over", 0),
+    Column("n", "n", "number of units over which ρ is computed", 0),
     Column("rho", "ρ", "Spearman's ρ between intrinsic and extrinsic score"),
     Column("ci_low", "95% from", "lower end of the interval"),
     Column("ci_high", "95% to", "upper end of the interval"),
-    Column("placebo_mean", "placebo mean", "mean ρ when the property is shuffled over what is retrieved"),
-    Column("placebo_q95", "placebo 95th", "95th percentile of the same"),
+    Column("placebo_mean", "placebo mean", "mean ρ when the corpus's property is shuffled"),
+    Column("placebo_q95", "placebo 95th", "95th percentile of ρ when the corpus's property is shuffled"),
     Column("p_placebo", "p placebo", "share of placebos that reach ρ", 3),
-    Column("q", "q", "Benjamini–Hochberg over the p of all analyses of the sweep", 3),
+    Column("q", "q", "p placebo after Benjamini–Hochberg over all analyses of the sweep", 3),
     Column("sd_attributes", "SD A/B", "SD of ρ over other draws of A and B"),
-    Column(
-        "validity", "validity", "ρ (of groups: AUC) of the intrinsic score with the targets' own property"
-    ),
-    Column("property_q05", "property 5th", "5th percentile of ρ for made-up properties encoded as well"),
-    Column("property_q95", "property 95th", "95th percentile of the same"),
-    Column("family_q95", "family 95th", "placebo that shuffles families of words: 95th percentile"),
-    Column("family_p", "p family", "share of those placebos that reach ρ", 3),
+    Column("validity", "validity", "ρ (groups: AUC) of the intrinsic score with the targets' own property"),
+    Column("property_q05", "property 5th", "5th percentile of ρ for synthetic properties, encoded as well"),
+    Column("property_q95", "property 95th", "95th percentile of ρ for the same synthetic properties"),
+    Column("family_q95", "family 95th", "95th percentile of ρ when families of words are shuffled"),
+    Column("family_p", "p family", "share of shuffles of families of words that reach ρ", 3),
 )
 
 
 def number(value: object, digits: int = 2) -> str:
-    """A number as people read it; a dash where there is none."""
+    """Format a number for readers; a dash where it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return "–"
     text = f"{float(value):.{digits}f}"
@@ -66,42 +55,42 @@ def number(value: object, digits: int = 2) -> str:
 
 
 def exact(value: object) -> str:
-    """The same for machines, to the last bit; nothing where there is none."""
+    """Format a number for machines, exactly; an empty string where it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return ""
     return repr(int(value) if isinstance(value, Integral) else float(value))
 
 
 def short(name: object) -> Markup:
-    """A name for a cell: a long one in part, with the whole of it to be hovered; it breaks after `_`."""
+    """Shorten a name for a cell, with the full name as a tooltip; it may break after `_`."""
     text = brief(str(name), LONGEST_NAME)
-    shown = escape(text).replace("_", Markup("_<wbr>"))
-    return shown if text == str(name) else Markup('<span title="{}">{}</span>').format(str(name), shown)
+    markup = escape(text).replace("_", Markup("_<wbr>"))
+    return markup if text == str(name) else Markup('<span title="{}">{}</span>').format(str(name), markup)
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Names -> parts of file names and addresses: short, plain, unique."""
-    found: dict[str, str] = {}
+    """Map names to short, plain and unique file names or addresses."""
+    slug_by_name: dict[str, str] = {}
     for name in names:
         base = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40] or "unnamed"
-        slug, number_ = base, 1
-        while slug in found.values():
-            number_ += 1
-            slug = f"{base}-{number_}"
-        found[name] = slug
-    return found
+        slug, suffix = base, 1
+        while slug in slug_by_name.values():
+            suffix += 1
+            slug = f"{base}-{suffix}"
+        slug_by_name[name] = slug
+    return slug_by_name
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of plain values: None where there is nothing but in columns of floats."""
+    """Return rows of plain values; missing values are None, except in columns of floats."""
     plain = frame.astype({name: object for name in frame if frame[name].dtype != float})
     rows = plain.where(plain.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def grouped(rows: Sequence[Mapping[str, Any]], by: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Rows by the value of a column, in the order of the rows."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    """Group rows by the value of a column, in the order of the rows."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(str(row[by]), []).append(row)
-    return found
+        groups.setdefault(str(row[by]), []).append(row)
+    return groups

@@ -1,6 +1,4 @@
-"""Heatmap in panels that share a scale, as many panels on a line as there is room for."""
-
-from __future__ import annotations
+"""Draw a heatmap in panels with a shared scale, several panels per line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,37 +13,26 @@ from matplotlib.figure import Figure
 
 from src.report.drawing import plain
 
-# Columns of cells that the title of a panel needs.
+# Minimum width of a panel, in columns, for its title.
 NARROWEST = 2.5
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Colours of a heatmap and what they mean.
+    """The colours of a heatmap and their meaning."""
 
-    Attributes:
-        colours: name of a colour map.
-        norm: its ends.
-        dark: whether the colour of a value asks for white letters.
-        digits: after the point of the numbers in the cells.
-        bar: about the colour bar, see `Figure.colorbar`; at the bottom there is one, else one for each line.
-    """
-
-    colours: str
-    norm: Normalize
-    dark: Callable[[float], bool]
-    digits: int = 2
+    colours: str  # name of a colour map
+    norm: Normalize  # normalisation with the ends of the scale
+    dark: Callable[[float], bool]  # true for a value whose colour needs white letters
+    digits: int = 2  # decimal digits of the numbers in the cells
+    # Options of `Figure.colorbar`. A bar at the bottom is shared; otherwise each line of panels has one.
     bar: Mapping[str, Any] = field(default_factory=dict)
 
 
 def heatmap(grids: Mapping[str, pd.DataFrame], scale: Scale, *, title: str, columns: int) -> Figure:
-    """Draw every value as a coloured cell with its number.
+    """Draw every value of panels (title -> values, with the same rows) as a coloured cell with its number.
 
-    Args:
-        grids: title of each panel -> its values; all have the same rows.
-        scale: colours and their meaning.
-        title: of the figure.
-        columns: cells on a line; further panels go on a further line.
+    `columns` are the cells per line; further panels continue on the next line.
     """
     lines = _lines(grids, columns)
     rows = [str(name) for name in next(iter(grids.values())).index]
@@ -55,17 +42,17 @@ def heatmap(grids: Mapping[str, pd.DataFrame], scale: Scale, *, title: str, colu
     size = left + 1.2 + 0.45 * columns, len(lines) * (1.1 + below + 0.36 * len(rows)) + 0.4
     figure = Figure(figsize=size, layout="constrained")
     figure.suptitle(plain(title, 60))
-    for line, part in zip(lines, figure.subfigures(len(lines), 1, squeeze=False)[:, 0], strict=True):
+    for line, subfigure in zip(lines, figure.subfigures(len(lines), 1, squeeze=False)[:, 0], strict=True):
         widths = [_width(grids[name]) for name in line]
         rest = max(0.01, columns - sum(widths))
-        panels = part.subplots(1, len(line) + 1, width_ratios=[*widths, rest], squeeze=False)[0]
+        panels = subfigure.subplots(1, len(line) + 1, width_ratios=[*widths, rest], squeeze=False)[0]
         panels[-1].set_visible(False)
         for name, axes in zip(line, panels, strict=False):
             _panel(axes, name, grids[name], scale)
             if name != line[0]:
                 axes.set_yticklabels([])
         if line is lines[-1] or scale.bar.get("location") != "bottom":
-            part.colorbar(ScalarMappable(scale.norm, scale.colours), ax=panels, **scale.bar)
+            subfigure.colorbar(ScalarMappable(scale.norm, scale.colours), ax=panels, **scale.bar)
     return figure
 
 
@@ -91,6 +78,6 @@ def _panel(axes: Axes, title: str, grid: pd.DataFrame, scale: Scale) -> None:
     names = [plain(str(name)) for name in grid]
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=9)
     for (y, x), value in np.ndenumerate(grid.to_numpy(dtype=float)):
-        shown = "–" if np.isnan(value) else f"{value:.{scale.digits}f}".replace("0.", ".", 1)
+        text = "–" if np.isnan(value) else f"{value:.{scale.digits}f}".replace("0.", ".", 1)
         color = "white" if not np.isnan(value) and scale.dark(value) else "black"
-        axes.text(x, y, shown, ha="center", va="center", fontsize=9 if scale.digits < 3 else 8, color=color)
+        axes.text(x, y, text, ha="center", va="center", fontsize=9 if scale.digits < 3 else 8, color=color)

@@ -1,6 +1,4 @@
-"""Tables as LaTeX."""
-
-from __future__ import annotations
+"""Write tables as LaTeX."""
 
 import pandas as pd
 
@@ -17,18 +15,12 @@ SPECIAL = {
 
 
 def escaped(text: object) -> str:
-    """A text whose every letter is printed as it is."""
+    """Escape a text so that every letter prints as written."""
     return "".join(SPECIAL.get(letter, letter) for letter in " ".join(str(text).split()))
 
 
 def table(cells: pd.DataFrame, names: int, comment: str) -> str:
-    """Write a table for the package `booktabs`.
-
-    Args:
-        cells: plain texts in the first columns and LaTeX in the others; names of columns are plain texts.
-        names: how many columns are plain texts.
-        comment: what the table holds.
-    """
+    """Write a table for the package `booktabs`; the first `names` columns are plain text, others LaTeX."""
     style = cells.style.hide(axis="index").format_index(escaped, axis="columns")
     style = style.format(escaped, subset=[*cells.columns[:names]])
     columns = "l" * names + "c" * (cells.shape[1] - names)

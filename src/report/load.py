@@ -1,12 +1,11 @@
-"""What a sweep found: from its jobs' folders while it runs, or from the tracking store."""
-
-from __future__ import annotations
+"""Load the results of a sweep, from its jobs' folders while it runs or from the tracking store."""
 
 import json
 import logging
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,33 +14,34 @@ import pandas as pd
 
 from src import configs
 from src.encoders.facts import FACTS, UNKNOWN
+from src.errors import InputError
 from src.report.findings import Findings
 from src.report.study import report_of
 from src.storage import results
 from src.tracking import Past, Run, Tracker, children, past
 
-ASKED, JOBS = "summary/asked.json", "summary/jobs.csv"
+# Artifacts of a parent run: overrides of the requested jobs, and the jobs that ended with their status.
+OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
+# Names of a job, and all columns of jobs.csv.
 NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")
 COLUMNS = (*NAMES, "status", "run", "reason", "overrides")
-# Whole numbers, also beside rows that have none.
+# Integer columns, which may have missing values.
 COUNTED = (
     *("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest"),
     *("n_unmatched", "n_unanswered", "n_templates", "pool_size", "most"),
 )
-# Jobs that have results, and one whose results are gone.
-FINISHED, TAKEN_OVER, MISSING = "finished", "taken_over", "missing"
-# All of what jobs.csv says of a job.
-ENDS = (FINISHED, TAKEN_OVER, "failed", "not_applicable")
+# Statuses of jobs with results, and of a job whose results are missing.
+FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
+# Letters of an id that identify a sweep.
+SHORT = 8
+# All statuses in jobs.csv.
+STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
 
 log = logging.getLogger(__name__)
 
 
 def by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Analyses of jobs as one table per study, each row once, in the order of a report.
-
-    Args:
-        analyses: analyses.csv of each job.
-    """
+    """Combine analyses of jobs into a table per study, without duplicates, in the order of a report."""
     frames: dict[str, list[pd.DataFrame]] = {}
     for frame in analyses:
         for study, rows in frame.groupby("study", sort=False):
@@ -49,12 +49,8 @@ def by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {study: report_of(study).combine(frames[study]) for study in configs.studies.in_order(frames)}
 
 
-def everything(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Analyses of all studies as one table; columns that a study lacks are empty.
-
-    Args:
-        frames: see `by_study`.
-    """
+def all_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Combine the tables of `by_study` into one; columns that a study lacks are empty."""
     counted = {name: "Int64" for name in COUNTED if any(name in frame for frame in frames.values())}
     return pd.concat(frames.values(), ignore_index=True).astype(counted)
 
@@ -64,142 +60,122 @@ def findings(
     sweep: Past,
     jobs: pd.DataFrame,
     folders: Mapping[str, Path],
-    asked: Sequence[str] | None,
+    requested: Sequence[str] | None,
 ) -> Findings:
-    """The findings of a sweep whose jobs' files are at hand.
+    """Return the findings of a sweep whose jobs' files are available, or raise `OSError`.
 
-    Args:
-        tracker: the store that holds their runs.
-        sweep: the parent run.
-        jobs: one row per job that ended, `COLUMNS`.
-        folders: `config` of a job -> its folder `results/`.
-        asked: overrides of all jobs that were asked for; None where nobody knows.
-
-    Raises:
-        OSError: a file is gone.
+    `jobs` has a row per job that ended, `folders` the folder `results/` by `config`; `requested` are the
+    overrides of all requested jobs, None where unknown.
     """
-    found = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
-    runs = _runs(tracker, sweep, jobs)
+    analyses = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
+    # Runs with results: those of this sweep, and runs of other sweeps that it reused.
+    sweep_runs = {child.id: child for child in children(tracker, sweep)}
+    wanted = map(str, jobs["run"][jobs["status"].isin([FINISHED, REUSED])])
+    runs = {run: record for run in wanted if (record := sweep_runs.get(run) or past(tracker, run))}
+    libraries = sorted(name for name in sweep.tags if name.startswith("version."))
+    tag_names = ["git.commit", "git.dirty", "command", *libraries]
     return Findings(
         dataset=sweep.dataset,
         sweep=sweep.id,
         status=sweep.status,
         started=sweep.started,
-        frames=by_study(found),
+        frames=by_study(analyses),
         folders=dict(folders),
         jobs=jobs,
-        missing=missing(asked or [], jobs["overrides"]),
-        models=models_of(runs, list(dict.fromkeys(name for frame in found for name in frame["model"]))),
-        provenance={
-            **_code(sweep.tags),
-            **_inputs(runs),
-            **({"asked": "unknown"} if asked is None else {}),
-        },
+        missing=missing(requested or [], jobs["overrides"]),
+        models=models_of(runs, list(dict.fromkeys(name for frame in analyses for name in frame["model"]))),
+        provenance={name: sweep.tags[name] for name in tag_names if name in sweep.tags}
+        | _inputs(runs)
+        | ({"asked": "unknown"} if requested is None else {}),
     )
 
 
 def stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
-    """The findings of a sweep of the store; None where no job of it has results.
-
-    Args:
-        tracker: the store.
-        sweep: the parent run.
-        folder: an existing one, for copies of the jobs' results.
-    """
+    """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
     jobs = _jobs(tracker, sweep, folder)
     folders: dict[str, Path] = {}
-    for row in jobs.index[jobs["status"].isin([FINISHED, TAKEN_OVER])]:
+    for row in jobs.index[jobs["status"].isin([FINISHED, REUSED])]:
         run, config = str(jobs.loc[row, "run"]), str(jobs.loc[row, "config"])
         try:
             folders[config] = fetch(tracker, run, folder)
         except OSError as error:
-            lost = f"results of run {run} cannot be read ({error})"
-            jobs.loc[row, ["status", "reason"]] = [MISSING, lost]
-    asked = _asked(_text(tracker, sweep, ASKED, folder))
-    return findings(tracker, sweep, jobs, folders, asked) if folders else None
+            reason = f"results of run {run} cannot be read ({error})"
+            jobs.loc[row, ["status", "reason"]] = [MISSING, reason]
+    requested = _requested(_text(tracker, sweep, OVERRIDES, folder))
+    return findings(tracker, sweep, jobs, folders, requested) if folders else None
 
 
 def table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
-    """A sweep's jobs as `COLUMNS`: seed an integer, all else texts, empty where there is nothing to say."""
-    found = pd.DataFrame(rows, columns=list(COLUMNS))
-    seeds = pd.to_numeric(found["seed"]).astype("Int64")
-    return found.astype(object).where(found.notna(), "").astype(str).assign(seed=seeds)
+    """Return a sweep's jobs as `COLUMNS`: an integer seed, all else text, empty where missing."""
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    seeds = pd.to_numeric(frame["seed"]).astype("Int64")
+    return frame.astype(object).where(frame.notna(), "").astype(str).assign(seed=seeds)
 
 
-def missing(asked: Sequence[str], ended: Sequence[str] | pd.Series) -> list[str]:
-    """Which of the asked jobs did not end; a job may have been asked for twice.
+def missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> list[str]:
+    """Return the requested jobs that did not end; a job may have been requested twice.
 
     >>> missing(["a", "b", "b", "c"], ["b", "a"])
     ['b', 'c']
     """
-    left = Counter(ended)
-    found = []
-    for overrides in asked:
-        left[overrides] -= 1
-        if left[overrides] < 0:
-            found.append(overrides)
-    return found
+    remaining = Counter(ended)
+    unfinished = []
+    for overrides in requested:
+        remaining[overrides] -= 1
+        if remaining[overrides] < 0:
+            unfinished.append(overrides)
+    return unfinished
 
 
 def _jobs(tracker: Tracker, sweep: Past, folder: Path) -> pd.DataFrame:
-    # jobs.csv is kept up while a sweep runs; older sweeps wrote it at their end, and a kill may have come
-    # between the end of a job and its row.
+    # jobs.csv may lack finished jobs: older sweeps wrote it at their end only, and a process may have been
+    # killed between the end of a job and the update. These jobs are added from the runs of the sweep.
     text = _text(tracker, sweep, JOBS, folder)
-    listed = _listed(text) if text else None
-    known = set() if listed is None else set(listed["run"])
-    rows: list[dict[str, object]] = [
-        {
-            **{name: child.tags.get(name) for name in NAMES},
-            "status": FINISHED,
-            "run": child.id,
-            "overrides": child.tags.get("overrides", ""),
-        }
+    listed = _listed(text) if text else pd.DataFrame(columns=[*COLUMNS])
+    known = set(listed["run"])
+    rows = [
+        {name: child.tags.get(name) for name in (*NAMES, "overrides")} | {"status": FINISHED, "run": child.id}
         for child in children(tracker, sweep)
         if child.status == "FINISHED" and child.id not in known
     ]
-    taken_over = [] if listed is None else listed.to_dict("records")
-    return table([*taken_over, *rows])
+    return table([*listed.to_dict("records"), *rows])
 
 
-def _listed(text: str) -> pd.DataFrame | None:
-    """The rows of a jobs.csv that are whole; None where it is none."""
+def _listed(text: str) -> pd.DataFrame:
+    """Return the valid rows of a jobs.csv."""
     try:
         # A model may be called "NA"; a hash may look like a number.
-        found = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
-        if "study" not in found:  # written before there was this column
-            found.insert(0, "study", "")
-        whole = found[found["status"].isin(ENDS)]
-        whole = whole.assign(seed=pd.to_numeric(whole["seed"], errors="coerce"))[[*COLUMNS]]
+        rows = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
+        if "study" not in rows:  # written by a version without this column
+            rows.insert(0, "study", "")
+        valid = rows[rows["status"].isin(STATUSES)]
+        valid = valid.assign(seed=pd.to_numeric(valid["seed"], errors="coerce"))[[*COLUMNS]]
     except (ValueError, KeyError) as error:
-        log.warning("%s of the sweep is damaged (%r): jobs that it took over are not known", JOBS, error)
-        return None
-    if len(whole) < len(found):
-        log.warning("%s of the sweep is damaged: %d rows are left out", JOBS, len(found) - len(whole))
-    return whole
+        log.warning("%s of the sweep is damaged (%r): the jobs that it reused are unknown", JOBS, error)
+        return pd.DataFrame(columns=[*COLUMNS])
+    if len(valid) < len(rows):
+        log.warning("%s of the sweep is damaged: %d rows are left out", JOBS, len(rows) - len(valid))
+    return valid
 
 
-def _asked(text: str) -> list[str] | None:
+def _requested(text: str) -> list[str] | None:
     try:
-        said = json.loads(text) if text else None
+        overrides = json.loads(text) if text else None
     except ValueError as error:
-        log.warning("%s of the sweep is damaged (%s): what it was to do is not known", ASKED, error)
+        log.warning("%s of the sweep is damaged (%s): its requested jobs are unknown", OVERRIDES, error)
         return None
-    return said if isinstance(said, list) else None
+    return overrides if isinstance(overrides, list) else None
 
 
 def fetch(tracker: Tracker, run: str, folder: Path) -> Path:
-    """Copy a run's `results/` into a folder.
-
-    Raises:
-        OSError: they are not there any more, or not what was written.
-    """
-    found = past(tracker, run)
-    if found is None:
+    """Copy a run's `results/` into a folder; raise `OSError` if they are missing or were changed."""
+    record = past(tracker, run)
+    if record is None:
         raise FileNotFoundError("the run was deleted")
-    place = folder / run
-    place.mkdir(exist_ok=True)
-    fetched = Run(run, tracker).fetch(results.FOLDER, place)
-    if results.digest(place) != found.tags.get("results"):
+    run_folder = folder / run
+    run_folder.mkdir(exist_ok=True)
+    fetched = Run(run, tracker).fetch(results.FOLDER, run_folder)
+    if results.digest(run_folder) != record.tags.get("results"):
         raise OSError("other content than was written")
     return fetched
 
@@ -211,16 +187,8 @@ def _text(tracker: Tracker, sweep: Past, name: str, folder: Path) -> str:
         return ""
 
 
-def _runs(tracker: Tracker, sweep: Past, jobs: pd.DataFrame) -> dict[str, Past]:
-    """The runs that hold results, by id: this sweep's own and those that it took over."""
-    own = {child.id: child for child in children(tracker, sweep)}
-    wanted = jobs["run"][jobs["status"].isin([FINISHED, TAKEN_OVER])]
-    found = {str(run): own.get(str(run)) or past(tracker, str(run)) for run in wanted}
-    return {run: said for run, said in found.items() if said}
-
-
 def models_of(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
-    """What their runs say of models: `model`, `FACTS` (NaN where unknown), `pretraining`."""
+    """Return the facts that runs record of models: `model`, `FACTS` (NaN where unknown), `pretraining`."""
     rows: dict[str, dict[str, object]] = {
         model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN} for model in models
     }
@@ -232,26 +200,89 @@ def models_of(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame([{"model": model, **rows[model]} for model in models], columns=columns)
 
 
-def _code(tags: Mapping[str, str]) -> dict[str, str]:
-    libraries = sorted(name for name in tags if name.startswith("version."))
-    chosen = ["git.commit", "git.dirty", "command", *libraries]
-    return {name: tags[name] for name in chosen if name in tags}
-
-
 def _inputs(runs: Mapping[str, Past]) -> dict[str, str]:
-    """Hashes of what the jobs read: one of each input, or one per model where models read different ones."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for run in runs.values():
-        for name, digest in run.tags.items():
-            if name.startswith("input.") or name == "weights.sha256":
-                digests = found.setdefault(name, {}).setdefault(run.tags.get("model", ""), [])
-                if digest not in digests:
-                    digests.append(digest)
-    said: dict[str, str] = {}
-    for name, by_model in sorted(found.items()):
-        different = {digest for several in by_model.values() for digest in several}
-        if len(different) == 1:
-            said[name] = different.pop()
+    """Return hashes of the jobs' inputs: one per input, or one per model where models differ."""
+    rows = [
+        (name, run.tags.get("model", ""), digest)
+        for run in runs.values()
+        for name, digest in run.tags.items()
+        if name.startswith("input.") or name == "weights.sha256"
+    ]
+    hashes: dict[str, str] = {}
+    inputs = pd.DataFrame(rows, columns=["name", "model", "digest"]).drop_duplicates()
+    for name, input_rows in inputs.groupby("name"):
+        if input_rows["digest"].nunique() == 1:
+            hashes[str(name)] = input_rows["digest"].iloc[0]
         else:
-            said |= {f"{name}, {model}": " ".join(several) for model, several in by_model.items()}
-    return said
+            by_model = input_rows.groupby("model", sort=False)["digest"]
+            hashes |= {f"{name}, {model}": " ".join(digests) for model, digests in by_model}
+    return hashes
+
+
+def gathered(tracker: Tracker, sweeps: Sequence[Past], folder: Path) -> Findings:
+    """Load and merge the findings of sweeps of the store, copying their files into a folder.
+
+    Raises `InputError` if the sweeps are of several datasets, or one of them has no results.
+    """
+    datasets = dict.fromkeys(sweep.dataset for sweep in sweeps)
+    if len(datasets) > 1:
+        raise InputError(f"sweep=: expected sweeps of one dataset, got {' and '.join(datasets)}.")
+    all_findings = []
+    for sweep in sweeps:
+        copies = folder / sweep.id
+        copies.mkdir()
+        findings = stored(tracker, sweep, copies)
+        if findings is None:
+            raise InputError(
+                f"sweep {sweep.id} ({sweep.dataset}, {sweep.started}, {sweep.status}): no job has results. "
+                "Open its page in MLflow for the reason: make ui"
+            )
+        all_findings.append(findings)
+    return joined(all_findings)
+
+
+def joined(all_findings: Sequence[Findings]) -> Findings:
+    """Merge the findings of sweeps over one dataset, without duplicates; q is recomputed over all."""
+    first, *rest = all_findings
+    if not rest:
+        return first
+    models = _distinct_rows([findings.models for findings in all_findings])
+    names = configs.studies.in_order(name for findings in all_findings for name in findings.frames)
+    parts = {name: [item.of(name) for item in all_findings if name in item.frames] for name in names}
+    return replace(
+        first,
+        sweep=", ".join(findings.sweep for findings in all_findings),
+        status=next((item.status for item in all_findings if item.status != "FINISHED"), "FINISHED"),
+        started=min(findings.started for findings in all_findings),
+        folders={config: folder for findings in all_findings for config, folder in findings.folders.items()},
+        missing=[overrides for findings in all_findings for overrides in findings.missing],
+        provenance=_provenance(all_findings),
+        jobs=_distinct_rows([findings.jobs for findings in all_findings]),
+        models=models.drop_duplicates("model", ignore_index=True),
+        frames={name: report_of(name).combine(frames) for name, frames in parts.items()},
+    )
+
+
+def _distinct_rows(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    filled = [frame for frame in frames if len(frame)]
+    return pd.concat(filled, ignore_index=True).drop_duplicates(ignore_index=True) if filled else frames[0]
+
+
+def _provenance(all_findings: Sequence[Findings]) -> dict[str, str]:
+    """Return each entry once if all sweeps share it, else per sweep; commands on separate lines."""
+    provenance: dict[str, str] = {}
+    for name in dict.fromkeys(name for findings in all_findings for name in findings.provenance):
+        texts = {
+            findings.sweep[:SHORT]: findings.provenance[name]
+            for findings in all_findings
+            if name in findings.provenance
+        }
+        if name == "command":
+            provenance[name] = "\n".join(dict.fromkeys(texts.values()))
+        elif name == "git.dirty":
+            provenance[name] = max(texts.values())  # "true" if any is
+        elif len(texts) == len(all_findings) and len({*texts.values()}) == 1:
+            provenance[name] = texts.popitem()[1]
+        else:
+            provenance |= {f"{name}, sweep {sweep}": text for sweep, text in texts.items()}
+    return provenance

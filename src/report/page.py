@@ -1,6 +1,4 @@
-"""Page of a report: one file that needs nothing beside it, and its figures and tables as files."""
-
-from __future__ import annotations
+"""Render the page of a report as one self-contained file, with its figures and tables as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,34 +20,18 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def write(findings: Findings, folder: Path) -> Path:
-    """Write `index.html`, `figures/` and `tables/` into an empty folder that is there.
+    """Write `index.html`, `figures/` and `tables/` into an existing empty folder; return the page's path.
 
-    Args:
-        findings: of the sweep; it may be unfinished, or have no analysis at all.
-        folder: where to.
-
-    Returns:
-        The path of the page.
+    The sweep may be unfinished, or have no analysis at all.
     """
-    place = Folder(folder)
-    context, sections = contexts(findings, place)
-    rendered = [_rendered(section, context) for section in sections]
-    return render("page.html", {**context, "sections": rendered, "tables": place.tables}, folder)
-
-
-def contexts(findings: Findings, folder: Folder) -> tuple[dict[str, Any], list[Section]]:
-    """Write all figures and tables; return values for the templates of the page, and its sections."""
     arranged = {name: report_of(name).arrange(frame) for name, frame in findings.frames.items() if len(frame)}
-    findings = replace(findings, frames=arranged)
-    sections = []
-    for name in configs.studies.in_order([*findings.frames, *configs.studies.OVER_OTHERS]):
-        section = report_of(name).section(findings, folder)
-        if section:
-            sections.append(section)
+    findings, report_folder = replace(findings, frames=arranged), Folder(folder)
+    names = configs.studies.in_order([*findings.frames, *configs.studies.OVER_OTHERS])
+    sections = [section for name in names if (section := report_of(name).section(findings, report_folder))]
     jobs = findings.jobs
-    if "seed" in jobs:  # a job that could not be named has none, which would make floats of the others
+    if "seed" in jobs:  # an unidentified job has no seed, which would turn the others into floats
         jobs = jobs.astype({"seed": "Int64"})
-    folder.table("jobs", jobs, "every job that ended, with its run")
+    report_folder.table("jobs", jobs, "every job that ended, with its run")
     context = {
         "findings": findings,
         "head": _head(findings, sections),
@@ -58,21 +40,12 @@ def contexts(findings: Findings, folder: Folder) -> tuple[dict[str, Any], list[S
         "longest": format.LONGEST,
         "jobs": format.records(jobs),
     }
-    return context, sections
+    rendered = [_rendered(section, context) for section in sections]
+    return render("page.html", {**context, "sections": rendered, "tables": report_folder.tables}, folder)
 
 
 def render(template: str, context: Mapping[str, Any], folder: Path, templates: Sequence[Path] = ()) -> Path:
-    """Write a page.
-
-    Args:
-        template: name of its template.
-        context: values of the template.
-        folder: where to.
-        templates: folders of templates besides this room's.
-
-    Returns:
-        Its path.
-    """
+    """Write a page from a template, of the report or of further folders; return its path."""
     path = folder / PAGE
     path.write_text(_environment(templates).get_template(template).render(context), encoding="utf-8")
     return path
@@ -99,22 +72,16 @@ def _rendered(section: Section, context: Mapping[str, Any]) -> dict[str, Any]:
         return Markup(environment.get_template(name).render(values)) if name else Markup("")
 
     parts = {name: html(getattr(section, name)) for name in ("facts", "guide", "missing")}
-    return {
-        **parts,
-        "body": Markup("").join(map(html, section.body)),
-        "links": section.links,
-        "link_lists": section.link_lists,
-        "script": section.script,
-    }
+    return {**vars(section), **parts, "body": Markup("").join(map(html, section.body))}
 
 
 def _head(findings: Findings, sections: Sequence[Section]) -> dict[str, Any]:
-    """Return the counts that the page starts with, of the shown readings."""
-    every = [section.rows for section in sections if len(section.rows)]
+    """Return the counts at the top of the page, for the first specification."""
+    frames = [section.rows for section in sections if len(section.rows)]
     return {
-        "analyses": sum(map(len, every)),
-        "models": len({name for rows in every for name in rows["model"]}),
-        "experiments": len({name for rows in every for name in rows["exp"]}),
+        "analyses": sum(map(len, frames)),
+        "models": len({name for rows in frames for name in rows["model"]}),
+        "experiments": len({name for rows in frames for name in rows["exp"]}),
         "date": findings.started.replace("T", " ")[:16],
     }
 
@@ -135,14 +102,13 @@ def _lacking(findings: Findings) -> dict[str, Any]:
 
 
 def _by_reason(jobs: pd.DataFrame) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for job in format.records(jobs):
-        found.setdefault(str(job["reason"] or "no reason recorded"), []).append(_named(job))
-    return found
+    reasons = jobs["reason"].astype(object).fillna("").replace("", "no reason recorded")
+    rows = format.records(jobs.assign(reason=reasons))
+    return {reason: [*map(_job_text, same)] for reason, same in format.grouped(rows, "reason").items()}
 
 
-def _named(job: Mapping[str, Any]) -> str:
+def _job_text(job: Mapping[str, Any]) -> str:
     if job["overrides"]:
         return str(job["overrides"])
-    parts = [str(job[name]) for name in ("model", "exp", "protocol") if job[name]]
-    return " ".join(parts) or "unnamed job"
+    names = [str(job[name]) for name in ("model", "exp", "protocol") if job[name]]
+    return " ".join(names) or "unnamed job"

@@ -1,6 +1,4 @@
-"""A report's folder: written beside its place and put there whole, and nothing else is ever replaced."""
-
-from __future__ import annotations
+"""Publish a report's folder atomically, replacing nothing but older reports."""
 
 import json
 import shutil
@@ -11,39 +9,25 @@ from pathlib import Path
 from src.errors import InputError
 from src.report.findings import Findings
 
-# What tells a report's folder: which sweep it is of, and each of its files.
+# File that marks a folder as a report, with labels (such as its sweep) and the names of all other files.
 MARK = "report.json"
 
 
 def publish(findings: Findings, folder: Path) -> Path:
-    """Draw the report of a sweep and put it into a folder, in place of an older report.
+    """Write the report of a sweep into a folder, replacing an older report; return the path of its page.
 
-    Returns:
-        The path of its index.html.
-
-    Raises:
-        InputError: something else than a report stands there, or it cannot be written.
+    Raises `InputError` as `check`, or if the folder cannot be written.
     """
     from src.report import page
 
-    return put(
-        lambda draft: page.write(findings, draft), folder, sweep=findings.sweep, dataset=findings.dataset
-    )
+    names = {"sweep": findings.sweep, "dataset": findings.dataset}
+    return put(lambda draft: page.write(findings, draft), folder, **names)
 
 
 def put(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
-    """Have a report written and put it into a folder, in place of an older report.
+    """Write a report by a function into a folder, replacing an older one; return the path of its page.
 
-    Args:
-        write: writes it into an empty folder and gives the path of its page.
-        folder: where to.
-        about: noted in its mark.
-
-    Returns:
-        The path of its index.html.
-
-    Raises:
-        InputError: something else than a report stands there, or it cannot be written.
+    The labels `about` are recorded in the mark. Raises as `publish`.
     """
     folder = folder.resolve()
     check(folder)
@@ -52,36 +36,34 @@ def put(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
         draft.mkdir(parents=True)
         (draft / "new").mkdir()
         index = write(draft / "new").relative_to(draft / "new")
-        said = {**about, "files": _files(draft / "new")}
-        (draft / "new" / MARK).write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        check(folder)  # drawing took a while
-        _put(draft, folder)
+        mark = {**about, "files": _files(draft / "new")}
+        (draft / "new" / MARK).write_text(json.dumps(mark, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        check(folder)  # again, as writing takes long
+        _replace(draft, folder)
     except OSError as error:
-        raise InputError(f"{folder}: the report cannot be written ({error}).") from None
+        problem = f"{folder}: the report cannot be written ({error})"
+        raise InputError(f"{problem}. Make room, or choose another folder: output=DIR.") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder / str(index)
 
 
 def check(folder: Path) -> None:
-    """See that a folder is free, empty, or a report that nobody added files to.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Raise `InputError` unless a folder is new, empty, or a report without added files."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    remedy = "Nothing is written. Name another folder: output=DIR."
+    remedy = "Nothing was written. Choose another folder: output=DIR."
     try:
         written = set(json.loads((folder / MARK).read_text("utf-8"))["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{folder} is there already and is no report. {remedy}") from None
+        raise InputError(f"{folder} exists and is not a report. {remedy}") from None
     added = sorted(set(_files(folder)) - written - {MARK})
     if added:
-        raise InputError(f"{folder} holds what no report wrote: {', '.join(added[:3])}. {remedy}")
+        names = ", ".join(added[:3])
+        raise InputError(f"{folder} contains files that are not part of a report: {names}. {remedy}")
 
 
-def _put(draft: Path, folder: Path) -> None:
+def _replace(draft: Path, folder: Path) -> None:
     if folder.exists():
         folder.rename(draft / "old")
     try:

@@ -1,4 +1,4 @@
-"""Part of a study that reports need."""
+"""Define the parts of a study that reports need."""
 
 from __future__ import annotations
 
@@ -20,30 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the page of a report.
+    """Section of the page of a report, with the names of its templates."""
 
-    Attributes:
-        rows: analyses that the section shows; the head of the page counts them.
-        templates: folder of the section's templates.
-        context: values of its templates.
-        body: templates of the section itself, in order.
-        facts, guide, missing: templates of its part in the head of the page: main numbers, how to read them,
-            and list items of what is missing; empty if there is none.
-        links: anchors and titles for the list of contents.
-        link_lists: title -> anchors and names of a further list.
-        script: SHA-256 of an inline script of the section, base64; empty if there is none.
-    """
-
-    rows: pd.DataFrame
-    templates: Path | None = None
-    context: Mapping[str, Any] = field(default_factory=dict)
-    body: tuple[str, ...] = ()
+    rows: pd.DataFrame  # analyses that the section shows; the head of the page counts them
+    templates: Path | None = None  # folder of the section's templates
+    context: Mapping[str, Any] = field(default_factory=dict)  # values of its templates
+    body: tuple[str, ...] = ()  # templates of the section itself, in order
+    # Templates for the head of the page: main numbers, how to read them, list items of missing results.
     facts: str = ""
     guide: str = ""
     missing: str = ""
-    links: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()  # anchors and titles for the list of contents
+    # Title -> anchors and names of a further list.
     link_lists: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    script: str = ""
+    script: str = ""  # SHA-256 of an inline script of the section, base64
 
 
 def concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -53,45 +43,32 @@ def concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranking of models over all runs of a store.
+    """Ranking of models over all runs of a store."""
 
-    Attributes:
-        runs: (tracker, dataset) -> runs that the ranking is over; raises `InputError` if there are none.
-        write: (tracker, runs, an empty folder) -> path of the page; raises `InputError` if results are gone.
-    """
-
-    runs: Callable[[Tracker, str], list[Past]]
+    runs: Callable[[Tracker, str], list[Past]]  # (tracker, dataset) -> runs to rank, or `InputError`
+    # (tracker, runs, an empty folder) -> path of the page; raises `InputError` without results.
     write: Callable[[Tracker, list[Past], Path], Path]
 
 
 @dataclass(frozen=True)
 class StudyReport:
-    """What a study adds to the report, the terminal and the parent run of a sweep.
+    """The contributions of a study to the report, the terminal and the parent run of a sweep."""
 
-    Attributes:
-        combine: analyses.csv of each of its jobs -> one table.
-        arrange: that table -> the same with rows and columns as the page shows them.
-        section: writes figures and tables of the section into the report's folder; None if it has nothing to
-            show.
-        terminal: (analyses, dataset) -> tables and lines to be printed at the end of a sweep.
-        summarise: (analyses, dataset, folder) -> metrics of the parent run; writes its files into the folder.
-        ranking: of models over all runs of a store; None if it ranks none.
-    """
-
+    # Contents of the analyses.csv of its jobs -> one table.
     combine: Callable[[Sequence[pd.DataFrame]], pd.DataFrame] = concatenated
+    # That table -> the same with rows and columns as the page shows them.
     arrange: Callable[[pd.DataFrame], pd.DataFrame] = lambda analyses: analyses
+    # (findings, folder) -> section, or None without analyses; writes its figures and tables into the folder.
     section: Callable[[Findings, Folder], Section | None] = lambda _, __: None
+    # (analyses, dataset) -> tables and lines to print at the end of a sweep.
     terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
+    # (analyses, dataset, folder) -> metrics of the parent run; writes its files into the folder.
     summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}
-    ranking: Ranking | None = None
+    ranking: Ranking | None = None  # ranking of models over all runs of a store
 
 
 def report_of(study: str) -> StudyReport:
-    """Report part of a study.
-
-    Raises:
-        InputError: there is no such study.
-    """
-    found = configs.studies.load(study)
-    report: StudyReport = found if isinstance(found, StudyReport) else found.report
+    """Return the report of a study, or raise `InputError` if it is unknown."""
+    loaded = configs.studies.load(study)
+    report: StudyReport = loaded if isinstance(loaded, StudyReport) else loaded.report
     return report

@@ -1,6 +1,4 @@
-"""Tables of the terminal, and the reading that they show."""
-
-from __future__ import annotations
+"""Build tables for the terminal, and choose the specification that they show."""
 
 from typing import Any
 
@@ -8,24 +6,23 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from src.report.findings import READING, Reading, of_reading
-from src.report.findings import readings as readings_of
+from src.report.findings import SPECIFICATION, Specification, list_specifications, of_specification
 
 
-def first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Reading, int]:
-    """The rows of the first reading, which one it is, and how many others there are."""
-    found = readings_of(analyses)
-    return of_reading(analyses, found[0]), found[0], len(found) - 1
+def first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
+    """Return the rows of the first specification, the specification, and the number of others."""
+    specifications = list_specifications(analyses)
+    return of_specification(analyses, specifications[0]), specifications[0], len(specifications) - 1
 
 
-def said(reading: Reading) -> str:
-    """A reading in words."""
-    protocol, seed, debias = reading
+def describe(specification: Specification) -> str:
+    """Describe a specification in words."""
+    protocol, seed, debias = specification
     return f"protocol {protocol}, seed {seed}" + (f", debias {debias}" if debias != "none" else "")
 
 
 def plain(frame: pd.DataFrame, title: str) -> Table:
-    """Any table of texts for the terminal."""
+    """Build a terminal table from a frame of texts."""
     table = Table(title=title, show_lines=True)
     for column in frame.columns:
         table.add_column(str(column))
@@ -35,35 +32,27 @@ def plain(frame: pd.DataFrame, title: str) -> Table:
 
 
 def reasons(jobs: dict[str, str], title: str) -> Table:
-    """Jobs that gave no numbers, those of one reason together."""
-    table = Table(title=title, show_lines=True)
-    table.add_column("jobs")
-    table.add_column("reason")
-    by_reason: dict[str, list[str]] = {}
-    for job, reason in jobs.items():
-        by_reason.setdefault(reason, []).append(job)
-    for reason, names in by_reason.items():
-        table.add_row(Text("\n".join(names)), Text(reason))
-    return table
+    """Build a table of jobs without numbers, grouped by reason."""
+    frame = pd.DataFrame({"jobs": [*jobs], "reason": [*jobs.values()]})
+    by_reason = frame.groupby("reason", sort=False)["jobs"].agg("\n".join).reset_index()
+    return plain(by_reason[["jobs", "reason"]], title)
 
 
 def across_models(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Lay out texts for the terminal: a row per label and values of the columns, a column per model.
+    """Lay out texts for the terminal: a row per label and specification, a column per model.
 
-    Args:
-        rows: `label`, `model`, `text` and the columns.
-        columns: of `READING`, what stands beside the label.
+    `rows` have `label`, `model`, `text` and the columns of `SPECIFICATION`; of these, `columns` are shown.
     """
     lines: dict[Any, dict[str, Any]] = {}
     for row in rows.to_dict("records"):
-        key = (row["label"], *(row[name] for name in READING))
+        key = (row["label"], *(row[name] for name in SPECIFICATION))
         start = {"": row["label"], **{name: row[name] for name in columns}}
         lines.setdefault(key, start)[str(row["model"])] = row["text"]
     return pd.DataFrame(lines.values())
 
 
-def means(rows: pd.DataFrame, label: str, value: str, null: str, form: str) -> pd.DataFrame:
-    """Return the rows of `across_models` with the means of a column and, in brackets, of its null."""
-    found = rows.groupby([*READING, "model"], sort=False)[[value, null]].mean().reset_index()
-    texts = [form.format(*pair) for pair in zip(found[value], found[null], strict=True)]
-    return found.assign(label=label, text=texts)
+def means(rows: pd.DataFrame, label: str, value: str, null: str, layout: str) -> pd.DataFrame:
+    """Return rows for `across_models`: their text is the means of two columns, formatted by `layout`."""
+    averages = rows.groupby([*SPECIFICATION, "model"], sort=False)[[value, null]].mean().reset_index()
+    texts = [layout.format(*pair) for pair in zip(averages[value], averages[null], strict=True)]
+    return averages.assign(label=label, text=texts)

@@ -1,78 +1,55 @@
-"""What is shown: tables of images and sentences with group and valence."""
-
-from __future__ import annotations
+"""Load stimulus tables: images and sentences with group and valence."""
 
 from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
 from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, SHEET, TEXT_ROLES, Table, checked
 
-__all__ = [
-    "CARRIES",
-    "IMAGE_ROLES",
-    "PROMPTS",
-    "ROLES",
-    "SHEET",
-    "TEXT_ROLES",
-    "Table",
-    "checked",
-    "drawn",
-    "faces",
-    "load",
-    "parents",
-]
+__all__ = ["CARRIES", "IMAGE_ROLES", "PROMPTS", "ROLES", "SHEET", "TEXT_ROLES", "Table", "checked"]
+__all__ += ["count_drawn", "faces", "load", "parents"]
 
 _tables: dict[str, Table] = {}
 
 
 def load(cfg: configs.RunConfig, role: str) -> Table:
-    """The stimulus table of one role of a job, read or drawn once per process.
+    """Load the stimulus table of one role of a job, read or drawn once per process.
 
     Raises:
-        InputError: there is no such role, or the dataset cannot serve it; the message says what to do.
+        InputError: the role is unknown, or the dataset cannot serve it; the message names the remedy.
     """
     if role not in ROLES:
-        raise InputError(f"exp: no role is called {role!r}; there are {', '.join(ROLES)}.")
-    chosen = getattr(cfg, role)
+        raise InputError(f"exp: unknown role {role!r}. Use roles of {', '.join(ROLES)}.")
+    role_config = getattr(cfg, role)
     folder = cfg.model.precomputed
-    # Configs are plain dataclasses, whose repr tells all that they hold.
-    key = repr((role, folder or chosen, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
+    # Configs are plain dataclasses: their repr contains every field.
+    key = repr((role, folder or role_config, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
     if key not in _tables and folder:
         from src.stimuli import precomputed_tables
 
         _tables[key] = precomputed_tables.load(folder, role)
     elif key not in _tables:
-        _tables[key] = loaders.table(role, chosen, cfg.store, cfg.templates)
+        _tables[key] = loaders.table(role, role_config, cfg.store, cfg.templates)
     return _tables[key]
 
 
 def parents(cfg: configs.RunConfig) -> Table | None:
-    """The faces that a job's faces are morphs of; None where they are none.
-
-    Raises:
-        InputError: they cannot be read.
-    """
+    """Load the parents of a job's morphs; None if its faces are not morphs."""
     if not isinstance(cfg.faces, configs.MorphsConfig):
         return None
     return loaders.parents(cfg.faces.parents, cfg.store)
 
 
-def faces(chosen: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
-    """Faces of a config, read or drawn.
-
-    Raises:
-        InputError: they cannot be read.
-    """
-    return loaders.table("faces", chosen, store)
+def faces(faces_config: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
+    """Load the faces of a config, read or drawn."""
+    return loaders.table("faces", faces_config, store)
 
 
-def drawn(chosen: configs.RoleConfig, store: configs.StoreConfig) -> int:
-    """How many stimuli a role has that is drawn or morphed, be it done or not."""
-    if isinstance(chosen, configs.AvatarsConfig):
-        return chosen.per_group * len(chosen.peoples) * len(chosen.genders)
-    if isinstance(chosen, configs.AbstractConfig):
-        return chosen.count
-    assert isinstance(chosen, configs.MorphsConfig)
-    if isinstance(chosen.parents, configs.AvatarsConfig):
-        return chosen.per_group * len(chosen.parents.peoples) * len(chosen.parents.genders)
-    return chosen.per_group * len(loaders.parents(chosen.parents, store).groups)
+def count_drawn(role_config: configs.RoleConfig, store: configs.StoreConfig) -> int:
+    """Count the stimuli of a drawn or morphed role, already made or not."""
+    if isinstance(role_config, configs.AbstractConfig):
+        return role_config.count
+    assert isinstance(role_config, configs.AvatarsConfig | configs.MorphsConfig)
+    faces_config = role_config.parents if isinstance(role_config, configs.MorphsConfig) else role_config
+    if isinstance(faces_config, configs.AvatarsConfig):
+        return role_config.per_group * len(faces_config.peoples) * len(faces_config.genders)
+    return role_config.per_group * len(loaders.parents(faces_config, store).groups)

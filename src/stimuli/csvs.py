@@ -1,6 +1,4 @@
-"""Tables in csv files of others: columns are picked by name, and unused cells may hold anything."""
-
-from __future__ import annotations
+"""Read csv files of publishers and users: columns by name, whatever the unused cells contain."""
 
 import csv
 import math
@@ -12,192 +10,155 @@ import pandas as pd
 from src.errors import InputError, brief
 from src.stimuli.safe_yaml import is_text
 
-# Characters of a cell that is used: names, paths and numbers are shorter.
-LONGEST_USED = 131_072
-# Characters of any cell. Outlines of bodies (FHIBE) take millions; the bound is that of memory.
-LONGEST = 2**27
-PUBLISHED = (
-    "Is it the file that the publisher ships? Name another, or correct the header (commas part columns)."
-)
+# Limit of characters of a used cell: names, paths and numbers are shorter.
+MAX_USED_CELL = 131_072
+# Limit of characters of any cell. Body outlines (FHIBE) take millions; this bounds the memory.
+MAX_CELL = 2**27
+HEADER_REMEDY = "Use the publisher's file, or correct the header (commas separate columns)."
 
 
 def read_csv(
-    path: Path, columns: Sequence[str], remedy: str, optional: Sequence[str] = (), lacking: str = PUBLISHED
+    path: Path,
+    columns: Sequence[str],
+    remedy: str,
+    optional: Sequence[str] = (),
+    header_remedy: str = HEADER_REMEDY,
 ) -> pd.DataFrame:
-    """Read columns of a csv whose lines end in any of the three ways; all cells are stripped text.
+    """Read columns of a csv with any of the three line endings, as stripped text.
 
-    The header is the first row that holds all columns: a sheet of a workbook that was saved as csv
-    (the norming data of CFD) has titles above it. Cells of other columns are passed over, whatever they hold.
-
-    Args:
-        path: the file, UTF-8, with or without a byte order mark.
-        columns: that must be there.
-        remedy: what to do where the file is missing.
-        optional: columns that are taken where they are there.
-        lacking: what to do where it lacks a column.
-
-    Returns:
-        The columns asked for, and `row`: the number of the row in the file, counted from 1.
+    The header is the first row that contains all required columns: a workbook sheet saved as csv (the norming
+    data of CFD) has titles above it. Cells of columns that are neither required nor optional are ignored. The
+    result also has a column `row`: the number of the row in the file, counted from 1.
 
     Raises:
-        InputError: see `records` and `check_cell`; or the file lacks a column, has one twice or no row below
-            the header, or a row has a different number of cells than the header.
+        InputError: see `records` and `check_cell`; or a column is missing (`header_remedy` tells what to do)
+            or repeated, no row follows the header, or a row has a different number of cells than the header.
     """
     rows = records(path, remedy)
-    above, header = _header(rows, columns, path, lacking)
-    taken = [*columns, *(column for column in optional if column in header)]
-    for column in taken:
-        if header.count(column) > 1:
+    header_row, header = _header(rows, columns, path, header_remedy)
+    used_columns = [*columns, *(column for column in optional if column in header)]
+    for column in used_columns:
+        if (times := header.count(column)) > 1:
             raise InputError(
-                f"{path}, row {above}: the column {column} stands there {header.count(column)} times. "
-                "Rename or delete all but one."
+                f"{path}, row {header_row}: the column {column} occurs {times} times. Rename one."
             )
-    places = {column: header.index(column) for column in taken}
-    found: dict[str, list[str | int]] = {column: [] for column in [*taken, "row"]}
+    positions = {column: header.index(column) for column in used_columns}
+    cells: dict[str, list[str | int]] = {column: [] for column in [*used_columns, "row"]}
     for number, row in rows:
         if not any(row):
             continue
         if len(row) != len(header):
             raise InputError(
-                f"{path}, row {number}: {len(row)} cells where the header has {len(header)}. "
-                "Correct or delete the row."
+                f"{path}, row {number}: {len(row)} cells where the header has {len(header)}. Correct the row."
             )
-        for column, place in places.items():
-            check_cell(row[place], column, f"{path}, row {number}")
-            found[column].append(row[place])
-        found["row"].append(number)
-    if not found["row"]:
-        raise InputError(f"{path}: no rows below the header in row {above}. Add one for each item.")
-    return pd.DataFrame(found)
+        for column, position in positions.items():
+            check_cell(row[position], column, f"{path}, row {number}")
+            cells[column].append(row[position])
+        cells["row"].append(number)
+    if not cells["row"]:
+        raise InputError(f"{path}: no rows below the header in row {header_row}. Add one for each item.")
+    return pd.DataFrame(cells)
 
 
 def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a csv, numbered from 1, each cell without outer blanks.
+    """Yield the numbered rows of a csv, counted from 1, with stripped cells.
 
-    Bytes that are not UTF-8 come as lone surrogates, which `check_cell` refuses where they are used.
-
-    Args:
-        path: the file; its lines end in any of the three ways.
-        remedy: what to do where it is missing.
+    Bytes that are not UTF-8 become lone surrogates, which `check_cell` refuses in used cells.
 
     Raises:
-        InputError: the file is missing or unreadable, or holds a quote without its other half (which would
-            swallow the rows below it) or a cell of more than `LONGEST` characters.
+        InputError: the file is missing or unreadable, or contains an unclosed quote (which would swallow the
+            rows below it) or a cell of more than `MAX_CELL` characters.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file. {remedy}")
-    csv.field_size_limit(LONGEST)
+    csv.field_size_limit(MAX_CELL)
     number = 0
     try:
-        # Universal newlines: OASIS.csv ends its lines in a lone carriage return.
+        # Universal newlines: the lines of OASIS.csv end in a lone carriage return.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=None) as file:
             for number, row in enumerate(csv.reader(file, strict=True), start=1):
                 yield number, [cell.strip() for cell in row]
     except csv.Error as error:
-        raise InputError(
-            f"{path}, row {number + 1}: {error}. Save it as a csv in UTF-8; a quote within a cell is doubled."
-        ) from None
+        remedy = "Save it as a csv in UTF-8; a quote within a cell is doubled."
+        if "field limit" in str(error):
+            remedy = "Close the quote that opens the cell, or shorten it."
+        raise InputError(f"{path}, row {number + 1}: {error}. {remedy}") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}. {remedy}") from None
 
 
 def check_cell(cell: str, name: str, place: str) -> None:
-    """Refuse a used cell that is too long or no text.
-
-    Args:
-        cell: of `records`.
-        name: of its column, for messages.
-        place: file and row, for messages.
-
-    Raises:
-        InputError: it has more than `LONGEST_USED` characters, or holds a NUL or bytes that are not UTF-8.
-    """
-    if len(cell) > LONGEST_USED:
+    """Refuse a used cell that is too long, contains a NUL, or has bytes that are not UTF-8."""
+    if len(cell) > MAX_USED_CELL:
         raise InputError(
-            f"{place}: {name} has {len(cell):,} characters, of which at most {LONGEST_USED:,} are read. "
+            f"{place}: {name} has {len(cell):,} characters; the limit is {MAX_USED_CELL:,}. "
             "Shorten it, or use another column."
         )
-    if problem := _no_text(cell):
+    if problem := _text_problem(cell):
         raise InputError(f"{place}: {name} holds {problem}. Save it as a csv in UTF-8.")
 
 
-def _no_text(cell: str) -> str:
-    """What of a cell is no text; empty where all of it is."""
+def _text_problem(cell: str) -> str:
+    """Describe why a cell is not text; empty if it is."""
     if "\0" in cell:
         return "a NUL, as text in UTF-16 does"
     return "" if is_text(cell) else "bytes that are not UTF-8"
 
 
 def _header(
-    rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], path: Path, lacking: str
+    rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], path: Path, remedy: str
 ) -> tuple[int, list[str]]:
-    """The first row that holds all columns, with its number; what is below it is left to be read."""
-    first: list[str] = []
+    """Return number and cells of the first row that contains all columns; `rows` then yields those below."""
+    closest: list[str] = []
+    closest_row, max_count = 1, -1
     for number, row in rows:
-        if set(columns) <= set(row):
+        count = len(set(columns) & set(row))
+        if count == len(set(columns)):
             return number, row
-        first = first if number > 1 else row
-    if problem := next(filter(None, map(_no_text, first)), ""):
-        raise InputError(f"{path}, row 1: the header holds {problem}. Save it as a csv in UTF-8.")
-    missing = [column for column in columns if column not in first]
+        if count > max_count:
+            closest, closest_row, max_count = row, number, count
+    if problem := next(filter(None, map(_text_problem, closest)), ""):
+        raise InputError(f"{path}, row {closest_row}: the header holds {problem}. Save it as a csv in UTF-8.")
+    missing = [column for column in columns if column not in closest]
     raise InputError(
-        f"{path}: no column {', '.join(missing)}; found {brief(', '.join(first)) or 'nothing'}. {lacking}"
+        f"{path}: no column {', '.join(missing)}; found {brief(', '.join(closest)) or 'nothing'}. {remedy}"
     )
 
 
-def unique(rows: pd.DataFrame, column: str, path: Path) -> None:
-    """Refuse a csv that names the same thing twice.
-
-    Raises:
-        InputError: naming both rows.
-    """
+def check_unique(rows: pd.DataFrame, column: str, path: Path) -> None:
+    """Refuse a csv that repeats a value of a column; the message names both rows."""
     twice = rows[rows[column].duplicated()]
     if len(twice):
-        name = twice[column].iloc[0]
+        row, name = twice[["row", column]].iloc[0]
         first = rows["row"][rows[column] == name].iloc[0]
-        raise InputError(
-            f"{path}, row {twice['row'].iloc[0]}: {column} {brief(name)!r} stands in row {first} already. "
-            "Delete one of them."
-        )
+        raise InputError(f"{path}, row {row}: {column} {brief(name)!r} repeats row {first}. Delete one.")
 
 
-def filled(rows: pd.DataFrame, column: str, path: Path) -> None:
-    """Refuse a csv with an empty cell in a column.
-
-    Raises:
-        InputError: naming the first such row.
-    """
+def check_filled(rows: pd.DataFrame, column: str, path: Path) -> None:
+    """Refuse a csv with an empty cell in a column; the message names the first such row."""
     empty = rows[rows[column] == ""]
     if len(empty):
-        raise InputError(
-            f"{path}, row {empty['row'].iloc[0]}: no {column} ({len(empty)} such rows). "
-            "Fill it in, or delete the row."
-        )
+        raise InputError(f"{path}, row {empty['row'].iloc[0]}: no {column} ({len(empty)} such rows). Add it.")
 
 
-def ratings(
-    rows: pd.DataFrame, column: str, of: str, ends: tuple[float, float], path: Path, role: str
+def rescaled_ratings(
+    rows: pd.DataFrame, column: str, id_column: str, ends: tuple[float, float], path: Path, role: str
 ) -> pd.Series:
-    """Rescale ratings to [0, 1].
+    """Rescale ratings linearly from a scale's ends, the settings `lowest` and `highest` of a role, to [0, 1].
 
-    Args:
-        rows: from `read_csv`.
-        column: of the ratings.
-        of: column that names what was rated.
-        ends: lowest and highest value of the scale.
-        path: of the csv, for messages.
-        role: scenes or words, whose settings `lowest` and `highest` are the ends, for messages.
+    `id_column` identifies a row in messages.
 
     Raises:
-        InputError: a rating is no number or lies off the scale, or the scale has no length.
+        InputError: a rating is not a number or is outside the scale, or the scale is empty.
     """
     lowest, highest = ends
     if not (lowest < highest and math.isfinite(highest - lowest)):
         raise InputError(
-            f"{role}.lowest={lowest:g}, {role}.highest={highest:g}: the first must be below the second."
+            f"{role}.lowest={lowest:g}, {role}.highest={highest:g}: expected finite numbers, the first "
+            "below the second. Set both to the ends of the rating scale."
         )
     rating = pd.to_numeric(rows[column], errors="coerce")
-    for bad, problem in (
+    for refused, problem in (
         (rating.isna(), "not a number. Correct or delete the row."),
         (
             ~rating.between(lowest, highest),
@@ -205,10 +166,10 @@ def ratings(
             "ends of the scale.",
         ),
     ):
-        if bad.any():
-            row, given, name = rows.loc[bad, ["row", column, of]].iloc[0]
-            more = f" ({bad.sum()} such rows)" if bad.sum() > 1 else ""
+        if refused.any():
+            row, given, name = rows.loc[refused, ["row", column, id_column]].iloc[0]
+            suffix = f" ({refused.sum()} such rows)" if refused.sum() > 1 else ""
             raise InputError(
-                f"{path}, row {row}: {column} {brief(given)!r} of {brief(name)!r}{more} is {problem}"
+                f"{path}, row {row}: {column} {brief(given)!r} of {brief(name)!r}{suffix} is {problem}"
             )
     return (rating - lowest) / (highest - lowest)

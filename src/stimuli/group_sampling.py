@@ -1,6 +1,4 @@
-"""Faces by group: which of a table belong to the groups that a config names, and a draw of them."""
-
-from __future__ import annotations
+"""Select the faces of the groups that a config names, and draw a sample of each."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,34 +8,21 @@ import pandas as pd
 
 from src import configs
 from src.errors import InputError
-from src.stimuli.duplicates import distinct
+from src.stimuli.pictures import distinct
 
-# Choose faces by race and gender.
+# Configs that choose faces by race and gender.
 GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfig
 
 
-def named(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
-    """What the config calls the values of a column.
-
-    Args:
-        rows: one per face.
-        column: race, gender, age or expression; `faces.{column}s` is the field that chooses from it.
-        names: name -> values of the column.
-        path: where the rows come from, for messages.
-
-    Returns:
-        One name per row, null where the value was not chosen.
-
-    Raises:
-        InputError: a chosen value does not occur.
-    """
-    found = set(rows[column])
+def renamed(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
+    """Map the values of a column to the names that `faces.{column}s` gives them; null if it gives none."""
+    present = set(rows[column])
     for name, values in names.items():
         for value in values:
-            if value not in found:
+            if value not in present:
                 raise InputError(
-                    f"{path}: no face has {column} {value!r} (asked for by {name!r}); "
-                    f"found {', '.join(sorted(found))}. Correct faces.{column}s."
+                    f"{path}: no face has {column} {value!r} (for {name!r}); found "
+                    f"{', '.join(sorted(present))}. Correct faces.{column}s."
                 )
     return rows[column].map({value: name for name, values in names.items() for value in values})
 
@@ -45,38 +30,25 @@ def named(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], p
 def grouped(
     rows: pd.DataFrame, cfg: GroupsConfig, path: Path, third: str, wanted: pd.Series | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The faces of the chosen groups.
+    """Select and name the faces of the chosen groups, and note how many are left out.
 
-    Args:
-        rows: one per face, with columns `race` and `gender` as the dataset codes them.
-        cfg: which of them to name how.
-        path: where the rows come from, for messages.
-        third: what else chooses faces: age or expression.
-        wanted: its choice, one truth value per row; None takes all.
-
-    Returns:
-        The rows that remain, `race` and `gender` named, with `group` ("Black Women"); what was
-        left out.
-
-    Raises:
-        InputError: a chosen value does not occur, or no face meets all choices.
+    `third` names a third attribute, age or expression, by which `wanted` selects rows; None selects all.
     """
-    race, gender = named(rows, "race", cfg.races, path), named(rows, "gender", cfg.genders, path)
+    race, gender = renamed(rows, "race", cfg.races, path), renamed(rows, "gender", cfg.genders, path)
     keep = race.notna() & gender.notna()
     if wanted is not None:
         keep &= wanted
     if not keep.any():
         raise InputError(
-            f"{path}: no face is of a chosen race, gender and {third} at once. Choose others in "
-            f"faces.races, faces.genders or faces.{third}s."
+            f"{path}: no face is of a chosen race, gender and {third}. Change faces.races or faces.{third}s."
         )
-    left = len(rows) - int(keep.sum())
+    left_out = len(rows) - int(keep.sum())
     chosen = rows.assign(race=race, gender=gender, group=race + " " + gender)[keep]
-    return chosen, [f"{left} of other races, genders or {third}s"] if left else []
+    return chosen, [f"{left_out} of other races, genders or {third}s"] if left_out else []
 
 
 def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> list[str]:
-    """Every race with every gender.
+    """Combine every race with every gender.
 
     >>> group_names({"Asian": [], "Black": []}, {"Men": []})
     ['Asian Men', 'Black Men']
@@ -87,22 +59,11 @@ def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> l
 def sampled(
     frame: pd.DataFrame, groups: Sequence[str], cfg: GroupsConfig | configs.FolderConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Draw faces of each group, after pictures that occur twice are refused or dropped.
+    """Draw `per_group` faces of each group without replacement, from distinct pictures.
 
-    Args:
-        frame: columns `id`, `group` and `path`.
-        groups: all that must be there.
-        cfg: how many of each, without replacement, by which seed, and what becomes of duplicates
-            (`src.stimuli.duplicates.distinct`).
-        path: where the faces come from, for messages.
-
-    Returns:
-        The faces, which depend on no order of the rows; how many were dropped and left out.
-
-    Raises:
-        InputError: a picture occurs twice, or a group has no face, or fewer than `per_group`.
+    The draw depends on the seed and the ids, not on the order of the rows.
     """
-    frame, copies = distinct(frame, path, cfg.duplicates, "faces")
+    frame, notes = distinct(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
     smallest = min(sizes.values())
@@ -112,10 +73,10 @@ def sampled(
             "and faces.genders."
         )
     if cfg.per_group is None:
-        return frame.reset_index(drop=True), copies
+        return frame.reset_index(drop=True), notes
     if smallest < cfg.per_group:
         raise InputError(
-            f"{path}: {cfg.per_group} faces per group were asked for, found {sizes}. "
+            f"{path}: {cfg.per_group} faces per group requested, found {sizes}. "
             f"Set faces.per_group={smallest} or less, or null for all."
         )
     rng = np.random.default_rng(cfg.seed)
@@ -123,6 +84,6 @@ def sampled(
         rng.choice(frame.index[frame["group"] == group].to_numpy(), cfg.per_group, replace=False)
         for group in sorted(groups)
     ]
-    drawn = frame.loc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
-    left = len(frame) - len(drawn)
-    return drawn, copies + ([f"{left} left by faces.per_group={cfg.per_group}"] if left else [])
+    sample = frame.loc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
+    left_out = len(frame) - len(sample)
+    return sample, notes + ([f"{left_out} left by faces.per_group={cfg.per_group}"] if left_out else [])

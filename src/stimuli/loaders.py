@@ -1,4 +1,4 @@
-"""Loaders of stimuli by config class; a loader from elsewhere is named module:attribute."""
+"""Load stimuli by config class, and compose texts; external loaders are named module:attribute."""
 
 from __future__ import annotations
 
@@ -8,106 +8,116 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from src import configs
 from src.configs import PicturesConfig, registry
 from src.errors import InputError
 from src.stimuli.pictures import remarks
-from src.stimuli.table import TEXT_ROLES, Table, checked
+from src.stimuli.table import TEXT_ROLES, Loaded, Table, checked
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-# Config class -> loader, which takes the config, and its choice on the command line.
+# Config class -> loader, which takes the config, and the option on the command line that chooses it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.AvatarsConfig: ("src.demo.world:faces", "faces=avatars"),
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
     configs.AbstractConfig: ("src.demo.world:scenes", "scenes=abstract"),
-    configs.LabelsConfig: ("src.stimuli.texts:phrases", "labels"),
-    configs.FairFaceConfig: ("src.stimuli.fairface:load", "faces=fairface"),
-    configs.CfdConfig: ("src.stimuli.cfd:load", "faces=cfd"),
-    configs.UtkFaceConfig: ("src.stimuli.utkface:load", "faces=utkface"),
-    configs.FolderConfig: ("src.stimuli.folder:load", "faces=folder"),
+    configs.LabelsConfig: ("src.stimuli.loaders:phrases", "labels"),
+    configs.FairFaceConfig: ("src.stimuli.csv_faces:fairface", "faces=fairface"),
+    configs.CfdConfig: ("src.stimuli.named_faces:cfd", "faces=cfd"),
+    configs.UtkFaceConfig: ("src.stimuli.named_faces:utkface", "faces=utkface"),
+    configs.FolderConfig: ("src.stimuli.csv_faces:folder", "faces=folder"),
     configs.OasisConfig: ("src.stimuli.oasis:load", "scenes=oasis"),
     configs.VaderConfig: ("src.stimuli.lexicons:vader", "words=vader"),
     configs.NrcVadConfig: ("src.stimuli.nrc_vad:load", "words=nrc_vad"),
     configs.WarrinerConfig: ("src.stimuli.lexicons:warriner", "words=warriner"),
 }
-# Stimuli, how many the source announces, and why the two differ.
-Loaded = tuple["pd.DataFrame", int, list[str]]
 
 
 def table(
-    role: str, chosen: configs.RoleConfig, store: PicturesConfig, templates: Sequence[str] = ()
+    role: str, role_config: configs.RoleConfig, store: PicturesConfig, templates: Sequence[str] = ()
 ) -> Table:
-    """Stimulus table of a config by its loader; its notes count the pictures that had to be converted, too.
-
-    Args:
-        role: faces, scenes, words or labels.
-        chosen: config of the role.
-        store: folders of what is drawn or morphed.
-        templates: of text roles.
+    """Load the stimulus table of a config; its notes also count converted pictures.
 
     Raises:
         InputError: the stimuli cannot be read.
     """
-    if isinstance(chosen, configs.OtherLayoutConfig):
-        source, loaded = chosen.loader, _of_other_layout(chosen)
+    if isinstance(role_config, configs.OtherLayoutConfig):
+        source, loaded = role_config.loader, _of_other_layout(role_config)
     else:
-        reference, source = LOADERS[type(chosen)]
-        load = registry.load("loader", source, {source: reference})
-        if isinstance(chosen, configs.AvatarsConfig | configs.AbstractConfig):
-            loaded = load(chosen, Path(store.stimuli))
-        elif isinstance(chosen, configs.MorphsConfig):
-            faces = parents(chosen.parents, store)
-            frame, expected, notes = load(chosen, faces.frame, Path(store.morphs))
+        reference, source = LOADERS[type(role_config)]
+        load = registry.load("loader", source, {source: reference}, FunctionType)
+        if isinstance(role_config, configs.AvatarsConfig | configs.AbstractConfig):
+            loaded = load(role_config, Path(store.stimuli))
+        elif isinstance(role_config, configs.MorphsConfig):
+            faces = parents(role_config.parents, store)
+            frame, expected, notes = load(role_config, faces.frame, Path(store.morphs))
             loaded = frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
         else:
-            loaded = load(chosen)
-    # What is made holds all that there is.
+            loaded = load(role_config)
+    # A loader that makes stimuli returns a frame alone: all of them are used.
     frame, expected, notes = loaded if isinstance(loaded, tuple) else (loaded, len(loaded), [])
     if "conversions" in frame:
         notes = [*notes, *remarks(frame.pop("conversions").tolist())]
     if role in TEXT_ROLES:
-        from src.stimuli.texts import in_templates
-
         frame = in_templates(frame, templates)
     return checked(role, frame, source, expected=expected, notes=notes)
 
 
-def parents(chosen: configs.RoleConfig, store: PicturesConfig) -> Table:
-    """The faces that morphs are made of.
-
-    Raises:
-        InputError: they cannot be read, or are morphs themselves.
-    """
-    if isinstance(chosen, configs.MorphsConfig):
+def parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
+    """Load the faces that morphs are made of; refuse morphs."""
+    if isinstance(faces_config, configs.MorphsConfig):
         raise InputError("faces.parents: morphs are not morphed again. Choose other parents.")
 
     def nested(text: str) -> str:
-        # Loaders speak of `faces.races`; a parent's setting lies one level lower.
-        names = "|".join(vars(chosen))
+        # Loaders name `faces.races`; the setting of parents is one level deeper.
+        names = "|".join(vars(faces_config))
         return re.sub(rf"(?<![\w./])faces\.(?=(?:{names})\b)", "faces.parents.", text)
 
     try:
-        faces = table("faces", chosen, store)
+        faces = table("faces", faces_config, store)
     except InputError as error:
         raise InputError(nested(str(error))) from None
     return replace(faces, notes=tuple(nested(note) for note in faces.notes))
 
 
 def _of_other_layout(chosen: configs.OtherLayoutConfig) -> Loaded:
-    """Read files by a loader from elsewhere.
-
-    Raises:
-        InputError: they cannot be read, or the loader takes other options.
-    """
+    """Load files by an external loader, after checking its options."""
     load = registry.load("loader", chosen.loader, {}, FunctionType)
     try:
         inspect.signature(load).bind(**chosen.options)
     except TypeError as error:
-        takes = ", ".join(inspect.signature(load).parameters)
-        raise InputError(f"options: {chosen.loader}: {error}. Its options are {takes}.") from None
+        parameters = ", ".join(inspect.signature(load).parameters)
+        raise InputError(f"options: {chosen.loader}: {error}. Its options are {parameters}.") from None
     loaded: Loaded = load(**chosen.options)
     return loaded
+
+
+def in_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
+    """Insert each `word` into each template, which has one `{}`: adds `id`, `template` and `sentence`."""
+    for template in templates:
+        if template.count("{}") != 1:
+            raise InputError(f"templates: {template!r} must contain {{}} once, where the word goes.")
+    if not templates or len(set(templates)) < len(templates):
+        raise InputError(f"templates: expected different texts, at least one; got {list(templates)}.")
+    tables = [
+        items.assign(
+            id=items["word"] + f" | {number}",
+            template=template,
+            sentence=[template.replace("{}", word) for word in items["word"]],
+        )
+        for number, template in enumerate(templates)
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def phrases(cfg: configs.LabelsConfig) -> pd.DataFrame:
+    """Compose label phrases: race word, blank, gender word (docs/methods.md, section 2, "Stimuli")."""
+    rows = [
+        (f"{race_word} {gender_word}", f"{race} {gender}", race, gender, race_word, gender_word)
+        for race, race_words in cfg.race_words.items()
+        for race_word in race_words
+        for gender, gender_words in cfg.gender_words.items()
+        for gender_word in gender_words
+    ]
+    return pd.DataFrame(rows, columns=["word", "group", "race", "gender", "race_word", "gender_word"])

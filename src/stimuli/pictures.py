@@ -1,6 +1,4 @@
-"""Picture files: each is opened and hashed before any work is spent on it."""
-
-from __future__ import annotations
+"""Decode, check and hash picture files, and refuse duplicates, before any work is spent on them."""
 
 import os
 from collections.abc import Sequence
@@ -17,27 +15,20 @@ from src.storage.cache import file_hash
 
 
 def read(path: str | Path) -> Image.Image:
-    """Decode a picture into upright RGB: see `src.stimuli.decoding.decode`.
-
-    Raises:
-        OSError: the file is no picture that can be decoded whole.
-    """
+    """Decode a picture into upright RGB; raises OSError, see `decode`."""
     return decode(path)[0]
 
 
 def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Decode and hash each picture.
-
-    Returns:
-        SHA-256 of each file, and what `decode` had to convert of each, joined by "; ".
+    """Decode and hash each picture; return the SHA-256 of each file, and its conversions, joined by "; ".
 
     Raises:
-        InputError: a picture is empty, cut off, no picture or of a kind without a single right value in RGB;
-            all of them are named.
+        InputError: a file is empty, truncated, too large, not a picture, or one that `decode` refuses. The
+            message counts these files and names the first ten.
     """
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(_examine, paths))
-    broken = [f"{path} ({why})" for path, (_, _, why) in zip(paths, results, strict=True) if why]
+    broken = [f"{path} ({problem})" for path, (_, _, problem) in zip(paths, results, strict=True) if problem]
     if broken:
         listed = "\n  ".join(broken[:10] + (["..."] if len(broken) > 10 else []))
         raise InputError(
@@ -48,20 +39,13 @@ def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
 
 
 def hashed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Decode and hash the picture at each `path`: columns `sha256` and `conversions`.
-
-    Raises:
-        InputError: see `hashes`.
-    """
+    """Decode and hash the picture at each `path` into columns `sha256` and `conversions` (see `hashes`)."""
     digests, conversions = hashes([Path(path) for path in frame["path"]])
     return frame.assign(sha256=digests, conversions=conversions)
 
 
 def remarks(conversions: Sequence[str]) -> list[str]:
-    """Count the pictures that had to be converted, by what was done.
-
-    Args:
-        conversions: of each picture, as `hashes` gives them.
+    """Count the converted pictures by kind of conversion.
 
     >>> remarks(["transparency dropped", "", "EXIF orientation applied; transparency dropped"])
     ['EXIF orientation applied: 1 pictures', 'transparency dropped: 2 pictures']
@@ -73,33 +57,26 @@ def remarks(conversions: Sequence[str]) -> list[str]:
 def present(
     frame: pd.DataFrame, source: Path, root: Path, setting: str, remedy: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Leave out the rows whose `path` does not exist, and say so.
-
-    Args:
-        frame: with a column `path`.
-        source: of the rows, for messages.
-        root: folder that the pictures lie in.
-        setting: that names it.
-        remedy: what to do where none exists.
+    """Drop the rows whose `path` does not exist, and note their number.
 
     Raises:
-        InputError: none exists, or a link leads out of the folder.
+        InputError: no picture exists, or a link leads out of the folder, which `setting` names.
     """
     no_link_out([Path(path) for path in frame["path"]], root, setting)
-    # os.path takes what no file system would: too long a name is no file.
-    there = [os.path.isfile(path) for path in frame["path"]]  # noqa: PTH113
-    absent = len(frame) - sum(there)
+    # os.path accepts names that Path methods refuse: a name too long for the file system is not a file.
+    exists = [os.path.isfile(path) for path in frame["path"]]  # noqa: PTH113
+    absent = len(frame) - sum(exists)
     if absent == len(frame):
         raise InputError(
             f"{source}: none of the {len(frame)} pictures that it names is there; the first would be "
             f"{brief(frame['path'].iloc[0])}. {remedy}"
         )
     notes = [f"{absent} rows of {source.name} have no picture"] if absent else []
-    return frame[there].reset_index(drop=True), notes
+    return frame[exists].reset_index(drop=True), notes
 
 
 def _examine(path: Path) -> tuple[str, str, str]:
-    """SHA-256 of a file, what had to be converted, and why it cannot be decoded."""
+    """Return the SHA-256 of a file, its conversions, and why it cannot be decoded (empty if it can)."""
     try:
         if path.stat().st_size == 0:
             return "", "", "empty file"
@@ -107,5 +84,46 @@ def _examine(path: Path) -> tuple[str, str, str]:
         return file_hash(path), "; ".join(conversions), ""
     except Image.DecompressionBombError:
         return "", "", f"more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels: scale it down"
-    except Exception as error:  # Pillow's decoders raise whatever they stumble over
+    except Exception as error:  # Pillow's decoders raise exceptions of any type
         return "", "", str(error).replace(str(path), path.name) or repr(error)
+
+
+def distinct(frame: pd.DataFrame, source: Path, duplicates: str, role: str) -> tuple[pd.DataFrame, list[str]]:
+    """Refuse pictures that occur twice, or drop all but the first of each if `duplicates` is "drop".
+
+    The frame has `path`, what the role carries (`group` or `valence`), and `row` if a csv names the pictures;
+    its order decides which copy is the first. Returns the frame without `row`, and notes on what was dropped.
+
+    Raises:
+        InputError: a picture occurs twice and `duplicates` is "stop"; both rows are named.
+    """
+    with ThreadPoolExecutor() as pool:
+        digests = pd.Series(list(pool.map(_digest, map(Path, frame["path"]))), frame.index)
+    copies = digests.notna() & digests.duplicated()
+    firsts = frame[~copies].drop(columns="row", errors="ignore").reset_index(drop=True)
+    if not copies.any():
+        return firsts, []
+    carried = "group" if "group" in frame else "valence"
+    index_of_first = dict(zip(digests[~copies], digests.index[~copies], strict=True))
+    original = frame.loc[digests[copies].map(index_of_first)]
+    differ = frame[carried][copies].to_numpy() != original[carried].to_numpy()
+    if duplicates == "drop":
+        others = f", {differ.sum()} of them with another {carried}" if differ.any() else ""
+        return firsts, [f"{copies.sum()} pictures occur a second time{others} ({role}.duplicates=drop)"]
+    second, first = frame[copies].iloc[0], original.iloc[0]
+    places = [row["path"] for row in (second, first)]
+    if "row" in frame:
+        places = [f"{source}, row {row['row']} ({row['path']})" for row in (second, first)]
+    conflict = f" with {carried} {first[carried]} (here {second[carried]})" if differ[0] else ""
+    raise InputError(
+        f"{places[0]}: the same picture, byte for byte, as {places[1]}{conflict}; {copies.sum()} such "
+        f"pictures. Delete one of each two, or set {role}.duplicates=drop to keep the first."
+    )
+
+
+def _digest(path: Path) -> str | None:
+    """Hash a file; None if it is empty or unreadable, which `pictures.hashes` refuses."""
+    try:
+        return file_hash(path) if path.stat().st_size else None
+    except OSError:
+        return None

@@ -1,6 +1,4 @@
-"""What is known of published datasets (public_datasets.yaml), and what of one is there."""
-
-from __future__ import annotations
+"""Describe published datasets (public_datasets.yaml), and count the files that are present."""
 
 import importlib.util
 import shlex
@@ -10,85 +8,58 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from src.errors import InputError
+from src.errors import InputError, did_you_mean
 
+# States of a dataset; OTHER: complete, but not as in any published edition.
 PRESENT, PARTLY, OTHER, ABSENT = "present", "partly", "other counts", "absent"
 
 
 @dataclass(frozen=True)
 class Need:
-    """What belongs to a dataset: so many files, folders, or rows of a table.
+    """Required content of a dataset: a number of files, folders or table rows, for each edition."""
 
-    Attributes:
-        kind: "files", "folders" or "rows".
-        pattern: glob below the dataset's folder; of rows, of the tables.
-        counts: each of which is a whole one, as editions differ.
-    """
-
-    kind: str
-    pattern: str
-    counts: tuple[int, ...]
+    kind: str  # files, folders or rows
+    pattern: str  # glob below the dataset's folder; for rows, that of the tables
+    counts: tuple[int, ...]  # required number in each edition
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that may be fetched without asking anybody.
-
-    Attributes:
-        bytes, sha256: None where unknown.
-        at_most: bytes that it may have where unknown, and all members of an archive together.
-        take: of an archive: pattern of one file or folder in it -> name below the dataset's folder.
-    """
+    """A file that may be fetched without a form or login."""
 
     url: str
     name: str
-    bytes: int | None
-    sha256: str | None
-    at_most: int
+    bytes: int | None  # size; None if unknown
+    sha256: str | None  # hash; None if unknown
+    at_most: int  # limit of bytes of a file of unknown size, and of all members of an archive together
+    # Pattern of one file or folder in an archive -> its name below the dataset's folder.
     take: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A published dataset.
+    """A published dataset."""
 
-    Attributes:
-        name: on the command line, and of its folder below the root.
-        title: as it is known.
-        citation: who published it, and when.
-        address: its publisher's page.
-        form: whether the publisher asks for a form, a licence signed, or a login.
-        terms: as stated.
-        layout: how the folder must look, where one lays it out by hand.
-        needs: what belongs to it.
-        files: what may be fetched; none where one must do it by hand.
-        package: whose folder it lies in, where it comes with a Python package.
-    """
-
-    name: str
+    name: str  # name on the command line, and of the folder below the root
     title: str
-    citation: str
-    address: str
-    form: bool
+    citation: str  # authors and year
+    address: str  # publisher's page
+    form: bool  # whether the publisher requires a form, a signed licence, or a login
     terms: str
-    layout: str
+    layout: str  # layout of the folder, for a user who fills it by hand
     needs: tuple[Need, ...]
-    files: tuple[File, ...] = ()
-    package: str | None = None
+    files: tuple[File, ...] = ()  # files to fetch; empty if a user must fetch them by hand
+    package: str | None = None  # Python package that contains the dataset, if any
 
     def folder(self, root: Path) -> Path:
-        """Where it is looked for."""
-        found = importlib.util.find_spec(self.package) if self.package else None
-        return Path(found.origin).parent if found and found.origin else root / self.name
+        """Return the folder in which the dataset is searched for."""
+        spec = importlib.util.find_spec(self.package) if self.package else None
+        return Path(spec.origin).parent if spec and spec.origin else root / self.name
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How much of a dataset is there.
-
-    Attributes:
-        counts: of each need, what was found.
-    """
+class DatasetStatus:
+    """Content of a dataset that is present: the number of items of each need."""
 
     dataset: Dataset
     folder: Path
@@ -96,7 +67,7 @@ class Standing:
 
     @property
     def state(self) -> str:
-        """One word for all counts."""
+        """Return the state of the dataset, by all counts."""
         if all(count in need.counts for need, count in self.counts.items()):
             return PRESENT
         if not any(self.counts.values()):
@@ -106,7 +77,7 @@ class Standing:
 
 @cache
 def datasets() -> dict[str, Dataset]:
-    """Every dataset of public_datasets.yaml, by name, in its order."""
+    """Load every dataset of public_datasets.yaml, by name, in its order."""
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(Path(__file__).with_suffix(".yaml")))
@@ -114,47 +85,37 @@ def datasets() -> dict[str, Dataset]:
 
 
 def chosen(names: Iterable[str]) -> list[Dataset]:
-    """The datasets of these names; all where none is named.
-
-    Raises:
-        InputError: there is none of that name; the nearest is suggested.
-    """
-    from difflib import get_close_matches
-
+    """Return the datasets of the given names, or all if none is named; refuse unknown names."""
     known = datasets()
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            raise InputError(
-                f"{name}: no dataset is called so{f'; did you mean {near[0]}?' if near else '.'} "
-                f"There are {', '.join(known)}."
-            )
+            raise InputError(f"{name}: no dataset.{did_you_mean(name, known)} Known: {', '.join(known)}.")
     return [known[name] for name in names or known]
 
 
 def command(what: str, dataset: Dataset, root: Path) -> str:
-    """Write the command that does `what` (`fetch`, `status`) with a dataset below `root`."""
+    """Return the command that runs `what` (`fetch`, `status`) for a dataset below `root`."""
     return shlex.join(["python", "-m", "src.stimuli", what, dataset.name, "--root", str(root)])
 
 
-def standing(dataset: Dataset, root: Path) -> Standing:
-    """Count what is there of a dataset below `root`; nothing is decoded."""
+def status_of(dataset: Dataset, root: Path) -> DatasetStatus:
+    """Count the present content of a dataset below `root`, without decoding it."""
     folder = dataset.folder(root)
-    return Standing(dataset, folder, {need: _count(need, folder) for need in dataset.needs})
+    return DatasetStatus(dataset, folder, {need: _count(need, folder) for need in dataset.needs})
 
 
 def _count(need: Need, folder: Path) -> int:
-    # What a Mac leaves beside a file, `._NAME`, is none.
-    found = (path for path in folder.glob(need.pattern) if not path.name.startswith("._"))
+    # The shadow files of a Mac, `._NAME`, do not count.
+    paths = (path for path in folder.glob(need.pattern) if not path.name.startswith("._"))
     if need.kind == "folders":
-        return sum(path.is_dir() for path in found)
-    files = [path for path in found if path.is_file()]
+        return sum(path.is_dir() for path in paths)
+    files = [path for path in paths if path.is_file()]
     return sum(map(_rows, files)) if need.kind == "rows" else len(files)
 
 
 def _rows(table: Path) -> int:
-    """Lines of ratings or labels; a header has no digit, every such line has."""
-    # Universal newlines: OASIS.csv ends its lines in a lone carriage return.
+    """Count the lines of ratings or labels: lines with a digit, which a header lacks."""
+    # Universal newlines: the lines of OASIS.csv end in a lone carriage return.
     with table.open(encoding="utf-8", errors="replace", newline=None) as file:
         return sum(any(map(str.isdigit, line)) for line in file)
 

@@ -1,6 +1,4 @@
-"""YAML and JSON that somebody wrote: plain values, each key once, no tags."""
-
-from __future__ import annotations
+"""Parse YAML and JSON of users: plain values, unique keys, no tags."""
 
 import json
 import math
@@ -10,63 +8,61 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-# What OmegaConf raises over values that YAML has and configs have not.
-STUMBLED = (RecursionError, AssertionError, TypeError, AttributeError, OverflowError)
-# Keys and values that a YAML may stand for with its references written out, be it ever so short.
-MOST = 100_000
+# Errors that OmegaConf raises over values that YAML allows and configs do not.
+OMEGACONF_ERRORS = (RecursionError, AssertionError, TypeError, AttributeError, OverflowError)
+# Limit of keys and values of a YAML with its references expanded, however short the text.
+MAX_VALUES = 100_000
 
 
 def of_yaml(text: str) -> Any:
-    """What a YAML says; tags that would make objects are errors to the loader.
+    """Parse a YAML into plain values; the loader refuses tags that would make objects.
 
     Raises:
-        ValueError: it is no YAML, has a key twice, is nested too deeply, or in itself, or has references that
-            stand for more than any memory holds, as a few nested ones do.
+        ValueError: the text is not YAML, repeats a key, is nested too deeply or within itself, or has nested
+            references that would expand to too many values.
     """
     try:
-        _bounded(yaml.compose(text, Loader=yaml.SafeLoader), max(MOST, 2 * len(text)), {})
-        return OmegaConf.to_container(OmegaConf.create(text))  # which refuses a key that stands twice
-    except (yaml.YAMLError, OmegaConfBaseException, *STUMBLED) as error:
-        raise ValueError(
-            " ".join(str(error).split())[:300] or "a value that YAML knows and no list has"
-        ) from None
+        _check_count(yaml.compose(text, Loader=yaml.SafeLoader), max(MAX_VALUES, 2 * len(text)), {})
+        return OmegaConf.to_container(OmegaConf.create(text))  # refuses repeated keys
+    except (yaml.YAMLError, OmegaConfBaseException, *OMEGACONF_ERRORS) as error:
+        raise ValueError(" ".join(str(error).split())[:300] or "a value that only YAML allows") from None
 
 
 def of_json(text: str) -> Any:
-    """What a JSON says.
+    """Parse a JSON into plain values.
 
     Raises:
-        ValueError: it is no JSON, has a key twice, or is nested too deeply.
+        ValueError: the text is not JSON, repeats a key, or is nested too deeply.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_unique_keys)
     except RecursionError as error:
         raise ValueError(str(error)) from None
 
 
 def is_text(value: str) -> bool:
-    """Whether a text can be written down: escapes of YAML and JSON also stand for half of a character."""
+    """Return whether a text can be encoded: escapes of YAML and JSON may give half of a surrogate pair."""
     return value.isascii() or value.encode(errors="replace").decode() == value
 
 
-def _bounded(node: yaml.Node | None, most: int, known: dict[int, float]) -> float:
-    """Values that a node stands for, with each reference written out; a node within itself has no end."""
+def _check_count(node: yaml.Node | None, limit: int, counts: dict[int, float]) -> float:
+    """Count the values of a node with its references expanded (infinite within itself); refuse too many."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
-    if id(node) not in known:
-        known[id(node)] = math.inf
+    if id(node) not in counts:
+        counts[id(node)] = math.inf
         pairs = node.value if isinstance(node, yaml.MappingNode) else [node.value]
-        known[id(node)] = 1 + sum(_bounded(item, most, known) for pair in pairs for item in pair)
-    if known[id(node)] > most:
+        counts[id(node)] = 1 + sum(_check_count(item, limit, counts) for pair in pairs for item in pair)
+    if counts[id(node)] > limit:
         line = node.start_mark.line + 1
-        raise ValueError(f"line {line}: references in it stand for more than {most} values; write them out")
-    return known[id(node)]
+        raise ValueError(f"line {line}: references in it expand to more than {limit} values; write them out")
+    return counts[id(node)]
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
-    found = dict(pairs)
-    if len(found) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{twice!r} stands there twice")
-    return found
+    mapping = dict(pairs)
+    if len(mapping) < len(keys):
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{repeated!r} occurs twice")
+    return mapping

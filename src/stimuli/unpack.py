@@ -1,6 +1,4 @@
-"""Archives from elsewhere: nothing in one can leave the folder that it is unpacked into, or fill the disk."""
-
-from __future__ import annotations
+"""Unpack archives safely: no member leaves the target folder or fills the disk."""
 
 import errno
 import stat
@@ -11,49 +9,36 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from src.errors import InputError, brief
+from src.errors import InputError, brief, first_few
 from src.stimuli.work_folders import draft_folder
 
-# What the disk is to blame for; other errors of the system come of what the archive says.
-OF_THE_DISK = (
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),
-    *(errno.EROFS, errno.EACCES, errno.EPERM),
+# Errors of the disk; other system errors are caused by the archive.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
+# Limit of members, ten times as many as the largest dataset has: even empty ones take room on the disk.
+MAX_MEMBERS = 1_000_000
+# Types of tar headers that precede a member's own, with a long name or attributes; and their limit in bytes.
+EXTENDED_HEADERS = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
-# Of members, ten times those of the largest dataset: empty ones take room, too, and hardly any in an archive.
-MOST = 1_000_000
-# Headers of a tar that go before a member's: a name, or attributes; and what they may have in bytes.
-LONG = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-)
-LONGEST = 1 << 20
-# Copies of a Mac's metadata, named like what they belong to.
+MAX_HEADER = 1 << 20
+# Folder of a Mac's metadata, whose files are named like the files they describe.
 METADATA = "__MACOSX"
 
 
 def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
-    """Take files and folders out of a zip or a tar, plain or compressed, into its folder.
+    """Extract files and folders of a zip or a tar, plain or compressed, into its folder.
 
-    All is unpacked and looked at in a draft beside the archive before anything of it gets its
-    name. What has its name already is kept as it is.
-
-    Args:
-        archive: the file.
-        take: pattern of one file or folder in the archive -> its name in the folder.
-        at_most: bytes that all members may have together, unpacked.
-
-    Returns:
-        Names that something had already.
+    `take` maps a pattern of one file or folder in the archive to its name in the folder. Everything is
+    unpacked and checked in a draft folder before anything gets its final name, within `at_most` bytes.
+    Existing files and folders are left unchanged; their names are returned.
 
     Raises:
-        InputError: it is no archive, is damaged, holds a member that would leave the folder or is
-            no plain file or folder, is larger than allowed, or lacks what is to be taken.
+        InputError: the file is not an archive, is damaged, has a member that would leave the folder or is not
+            a plain file or folder, is larger than allowed, or lacks a requested file or folder.
     """
-    if not archive.is_file():  # a pipe would be waited for
-        raise InputError(f"{archive}: no such file. Fetch it anew.")
+    if not archive.is_file():  # reading a pipe would block
+        raise InputError(f"{archive}: no such file. Fetch it again.")
     try:
         with draft_folder(archive) as draft:
             _extract(archive, draft, at_most)
@@ -64,62 +49,62 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
                     place.rename(archive.parent / name)
     except InputError:
         raise
-    except Exception as error:  # zipfile and tarfile raise whatever they stumble over
-        if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+    except Exception as error:  # zipfile and tarfile raise exceptions of any type
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise InputError(
-                f"{archive}: cannot be unpacked there ({error.strerror or error}). Make room, and run the "
-                "same command again."
+                f"{archive}: cannot be unpacked ({error.strerror or error}). Make room, or make the folder "
+                "writable, and run the same command again."
             ) from None
         raise InputError(
             f"{archive}: damaged, or neither a zip nor a tar ({brief(str(error) or repr(error))}). Nothing "
-            f"was unpacked. Delete it and {archive.name}.json, and fetch it anew."
+            f"was unpacked. Delete it and {archive.name}.json, and fetch it again."
         ) from None
     return existing
 
 
 def _extract(archive: Path, draft: Path, at_most: int) -> None:
-    total = 0
-    for number, (name, size, ordinary, extract) in enumerate(_members(archive, draft), start=1):
-        total += size
+    total_size = 0
+    for number, (name, size, regular, extract) in enumerate(_members(archive, draft), start=1):
+        total_size += size
         path = PurePosixPath(name)
         for refused, why in (
-            (not ordinary, "is a link or a device"),
+            (not regular, "is a link or a device"),
             (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
             (size < 0, f"has {size} bytes"),
-            (number > MOST, f"is one of more than {MOST}"),
-            (total > at_most, f"makes it, unpacked, larger than the {at_most} bytes allowed"),
-            ((draft / path).is_file(), "stands in it twice"),
+            (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS}"),
+            (total_size > at_most, f"makes the unpacked archive larger than the {at_most} bytes allowed"),
+            ((draft / path).is_file(), "occurs twice"),
         ):
             if refused:
                 raise InputError(
-                    f"{archive}: the member {brief(name)!r} {why}. Nothing was unpacked; it is not what the "
-                    "publisher ships. Delete it."
+                    f"{archive}: the member {brief(name)!r} {why}. Nothing was unpacked: no published "
+                    "archive has such a member. Delete it."
                 )
         extract()
 
 
 class _Bounded(tarfile.TarInfo):
-    """A member whose own headers are no bomb: tarfile reads them whole, whatever their size."""
+    """A tar member whose extended headers are bounded: tarfile reads them in full, whatever their size."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in LONG and found.size > LONGEST:
-            raise tarfile.ReadError(f"a header of {found.size} bytes")
-        return found
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in EXTENDED_HEADERS and header.size > MAX_HEADER:
+            raise tarfile.ReadError(f"a header of {header.size} bytes")
+        return header
 
 
 def _members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Callable[[], object]]]:
-    """Yield name and bytes of each member, whether it is a file or folder, and what extracts it."""
+    """Yield name and size of each member, whether it is a file or folder, and a call that extracts it."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
             for member in opened.infolist():
-                # The upper half holds the mode where a Unix system packed it, else nothing.
+                # The upper half is the file mode if a Unix system packed the archive, and otherwise 0.
                 kind = stat.S_IFMT(member.external_attr >> 16)
-                ordinary = kind in (0, stat.S_IFREG, stat.S_IFDIR)
-                yield member.filename, member.file_size, ordinary, partial(opened.extract, member, draft)
+                regular = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield member.filename, member.file_size, regular, partial(opened.extract, member, draft)
         return
-    # As a stream: members are judged before the next is looked for.
+    # As a stream: each member is checked before the next is searched for.
     with tarfile.open(archive, "r|*", tarinfo=_Bounded) as tar:
         for entry in tar:
             extract = partial(tar.extract, entry, draft, filter="data")
@@ -127,12 +112,11 @@ def _members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Calla
 
 
 def _only(archive: Path, draft: Path, pattern: str) -> Path:
-    found = [path for path in sorted(draft.glob(pattern)) if METADATA not in path.parts]
-    if len(found) != 1:
-        there = sorted(path.relative_to(draft).as_posix() for path in draft.glob("*/*")) or ["nothing"]
+    matches = [path for path in sorted(draft.glob(pattern)) if METADATA not in path.parts]
+    if len(matches) != 1:
+        content = sorted(path.relative_to(draft).as_posix() for path in draft.glob("*/*")) or ["nothing"]
         raise InputError(
-            f"{archive}: {len(found)} of {pattern!r} in it, not one; it holds "
-            f"{brief(', '.join(there[:12]), 400)}{', …' if len(there) > 12 else ''}. "
-            "Unpack it by hand as the dataset's layout asks."
+            f"{archive}: expected one {pattern!r} in it, got {len(matches)}; it contains "
+            f"{first_few(content, 12)}. Unpack it by hand."
         )
-    return found[0]
+    return matches[0]

@@ -1,56 +1,50 @@
-"""Lists of words that somebody wrote: YAML, JSON or csv, their texts normalised."""
-
-from __future__ import annotations
+"""Read word lists of users from YAML, JSON or csv, and frequent words of a language."""
 
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from src.configs import TaxonomyConfig
 from src.errors import InputError, brief
 from src.stimuli import safe_yaml
-from src.stimuli.csvs import filled, read_csv
-from src.stimuli.vocabulary import read
+from src.stimuli.csvs import check_filled, read_csv
 
-LAYOUT_OF_TYPES = "Write word: type in a YAML or JSON, or a csv with the columns word and type."
+LAYOUT_OF_TYPES = "Write lines of word: type in YAML, the same in JSON, or a csv with columns word and type."
+
+
+def read(path: Path, setting: str) -> str:
+    """Read a user's text file; an InputError names its setting if it is missing, unreadable or not UTF-8."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. Set {setting} to an existing file.")
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8. Save it as text in UTF-8.") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}. Make it readable, or set another {setting}.") from None
 
 
 def read_mapping(path: Path, setting: str, layout: str) -> dict[Any, Any]:
-    """Read a YAML, or a JSON by its suffix.
-
-    Args:
-        path: the file.
-        setting: that names it, for messages.
-        layout: what belongs in it, for messages.
-
-    Raises:
-        InputError: it cannot be read, has a key twice, or is no mapping.
-    """
+    """Read a mapping from a YAML file or, if the suffix is .json, a JSON file; `layout` is the remedy."""
     text = read(path, setting)
     try:
         content = safe_yaml.of_json(text) if path.suffix.lower() == ".json" else safe_yaml.of_yaml(text)
     except ValueError as error:
         raise InputError(f"{path}: {brief(str(error), 300)}. Correct it.") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path}: a mapping is expected, got {type(content).__name__}. {layout}")
+        raise InputError(f"{path}: expected a mapping, got {type(content).__name__}. {layout}")
     return content
 
 
 def read_types(path: Path) -> dict[str, tuple[str, str]]:
-    """Read the types of words, from a csv or a mapping.
-
-    Returns:
-        The word in one letter case -> the word and its type, as they are written.
-
-    Raises:
-        InputError: the file cannot be read, a word or a type is empty or no text, or a word stands twice.
-    """
+    """Read the types of words from a csv or a mapping: case-folded word -> the word and its type."""
     pairs: Iterable[tuple[Any, Any]]
     if path.suffix.lower() == ".csv":
-        missing = "Set taxonomy.types to one."
-        rows = read_csv(path, ["word", "type"], missing, lacking="Name the columns word and type in row 1.")
-        filled(rows, "word", path)
-        filled(rows, "type", path)
+        remedy = "Set taxonomy.types to a csv that can be read."
+        rows = read_csv(path, ["word", "type"], remedy, header_remedy="Name columns word and type in row 1.")
+        check_filled(rows, "word", path)
+        check_filled(rows, "type", path)
         pairs = zip(rows["word"], rows["type"], strict=True)
     else:
         pairs = read_mapping(path, "taxonomy.types", LAYOUT_OF_TYPES).items()
@@ -64,44 +58,73 @@ def read_types(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def checked_text(value: Any, place: str, what: str, layout: str) -> str:
-    """Return a text in Unicode's NFC with single blanks.
-
-    Args:
-        value: of a YAML or JSON.
-        place: where it stands, for messages.
-        what: it is: word, category or type.
-        layout: of the file, for messages.
-
-    Raises:
-        InputError: it is empty or no text.
-    """
+    """Normalise a word, category or type to NFC with single blanks; refuse empty texts and other values."""
     if isinstance(value, dict | list):
-        raise InputError(f"{place}: a {what} is looked for, found {value!r:.80}. {layout}")
+        raise InputError(f"{place}: expected a {what}, got {value!r:.80}. {layout}")
     if not isinstance(value, str):
-        raise InputError(
-            f"{place}: {value!r} is no {what}. A bare no, yes, on, null or number is none to YAML: quote it."
-        )
+        raise InputError(f"{place}: {value!r} is not a {what}. Quote no, yes, on, null and numbers in YAML.")
     clean = " ".join(unicodedata.normalize("NFC", value).split())
     if not clean:
         raise InputError(f"{place}: an empty {what}. Delete it.")
     if not safe_yaml.is_text(clean):
-        raise InputError(
-            f"{place}: {clean!r:.80} holds half of a character. Write it as text, without escapes."
-        )
+        raise InputError(f"{place}: {clean!r:.80} contains half of a surrogate pair. Write it as plain text.")
     return clean
 
 
-def refuse_repeats(names: Iterable[str], told_by: Iterable[str], place: str) -> None:
-    """Refuse two names that are told by the same text, letter case aside.
-
-    Raises:
-        InputError: naming both.
-    """
+def refuse_repeats(names: Iterable[str], texts: Iterable[str], place: str) -> None:
+    """Refuse two names whose texts are equal, ignoring case; the message names both."""
     first: dict[str, str] = {}
-    for name, text in zip(names, told_by, strict=True):
+    for name, text in zip(names, texts, strict=True):
         if text.casefold() in first:
-            raise InputError(
-                f"{place} {brief(name)!r} stands there already, as "
-                f"{brief(first[text.casefold()])!r}. Delete one of them."
-            )
+            other = brief(first[text.casefold()])
+            raise InputError(f"{place} {brief(name)!r} is listed already, as {other!r}. Delete one of them.")
         first[text.casefold()] = name
+
+
+def frequent(cfg: TaxonomyConfig, count: int) -> list[str]:
+    """Return the most frequent words of a language, in descending order.
+
+    They are those of the file `vocabulary`, one word per line, or the words of wordfreq's list that have
+    letters only, in lower case; ties are alphabetical.
+    """
+    source = f"wordfreq's list {cfg.language!r}" if cfg.vocabulary is None else cfg.vocabulary
+    words = _of_language(cfg.language) if cfg.vocabulary is None else _of_file(Path(cfg.vocabulary))
+    if len(words) < count:
+        raise InputError(
+            f"protocol.vocabulary={count}: {source} has {len(words)} words. Set "
+            f"protocol.vocabulary={len(words)} or less, or taxonomy.vocabulary to a longer file."
+        )
+    return words[:count]
+
+
+def _of_language(language: str) -> list[str]:
+    import wordfreq
+
+    known = wordfreq.available_languages()
+    if language not in known:
+        raise InputError(
+            f"taxonomy.language={language}: wordfreq has no such list. Known: {', '.join(sorted(known))}; "
+            "for any other language, set taxonomy.vocabulary to a file with one word per line."
+        )
+    listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(language))
+    return list(dict.fromkeys(word for word in listed if _alphabetic(word)))
+
+
+def _alphabetic(word: str) -> bool:
+    """Return whether a word has letters only, including the combining marks of Hindi or Tamil."""
+    return word.isalpha() or all(unicodedata.category(sign)[0] in "LM" for sign in word)
+
+
+def _of_file(path: Path) -> list[str]:
+    line_of: dict[str, int] = {}
+    for number, line in enumerate(read(path, "taxonomy.vocabulary").splitlines(), start=1):
+        words = unicodedata.normalize("NFC", line).split()
+        if len(words) > 1:
+            several = f"{path}, line {number}: {line.strip()!r:.80} has several words"
+            raise InputError(f"{several}. Write one word per line, without counts or other columns.")
+        for word in words:
+            if word in line_of:
+                first = line_of[word]
+                raise InputError(f"{path}, line {number}: {brief(word)!r} repeats line {first}. Delete one.")
+            line_of[word] = number
+    return list(line_of)

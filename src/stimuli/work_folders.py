@@ -1,6 +1,4 @@
-"""Folders to work in: held against other processes, and drafts that vanish afterwards."""
-
-from __future__ import annotations
+"""Lock work folders against other processes, and provide temporary draft folders."""
 
 import fcntl
 import logging
@@ -17,15 +15,10 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def hold(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[None]:
-    """Hold a folder, made when absent, against other processes; one that was killed holds nothing.
-
-    Args:
-        folder: to hold until the block ends.
-        remedy: what to do where it cannot be written.
-        wait: for another process that holds it.
+    """Lock a folder, made if absent, against other processes; a killed process releases its lock.
 
     Raises:
-        InputError: it cannot be written, or another process holds it.
+        InputError: the folder cannot be written, or another process has locked it and `wait` is false.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,13 +30,11 @@ def hold(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if not wait:
-                raise InputError(
-                    f"{folder}: another process is writing into it. Wait until it is done."
-                ) from None
+                raise InputError(f"{folder}: another process writes into it. Wait until it ends.") from None
             log.info("%s: another process is writing into it; waiting for it", folder)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:  # some network file systems keep no locks
-            log.warning("%s: not held against another process (%s)", folder, error.strerror)
+        except OSError as error:  # some network file systems have no locks
+            log.warning("%s: not locked against other processes (%s)", folder, error.strerror)
         yield
     finally:
         os.close(descriptor)
@@ -51,9 +42,9 @@ def hold(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def draft_folder(target: Path) -> Iterator[Path]:
-    """Give an empty folder beside a file, in one that this process holds, and remove it afterwards."""
+    """Provide an empty draft folder next to a file, in a folder locked by this process; remove it on exit."""
     draft = target.with_name(f".{target.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)  # a killed process left it
+    shutil.rmtree(draft, ignore_errors=True)  # left by a killed process
     try:
         draft.mkdir()
         yield draft

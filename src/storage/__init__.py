@@ -1,1 +1,1 @@
-"""Content-addressed cache, declared versions, and the results folder of a job."""
+"""Store content-addressed cache entries, declared versions, and the results folder of a job."""

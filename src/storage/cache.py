@@ -1,15 +1,13 @@
-"""Content-addressed folders on disk: built once, verified whenever they are read.
+"""Build content-addressed folders on disk once, and verify them on every read.
 
-An entry is a folder named by the hash of all that decides its content. It appears under its
-name only when complete (written beside the target, synced, renamed), and its `manifest.json`
+An entry is a folder named by the hash of everything that determines its content. It appears under its
+name only when complete (written next to the target, synced, renamed), and its `manifest.json`
 holds the size and SHA-256 of every file in it. An entry that does not match its manifest is
-rebuilt, and that is said. Nothing is pickled.
+rebuilt with a warning. Nothing is pickled.
 
-Processes that share a store, on several machines too, hold no locks: who comes last finds an entry
-there and takes it. What a process that was killed leaves is a folder that no one touches any more.
+Processes that share a store, even across machines, take no locks: a process that finishes last uses the
+entry that is already there. A killed process leaves a draft folder that is no longer touched.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -33,30 +31,30 @@ MANIFEST = "manifest.json"
 ABSENT = "absent"
 REMEDY = (
     "Make room, or set store.dir, store.checkpoints, store.pictures, store.stimuli or store.morphs "
-    "to a folder that can."
+    "to a writable folder."
 )
-# A file that changed so shortly ago may change again and bear the same time; nanoseconds.
+# Nanoseconds: a file modified more recently may change again without a change of its timestamp.
 SETTLED = 2_000_000_000
-# Seconds between signs of life of a process that builds an entry.
+# Seconds between touches of the draft of an entry that is being built.
 BEAT = 60.0
-# To publish an entry, where others put damaged ones there at the same time.
+# Attempts to publish an entry while other processes put damaged ones in its place.
 ATTEMPTS = 100
 
 
 def fingerprint(content: object) -> str:
-    """Hash of a JSON-serialisable object, independent of the order of its keys (32 hex digits)."""
+    """Return the hash of a JSON-serialisable object, independent of key order (32 hex digits)."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
+    """Return the SHA-256 of a file's bytes, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class NotStored(Exception):
-    """An entry would have to be built, but nothing is to be built now."""
+    """Entry that would have to be built while building is forbidden."""
 
 
 _dry: ContextVar[bool] = ContextVar("dry", default=False)
@@ -64,7 +62,7 @@ _dry: ContextVar[bool] = ContextVar("dry", default=False)
 
 @contextmanager
 def dry() -> Iterator[None]:
-    """Within this block nothing is built: `fetch` raises `NotStored` instead."""
+    """Forbid building within this block: `fetch` raises `NotStored` instead."""
     token = _dry.set(True)
     try:
         yield
@@ -73,22 +71,16 @@ def dry() -> Iterator[None]:
 
 
 def building_forbidden() -> bool:
-    """Whether this is within `dry`."""
+    """Return whether the caller is within `dry`."""
     return _dry.get()
 
 
 def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> Path:
     """Return the entry `key` below `root`, building it where it is absent or damaged.
 
-    Args:
-        root: folder of the entries; made when absent.
-        key: name of the entry, a hash of all that decides its content.
-        build: writes the entry's files into the empty folder that it is given and returns what
-            the manifest should say of them besides sizes and hashes.
-
-    Raises:
-        InputError: the folder cannot be written, or the disk is full; nothing is left behind.
-        NotStored: within `dry`, where it would be built.
+    The key is a hash of everything that determines the entry's content. `build` writes the entry's files into
+    a given empty folder and returns the fields of the manifest besides sizes and hashes. Raises `InputError`
+    if the folder cannot be written or the disk is full, leaving nothing behind; `NotStored` within `dry`.
     """
     entry = root / key
     damage = _damaged_since(entry) if entry.exists() else ABSENT
@@ -105,8 +97,8 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
         raise InputError(f"{root}: cannot be written ({error.strerror}). {REMEDY}") from None
     try:
         with _alive(draft):
-            described = dict(build(draft))
-            _seal(draft, described)
+            fields = dict(build(draft))
+            _seal(draft, fields)
         _publish(draft, entry)
     except InputError:
         raise
@@ -120,7 +112,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
 
 
 def _denied(error: Exception, root: Path) -> str:
-    """What of a store belongs to somebody else, who let nobody write there; empty where nothing does."""
+    """Return the path below `root` that denied permission, with the reason; empty for any other error."""
     if isinstance(error, PermissionError) and error.filename and root in Path(error.filename).parents:
         return f"{error.filename}: {error.strerror}"
     return ""
@@ -128,7 +120,7 @@ def _denied(error: Exception, root: Path) -> str:
 
 @contextmanager
 def _alive(draft: Path) -> Iterator[None]:
-    """Touch a draft while it is built: a training writes nothing for hours, and is no leftover."""
+    """Touch a draft while it is built, so that `prune` keeps it: a training may write nothing for hours."""
     done = threading.Event()
 
     def beat() -> None:
@@ -146,20 +138,20 @@ def _alive(draft: Path) -> Iterator[None]:
 
 
 def touch(entry: Path) -> None:
-    """Note that an entry was used now; a store that may only be read keeps no note."""
+    """Set the time of an entry's last use to now; do nothing in a read-only store."""
     with suppress(OSError):
         os.utime(entry / MANIFEST)
 
 
 def manifest(entry: Path) -> dict[str, Any]:
-    """The manifest of a complete entry."""
+    """Return the manifest of a complete entry."""
     content: dict[str, Any] = json.loads((entry / MANIFEST).read_text())
     return content
 
 
 def damaged(entry: Path) -> str:
-    """What is wrong with an entry's bytes; empty where nothing is."""
-    if not (entry / MANIFEST).is_file():  # a pipe would be waited for
+    """Return the first mismatch of an entry with its manifest; empty if it is intact."""
+    if not (entry / MANIFEST).is_file():  # reading a pipe would block
         return f"{MANIFEST} is missing"
     try:
         files = manifest(entry)["files"]
@@ -171,51 +163,48 @@ def damaged(entry: Path) -> str:
                 return f"{name} has {path.stat().st_size} bytes, not {recorded['bytes']}"
             if file_hash(path) != recorded["sha256"]:
                 return f"{name} has other content than was written"
-        there = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
-        for name in sorted(there - {*files, MANIFEST}):
-            if not Path(name).name.startswith("."):  # what a file manager leaves is none of ours
+        present = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+        for name in sorted(present - {*files, MANIFEST}):
+            if not Path(name).name.startswith("."):  # file managers leave hidden files
                 return f"{name} is not in {MANIFEST}"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{MANIFEST} cannot be read: {error!r}"
     return ""
 
 
-# Entry -> size and time of each of its files when these were last found to be what was written.
+# Entry -> size, times and inode of each of its files when they last matched the manifest.
 _sound: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
 def _damaged_since(entry: Path) -> str:
-    """The same; files that are as they were when this process last read them are not read again."""
+    """Return the result of `damaged`, without reading files that are unchanged since they were verified."""
     try:
-        now, seen = time.time_ns(), _seen(entry)
-    except FileNotFoundError:  # removed, or replaced, while it was looked at
+        now, states = time.time_ns(), _file_states(entry)
+    except FileNotFoundError:  # another process removed or replaced the entry
         return damaged(entry) if entry.exists() else ABSENT
-    if _sound.get(entry) == seen:
+    if _sound.get(entry) == states:
         return ""
-    wrong = damaged(entry)
-    if not wrong and all(now - said[1] > SETTLED for said in seen.values()):
-        _sound[entry] = seen
-    return wrong
+    damage = damaged(entry)
+    if not damage and all(now - state[1] > SETTLED for state in states.values()):
+        _sound[entry] = states
+    return damage
 
 
-def _seen(entry: Path) -> dict[str, tuple[int, ...]]:
-    found = ((path, path.stat()) for path in sorted(entry.rglob("*")) if path.is_file())
-    # Who copies bytes back may set the time of a change, but nobody sets the time of its entry.
+def _file_states(entry: Path) -> dict[str, tuple[int, ...]]:
+    stats = ((path, path.stat()) for path in sorted(entry.rglob("*")) if path.is_file())
+    # A copy may preserve the modification time, but nothing can set the change time (ctime).
     return {
-        str(path): (said.st_size, said.st_mtime_ns, said.st_ino, said.st_ctime_ns) for path, said in found
+        str(path): (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns) for path, stat in stats
     }
 
 
-def _seal(draft: Path, described: dict[str, Any]) -> None:
+def _seal(draft: Path, fields: dict[str, Any]) -> None:
     paths = sorted(path for path in draft.rglob("*") if path.is_file())
-    described["files"] = {
-        path.relative_to(draft).as_posix(): {
-            "bytes": path.stat().st_size,
-            "sha256": file_hash(path),
-        }
+    fields["files"] = {
+        path.relative_to(draft).as_posix(): {"bytes": path.stat().st_size, "sha256": file_hash(path)}
         for path in paths
     }
-    (draft / MANIFEST).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n")
+    (draft / MANIFEST).write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
     for path in [*paths, draft / MANIFEST]:
         _sync(path)
 
@@ -226,19 +215,19 @@ def _publish(draft: Path, entry: Path) -> None:
             draft.rename(entry)
             break
         except OSError as error:
-            # Something stands there: another process's entry, as good as ours, or a damaged one.
-            refused, seen = error, seen_as(entry)
+            # The target exists: an equal entry of another process, or a damaged one.
+            conflict, state = error, entry_state(entry)
             if not damaged(entry):
                 return
-            discard(entry, seen)
+            discard(entry, state)
     else:
-        raise refused
-    with suppress(OSError):  # some file systems sync no folders; what is lost so is built again
+        raise conflict
+    with suppress(OSError):  # some file systems cannot sync folders; a lost entry is built again
         _sync(entry.parent)
 
 
-def seen_as(entry: Path) -> tuple[int, ...]:
-    """What tells an entry from another in its place, and from itself once used again; () if there is none."""
+def entry_state(entry: Path) -> tuple[int, ...]:
+    """Return inode and times that change when an entry is replaced or used again; () if it is absent."""
     try:
         folder = entry.stat()
     except FileNotFoundError:
@@ -249,25 +238,20 @@ def seen_as(entry: Path) -> tuple[int, ...]:
         return folder.st_ino, folder.st_mtime_ns
 
 
-def discard(entry: Path, seen: tuple[int, ...]) -> bool:
-    """Remove an entry, at once and whole, unless it is another by now.
+def discard(entry: Path, state: tuple[int, ...]) -> bool:
+    """Remove an entry atomically, unless it was replaced or used meanwhile; return whether it was removed.
 
-    Args:
-        entry: to remove.
-        seen: what `seen_as` said of it before it was judged.
-
-    Returns:
-        Whether it was removed.
+    `state` is the `entry_state` of the entry before it was checked.
     """
     aside = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}.discarded")
-    if not seen or seen_as(entry) != seen:
+    if not state or entry_state(entry) != state:
         return False
     try:
         entry.rename(aside)
     except FileNotFoundError:
         return False
-    if seen_as(aside) != seen:
-        with suppress(OSError):  # where yet another stands there, this one is not needed
+    if entry_state(aside) != state:
+        with suppress(OSError):  # another process has published the entry again: this copy is not needed
             aside.rename(entry)
             return False
     shutil.rmtree(aside, ignore_errors=True)

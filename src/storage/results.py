@@ -1,9 +1,7 @@
-"""What a job leaves in its output folder: `results/`, all of it or nothing.
+"""Write and read the folder `results/` of a job, complete or not at all.
 
 See docs/architecture.md, "Formats".
 """
-
-from __future__ import annotations
 
 import shutil
 import uuid
@@ -19,6 +17,7 @@ from src.storage.cache import file_hash, fingerprint
 
 FOLDER = "results"
 ANALYSES = "analyses.csv"
+# Columns of analyses.csv that are read as text, even if all their values look like numbers.
 TEXTS = (
     *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "config"),
     *("group", "stratum", "reason"),
@@ -28,16 +27,17 @@ TEXTS = (
     *("pool", "shared"),
     *("intrinsic_label", "extrinsic_label"),
 )
-# Column that is never empty in rows of a study -> the study: for files without the column `study`.
+# Column that is never empty in rows of a study -> the study, for files without the column `study`.
 STUDY_OF_COLUMN = {
     **{"stratum": "propagation", "attribute": "implicit", "accuracy": "zero_shot", "caption": "sobit"},
     **{"direction": "subtler", "pool": "poems"},
 }
+# Columns of integers that may be missing.
 COUNTS = ("n_all", "placebo_n", "n_rest")
 
 
 def named(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:
-    """Analyses behind the first columns of their job."""
+    """Return the analyses with the first columns of their job prepended."""
     return pd.concat([pd.DataFrame([columns] * len(analyses)), analyses], axis=1)
 
 
@@ -45,72 +45,51 @@ def write(
     output: Path,
     analyses: pd.DataFrame,
     tables: Mapping[str, pd.DataFrame],
-    sheets: Mapping[str, pd.DataFrame] | None = None,
+    csvs: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """Write the files of a job.
-
-    Args:
-        output: folder of the job.
-        analyses: one row per analysis.
-        tables: name -> content of each parquet beside it.
-        sheets: name -> content of each csv beside it.
-    """
+    """Write the files of a job: analyses.csv, `tables` as parquet and `csvs` as csv, by name."""
     with _draft(output) as draft:
         (draft / FOLDER).mkdir()
         analyses.to_csv(draft / FOLDER / ANALYSES, index=False)
         for name, table in tables.items():
             table.to_parquet(draft / FOLDER / f"{name}.parquet", index=False)
-        for name, sheet in (sheets or {}).items():
-            sheet.to_csv(draft / FOLDER / f"{name}.csv", index=False)
+        for name, table in (csvs or {}).items():
+            table.to_csv(draft / FOLDER / f"{name}.csv", index=False)
 
 
-def take_over(output: Path, fetch: Callable[[Path], object], digested: str) -> None:
-    """Write the files of a job that was finished elsewhere.
+def take_over(output: Path, fetch: Callable[[Path], object], expected: str) -> None:
+    """Copy the results of a job that finished elsewhere; `fetch` copies its `results/` into a given folder.
 
-    Args:
-        output: folder of the job.
-        fetch: puts the files' folder into a folder.
-        digested: what `digest` must say of them.
-
-    Raises:
-        OSError: they cannot be fetched, or are not what was written.
+    Raises `OSError` if the files cannot be fetched, or their digest is not the expected one.
     """
     with _draft(output) as draft:
         fetch(draft)
-        if digest(draft) != digested:
+        if digest(draft) != expected:
             raise OSError("other content than was written")
 
 
 def digest(output: Path) -> str:
-    """Hash of all files of `results/`."""
+    """Return the hash of all files of `results/`."""
     return fingerprint({path.name: file_hash(path) for path in (output / FOLDER).iterdir()})
 
 
 def read(output: Path) -> pd.DataFrame:
-    """The analyses of a job as they were written, to the last bit.
-
-    Raises:
-        OSError: there are none.
-    """
+    """Read the analyses of a job with exactly the values written; raise `OSError` if they are missing."""
     return read_csv(output / FOLDER / ANALYSES)
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """An analyses.csv, of one job or of many.
-
-    Raises:
-        OSError: there is none.
-    """
+    """Read the analyses.csv of one job or of many; raise `OSError` if it does not exist."""
     # A group may be called "NA"; a hash may look like a number.
     types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), **dict.fromkeys(COUNTS, "Int64")}
-    found: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-    # Empty, but no missing value.
-    empty = {name: found[name].fillna("") for name in ("paper", "reason") if name in found}
-    return _with_study(found.assign(**empty))
+    analyses: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    # In these columns an empty cell is an empty text, not a missing value.
+    empty = {name: analyses[name].fillna("") for name in ("paper", "reason") if name in analyses}
+    return _with_study(analyses.assign(**empty))
 
 
 def _with_study(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `study` to a file from before there was one: each study had a column of its own."""
+    """Add the column `study` to rows of an older file, derived from the column specific to each study."""
     if "study" in analyses:
         return analyses
     study = pd.Series("", analyses.index, dtype=object)
@@ -123,6 +102,7 @@ def _with_study(analyses: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def _draft(output: Path) -> Iterator[Path]:
+    """Yield an empty folder; when the block exits, the `results/` in it replaces that of `output`."""
     draft = output / f".{FOLDER}.{uuid.uuid4().hex}"
     try:
         draft.mkdir(parents=True)
@@ -135,7 +115,7 @@ def _draft(output: Path) -> Iterator[Path]:
         if not (why := refused(error)):
             raise
         raise InputError(
-            f"{output}: results cannot be written ({why}). Make room; the same command goes on."
+            f"{output}: results cannot be written ({why}). Make room; run the same command again to resume."
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

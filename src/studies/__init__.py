@@ -1,1 +1,1 @@
-"""Studies: one folder each, with its question, its measure and its section of the report."""
+"""Define the studies, a folder each: its measures and its section of the report."""

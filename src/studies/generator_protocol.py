@@ -1,6 +1,4 @@
-"""Define what a study of generative models gives to the rest of the house."""
-
-from __future__ import annotations
+"""Define the protocol of a study of generative models."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ import pandas as pd
 from src import configs
 from src.configs import GenerateConfig
 from src.errors import InputError
-from src.generators.answer_log import Kept
+from src.generators.answer_log import AnswerLog
 from src.generators.causal import Causal
 from src.generators.multimodal import Multimodal
 from src.report.study import StudyReport
@@ -20,14 +18,14 @@ from src.storage.versions import declared
 
 @dataclass(frozen=True)
 class Inputs:
-    """Items or faces that a model is asked about.
+    """Items or faces of the questions to a model.
 
     Attributes:
-        rows: one per item or face.
+        rows: row per item or face.
         hashes: SHA-256 of each source of the rows, by its name.
         summary: number and kind of the rows, for the plan.
         tags: further tags of the run.
-        notes: remarks on what was left out of the sources.
+        notes: remarks on omissions from the sources.
     """
 
     rows: pd.DataFrame
@@ -42,12 +40,12 @@ class Generator:
     """A generative model, and the log of its answers.
 
     Attributes:
-        load: () -> model; None if a server has it, or answers need no model.
-        log: (name of the way of asking, answer -> whether it is one of this kind) -> log of the answers.
+        load: () -> model; None for a model on a server, or answers from a file.
+        log: (name of the question format, answer -> whether it is valid) -> log of the answers.
     """
 
     load: Callable[[], Causal | Multimodal] | None
-    log: Callable[[str, Callable[[Any], bool]], Kept]
+    log: Callable[[str, Callable[[Any], bool]], AnswerLog]
 
 
 @dataclass(frozen=True)
@@ -56,17 +54,17 @@ class GeneratorResult:
 
     Attributes:
         analyses: rows of analyses.csv, without the columns that name the job.
-        tables: name -> content of each Parquet file beside it.
+        tables: name -> content of each further Parquet file.
         metrics: MLflow metrics.
         tags: MLflow tags.
-        sheets: name -> content of each csv file beside it, without `model` and `task`.
+        csvs: name -> content of each further csv file, without the columns `model` and `task`.
     """
 
     analyses: pd.DataFrame
     tables: Mapping[str, pd.DataFrame]
     metrics: Mapping[str, float]
     tags: Mapping[str, str]
-    sheets: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    csvs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,14 +72,14 @@ class GeneratorStudy:
     """A study of generative models.
 
     Attributes:
-        name: its name in the results, and below `studies` in `src/versions.yaml`.
+        name: name in the results, and below `studies` in `src/versions.yaml`.
         inputs: (cfg, name of the task) -> items or faces; raises `InputError` if prompts or settings do not
-            fit, or inputs do not suffice, `NotApplicable` if another model or dataset might be served.
+            fit, or inputs do not suffice, `NotApplicable` if another model or dataset might suffice.
         run: (cfg, inputs, generator, columns that name the job) -> result.
         protocol: (cfg, name of the dataset's YAML) -> first part of the name of the protocol.
         fields: fields of the config that decide numbers, besides those of every task (`llm`, `task`, ...).
         parts: parts in `src/versions.yaml` that decide numbers, besides the study's, metrics and generators.
-        report: what it adds to reports and to the terminal.
+        report: additions to reports and to the terminal.
     """
 
     name: str
@@ -98,15 +96,11 @@ class GeneratorStudy:
 
 
 def study_of(task: configs.TaskConfig) -> GeneratorStudy:
-    """Return the study that a task belongs to.
-
-    Raises:
-        InputError: there is no study of generative models of that name.
-    """
+    """Return the study of a task; raise `InputError` unless it is of generative models."""
     study = configs.studies.load(task.study)
     if not isinstance(study, GeneratorStudy):
         raise InputError(
-            f"task.study={task.study}: expected a study of generative models, got another one. Leave "
-            "task.study out: each YAML in conf/task names its study."
+            f"task.study={task.study}: expected a study of generative models, got one of encoders or of "
+            "reports. Remove task.study: each YAML in conf/task names its study."
         )
     return study

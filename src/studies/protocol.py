@@ -1,6 +1,4 @@
-"""What a study of encoders is asked by the rest of the house."""
-
-from __future__ import annotations
+"""Define the protocol of a study of encoders."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +16,8 @@ from src.storage.versions import declared
 
 Tables = Mapping[str, Table]
 Vectors = Mapping[str, Tensor]
+# File name, figure and text alternative.
+NamedFigure = tuple[str, Figure, str]
 
 
 class StudyResult(Protocol):
@@ -25,7 +25,7 @@ class StudyResult(Protocol):
 
     @property
     def analyses(self) -> pd.DataFrame:
-        """Rows of analyses.csv, one per analysis, without the columns that name the job."""
+        """Return the rows of analyses.csv, one per analysis, without the columns that name the job."""
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -33,7 +33,7 @@ class StudyResult(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Remarks for readers of the numbers."""
+        """Return remarks for readers of the numbers."""
 
 
 @dataclass(frozen=True)
@@ -44,37 +44,22 @@ class Cost:
     memory: float
 
 
-def no_prompts(cfg: RunConfig) -> Table | None:  # noqa: ARG001
-    """Stand for an experiment without texts of its own."""
-    return None
-
-
-def no_figures(exp: Any, columns: Mapping[str, object], result: Any) -> Iterator[tuple[str, Figure, str]]:  # noqa: ARG001
-    """Stand for a study without figures of a single job."""
-    return iter(())
-
-
-def negligible(*_: object) -> Cost:
-    """Stand for an analysis that costs next to nothing beside what every job costs."""
-    return Cost(0, 0)
-
-
 @dataclass(frozen=True)
 class Study:
     """A study of encoders.
 
     Attributes:
-        name: its name in the results, and below `studies` in `src/versions.yaml`.
+        name: name in the results, and below `studies` in `src/versions.yaml`.
         roles: (exp) -> roles of the dataset's stimuli that an experiment needs.
         check: (cfg, tables) -> None; raises `InputError` before any work if the tables do not suffice, or
-            `NotApplicable` if another dataset or protocol might be served.
+            `NotApplicable` if another dataset or protocol might suffice.
         run: (cfg, tables, unit vectors in the order of the tables) -> result.
         protocol_fields: (exp, protocol) -> fields of the protocol that decide something in an experiment.
-        metrics: (result) -> MLflow metrics; NaN stands for what is undefined.
-        report: what it adds to reports and to the terminal.
+        metrics: (result) -> MLflow metrics; NaN where undefined.
+        report: additions to reports and to the terminal.
         prompts: (cfg) -> texts that an experiment brings itself, or None.
         figures: (exp, columns that name the job, result) -> file name, figure and text alternative of each.
-        cost: (cfg, number of stimuli by role, width of vectors) -> cost of an analysis.
+        cost: (cfg, number of stimuli by role, width of vectors) -> cost of an analysis; default: none.
         config: config class of a study that is defined elsewhere: `exp.options` are its fields.
         config_groups: config groups that decide numbers of this study alone.
         further_versions: (cfg) -> versions of what decides numbers of jobs with this config alone.
@@ -88,9 +73,9 @@ class Study:
     protocol_fields: Callable[[Any, ProtocolConfig], frozenset[str]]
     metrics: Callable[[Any], dict[str, float]]
     report: StudyReport = field(default_factory=StudyReport)
-    prompts: Callable[[RunConfig], Table | None] = no_prompts
-    figures: Callable[[Any, Mapping[str, object], Any], Iterator[tuple[str, Figure, str]]] = no_figures
-    cost: Callable[[RunConfig, Mapping[str, int], int], Cost] = negligible
+    prompts: Callable[[RunConfig], Table | None] = lambda _: None
+    figures: Callable[[Any, Mapping[str, object], Any], Iterator[NamedFigure]] = lambda *_: iter(())
+    cost: Callable[[RunConfig, Mapping[str, int], int], Cost] = lambda *_: Cost(0, 0)
     config: type | None = None
     config_groups: frozenset[str] = frozenset()
     further_versions: Callable[[RunConfig], dict[str, int]] = lambda _: {}
@@ -104,10 +89,6 @@ class Study:
 
 
 def study_of(exp: configs.ExpConfig) -> Study:
-    """Return the study that an experiment belongs to.
-
-    Raises:
-        InputError: there is no study of that name.
-    """
-    found: Study = configs.studies.load(exp.study, Study)
-    return found
+    """Return the study of an experiment; raise `InputError` for an unknown name."""
+    study: Study = configs.studies.load(exp.study, Study)
+    return study

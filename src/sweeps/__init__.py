@@ -1,1 +1,1 @@
-"""Many jobs: launchers, collection of results, summary."""
+"""Run many jobs: launchers, collection of results, summary."""

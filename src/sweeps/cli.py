@@ -1,4 +1,4 @@
-"""Command line of the Hydra entries: run a command, and report how it ended."""
+"""Run the command line of the Hydra entries, and report the exit status."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.configs.broken_yaml import ERRORS, broken_yaml
+from src.configs.composition import ERRORS, broken_yaml
 from src.configs.launchers import LAUNCHERS
 from src.errors import (
-    GOES_ON,
+    RESUME_HINT,
     InputError,
     interrupted,
     interrupted_status,
@@ -33,38 +33,29 @@ from src.errors import (
     stoppable,
 )
 from src.sweeps import launchers, overrides
-from src.tracking import waiting
+from src.tracking import tracking_server
 
 if TYPE_CHECKING:
     from src.jobs.runner import Runner
     from src.sweeps.sweep import Sweep
 
-# Makes Hydra raise its errors, which it else prints with a traceback.
+# Environment variable that makes Hydra raise its errors instead of printing them with a traceback.
 FULL_ERROR = "HYDRA_FULL_ERROR"
 
 
 @dataclass
 class Command:
-    """A command of a Hydra entry, and the task function that Hydra calls for a single job.
+    """A command that Hydra configures; as the task function that Hydra calls, it runs a single job."""
 
-    Attributes:
-        module: its name on the command line.
-        config_name: its config.
-        load_runner: imports the runner of its jobs.
-        typed: the command as typed; empty before it runs.
-        began: whether its jobs were composed, so that any other error is a fault of the program.
-        failed: whether a job or a report failed.
-    """
-
-    module: str
-    config_name: str
-    load_runner: Callable[[], Runner[Any, Any]]
-    typed: str = ""
-    began: bool = False
-    failed: bool = False
+    module: str  # module on the command line, such as `src.run`
+    config_name: str  # name of its main YAML in `conf/`
+    load_runner: Callable[[], Runner[Any, Any]]  # function that imports the runner of its jobs
+    typed: str = ""  # command as typed; empty before it runs
+    began: bool = False  # whether its sweep began: from then on, no error comes from composing the config
+    failed: bool = False  # whether a job or a report failed
 
     def __call__(self, composed: DictConfig) -> None:
-        """Run a single job: a sweep of one, without a parent run."""
+        """Run a single job, as a sweep of one job without a parent run."""
         hydra_config = HydraConfig.get()
         if hydra_config.mode == RunMode.MULTIRUN:
             raise InputError(
@@ -72,20 +63,15 @@ class Command:
                 f"{', '.join(LAUNCHERS)}, or a YAML built on one."
             )
         sweep = self.sweep(None, globbed=False)
-        self.failed = sweep.run([(0, [], hydra_config, composed)], sweep.perform_all)
+        self.failed = sweep.run([(0, [], hydra_config, composed)], sweep.perform_all)  # a `ComposedJob`
 
     def runner(self) -> Runner[Any, Any]:
         """Import the runner of the command's jobs."""
-        with waiting.announced("PyTorch and the other libraries to load"):
+        with tracking_server.announced("PyTorch and the other libraries to load"):
             return self.load_runner()
 
     def sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:
-        """Begin the sweep of the command's jobs.
-
-        Args:
-            folder: output folder; None for a single job.
-            globbed: whether a glob named its experiments or protocols.
-        """
+        """Return the sweep of the command's jobs; a single job has no output folder."""
         self.began = True
         runner = self.runner()
         from src.sweeps.sweep import Sweep
@@ -99,13 +85,13 @@ class Command:
         configs.register()
         launchers.register()
         self.typed, self.began, self.failed = overrides.as_typed(self.module, sys.argv[1:]), False, False
-        entry = hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name=self.config_name)
+        wrapper = hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name=self.config_name)
         traceback_wanted = os.environ.get(FULL_ERROR) == "1"
         os.environ[FULL_ERROR] = "1"
         try:
             sys.argv[1:] = overrides.as_sweeps(overrides.without_secrets(sys.argv[1:]))
             with stoppable():
-                entry(self)()
+                wrapper(self)()
         except (KeyboardInterrupt, SystemExit) as stop:
             if not interrupted(stop):
                 raise
@@ -122,39 +108,39 @@ class Command:
         return int(self.failed)
 
     def _message(self, error: Exception) -> str:
-        """Return what a user is told of an error; empty if it is a fault of the program."""
+        """Return the message of an error for the user; empty for a bug of the program."""
         if isinstance(error, InputError | HydraException | OmegaConfBaseException):
             cause = error.__cause__
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
         if self.began:
             why = refused(error)
-            return f"A file cannot be written ({why}). {GOES_ON}" if why else ""
+            return f"A file cannot be written ({why}). {RESUME_HINT}" if why else ""
         if isinstance(error, ERRORS) and (message := broken_yaml(error, _config_folders())):
             return message
         if isinstance(error, OSError):
             option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*sys.argv} else "hydra.run.dir"
             return (
                 f"{error.filename or 'the folder of the command'}: cannot be written ({error.strerror}). "
-                f"Make room, or set {option} to a folder that can."
+                f"Make room, or set {option} to a writable folder."
             )
         return ""
 
 
 def _collect_less_garbage() -> None:
-    """Have Python look for garbage less often, and not at the exit.
+    """Collect garbage less often, and not at exit.
 
-    Importing torch and MLflow, and composing, make millions of objects that are no garbage. Measured on 24
-    jobs on stored vectors: 13 s of processor time with this, 16 without. Where torchvision has imported
-    Triton the exit looks through everything, for its bindings print every object that was not freed.
+    Importing torch and MLflow, and composing, create millions of live objects. Measured on 24 jobs on stored
+    vectors: 13 s of processor time with this setting, 16 s without. If torchvision has imported Triton,
+    garbage is collected at exit, as Triton's bindings print every object that was not freed.
     """
     gc.set_threshold(20_000, 20, 20)
     atexit.register(lambda: None if "triton" in sys.modules else gc.freeze())
 
 
 def _config_folders() -> list[Path]:
-    """Return the config folders of the command line: this program's, and those of the user."""
+    """Return the config folders of the command line: those of this program and of the user."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config-dir", "-cd")
-    given = parser.parse_known_args()[0].config_dir
-    searched = re.findall(r"file://([^\s,'\"\]]+)", " ".join(sys.argv[1:]))
-    return [configs.CONF, *map(Path, [given] if given else []), *map(Path, searched)]
+    config_dir = parser.parse_known_args()[0].config_dir
+    search_path = re.findall(r"file://([^\s,'\"\]]+)", " ".join(sys.argv[1:]))
+    return [configs.CONF, *map(Path, [config_dir] if config_dir else []), *map(Path, search_path)]

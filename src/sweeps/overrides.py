@@ -1,4 +1,4 @@
-"""Overrides of a command: without secrets, as sweeps, and as typed."""
+"""Process the overrides of a command: mask secrets, turn them into sweeps, restore them as typed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from src.jobs.identity import family
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-# What may be called so in an environment, or nothing.
+# Name of an environment variable, or empty.
 VARIABLE = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
 
-# Groups whose choice costs the most to load.
+# Config groups of models, which are the most expensive to load.
 MODELS = ("model", "llm")
 
 
 def as_typed(module: str, arguments: Sequence[str]) -> str:
-    """A command line that can be pasted into a shell; a password within an address is left out.
+    """Return a command line to paste into a shell, with passwords in addresses masked.
 
     >>> as_typed("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
     "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
@@ -32,42 +32,41 @@ def as_typed(module: str, arguments: Sequence[str]) -> str:
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """The same arguments with passwords of addresses in the environment, so that Hydra writes none down.
+    """Move passwords in addresses to the environment, so that Hydra does not write them to files.
 
-    Raises:
-        InputError: `llm.key` holds what looks like a key, not the name of a variable.
+    Raises `InputError` if `llm.key` holds a key rather than the name of a variable.
 
     >>> without_secrets(["tracking.uri=https://me:se,cret@host"])
     ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
     """
     numbers = itertools.count(1)
-    return [_without(argument, numbers) for argument in arguments]
+    return [_without_secret(argument, numbers) for argument in arguments]
 
 
-def _without(argument: str, numbers: Iterator[int]) -> str:
+def _without_secret(argument: str, numbers: Iterator[int]) -> str:
     key, _, value = argument.partition("=")
     if key.lstrip("+") == "llm.key" and not VARIABLE.fullmatch(value.strip("'\"")):
         raise InputError(
-            "llm.key: names the variable that holds the key, not the key. Say llm.key=OPENAI_API_KEY."
+            "llm.key: expected the name of an environment variable, not a key. Use llm.key=OPENAI_API_KEY."
         )
     quoted = value[:1] in ("'", '"')
 
-    def kept(found: re.Match[str]) -> str:
-        if "${" in found["secret"]:
-            return found[0]
+    def replacement(match: re.Match[str]) -> str:
+        if "${" in match["secret"]:
+            return match[0]
         variable = f"CARRYOVER_SECRET_{next(numbers)}"
-        # Unquoted, Hydra takes a backslash away from what follows it.
-        os.environ[variable] = found["secret"] if quoted else re.sub(r"\\(.)", r"\1", found["secret"])
-        return f"{found['before']}${{oc.env:{variable}}}"
+        # Hydra removes a backslash before a character in unquoted values.
+        os.environ[variable] = match["secret"] if quoted else re.sub(r"\\(.)", r"\1", match["secret"])
+        return f"{match['before']}${{oc.env:{variable}}}"
 
-    return SECRET.sub(kept, argument)
+    return SECRET.sub(replacement, argument)
 
 
 def as_sweeps(arguments: list[str]) -> list[str]:
-    """Plain overrides beside a sweep over choices, as sweeps of one value.
+    """Turn plain overrides next to a sweep over choices into sweeps of a single value.
 
-    Hydra composes the default choices first, to find its own settings. There, a key that only the swept
-    choices have would be refused.
+    Hydra first composes the default choices, to read its own settings, and would then reject a key that only
+    the swept choices have.
 
     >>> as_sweeps(["-m", "model=clip_b32,clip_l14", "model.weights=random", "seed=1"])
     ['-m', 'model=clip_b32,clip_l14', 'model.weights=choice(random)', 'seed=1']
@@ -79,41 +78,37 @@ def as_sweeps(arguments: list[str]) -> list[str]:
     given = [text for text in arguments if "=" in text and not text.startswith("-")]
     try:
         parsed = dict(zip(given, parser.parse_overrides(given), strict=True))
-    except HydraException:  # Hydra itself says what is wrong
+    except HydraException:  # Hydra reports the error itself
         return arguments
-    if not any(found.is_sweep_override() and "." not in str(found.key_or_group) for found in parsed.values()):
+    if not any(item.is_sweep_override() and "." not in str(item.key_or_group) for item in parsed.values()):
         return arguments
 
-    def alone(text: str) -> str:
-        found, (key, _, value) = parsed.get(text), text.partition("=")
-        if found is None or found.is_sweep_override() or found.is_delete():
+    def as_sweep(text: str) -> str:
+        override, (key, _, value) = parsed.get(text), text.partition("=")
+        if override is None or override.is_sweep_override() or override.is_delete():
             return text
         if "." not in key or key.lstrip("+").startswith("hydra."):
             return text
         wrapped = f"{key}=choice({value})"
-        try:  # choice() takes no null, and loses some quotes: then the plain override stays
+        try:  # choice() rejects null and drops some quotes: then the override stays as it is
             (swept,) = parser.parse_overrides([wrapped])
-            (again,) = parser.parse_overrides([f"{key}={item}" for item in swept.sweep_string_iterator()])
+            (reparsed,) = parser.parse_overrides([f"{key}={item}" for item in swept.sweep_string_iterator()])
         except (HydraException, ValueError):
             return text
-        return wrapped if again.value() == found.value() else text
+        return wrapped if reparsed.value() == override.value() else text
 
-    return [alone(text) for text in arguments]
+    return [as_sweep(text) for text in arguments]
 
 
 def globbed(config: DictConfig) -> bool:
-    """Return whether a sweep names its experiments or protocols by a glob."""
+    """Return whether a sweep selects its experiments or protocols by a glob."""
     params = config.hydra.sweeper.get("params") or {}
     given = [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
     return any(item.startswith(("exp=", "protocol=")) and "glob(" in item for item in given)
 
 
 def typed(hydra: Any) -> list[str]:
-    """Overrides of a job or a sweep as they were given; what they say of the environment stays unsaid.
-
-    Args:
-        hydra: Hydra's own part of the config.
-    """
+    """Return the overrides in Hydra's settings as given, with references to the environment unresolved."""
     from omegaconf import OmegaConf
 
     given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
@@ -121,13 +116,11 @@ def typed(hydra: Any) -> list[str]:
 
 
 def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
-    """Name of the dataset of a job that is not composed yet, as `Job.of` will give it.
+    """Return the name of the dataset of a job before it is composed, as in `Job.of`.
 
-    Args:
-        overrides: of the job.
-        choices: which YAML is chosen of each group where they do not say.
+    `choices` are the YAMLs of the config groups that are chosen by default.
     """
     chosen = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
-    if "llm" in chosen:  # of a generative model
+    if "llm" in chosen:  # a job of a generative model
         return family(str(chosen.get("task")))
     return "precomputed" if chosen.get("model") == "precomputed" else str(chosen.get("dataset"))

@@ -1,6 +1,6 @@
-"""Batches run by a SLURM cluster: submit one array by submitit, wait for it, and answer its signals.
+"""Run batches on a SLURM cluster: submit one array by submitit, wait for it, and handle its signals.
 
-A task whose time is up goes back into the queue, and resumes there with the jobs that it has not finished.
+A task that reaches its time limit is requeued, and resumes with its unfinished jobs.
 """
 
 from __future__ import annotations
@@ -25,79 +25,71 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COMMANDS = ("sbatch", "srun", "squeue", "scancel")
-OVER = {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
-OVER |= {"BOOT_FAIL", "REVOKED"}
-GONE = "no longer known"
-# Why a task waits, where that passes by itself.
-USUAL = {"None", "Resources", "Priority", "BeginTime", "JobArrayTaskLimit", "Cleaning", "Dependency"}
-# Seconds between polls: at first, and at most. SLURM forgets a job some minutes after its end.
+# SLURM's states of tasks that have ended, and ours of a task that SLURM no longer lists.
+ENDED = {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
+ENDED |= {"BOOT_FAIL", "REVOKED"}
+UNKNOWN = "no longer known"
+# Reasons why tasks are pending that resolve by themselves.
+USUAL_REASONS = {"None", "Resources", "Priority", "BeginTime", "JobArrayTaskLimit", "Cleaning", "Dependency"}
+# Seconds between polls, initial and maximal. SLURM forgets a job some minutes after its end.
 POLL, MAX_POLL = 1.0, 20.0
-# A shared file system may show late what a task wrote; a cancelled task ends its runs first.
+# Seconds until a shared file system shows what a task wrote; until a cancelled task has ended its runs.
 LATE, STOP = 60.0, 60.0
-# A task that is being requeued is shown as failed, or as cancelled, for a moment.
+# Seconds for which a task that is being requeued may appear as failed or cancelled.
 REQUEUED = 10.0
 
 
 def require() -> None:
-    """See that this machine can speak to a cluster.
-
-    Raises:
-        InputError: it cannot.
-    """
+    """Raise `InputError` if a command of SLURM is missing, so that this machine cannot submit jobs."""
     absent = [name for name in COMMANDS if shutil.which(name) is None]
     if absent:
         raise InputError(
-            f"hydra/launcher=slurm: {', '.join(absent)} cannot be found here. Give this command on a machine "
-            "of the cluster that submits jobs (a login node), or say hydra/launcher=joblib for the cores of "
-            "this machine."
+            f"hydra/launcher=slurm: {', '.join(absent)} not installed here. Run this command on a login node "
+            "of the cluster, or use hydra/launcher=joblib for the cores of this machine."
         )
 
 
 class Task:
-    """Task of the array. Its argument is plain text."""
+    """Task of the array; submitit pickles its argument, which is only the path of a batch."""
 
     def __call__(self, path: str) -> None:
-        """Run a batch.
-
-        Args:
-            path: its file.
-        """
+        """Run the batch of a file."""
         from src.sweeps import worker
 
         _keep_signal_here()
-        # One process per task: Lightning shall not look for others, nor requeue anything by itself.
+        # One process per task: without this, Lightning would expect others, and requeue the task itself.
         os.environ.pop("SLURM_NTASKS", None)
         if code := worker.run_batch(Path(path)):
             raise SystemExit(code)
 
     def checkpoint(self, path: str) -> DelayedSubmission:
-        """Return what submitit puts into the queue again: the same, as finished jobs have outcomes."""
+        """Return the submission to requeue: the same task, which skips jobs that have an outcome."""
         from submitit.core.utils import DelayedSubmission
 
-        # The end that follows may not break off the closing of runs.
+        # The SIGTERM that follows must not interrupt the closing of runs.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         return DelayedSubmission(self, path)
 
 
 def _keep_signal_here() -> None:
-    """Let submitit's signal reach this process alone, and work on if it cannot be requeued."""
+    """Handle submitit's signal in this process only, and continue if the task cannot be requeued."""
     from submitit.core.job_environment import JobEnvironment
     from submitit.core.utils import UncompletedJobError
 
-    number, process = JobEnvironment._usr_sig(), os.getpid()
+    number, pid = JobEnvironment._usr_sig(), os.getpid()
     requeue = signal.getsignal(number)
 
-    def answer(number: int, frame: Any) -> None:
-        if os.getpid() != process or not callable(requeue):  # a process that reads pictures
+    def handle(number: int, frame: Any) -> None:
+        if os.getpid() != pid or not callable(requeue):  # a data loader process
             return
-        before = signal.getsignal(signal.SIGTERM)
+        sigterm_handler = signal.getsignal(signal.SIGTERM)
         try:
             requeue(number, frame)
         except (UncompletedJobError, subprocess.SubprocessError, OSError) as error:
-            signal.signal(signal.SIGTERM, before)
-            log.warning("%s It works on until SLURM ends it.", error)
+            signal.signal(signal.SIGTERM, sigterm_handler)
+            log.warning("%s The task continues until SLURM ends it.", error)
 
-    signal.signal(number, answer)
+    signal.signal(number, handle)
 
 
 def send(
@@ -107,36 +99,31 @@ def send(
     requeues: int,
     parameters: Mapping[str, Any],
 ) -> None:
-    """Submit an array with a task per batch, and wait until all of them ended.
+    """Submit an array with a task per batch, and wait until all of them have ended.
 
-    Args:
-        paths: batches.
-        groups: numbers of the jobs of each.
-        collector: collector of their results.
-        requeues: how many times a batch whose time is up goes back into the queue.
-        parameters: of the array, in submitit's words.
+    A batch may be requeued `requeues` times at its time limit; the parameters have submitit's names.
     """
     from submitit import SlurmExecutor
 
     executor = SlurmExecutor(collector.folder, max_num_timeout=requeues)
     try:
-        executor.update_parameters(**_worded(executor, parameters))
-        with _outside():
+        executor.update_parameters(**_submitit_parameters(executor, parameters))
+        with _outside_job():
             array = executor.map_array(Task(), [str(path) for path in paths])
     except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
         reason = " ".join(str(error).split())
-        collector.lose([number for group in groups for number in group], f"sbatch refused it: {reason}")
+        collector.lose([number for group in groups for number in group], f"it cannot be submitted: {reason}")
         return
     tasks = {job.job_id: group for job, group in zip(array, groups, strict=True)}
-    root = array[0].job_id.split("_")[0]
-    log.info("SLURM job %s, %d tasks; squeue --array -j %s shows them", root, len(tasks), root)
+    array_id = array[0].job_id.split("_")[0]
+    log.info("SLURM job %s, %d tasks; squeue --array -j %s shows them", array_id, len(tasks), array_id)
     try:
-        _wait(root, tasks, collector)
+        _wait(array_id, tasks, collector)
     except BaseException:
-        log.warning("cancelling SLURM job %s", root)
-        subprocess.run(["scancel", root], check=False)
-        _stopped(root)
-        collector.stop(f"SLURM job {root} was cancelled, as the sweep was interrupted")
+        log.warning("cancelling SLURM job %s", array_id)
+        subprocess.run(["scancel", array_id], check=False)
+        _wait_until_cancelled(array_id)
+        collector.stop(f"SLURM job {array_id} was cancelled, as the sweep was interrupted")
         raise
     finally:
         for job in array:
@@ -144,16 +131,16 @@ def send(
                 pickled.unlink(missing_ok=True)
 
 
-def _worded(executor: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _submitit_parameters(executor: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     named = {"job_name": "carryover", **executor._convert_parameters(dict(parameters))}
-    # Sites differ in whether a task may come back unless it says so.
-    more = {"requeue": True, **named.get("additional_parameters", {})}
-    return {**named, "stderr_to_stdout": True, "wckey": None, "additional_parameters": more}
+    # The default for requeueing differs between sites; some reject the wckey that submitit sets by default.
+    additional = {"requeue": True, **named.get("additional_parameters", {})}
+    return {**named, "stderr_to_stdout": True, "wckey": None, "additional_parameters": additional}
 
 
 @contextmanager
-def _outside() -> Iterator[None]:
-    """Within a job of SLURM's, hide what it says of that job: an array would inherit it."""
+def _outside_job() -> Iterator[None]:
+    """Hide the environment of an enclosing SLURM job, which an array would inherit."""
     from submitit.helpers import clean_env
 
     if "SLURM_JOB_ID" not in os.environ:
@@ -165,54 +152,55 @@ def _outside() -> Iterator[None]:
         yield
 
 
-def _wait(root: str, tasks: Mapping[str, Sequence[int]], collector: ResultCollector) -> None:
+def _wait(array_id: str, tasks: Mapping[str, Sequence[int]], collector: ResultCollector) -> None:
+    # `ended_at`: task -> time at which it was first listed as ended, or 0.
     begun, ended_at = time.monotonic(), dict.fromkeys(tasks, 0.0)
-    reasons = {*USUAL}
+    logged = {*USUAL_REASONS}
     while ended_at:
         time.sleep(min(MAX_POLL, POLL + (time.monotonic() - begun) / 30))
-        known = states(root)
+        known = states(array_id)
         collector.collect()
-        reasons |= _waiting(known or {}, reasons)
+        logged |= _log_pending(known or {}, logged)
         for task in [*ended_at]:
-            state = GONE if known is not None and task not in known else (known or {}).get(task, ("", ""))[0]
-            if state not in OVER | {GONE}:
+            state = "" if known is None else known.get(task, (UNKNOWN, ""))[0]
+            if state not in ENDED | {UNKNOWN}:
                 ended_at[task] = 0.0
                 continue
             ended_at[task] = ended_at[task] or time.monotonic()
             complete = not {*tasks[task]} & {*collector.waiting}
-            patience = LATE if state in ("COMPLETED", GONE) else REQUEUED
+            patience = LATE if state in ("COMPLETED", UNKNOWN) else REQUEUED
             if complete or time.monotonic() - ended_at[task] > patience:
                 log_path = collector.folder / f"{task}_0_log.out"
-                collector.lose(tasks[task], f"SLURM task {task} is over: {state}. It said: {log_path}")
+                collector.lose(tasks[task], f"SLURM task {task} ended ({state}). Log: {log_path}")
                 del ended_at[task]
 
 
-def _waiting(found: Mapping[str, tuple[str, str]], told: Collection[str]) -> set[str]:
-    """Say once why tasks wait: some may wait for ever, such as for more time than a partition grants."""
-    reasons = {reason for state, reason in found.values() if state == "PENDING"} - {*told}
+def _log_pending(known: Mapping[str, tuple[str, str]], logged: Collection[str]) -> set[str]:
+    """Log why tasks are pending, as some can never start; return the reasons that were not in `logged`."""
+    reasons = {reason for state, reason in known.values() if state == "PENDING"} - {*logged}
     for reason in sorted(reasons):
-        number = sum(found[task] == ("PENDING", reason) for task in found)
-        log.warning("%d tasks wait, says SLURM, because of %s (Ctrl-C cancels them)", number, reason)
+        count = sum(known[task] == ("PENDING", reason) for task in known)
+        log.warning("%d tasks are pending: %s (Ctrl-C cancels them)", count, reason)
     return reasons
 
 
-def states(root: str) -> dict[str, tuple[str, str]] | None:
-    """State and reason of each task of an array that SLURM still knows; None where it cannot be asked now."""
-    asked = ["squeue", "--array", "--states=all", "--noheader", "--format=%i|%T|%r", f"--jobs={root}"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    if done.returncode:
-        if "Invalid job id" in done.stderr:
+def states(array_id: str) -> dict[str, tuple[str, str]] | None:
+    """Return state and reason of each task of an array that SLURM still knows; None if squeue fails."""
+    command = ["squeue", "--array", "--states=all", "--noheader", "--format=%i|%T|%r", f"--jobs={array_id}"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        if "Invalid job id" in completed.stderr:
             return {}
-        log.warning("squeue: %s", done.stderr.strip())
+        log.warning("squeue: %s", completed.stderr.strip())
         return None
-    lines = [line.strip().split("|", 2) for line in done.stdout.splitlines() if line.count("|") == 2]
+    lines = [line.strip().split("|", 2) for line in completed.stdout.splitlines() if line.count("|") == 2]
     return {task: (state, reason) for task, state, reason in lines}
 
 
-def _stopped(root: str) -> None:
+def _wait_until_cancelled(array_id: str) -> None:
     deadline = time.monotonic() + STOP
     while time.monotonic() < deadline:
-        found = states(root)
-        if found is not None and {state for state, _ in found.values()} <= OVER:
+        known = states(array_id)
+        if known is not None and {state for state, _ in known.values()} <= ENDED:
             return
         time.sleep(POLL)

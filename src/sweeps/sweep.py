@@ -1,8 +1,7 @@
-"""All jobs of one command: name them, open their parent runs, have them run, and close."""
-
-from __future__ import annotations
+"""Sweep over the jobs of one command: name them, open parent runs, run them, and close those runs."""
 
 import copy
+import json
 import logging
 import os
 import sys
@@ -16,14 +15,14 @@ from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from src import configs
-from src.errors import GOES_ON, InputError, NotApplicable, interrupted, raise_pending_interrupt, refused
+from src.errors import RESUME_HINT, InputError, NotApplicable, interrupted, raise_pending_interrupt, refused
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Named
 from src.jobs.plan import Planned
 from src.jobs.runner import FAILED, Outcome, Runner, failed, run
-from src.report import format, tables
+from src.report import format, load, tables
 from src.sweeps import job_status, overrides
-from src.sweeps.job_status import Part, SweepJob
+from src.sweeps.job_status import DatasetRecorder, SweepJob
 from src.tracking import NUMBER, Tracker, Unreachable, next_number
 
 log = logging.getLogger(__name__)
@@ -33,7 +32,7 @@ J = TypeVar("J", bound=Named)
 # Number, overrides, Hydra's settings and config of a job.
 ComposedJob = tuple[int, Sequence[str], Any, DictConfig]
 
-# Prefixes of overrides that a job's names tell, or that decide no number.
+# Prefixes of overrides that show in a job's names, or do not affect numbers.
 IN_NAMES: tuple[str, ...] = (
     *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "protocol", "seed=", "demo.", "model.name="),
     *("hydra.", "answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report="),
@@ -42,46 +41,28 @@ IN_NAMES: tuple[str, ...] = (
 
 @dataclass
 class Sweep:
-    """The jobs of one command; a single job is a sweep without a parent run.
+    """The jobs of one command; a single job is a sweep without a parent run."""
 
-    Attributes:
-        runner: steps of its kind of jobs.
-        command: the command as typed, for the parent run.
-        folder: output folder of the sweep; None for a single job.
-        globbed: whether a glob named its experiments or protocols, so that one that does not apply is
-            listed, and no error.
-        parts: dataset -> its jobs.
-        rejected: number -> dataset and outcome of each job that could not be named, planned or tracked.
-        planned: what `plan=true` says of each job.
-    """
-
-    runner: Runner[Any, Any]
-    command: str
-    folder: Path | None = None
+    runner: Runner[Any, Any]  # steps of its kind of job
+    command: str  # command as typed, for the parent run
+    folder: Path | None = None  # output folder of the sweep; None for a single job
+    # Whether a glob selected experiments or protocols: then one that does not apply is listed, not an error.
     globbed: bool = False
-    parts: dict[str, Part] = field(default_factory=dict)
+    recorders: dict[str, DatasetRecorder] = field(default_factory=dict)  # dataset -> recorder of its jobs
+    # Number -> dataset and outcome of each job that could not be named, planned or tracked.
     rejected: dict[int, tuple[str, Outcome]] = field(default_factory=dict)
-    planned: list[Planned] = field(default_factory=list)
+    planned: list[Planned] = field(default_factory=list)  # plan of each job, with `plan=true`
 
-    def run(
-        self,
-        composed: Iterable[ComposedJob],
-        make: Callable[[list[SweepJob]], object],
-    ) -> bool:
-        """Run all jobs, and close their parent runs with tables and reports, whatever happens.
+    def run(self, composed: Iterable[ComposedJob], run_jobs: Callable[[list[SweepJob]], object]) -> bool:
+        """Run all jobs with `run_jobs`, which records their outcomes; always close their parent runs.
 
-        Args:
-            composed: number, overrides, Hydra's settings and config of each job.
-            make: runs named jobs, or has other processes run them; records each in its `Part`.
-
-        Returns:
-            Whether a job or a report failed.
+        Returns whether a job or a report failed.
         """
         status, failure = "FAILED", True
         try:
             entries = self._opened(self._planned(self._named(composed)))
             if entries:
-                make(entries)
+                run_jobs(entries)
             status = "FINISHED"
         except Unreachable as error:
             log.error("%s", error)
@@ -94,8 +75,8 @@ class Sweep:
 
     def perform(self, entry: SweepJob) -> None:
         """Run one job in this process, and record it."""
-        part = self.parts[entry.job.dataset]
-        part.record(entry, *run(entry.job, self.runner, part, entry.typed, globbed=self.globbed))
+        recorder = self.recorders[entry.job.dataset]
+        recorder.record(entry, *run(entry.job, self.runner, recorder, entry.typed, globbed=self.globbed))
 
     def perform_all(self, entries: list[SweepJob]) -> None:
         """Run jobs in this process, one after another."""
@@ -103,7 +84,7 @@ class Sweep:
             self.perform(entry)
 
     def _named(self, composed: Iterable[ComposedJob]) -> list[SweepJob]:
-        """Name every job; one that cannot be named is rejected, and the others go on."""
+        """Name every job; reject those that cannot be named, and continue with the others."""
         entries: list[SweepJob] = []
         labels: set[str] = set()
         for number, given, hydra_config, config in composed:
@@ -121,7 +102,7 @@ class Sweep:
         return entries
 
     def _planned(self, entries: list[SweepJob]) -> list[SweepJob]:
-        """Plan the jobs that ask for it, and return the others."""
+        """Plan the jobs with `plan=true`, and return the others."""
         for entry in entries:
             if entry.job.cfg.plan:
                 try:
@@ -141,150 +122,138 @@ class Sweep:
         self.rejected[entry.number] = entry.job.dataset, outcome
 
     def _opened(self, entries: list[SweepJob]) -> list[SweepJob]:
-        """Open the store of each dataset's jobs, and a sweep's parent run; return the jobs that it takes."""
-        asked = {number: (dataset, outcome.overrides) for number, (dataset, outcome) in self.rejected.items()}
-        asked |= {entry.number: (entry.job.dataset, entry.typed) for entry in entries}
+        """Open the store and the parent run of each dataset; return the jobs that can be tracked."""
+        # Number -> dataset and overrides of every requested job.
+        jobs = {number: (dataset, outcome.overrides) for number, (dataset, outcome) in self.rejected.items()}
+        jobs |= {entry.number: (entry.job.dataset, entry.typed) for entry in entries}
         opened = []
         for entry in entries:
             dataset = entry.job.dataset
             try:
-                if dataset not in self.parts:
-                    texts = [text for _, (name, text) in sorted(asked.items()) if name == dataset]
-                    self.parts[dataset] = self._part(entry.job, texts)
+                if dataset not in self.recorders:
+                    texts = [text for _, (name, text) in sorted(jobs.items()) if name == dataset]
+                    self.recorders[dataset] = self._recorder(entry.job, texts)
                 opened.append(entry)
             except Exception as error:
                 raise_pending_interrupt()
-                if isinstance(error, Unreachable) and not self.parts:
+                if isinstance(error, Unreachable) and not self.recorders:  # no job could be recorded
                     raise
                 self._reject(entry, error)
         return opened
 
-    def _part(self, job: Named, asked: list[str]) -> Part:
+    def _recorder(self, job: Named, texts: list[str]) -> DatasetRecorder:
         tracker = Tracker(job.cfg.tracking.uri)
         if not self.folder:
-            return Part(tracker, None, report=job.cfg.report)
+            return DatasetRecorder(tracker, None, report=job.cfg.report)
         number = next_number(tracker)
-        part = Part(tracker, tracker.open(job.dataset, "sweep"), asked=asked, report=job.cfg.report)
-        assert part.parent
+        parent = tracker.open(job.dataset, "sweep")
+        recorder = DatasetRecorder(tracker, parent, overrides=texts, report=job.cfg.report)
         tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
-        part.parent.log(tags={**run_metadata.provenance(), **tags})
-        job_status.log_asked(part)
-        return part
+        parent.log(tags={**run_metadata.provenance(), **tags})
+        # If the sweep is killed, the list of requested jobs shows which are missing.
+        parent.text(json.dumps(texts, indent=0, ensure_ascii=False), load.OVERRIDES)
+        return recorder
 
     def _closed(self, status: str) -> bool:
-        """Close the sweep; return whether a job or a report failed, or its tables could not be kept."""
+        """Close the sweep; return whether a job or a report failed, or its tables could not be saved."""
         try:
             return self._close(status)
         except Exception as error:
             if not (why := refused(error)):
                 raise
-            log.error("the sweep's tables cannot be kept (%s). %s", why, GOES_ON)
+            log.error("cannot store the tables of the sweep (%s). %s", why, RESUME_HINT)
             return True
 
     def _close(self, status: str) -> bool:
-        # A file or a pipe has no width: tables are not squeezed into 80 columns there.
+        # A file or a pipe has no width: do not squeeze tables into 80 columns there.
         console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
-        if not self.parts and not self.rejected and not self.planned:
-            nothing = self.folder is not None and status == "FINISHED"
-            if nothing:
-                print("No job was run: a glob matched nothing. --help lists what there is.", file=sys.stderr)
+        if not self.recorders and not self.rejected and not self.planned:
+            if nothing := self.folder is not None and status == "FINISHED":
+                print("No job was run: a glob matched nothing. --help lists the choices.", file=sys.stderr)
             return nothing
         if self.planned:
             for table, title in plan.frames(self.planned):
                 console.print(tables.plain(table, title))
         outcomes = [outcome for _, outcome in self.rejected.values()]
         for number, (dataset, outcome) in self.rejected.items():
-            if dataset in self.parts and self.parts[dataset].parent:
-                self.parts[dataset].outcomes[number] = outcome
+            if dataset in self.recorders and self.recorders[dataset].parent:
+                self.recorders[dataset].outcomes[number] = outcome
                 outcomes.remove(outcome)
-        tables_kept = [self._close_part(*part, status, console) for part in self.parts.items()]
-        outcomes += [outcome for part in self.parts.values() for outcome in part.outcomes.values()]
-        # A job by itself has said already why it failed.
+        tables_saved = [self._close_dataset(*item, status, console) for item in self.recorders.items()]
+        outcomes += [outcome for each in self.recorders.values() for outcome in each.outcomes.values()]
+        # A single job has already logged why it failed.
         if self.folder:
-            job_status.reasons(outcomes, FAILED, "Failed", console)
+            job_status.print_reasons(outcomes, FAILED, "Failed", console)
         failure = any(outcome.status == FAILED for outcome in outcomes)
-        return not self._report() or failure or not all(tables_kept)
+        return not self._report() or failure or not all(tables_saved)
 
-    def _close_part(self, dataset: str, part: Part, status: str, console: Console) -> bool:
-        """Print a part's tables, and close its parent run with them; return whether they could be kept."""
-        job_status.show(dataset, part, console)
+    def _close_dataset(self, dataset: str, recorder: DatasetRecorder, status: str, console: Console) -> bool:
+        """Print the tables of a dataset, and log them with its parent run; return whether that succeeded."""
+        job_status.print_results(dataset, recorder, console)
         try:
-            part.tracker.settle()
-            if part.parent:
-                job_status.log_summary(dataset, part, part.parent)
-                ended = "FAILED" if part.count(FAILED) and status == "FINISHED" else status
-                part.tracker.close(part.parent, ended)
+            recorder.tracker.settle()
+            if recorder.parent:
+                job_status.log_summary(dataset, recorder, recorder.parent)
+                ended = "FAILED" if recorder.count(FAILED) and status == "FINISHED" else status
+                recorder.tracker.close(recorder.parent, ended)
         except InputError as error:
-            log.error("%s; what the sweep of %s came to is not kept there", error, dataset)
+            log.error("%s; the tables of the sweep of %s are not stored there", error, dataset)
             return False
         return True
 
     def _report(self) -> bool:
-        """Draw the reports, and print where they are; return whether all could be drawn."""
-        drawn, complete = [], True
-        names = format.slugs(self.parts)
-        for dataset, part in self.parts.items():
-            if not (part.report and part.parent and part.folders and self.folder):
+        """Draw the reports, and print their paths; return whether all could be drawn."""
+        index_paths, complete = [], True
+        names = format.slugs(self.recorders)
+        for dataset, recorder in self.recorders.items():
+            if not (recorder.report and recorder.parent and recorder.folders and self.folder):
                 continue
-            folder = self.folder / "report" / (names[dataset] if len(self.parts) > 1 else "")
+            folder = self.folder / "report" / (names[dataset] if len(self.recorders) > 1 else "")
             log.info("drawing the report of %s", dataset)
             try:
-                drawn.append(job_status.report(part, part.parent, folder))
+                index_paths.append(job_status.report(recorder, recorder.parent, folder))
                 continue
             except InputError as error:
                 log.error("%s", error)
             except KeyboardInterrupt:
-                log.warning("interrupted while the report was drawn")
+                log.warning("interrupted while drawing the report")
             except Exception as error:
-                log.error("the report: this is a fault of the program, not of its input", exc_info=error)
+                log.error("the report failed: a bug of the program, not of its input", exc_info=error)
             complete = False
-            draw = overrides.as_typed(
-                "src.report", [f"sweep={part.parent.id}", f"tracking.uri={part.tracker.uri}"]
+            report_command = overrides.as_typed(
+                "src.report", [f"sweep={recorder.parent.id}", f"tracking.uri={recorder.tracker.uri}"]
             )
-            print(f"No report of {dataset}. To draw it: {draw}")
-        for index in drawn:
+            print(f"No report of {dataset}. To draw it: {report_command}")
+        for index in index_paths:
             print(f"Report: {index}")
         return complete
 
 
 def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
-    """Set the number and the output folder of a job in its config.
-
-    Returns:
-        Hydra's settings of the job, and its config without them, as Hydra gives it to a task function.
-    """
+    """Set number and output folder of a job; return Hydra's settings and the config without them."""
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = number
     HydraConfig.instance().set_config(config)
     folder = Path(config.hydra.sweep.dir, str(config.hydra.sweep.subdir))
     with read_write(config.hydra), open_dict(config.hydra):
         config.hydra.runtime.output_dir = str(folder.absolute())
-    own = copy.deepcopy(config)
-    with read_write(own), open_dict(own):
-        del own["hydra"]
-    return config.hydra, own
+    job_config = copy.deepcopy(config)
+    with read_write(job_config), open_dict(job_config):
+        del job_config["hydra"]
+    return config.hydra, job_config
 
 
 def named(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:
-    """Name the job of a composed config.
-
-    Args:
-        runner: steps of its kind.
-        hydra_config: Hydra's settings, `runtime.output_dir` included.
-        config: the composed config without them.
-
-    Raises:
-        InputError: a value is missing, or out of bounds.
-    """
+    """Name the job of a config without Hydra's settings; raise `InputError` for an invalid value."""
     configs.check_dataset(hydra_config)
-    return runner.name(config, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
+    return runner.build_job(config, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
 
 
 def distinct(job: J, typed: list[str], labels: set[str]) -> J:
-    """Return the job under a model name that no other job of the sweep bears in the same experiment.
+    """Return the job with a model name that is unique within its experiment in the sweep.
 
-    Where the YAMLs' names are taken (two folders of vectors, two sizes of a dataset), the overrides that no
-    name tells yet are appended.
+    If the YAMLs' names are not unique (two folders of vectors, two sizes of a dataset), the overrides that
+    no name contains yet are appended.
     """
     if job.label not in labels:
         return job

@@ -1,6 +1,4 @@
-"""Process that runs a batch of jobs."""
-
-from __future__ import annotations
+"""Run a batch of jobs in this process."""
 
 import argparse
 import importlib
@@ -23,6 +21,7 @@ from src import configs
 from src.errors import InputError, interrupted, interrupted_status, replace_unprintable, stoppable
 from src.jobs.runner import Outcome, Recorder, Runner, failed, run
 from src.sweeps import job_batch, overrides
+from src.sweeps.job_batch import Batch
 from src.sweeps.sweep import located, named
 from src.tracking import Run, Tracker
 
@@ -37,38 +36,34 @@ def run_batch(path: Path) -> int:
     try:
         configs.register()
         with stoppable():
-            runner = importlib.import_module(batch.origin.module).COMMAND.runner()
-            with initialize_config_dir(batch.origin.config_dir, version_base="1.3"):
-                for number, given, model in batch.jobs:
-                    if job_batch.read_outcome(path.parent, number) is None:
-                        outcome = _run_job(runner, batch, number, given, model, recorders)
-                        job_batch.write_outcome(path.parent, number, outcome)
+            runner = importlib.import_module(batch.module).COMMAND.runner()
+            with initialize_config_dir(batch.config_dir, version_base="1.3"):
+                for entry in batch.jobs:
+                    folder, number = path.parent, entry[0]
+                    if job_batch.read_outcome(folder, number) is None:
+                        job_batch.write_outcome(folder, number, _run_job(runner, batch, entry, recorders))
     except (KeyboardInterrupt, SystemExit) as stop:
         if not interrupted(stop):
             raise
         return interrupted_status()
     finally:
         for recorder in recorders.values():
-            with suppress(InputError):  # the store is still out of reach
+            with suppress(InputError):  # the store is still unreachable
                 recorder.tracker.settle()
     return 0
 
 
 def _run_job(
-    runner: Runner[Any, Any],
-    batch: job_batch.Batch,
-    number: int,
-    given: list[str],
-    model: str,
-    recorders: dict[str, Recorder],
+    runner: Runner[Any, Any], batch: Batch, entry: tuple[int, list[str], str], recorders: dict[str, Recorder]
 ) -> Outcome:
-    config = compose(batch.origin.config_name, [*batch.origin.overrides, *given], return_hydra_config=True)
-    hydra_config, own = located(config, number)
+    number, given, model = entry
+    config = compose(batch.config_name, [*batch.overrides, *given], return_hydra_config=True)
+    hydra_config, job_config = located(config, number)
     outcomes: list[Outcome] = []
 
     def task(_: DictConfig) -> None:
         try:
-            job = replace(named(runner, hydra_config, own), model=model)
+            job = replace(named(runner, hydra_config, job_config), model=model)
             if job.dataset not in recorders:
                 tracker = Tracker(job.cfg.tracking.uri)
                 recorders[job.dataset] = Recorder(tracker, Run(batch.parents[job.dataset], tracker))
@@ -79,7 +74,7 @@ def _run_job(
         outcomes.append(run(job, runner, recorders[job.dataset], typed, globbed=batch.globbed)[0])
 
     loader: ConfigLoader = GlobalHydra.instance().config_loader()
-    _ = run_job(
+    _ = run_job(  # its return value raises an error that the task did not handle
         hydra_context=HydraContext(config_loader=loader, callbacks=Callback()),  # type: ignore[arg-type]
         task_function=task,
         config=config,
@@ -90,12 +85,12 @@ def _run_job(
 
 
 def main() -> int:
-    """Run the batch that is named on the command line; return the exit status."""
+    """Run the batch given on the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m src.sweeps.worker", description=__doc__)
     parser.add_argument("batch", type=Path, help="N.json in the folder batches/ of a sweep")
     path = parser.parse_args().batch
     if not path.is_file():
-        parser.error(f"{path}: no such file. Name a batch of a sweep, batches/N.json.")
+        parser.error(f"{path}: no such file. Use batches/N.json of a sweep.")
     return run_batch(path)
 
 

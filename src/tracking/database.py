@@ -1,94 +1,113 @@
-"""Check that a SQLite database can be opened: MLflow tries for 100 s without a word, whatever is wrong."""
-
-from __future__ import annotations
+"""Make MLflow's SQLite database atomically, and check it before MLflow silently retries for 100 s."""
 
 import logging
+import os
 import sqlite3
 import tempfile
 import time
+import uuid
 from contextlib import closing
 from pathlib import Path
 
 from src.errors import InputError, refused
-from src.tracking import waiting
+from src.tracking import tracking_server
 from src.tracking.tracking_server import Unreachable
 
 log = logging.getLogger(__name__)
 
-# Seconds that a database which another process holds is waited for, and between two attempts.
+# Seconds to wait for a database that another process has locked, and between two attempts.
 PATIENCE, PAUSE = 60.0, 0.2
-OTHER = "Name a database that MLflow made, or a new one: tracking.uri=sqlite:///PATH"
+USE_ANOTHER = "Use a database that MLflow created, or a new one: tracking.uri=sqlite:///PATH"
 REMEDIES = {
-    "database is locked": "Another process holds it: when that has ended, the same command goes on.",
-    "readonly database": "Make the file writable, or name another: tracking.uri=sqlite:///PATH",
+    "database is locked": "Another process has locked it. Run the same command again when that has ended.",
+    "readonly database": "Make the file writable, or use another: tracking.uri=sqlite:///PATH",
 }
 SQLITE = "sqlite:///"
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 def require(database: Path, *, make: bool = True) -> None:
-    """Check that a database of MLflow can be opened and written, or made.
+    """Check that a SQLite database of MLflow can be opened; unless `make`, it has to exist and is only read.
 
-    Args:
-        database: SQLite, or where one is to be made.
-        make: false: it has to be there, and is only read.
-
-    Raises:
-        InputError: there is none, and none is to be made.
-        Unreachable: it cannot be opened; the message says why, and what to do.
+    Raises `Unreachable` if it cannot be opened, `InputError` if it does not exist and must not be made.
     """
     if database.exists() and not database.is_file():
         kind = "a folder" if database.is_dir() else "no ordinary file"
-        raise _unreachable(database, f"expected a file, got {kind}", OTHER)
+        raise _unreachable(database, f"expected a file, got {kind}", USE_ANOTHER)
     if make:
         _require_folder(database)
-    tables: set[str] = set()
-    if database.is_file() and database.stat().st_size:
-        tables = _tables(database, make)
+    tables = _tables(database, writable=make) if database.is_file() and database.stat().st_size else set()
     if not make and not {"experiments", "runs"} <= tables:
+        problem = "not a tracking database" if database.exists() else "the database does not exist"
         raise InputError(
-            f"tracking.uri={SQLITE}{database}: there is no tracking database. Name the one that the sweep "
-            "was given (tracking.uri=sqlite:///PATH), or run a sweep first: "
-            "python -m src.run -m 'exp=glob(*_to_*)'"
+            f"tracking.uri={SQLITE}{database}: {problem}. Use the one of the sweep "
+            "(tracking.uri=sqlite:///PATH), or run a sweep first: python -m src.run -m 'exp=glob(*_to_*)'"
         )
     if tables and "experiments" not in tables:
-        raise _unreachable(database, "it holds the tables of another program", OTHER)
+        raise _unreachable(database, "it contains tables of another program", USE_ANOTHER)
+
+
+def make(database: Path) -> None:
+    """Make a database unless it exists, atomically, as MLflow cannot resume interrupted migrations."""
+    if database.is_file() and not database.stat().st_size:
+        log.warning("%s is empty: creating a new database without the earlier runs", database)
+        database.unlink()
+    if database.exists():
+        return
+    database.parent.mkdir(parents=True, exist_ok=True)
+    draft = database.with_name(f".{database.name}.{uuid.uuid4().hex}")
+    try:
+        migrate(draft)
+        try:
+            # Unlike a rename, a hard link never replaces the database that another process made meanwhile.
+            os.link(draft, database)
+        except OSError:  # it exists, or this file system has no hard links
+            if not database.exists():
+                draft.rename(database)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def migrate(database: Path) -> None:
+    """Make a database with MLflow's migrations, which takes seconds."""
+    from mlflow import MlflowClient
+
+    MlflowClient(f"sqlite:///{database}").search_experiments(max_results=1)
 
 
 def _require_folder(database: Path) -> None:
     try:
         database.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite writes its journal beside the database.
+        # SQLite writes its journal next to the database.
         tempfile.TemporaryFile(dir=database.parent).close()
     except OSError as error:
-        remedy = "Make the folder writable, or name another place: tracking.uri=sqlite:///PATH"
-        raise _unreachable(database, f"its folder takes no files: {error.strerror}", remedy) from None
+        remedy = "Make the folder writable, or use another: tracking.uri=sqlite:///PATH"
+        raise _unreachable(database, f"its folder is not writable: {error.strerror}", remedy) from None
 
 
-def _tables(database: Path, written: bool) -> set[str]:
-    """Return the names of a database's tables, as soon as no other process holds it."""
+def _tables(database: Path, *, writable: bool) -> set[str]:
+    """Return the names of a database's tables, once no other process has it locked."""
     began, announced = time.monotonic(), False
     while True:
         try:
-            return _read(database, written)
+            return _read_tables(database, writable=writable)
         except sqlite3.Error as error:
-            waited = time.monotonic() - began
-            if "locked" not in str(error) or waited > PATIENCE:
-                if not written and "locked" not in str(error):
-                    return set()  # no database at all
-                remedy = REMEDIES.get(refused(error), OTHER)
-                raise _unreachable(database, str(error), remedy) from None
-        if waited > waiting.SILENCE and not announced:
-            log.warning("%s: waiting for another process that holds it, up to %g s", database, PATIENCE)
+            waited, locked = time.monotonic() - began, "locked" in str(error)
+            if not locked and not writable:
+                return set()  # not a database
+            if not locked or waited > PATIENCE:
+                raise _unreachable(database, str(error), REMEDIES.get(refused(error), USE_ANOTHER)) from None
+        if waited > tracking_server.ANNOUNCE_AFTER and not announced:
+            log.warning("%s: waiting up to %g s for another process that has locked it", database, PATIENCE)
             announced = True
         time.sleep(PAUSE)
 
 
-def _read(database: Path, written: bool) -> set[str]:
-    address = f"{database.absolute().as_uri()}?mode={'rw' if written else 'ro'}"
+def _read_tables(database: Path, *, writable: bool) -> set[str]:
+    address = f"{database.absolute().as_uri()}?mode={'rw' if writable else 'ro'}"
     with closing(sqlite3.connect(address, uri=True, timeout=0, isolation_level=None)) as connection:
-        if written:
-            connection.execute("BEGIN IMMEDIATE")
+        if writable:
+            connection.execute("BEGIN IMMEDIATE")  # fails if another process has locked it
         return {name for (name,) in connection.execute(TABLES)}
 
 

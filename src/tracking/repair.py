@@ -1,4 +1,4 @@
-"""What a store needs when it is opened: its writers may have died; a local one may have been moved."""
+"""Repair a store when it is opened: end runs of dead processes, and rewrite paths of a moved database."""
 
 from __future__ import annotations
 
@@ -25,55 +25,54 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST, MACHINE, PID, STARTED = "process.host", "process.machine", "process.pid", "process.started"
-# The last of them by what no change of the clock moves.
+# Start of the process, independent of changes of the clock.
 BORN = "process.born"
-# Times of one process are read off the same clock: they differ by rounding alone.
+# Seconds by which start times of one process may differ, where `BORN` is unknown (not on Linux).
 SAME_START = 1.0
 
 
 def process() -> dict[str, str]:
-    """Tags that name this process."""
-    return dict(_process(os.getpid()))  # a fork is another
+    """Return the tags that identify this process."""
+    return dict(_process(os.getpid()))  # a fork has another id
 
 
 @cache
-def _process(number: int) -> dict[str, str]:
-    started = psutil.Process(number).create_time()
-    known = {HOST: platform.node(), MACHINE: _machine(), PID: str(number), STARTED: f"{started:.2f}"}
-    born = _born(number)
+def _process(process_id: int) -> dict[str, str]:
+    started = psutil.Process(process_id).create_time()
+    known = {HOST: platform.node(), MACHINE: _machine(), PID: str(process_id), STARTED: f"{started:.2f}"}
+    born = _born(process_id)
     return known | ({BORN: born} if born else {})
 
 
 @cache
 def _machine() -> str:
-    """What tells apart machines of one name on a server that serves both: two laptops, two containers.
+    """Return an id that distinguishes machines or containers with the same host name.
 
-    Numbers of processes mean the same within one machine and one of its namespaces of processes.
+    Process ids are unique only within a machine and a PID namespace.
     """
-    named = Path("/etc/machine-id")
-    space = Path("/proc/self/ns/pid")
+    id_file = Path("/etc/machine-id")
+    namespace = Path("/proc/self/ns/pid")
     try:
-        return fingerprint([named.read_text() if named.is_file() else "", os.readlink(space)])[:12]  # noqa: PTH115
-    except OSError:  # no Linux
+        return fingerprint([id_file.read_text() if id_file.is_file() else "", os.readlink(namespace)])[:12]  # noqa: PTH115
+    except OSError:  # not Linux
         return ""
 
 
 def _born(pid: int) -> str:
-    """Which boot of Linux a process belongs to, and its start in ticks since then; elsewhere empty.
+    """Return the boot id of Linux and the start of a process in ticks since boot; empty on other systems.
 
-    The time of day that its start comes to moves whenever the clock is set.
+    Unlike these, the start as a time of day changes whenever the clock is set.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        # The name, in brackets, may hold anything.
-        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        # The process name, in brackets, may contain blanks and brackets.
+        return f"{boot} {Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[19]}"
     except (OSError, IndexError):
         return ""
-    return f"{boot} {ticks}"
 
 
-def gone(tags: Mapping[str, str]) -> bool:
-    """Whether the process that tags name is certainly no more; one of another machine may live."""
+def has_ended(tags: Mapping[str, str]) -> bool:
+    """Return whether the process identified by tags has certainly ended; False if on another machine."""
     if tags.get(HOST) != platform.node() or tags.get(MACHINE, _machine()) != _machine():
         return False
     try:
@@ -88,60 +87,48 @@ def gone(tags: Mapping[str, str]) -> bool:
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
 
 
-def bury(client: MlflowClient) -> int:
-    """End the RUNNING runs whose process died, as KILLED and marked with a tag `ended`.
-
-    Returns:
-        How many.
-    """
+def end_dead_runs(client: MlflowClient) -> int:
+    """End the RUNNING runs whose process died, as KILLED with a tag `ended`; return their number."""
     from mlflow.exceptions import MlflowException
 
-    # No name of a machine has a quote in it that is not meant to break something.
-    named = platform.node().replace("'", "").replace('"', "")
-    running = f"attributes.status = 'RUNNING' and tags.`{HOST}` = '{named}'"
-    # All of them first: pages of what is being changed would leave some out.
-    buried = 0
+    # Quotes do not occur in real host names, and could break the filter.
+    host = platform.node().replace("'", "").replace('"', "")
+    running = f"attributes.status = 'RUNNING' and tags.`{HOST}` = '{host}'"
+    # Collect all runs first: changing them while paginating would skip some.
+    ended = 0
     for run in [*pages.runs(client, [*pages.experiments(client)], running)]:
-        if not gone(run.data.tags):
+        if not has_ended(run.data.tags):
             continue
         try:
-            # It may have ended well, and then its process, since the store was asked.
+            # The run, and then its process, may have ended normally since the query.
             if client.get_run(run.info.run_id).info.status != "RUNNING":
                 continue
-            client.set_tag(run.info.run_id, "ended", "its process was gone when the store was opened next")
+            client.set_tag(run.info.run_id, "ended", "its process had died when the store was next opened")
             client.set_terminated(run.info.run_id, "KILLED")
-        except MlflowException as error:  # somebody else's, on a server that knows who is who
+        except MlflowException as error:  # a run of another user, on a server with permissions
             log.warning("run %s cannot be marked as KILLED: %s", run.info.run_id, error)
             continue
-        buried += 1
-    if buried:
-        log.warning("%d runs of a process that is gone were still RUNNING: marked as KILLED", buried)
-    return buried
+        ended += 1
+    if ended:
+        log.warning("marked %d runs as KILLED: they were RUNNING, but their process had died", ended)
+    return ended
 
 
 def relocate(database: Path, artifacts: Path) -> int:
-    """Rewrite where a database says that artifacts lie, after it was moved with them.
+    """Rewrite the artifact locations in a database that was moved together with its artifacts.
 
-    MLflow writes absolute places. An experiment whose artifacts lie elsewhere while a folder of its
-    name lies below `artifacts` has been moved or copied; its runs move with it.
-
-    Args:
-        database: of MLflow, SQLite.
-        artifacts: folder of the artifacts beside it.
-
-    Returns:
-        How many experiments and runs were rewritten.
+    MLflow stores absolute locations. If `artifacts` has a folder of the same name as the last part of an
+    experiment's location, the experiment has been moved or copied there, with its runs. Returns the number
+    of rewritten experiments and runs.
     """
     rewritten = 0
-    # The connection's own context only ends the transaction.
+    # The context of a connection ends only the transaction, not the connection.
     with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection, connection:
         rows = connection.execute("SELECT experiment_id, artifact_location FROM experiments").fetchall()
         for experiment, location in rows:
-            place = local(location)
-            if place is None or not (artifacts / place.name).is_dir():
-                continue
-            here = (artifacts / place.name).as_uri()
-            if location == here:
+            folder = local_folder(location)
+            here = (artifacts / folder.name).as_uri() if folder else location
+            if folder is None or location == here or not (artifacts / folder.name).is_dir():
                 continue
             rewritten += connection.execute(
                 "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (here, experiment)
@@ -152,11 +139,11 @@ def relocate(database: Path, artifacts: Path) -> int:
                 (here, len(location) + 1, experiment, len(location) + 1, f"{location}/"),
             ).rowcount
     if rewritten:
-        log.warning("%s was moved: the places of %d experiments and runs are rewritten", database, rewritten)
+        log.warning("%s was moved: updated the paths of %d experiments and runs", database, rewritten)
     return rewritten
 
 
-def local(location: str | None) -> Path | None:
-    """The folder that a place of artifacts names; None where it is none."""
+def local_folder(location: str | None) -> Path | None:
+    """Return the local folder of an artifact location; None if it is not local."""
     parts = urlparse(location or "")
     return Path(url2pathname(parts.path)) if parts.scheme in ("", "file") and parts.path else None

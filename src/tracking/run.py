@@ -1,4 +1,4 @@
-"""A run in progress: what is logged of it, and what becomes of it where its store is out of reach."""
+"""Log to a run in progress, and handle an unreachable store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from src.tracking import inputs, names, tracking_server
+from src.tracking import names, tracking_server
 from src.tracking.tracking_server import Unreachable
 
 if TYPE_CHECKING:
@@ -19,24 +19,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LIMIT_PARAM, LIMIT_TAG = 6000, 5000
-# Artifact: names that were too long for MLflow, by what stands for them.
+# Characters that MLflow stores of a parameter, a tag and a digest.
+LIMIT_PARAM, LIMIT_TAG, LIMIT_DIGEST = 6000, 5000, 36
+# Phrases in errors of databases (SQLite, PostgreSQL, MySQL) about a row that exists already.
+TAKEN = ("unique constraint", "duplicate entry")
+# Artifact that maps the shortened names in MLflow to the full names.
 NAMES = "names.json"
 
 
 @dataclass
 class Run:
-    """A run in progress. Whatever is asked of it raises `Unreachable` where its store is out of reach.
-
-    Attributes:
-        id: of the run.
-        tracker: its store.
-        whole_names: names that were too long for MLflow, by what stands for them.
-    """
+    """A run in progress; each method raises `Unreachable` if its store does not answer."""
 
     id: str
-    tracker: Tracker
-    whole_names: dict[str, str] = field(default_factory=dict, kw_only=True)
+    tracker: Tracker  # store of the run
+    # Names that are too long for MLflow, by their shortened names.
+    full_names: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def log(
         self,
@@ -45,60 +43,74 @@ class Run:
         tags: Mapping[str, str] | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Log everything that is a name and a value. NaN and infinity are counted, not logged.
+        """Log values by name. NaN and infinity are listed in the tag `undefined_metrics`, not logged.
 
-        Args:
-            params: nested as in a config; a parameter's name is the path of its keys (`names.paths`).
-            tags: texts by name.
-            metrics: numbers by name.
+        Parameters may be nested as in a config; their name is the path of their keys (`names.paths`).
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        given = {names.encoded(name): float(value) for name, value in (metrics or {}).items()}
-        finite = {name: value for name, value in given.items() if math.isfinite(value)}
-        values = names.paths(params or {})
-        notes = {names.encoded(name): text for name, text in (tags or {}).items()}
+        encoded_metrics = {names.encoded(name): float(value) for name, value in (metrics or {}).items()}
+        finite = {name: value for name, value in encoded_metrics.items() if math.isfinite(value)}
+        by_path = names.paths(params or {})
+        texts = {names.encoded(name): text for name, text in (tags or {}).items()}
         undefined = ", ".join(sorted(name for name in metrics or {} if names.encoded(name) not in finite))
         if undefined:
-            log.warning("no number to log for %s", undefined)
-            notes["undefined_metrics"] = undefined
+            log.warning("not logged, as it is undefined: %s", undefined)
+            texts["undefined_metrics"] = undefined
         now = time.time_ns() // 1_000_000
-        short = self._shortened([*finite, *values, *notes])
+        short = self._shortened([*finite, *by_path, *texts])
         batch: dict[str, Any] = {
             "metrics": [Metric(short[name], value, now, 0) for name, value in finite.items()],
-            "params": [Param(short[name], _cut(str(value), LIMIT_PARAM)) for name, value in values.items()],
-            "tags": [RunTag(short[name], _cut(text, LIMIT_TAG)) for name, text in notes.items()],
+            "params": [
+                Param(short[name], names.storable(str(value), LIMIT_PARAM)) for name, value in by_path.items()
+            ],
+            "tags": [RunTag(short[name], names.storable(text, LIMIT_TAG)) for name, text in texts.items()],
         }
         self._write(lambda: self.tracker.client.log_batch(self.id, **batch))
 
     def _shortened(self, encoded: Iterable[str]) -> dict[str, str]:
-        """Return names within MLflow's limit by the encoded ones, and keep what was shortened."""
+        """Return names within MLflow's limit by encoded names, and log the full names of shortened ones."""
         short = {name: names.shortened(name) for name in encoded}
-        longer = {short[name]: name for name in short if short[name] != name}
-        if not longer.keys() <= self.whole_names.keys():
-            self.whole_names |= longer
-            self.text(json.dumps(self.whole_names, indent=1, ensure_ascii=False), NAMES)
+        full_names = {short[name]: name for name in short if short[name] != name}
+        if not full_names.keys() <= self.full_names.keys():
+            self.full_names |= full_names
+            self.text(json.dumps(self.full_names, indent=1, ensure_ascii=False), NAMES)
         return short
 
     def inputs(self, hashes: Mapping[str, str]) -> None:
-        """Note what the run reads, as MLflow's datasets.
+        """Log the SHA-256 of each input by name; MLflow's digest holds 36 digits of it, the source all."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        Args:
-            hashes: name -> SHA-256; MLflow's digest takes 36 digits of it, the source has all.
-        """
-        known = {names.title(name): digest for name, digest in hashes.items()}
-        self._write(lambda: inputs.note(self.tracker.client, self.id, known))
+        datasets = []
+        for name, digest in hashes.items():
+            title = names.title(name)
+            dataset = Dataset(title, digest[:LIMIT_DIGEST], source_type="sha256", source=digest)
+            datasets.append(DatasetInput(dataset, [InputTag("mlflow.data.context", title)]))
+        self._write(lambda: self._log_inputs(datasets))
+
+    def _log_inputs(self, datasets: list[Any]) -> None:
+        # MLflow checks which datasets exist and then writes the others: if another run writes one of these
+        # in between, MLflow writes nothing. After each such error one more dataset exists.
+        from mlflow.exceptions import MlflowException
+
+        for _ in datasets:
+            try:
+                return self.tracker.client.log_inputs(self.id, datasets)
+            except MlflowException as error:
+                if not any(phrase in str(error).lower() for phrase in TAKEN):
+                    raise
+        return self.tracker.client.log_inputs(self.id, datasets)
 
     def artifacts(self, folder: Path, under: str | None = None) -> None:
-        """Keep the files of a folder with the run."""
+        """Log the files of a folder as artifacts."""
         self._write(lambda: self.tracker.client.log_artifacts(self.id, str(folder), under))
 
     def artifact(self, file: Path, under: str | None = None) -> None:
-        """Keep a file with the run."""
+        """Log a file as an artifact."""
         self._write(lambda: self.tracker.client.log_artifact(self.id, str(file), under))
 
     def text(self, content: str, name: str) -> None:
-        """Keep a text with the run."""
+        """Log a text as an artifact."""
         self._write(lambda: self.tracker.client.log_text(self.id, content, name))
 
     def end(self, status: str) -> None:
@@ -106,32 +118,26 @@ class Run:
         self._write(lambda: self.tracker.client.set_terminated(self.id, status))
 
     def tag(self, name: str) -> str:
-        """What a tag says; empty where there is none."""
+        """Return the value of a tag; empty if it is not set."""
         return str(self.tracker.ask(lambda: self.tracker.client.get_run(self.id)).data.tags.get(name, ""))
 
     def fetch(self, name: str, folder: Path) -> Path:
-        """Copy artifacts of the run into an existing folder.
+        """Copy artifacts of the run, a folder or a file, into an existing folder under their name.
 
-        Args:
-            name: of the artifacts, a folder or a file.
-            folder: where they go, below their name.
-
-        Raises:
-            OSError: they are not there any more.
-            Unreachable: the store does not answer.
+        Raises `OSError` if they do not exist any more, `Unreachable` if the store does not answer.
         """
         from mlflow.exceptions import MlflowException
 
-        above = name.rpartition("/")[0] or None
+        parent = name.rpartition("/")[0] or None
 
         def download() -> str:
             try:
-                # A server on S3 answers 500 for what is not there, which its client asks for again and again.
-                if name not in [kept.path for kept in self.tracker.client.list_artifacts(self.id, above)]:
-                    raise FileNotFoundError(f"{name} is not kept with run {self.id}")
+                # A server on S3 answers 500 for missing artifacts, which its client retries many times.
+                if name not in [item.path for item in self.tracker.client.list_artifacts(self.id, parent)]:
+                    raise FileNotFoundError(f"run {self.id} has no artifact {name}")
                 return str(self.tracker.client.download_artifacts(self.id, name, str(folder)))
             except MlflowException as error:
-                # MLflow says the same of what is not there and of a server that is not.
+                # MLflow raises the same error for missing artifacts and for an unreachable server.
                 self.tracker.require()
                 raise FileNotFoundError(tracking_server.short(error)) from None
 
@@ -143,16 +149,12 @@ class Run:
 
 @dataclass
 class JobRun(Run):
-    """The run of a job, whose work is worth more than its record.
+    """The run of a job, which does not fail when its store becomes unreachable.
 
-    Where the store is out of reach, the job goes on; nothing is logged of it any more, so that it is never
-    taken for finished.
-
-    Attributes:
-        lost: why the store could not be reached; empty while it could.
+    The job then continues without logging anything further, so that it never counts as finished.
     """
 
-    lost: str = ""
+    lost: str = ""  # reason why the store could not be reached; empty as long as it could
 
     def _write(self, do: Callable[[], object]) -> None:
         if self.lost:
@@ -162,7 +164,3 @@ class JobRun(Run):
         except Unreachable as error:
             self.lost = str(error)
             self.tracker.lose(self)
-
-
-def _cut(text: str, limit: int) -> str:
-    return names.storable(text)[:limit]

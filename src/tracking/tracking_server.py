@@ -1,92 +1,101 @@
-"""A tracking server: is it there, is it one, and was it its absence that made a call fail?"""
+"""Check that a tracking server is reachable; tell outages from other errors."""
 
-from __future__ import annotations
-
+import logging
 import os
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from src.errors import InputError, masked
 
+log = logging.getLogger(__name__)
+
 SCHEMES = ("http://", "https://")
-# Seconds for an answer to the first question, which is asked once and, unless refused, once more.
-FIRST = 10
-# Of a sweep's own calls: a server that is started anew is waited for, half a minute (0 + 4 + 8 + 16 s).
+# Seconds of waiting before the first message.
+ANNOUNCE_AFTER = 4.0
+# Seconds to wait for the first answer; there is one retry unless the connection is refused.
+FIRST_TIMEOUT = 10
+# Settings of a sweep's calls: they wait half a minute (0 + 4 + 8 + 16 s) for a server that restarts.
 PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "4", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}
-# Bytes go through the server: what it stores them in may be within its own machine's reach alone.
-THROUGH = {"MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD": "false", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "false"}
+# Artifacts go through the server, as its storage may be reachable from its machine only.
+PROXIED = {"MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD": "false", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "false"}
 SEARCH, VERSION = "/api/2.0/mlflow/experiments/search", "/version"
-# How MLflow's client begins to say that nothing, or nothing sensible, came back.
-SILENT = "API request to"
-# What MLflow says of a call that was wrong in itself: no store would take it.
-OURS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST", "INVALID_STATE")
+# Start of the message of MLflow's client if it got no answer, or no valid one.
+NO_ANSWER = "API request to"
+# MLflow's codes of errors in the call itself, which any store would reject.
+CALL_ERRORS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST", "INVALID_STATE")
 
 
 class Unreachable(InputError):
-    """A tracking store does not answer, or not as one."""
+    """Tracking store that does not answer, or is no tracking store."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(masked(said))
+    def __init__(self, message: str) -> None:
+        super().__init__(masked(message))
+
+
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Log what is waited for if the block takes longer than `ANNOUNCE_AFTER`."""
+    timer = threading.Timer(ANNOUNCE_AFTER, log.warning, ("waiting for %s", what))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def prepare() -> None:
-    """Bound how long MLflow's client waits, by default minutes; the environment may say otherwise."""
-    for name, value in {**PATIENCE, **THROUGH}.items():
+    """Bound the waiting time of MLflow's client, minutes by default; the environment takes precedence."""
+    for name, value in {**PATIENCE, **PROXIED}.items():
         os.environ.setdefault(name, value)
 
 
-def require(uri: str, seconds: float = FIRST, retries: int = 1) -> None:
-    """See that an MLflow server answers at an address, within seconds.
+def require(uri: str, seconds: float = FIRST_TIMEOUT, retries: int = 1) -> None:
+    """Check that an MLflow server answers, or raise `Unreachable`.
 
-    Args:
-        uri: its address.
-        seconds: to wait for a connection, and for an answer.
-        retries: after an attempt that broke off.
-
-    Raises:
-        Unreachable: it does not.
+    `seconds` limits both the connection and the reply.
     """
-    answer = _asked(uri, SEARCH, seconds, retries)
+    answer = _request(uri, SEARCH, seconds, retries)
     if answer.status_code != 200:
-        raise Unreachable(f"tracking.uri={uri}: {_refusal(answer, uri)}")
+        raise Unreachable(f"tracking.uri={uri}: {_explain_refusal(answer, uri)}")
     if "experiments" in _json(answer):
         return
-    # Of a server without any experiment; many a server answers {} to whatever it is asked.
-    version = _asked(uri, VERSION, seconds, retries)
+    # MLflow answers {} without experiments, but so do other servers to any request: check the version.
+    version = _request(uri, VERSION, seconds, retries)
     if version.status_code != 200 or not re.fullmatch(r"\d+\.\d+[\w.+-]*", version.text.strip()):
         raise Unreachable(f"tracking.uri={uri}: {_NO_SERVER}")
 
 
-def away(error: BaseException) -> bool:
-    """Whether a call failed because the store is out of reach, or cannot write, rather than by itself."""
+def unreachable(error: BaseException) -> bool:
+    """Return whether a call failed because the store is unreachable or cannot write; False for a bad call."""
     from mlflow.exceptions import MlflowException
 
     if isinstance(error, MlflowException):
-        return error.error_code not in OURS or SILENT in str(error)
-    # The errors of requests are some, too; a file that is not there is no store that is not.
+        return error.error_code not in CALL_ERRORS or NO_ANSWER in str(error)
+    # Errors of requests are OSErrors, too; a missing file does not mean a missing store.
     return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
 def absent(error: BaseException) -> bool:
-    """Whether a store said that it does not hold what was asked for."""
-    return getattr(error, "error_code", "") == "RESOURCE_DOES_NOT_EXIST" and SILENT not in str(error)
+    """Return whether a store answered that the requested object does not exist."""
+    return getattr(error, "error_code", "") == "RESOURCE_DOES_NOT_EXIST" and NO_ANSWER not in str(error)
 
 
 def short(error: BaseException) -> str:
-    """The first line of what an error says, and the innermost cause of a connection that failed."""
+    """Return the innermost cause of a failed connection, or else the first line of an error's message."""
     lines = str(error).splitlines() or [repr(error)]
     inner = re.search(r"(?:\[Errno -?\d+\]|timed out|too many \d+ error responses).*", lines[0])
     return (inner.group() if inner else lines[0]).rstrip("')\" ")[:300]
 
 
-_NO_SERVER = (
-    "something answers there, but no MLflow server does. Correct the address (http://HOST:PORT), or start "
-    "one: make serve"
-)
+_NO_SERVER = "not an MLflow server. Correct the address (http://HOST:PORT), or start one: make serve"
 
 
-def _asked(uri: str, path: str, seconds: float, retries: int) -> Any:
+def _request(uri: str, path: str, seconds: float, retries: int) -> Any:
     from mlflow.exceptions import MlflowException
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
@@ -104,57 +113,53 @@ def _asked(uri: str, path: str, seconds: float, retries: int) -> Any:
             retry_codes=frozenset(),
         )
     except MlflowException as error:
-        raise Unreachable(f"tracking.uri={uri}: {_silence(str(error), uri, seconds)}") from None
+        raise Unreachable(f"tracking.uri={uri}: {_explain_failure(str(error), uri, seconds)}") from None
 
 
-def _silence(said: str, uri: str, seconds: float) -> str:
-    host = urlsplit(uri).hostname
-    if "NameResolution" in said or "getaddrinfo" in said:
-        return f"the name {host} is not known here. Correct the address."
-    if "refused" in said:
-        return "nothing listens there. Start the server (make serve), or correct the address."
-    if "timed out" in said or "timeout" in said:
-        return (
-            f"no answer within {seconds:g} s. Is {host} up, and not behind a firewall? Start the server, or "
-            "correct the address."
-        )
-    if "SSL" in said or "certificate" in said:
-        return (
-            "no secure connection. Say http:// where the server has no certificate; name one of your own "
-            "with MLFLOW_TRACKING_SERVER_CERT_PATH."
-        )
-    if "Invalid URL" in said or "Invalid url" in said or "Failed to parse" in said:
-        return "no address. Say http://HOST:PORT."
-    return (
-        f"no answer ({said.splitlines()[0][-200:]}). Start the server (make serve), or correct the address."
-    )
+# Phrases in the message of a failed connection -> explanation; the first match counts.
+CONNECTION_ERRORS = {
+    ("NameResolution", "getaddrinfo"): "cannot resolve the host name {host}. Correct the address.",
+    ("refused",): "no server listens there. Start it (make serve), or correct the address.",
+    ("timed out", "timeout"): "no answer within {seconds:g} s. Check that {host} is up and not behind a "
+    "firewall; start the server, or correct the address.",
+    ("SSL", "certificate"): "no secure connection. Use http:// if the server has no certificate; set "
+    "MLFLOW_TRACKING_SERVER_CERT_PATH to a private one.",
+    ("Invalid URL", "Invalid url", "Failed to parse"): "not an address. Use http://HOST:PORT.",
+}
 
 
-def _refusal(answer: Any, uri: str) -> str:
-    status, text = answer.status_code, answer.text
-    if status == 401:
-        return (
-            "asks who you are. Export MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or "
-            "MLFLOW_TRACKING_TOKEN)."
-        )
-    if status == 403 and "Invalid Host header" in text:
-        return (
-            f"the server does not answer to the name {urlsplit(uri).netloc}. Start it with that name "
-            f"allowed: make serve HOST=... NAMES={urlsplit(uri).netloc}"
-        )
-    if status == 403:
-        return (
-            "refuses access (403). Ask who runs it for the right to read and write, and see that "
-            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD are yours."
-        )
+def _explain_failure(message: str, uri: str, seconds: float) -> str:
+    for phrases, meaning in CONNECTION_ERRORS.items():
+        if any(phrase in message for phrase in phrases):
+            return meaning.format(host=urlsplit(uri).hostname, seconds=seconds)
+    excerpt = message.splitlines()[0][-200:]
+    return f"no answer ({excerpt}). Start the server (make serve), or correct the address."
+
+
+# Status and a phrase in the text of an answer -> explanation; the first match counts.
+REFUSALS = {
+    (401, ""): "the server requires a login. Export MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD "
+    "(or MLFLOW_TRACKING_TOKEN).",
+    (403, "Invalid Host header"): "the server rejects the name {name}. Start it with that name allowed: "
+    "make serve HOST=... NAMES={name}",
+    (403, ""): "the server denies access (403). Ask its operator for permission to read and write, and check "
+    "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD.",
+}
+
+
+def _explain_refusal(answer: Any, uri: str) -> str:
+    status = answer.status_code
+    for (known, phrase), meaning in REFUSALS.items():
+        if status == known and phrase in answer.text:
+            return meaning.format(name=urlsplit(uri).netloc.rpartition("@")[2])
     if status >= 500:
-        return f"the server answers with error {status}: its log says why; its database may be away."
+        return f"the server answers with error {status}. See its log; its database may be unreachable."
     return _NO_SERVER
 
 
 def _json(answer: Any) -> dict[str, Any]:
     try:
-        found = answer.json()
+        content = answer.json()
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

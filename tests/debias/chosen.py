@@ -1,4 +1,4 @@
-"""A method of conf/debias, composed once."""
+"""Compose the methods of conf/debias once."""
 
 from dataclasses import replace
 from functools import cache

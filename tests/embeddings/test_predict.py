@@ -1,42 +1,48 @@
-"""Several processes embed as one does: the same bytes, or none."""
+"""Check that several processes give the bytes of a single one, or an error and no bytes.
+
+Microbatches give the vectors of the batch; pictures are resized once per geometry, and vectors do not depend
+on the store of pictures.
+"""
 
 import errno
 import os
-import signal
+import shutil
 import time
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-import pandas as pd
-import psutil
 import pytest
 import torch
+from open_clip.transform import PreprocessCfg, image_transform, image_transform_v2
+from safetensors.torch import load_file
 
 from src import configs
-from src.embeddings import store
+from src.embeddings import image_cache, microbatches, store
+from src.embeddings.predict import predict
+from src.embeddings.writer import VectorFile, finish
 from src.encoders import Encoder
-from src.encoders.preprocessing import Halves
+from src.encoders.openclip import OpenClip
+from src.encoders.preprocessing import Halves, of_torchvision
 from src.errors import InputError
 from src.stimuli import checked
-from src.storage.cache import file_hash
-from tests.embeddings.test_store import Letters, words
-from tests.stimuli import drawn
+from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
+from tests.embeddings.test_store import scenes as pictured
+from tests.encoders import published as made
 
-# What the processes inherit and this test can change: which of them is to meet what.
+# Environment variables, which processes inherit: the rank of the process that fails, and its error.
 PLAGUED, PLAGUE = "CARRYOVER_TEST_RANK", "CARRYOVER_TEST_PLAGUE"
 
 
 class Plagued(Letters):
-    """Counts the rows that it is shown; one process of several meets with an accident midway."""
+    """Encoder that counts its calls; one of several processes fails midway."""
 
-    shown = 0
+    calls = 0
 
     def encode_texts(self, tokens):
-        self.shown += 1
-        if PLAGUED in os.environ and self.shown == 2 and os.environ["LOCAL_RANK"] == os.environ[PLAGUED]:
-            if os.environ[PLAGUE] == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
+        self.calls += 1
+        if PLAGUED in os.environ and self.calls == 2 and os.environ["LOCAL_RANK"] == os.environ[PLAGUED]:
             if os.environ[PLAGUE] == "refuse":
                 raise InputError("'abc': too long a word. Leave it out.")
             if os.environ[PLAGUE] == "full":
@@ -48,101 +54,201 @@ class Plagued(Letters):
 
 
 class Halved(Letters):
-    """Its preprocessing is of a known kind: pictures are resized once, by the first process."""
+    """Encoder with known preprocessing: pictures are resized once, by the first process."""
 
     def halves(self):
         values = torch.arange(256.0).expand(3, 256).contiguous()
-        return Halves(
-            {"test": "2 x 2"}, lambda shown: np.asarray(shown.resize((2, 2))).transpose(2, 0, 1), values
-        )
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    for memory in (store._kept, store._loaded):
-        memory.clear()
+        resized = lambda picture: np.asarray(picture.resize((2, 2))).transpose(2, 0, 1)  # noqa: E731
+        return Halves({"test": "2 x 2"}, resized, values)
 
 
 def embed(folder: Path, table, count: int, batch_size: int = 5, network=Plagued):
     trainer = configs.TrainerConfig(accelerator="cpu", workers=0, devices=count)
     encoder = Encoder({"name": "letters"}, lambda: {"sha256": "none"}, network)
-    store._kept.clear()
+    store._recent.clear()
     return store.embed(encoder, table, batch_size, trainer, folder, folder / "pictures")
-
-
-def scenes(folder: Path, count: int):
-    paths = [drawn.picture(folder / f"{i}.jpg", i) for i in range(count)]
-    frame = pd.DataFrame({"id": [p.stem for p in paths], "valence": 0.5, "path": [str(p) for p in paths]})
-    frame["sha256"] = [file_hash(path) for path in paths]
-    return checked("scenes", frame, "test")
 
 
 def entries(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
 
 
-@pytest.fixture
-def left() -> Callable[[], list[str]]:
-    """Processes that embed and have not ended; a server of another test may have some of its own."""
-    before = spawned()
-    return lambda: [" ".join(child.cmdline()) for child in spawned() - before]
-
-
-def spawned() -> set[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return {child for child in children if "spawn_main" in " ".join(child.cmdline())}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("count", [2, 3])
-def test_texts_of_two_processes_are_those_of_one(tmp_path, monkeypatch, left, count):
-    """23 words are five batches: neither divides."""
-    # More processes than cores are refused, for they gain nothing; here nobody is in a hurry.
-    monkeypatch.setattr(os, "cpu_count", lambda: count)
-    one, several = embed(tmp_path / "one", words(), 1), embed(tmp_path / "several", words(), count)
-    assert several.hash == one.hash
-    assert torch.equal(several.vectors, one.vectors)
-    assert entries(tmp_path / "several") == entries(tmp_path / "one")
-    assert left() == []
-
-
-@pytest.mark.parametrize(
-    ("network", "count"), [(Halved, 7), pytest.param(Plagued, 25, marks=pytest.mark.thorough)]
-)
-def test_pictures_of_two_processes_are_those_of_one(tmp_path, network, count):
-    """A batch holds ten: of 7 pictures there are fewer batches than processes."""
-    table = scenes(tmp_path, count)
-    one, two = (embed(tmp_path / str(n), table, n, batch_size=10, network=network) for n in (1, 2))
-    assert one.hash == two.hash
-    assert one.vectors.shape == (count, 3, 4)
-    assert len(entries(tmp_path / "2" / "pictures")) == 2 * (network is Halved)
-
-
-@pytest.mark.thorough
-def test_one_that_is_killed_ends_all_and_the_rerun_gives_the_same_bytes(tmp_path, monkeypatch, left):
-    monkeypatch.setenv(PLAGUED, "1")
-    monkeypatch.setenv(PLAGUE, "kill")
-    with pytest.raises(InputError, match="words: process 2 of 2 was ended by SIGKILL"):
-        embed(tmp_path / "two", words(), 2)
-    assert list((tmp_path / "two" / "words").iterdir()) == []
-    assert left() == []
-    monkeypatch.delenv(PLAGUED)
-    assert embed(tmp_path / "two", words(), 1).hash == embed(tmp_path / "one", words(), 1).hash
+def test_pictures_of_two_processes_equal_those_of_a_single_process(tmp_path):
+    """Check 7 pictures in batches of ten: fewer batches than processes."""
+    table = pictured(tmp_path, 7)
+    single, two = (embed(tmp_path / str(n), table, n, batch_size=10, network=Halved) for n in (1, 2))
+    assert single.hash == two.hash
+    assert single.vectors.shape == (7, 3, 4)
+    assert len(entries(tmp_path / "2" / "pictures")) == 2
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("plague", "kind", "said"),
+    ("plague", "kind", "message"),
     [
         ("refuse", InputError, r"^'abc': too long a word\. Leave it out\.$"),
         ("fail", RuntimeError, "ZeroDivisionError"),
         ("full", InputError, r"words: cannot be written \(No space"),
     ],
 )
-def test_what_one_cannot_use_is_said_as_one_process_says_it(tmp_path, monkeypatch, left, plague, kind, said):
+def test_two_processes_report_errors_as_a_single_process_does(tmp_path, monkeypatch, plague, kind, message):
     monkeypatch.setenv(PLAGUED, "0")
     monkeypatch.setenv(PLAGUE, plague)
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         embed(tmp_path, words(), 2)
     assert list((tmp_path / "words").iterdir()) == []
-    assert left() == []
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    model = made.build("ViT-B-32-quickgelu", tmp_path_factory.mktemp("small"))
+    return OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
+
+
+@pytest.fixture(scope="module")
+def pixels():
+    return torch.randn(11, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def needed(network):
+    """Return the bytes of a picture's widest tensor: all tokens within the perceptron of a block."""
+    visual = network.model.visual
+    tokens, _ = visual.positional_embedding.shape
+    return 4 * tokens * max(item.out_features for item in visual.modules() if hasattr(item, "out_features"))
+
+
+def test_microbatches_on_a_cpu_bound_the_widest_tensor(network, pixels, monkeypatch):
+    for max_bytes, size in ((3 * needed(network), 3), (4 * needed(network) - 1, 3), (1, 1)):
+        monkeypatch.setattr(microbatches, "MAX_BYTES", max_bytes)
+        with torch.inference_mode():
+            assert microbatches.microbatch_size(network.encode_images, pixels) == size
+    # No hook remains.
+    assert not torch.nn.modules.module._global_forward_hooks
+
+
+def test_other_devices_take_the_batch_unmeasured():
+    def never(_):
+        raise AssertionError
+
+    assert microbatches.microbatch_size(never, torch.empty(11, 3, 32, 32, device="meta")) == 11
+
+
+@pytest.mark.parametrize(("size", "sizes"), [(11, [11]), (6, [6, 5]), (5, [4, 4, 3]), (1, [1] * 11)])
+def test_vectors_are_those_of_the_batch_in_its_order(network, pixels, size, sizes):
+    lengths = []
+
+    def encode(piece):
+        lengths.append(len(piece))
+        return network.encode_images(piece)
+
+    with torch.inference_mode():
+        result = microbatches.encode_in_microbatches(encode, pixels, size)
+        complete = network.encode_images(pixels)
+    assert lengths == sizes
+    assert (result - complete).abs().max() < 1e-6
+
+
+def test_nothing_written_and_no_number_are_refused(tmp_path):
+    path = tmp_path / "vectors"
+    with pytest.raises(RuntimeError, match="no vector was written"):
+        finish(path)
+    VectorFile(path, (1, 2)).write(np.array([0]), np.array([[1, np.nan]]))
+    with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
+        finish(path)
+
+
+class Means(torch.nn.Module):
+    """Encoder whose vectors are its pixels; it counts the pictures that it prepares."""
+
+    prepared: ClassVar[Counter] = Counter()
+
+    def __init__(self, name="first", known=True, **fields):
+        super().__init__()
+        self.name, self.known = name, known
+        self.preprocess = image_transform_v2(PreprocessCfg(size=8, **fields), is_train=False)
+
+    def transform(self, picture):
+        self.prepared[self.name] += 1
+        return self.preprocess(picture)
+
+    def halves(self):
+        return of_torchvision(self.preprocess) if self.known else None
+
+    def encode_images(self, pixels):
+        assert pixels.dtype == torch.float32
+        return pixels.flatten(1)
+
+
+@pytest.fixture(autouse=True)
+def uncounted():
+    Means.prepared.clear()
+
+
+@pytest.fixture
+def scenes(tmp_path):
+    return pictured(tmp_path, 7)
+
+
+def predicted(network, table, folder, batch_size=3):
+    """Predict with a picture store below `folder`, and return the vectors."""
+    path = folder / f"{network.name}.safetensors"
+    path.parent.mkdir(exist_ok=True)
+    predict(network, table, batch_size, TRAINER, path, folder / "pictures")
+    return load_file(path)["embedding"]
+
+
+def stored_pictures(folder):
+    return sorted(path for path in (folder / "pictures").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7, 10])
+def test_vectors_equal_those_of_pictures_prepared_singly(tmp_path, scenes, batch_size):
+    wanted = predicted(Means("plain", known=False), scenes, tmp_path / "plain")
+    assert Means.prepared["plain"] == 7
+    for turn in ("filling", "filled"):
+        assert torch.equal(predicted(Means(turn), scenes, tmp_path / "kept", batch_size), wanted)
+        assert Means.prepared[turn] == 0
+
+
+def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatch):
+    opened = Counter()
+    read = image_cache.pictures.read
+    monkeypatch.setattr(image_cache.pictures, "read", lambda path: opened.update([path]) or read(path))
+    predicted(Means(), scenes, tmp_path)
+    decoded = opened.total()
+    other = predicted(Means("other", mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
+    # No picture is decoded again.
+    assert opened.total() == decoded
+    assert len(stored_pictures(tmp_path)) == 1
+    assert torch.equal(
+        other, predicted(Means("plain", False, mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
+    )
+
+
+def test_the_entry_depends_on_pictures_and_resizing_only(scenes):
+    split = Means().halves()
+    identity = image_cache.identity_of(scenes, split)
+    relabelled = checked("scenes", scenes.frame.assign(valence=0.7), "test")
+    assert image_cache.identity_of(relabelled, split) == identity
+    shuffled = checked("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].tolist()[::-1]), "test")
+    assert image_cache.identity_of(shuffled, split) != identity
+    assert image_cache.identity_of(scenes, Means(resize_mode="squash").halves()) != identity
+
+
+def test_a_missing_picture_is_named_and_nothing_is_left(tmp_path, scenes):
+    os.truncate(scenes.frame["path"].iloc[5], 40)
+    with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
+        predicted(Means(), scenes, tmp_path)
+    assert stored_pictures(tmp_path) == []
+    with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
+        predicted(Means(known=False), scenes, tmp_path)
+
+
+def test_without_room_each_model_prepares_pictures_itself(tmp_path, scenes, monkeypatch, caplog):
+    wanted = predicted(Means("plain", known=False), scenes, tmp_path)
+    free = shutil.disk_usage(tmp_path)._replace(free=image_cache.SPARE + 7 * 3 * 8 * 8)
+    monkeypatch.setattr(image_cache.shutil, "disk_usage", lambda _: free)
+    assert torch.equal(predicted(Means(), scenes, tmp_path), wanted)
+    assert not (tmp_path / "pictures").exists()
+    assert "set store.pictures to another folder" in caplog.text
+    assert Means.prepared["first"] == 7

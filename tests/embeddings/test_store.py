@@ -1,10 +1,9 @@
-"""The store: embedded once, exact, and never read where it is damaged."""
+"""Check that the store embeds once, is exact, replaces damaged entries, is listed and pruned."""
 
-import errno
 import json
 import logging
-import multiprocessing
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,9 @@ import torch
 from safetensors.numpy import load_file
 
 from src import configs
-from src.embeddings import store
+from src.embeddings import __main__ as command
+from src.embeddings import pruning, store
 from src.encoders import Encoder
-from src.errors import InputError
 from src.stimuli import checked
 from src.storage import cache
 from tests.stimuli import drawn
@@ -25,7 +24,7 @@ TRAINER = configs.TrainerConfig(accelerator="cpu", workers=0)
 
 
 class Letters(torch.nn.Module):
-    """An encoder that counts its forward passes; texts become histograms of letters."""
+    """Encoder that counts its forward passes; texts become histograms of letters."""
 
     passes = 0
 
@@ -54,13 +53,10 @@ class Letters(torch.nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def fresh():
+def fresh(monkeypatch):
     Letters.passes = 0
-    for memory in (store._kept, store._loaded):
-        memory.clear()
-    yield
-    for memory in (store._kept, store._loaded):
-        memory.clear()
+    monkeypatch.setattr(store, "_recent", type(store._recent)())
+    monkeypatch.setattr(store, "_loaded", {})
 
 
 def encoder(**identity) -> Encoder:
@@ -74,16 +70,22 @@ def words(count: int = 23):
     return checked("words", frame, "test")
 
 
+def scenes(folder: Path, count: int):
+    paths = [drawn.picture(folder / f"{i}.jpg", i) for i in range(count)]
+    frame = pd.DataFrame({"id": [p.stem for p in paths], "valence": 0.5, "path": [str(p) for p in paths]})
+    return checked("scenes", frame.assign(sha256=[cache.file_hash(path) for path in paths]), "test")
+
+
 def embed(folder: Path, table=None, batch_size: int = 5, **identity):
-    store._kept.clear()
+    store._recent.clear()
     return store.embed(
         encoder(**identity), table or words(), batch_size, TRAINER, folder, folder / "pictures"
     )
 
 
 def entry(folder: Path) -> Path:
-    (found,) = (folder / "words").iterdir()
-    return found
+    (result,) = (folder / "words").iterdir()
+    return result
 
 
 def expected(table) -> torch.Tensor:
@@ -91,47 +93,13 @@ def expected(table) -> torch.Tensor:
     return network.encode_texts(network.tokenize(table.frame["sentence"].tolist()))
 
 
-def test_vectors_are_in_the_order_of_the_table(tmp_path):
-    found = embed(tmp_path)
-    assert torch.equal(found.vectors, expected(words()))
-    assert found.vectors.dtype == torch.float32
-
-
-def test_images_may_have_several_vectors(tmp_path):
-    paths = [drawn.picture(tmp_path / f"{i}.jpg", i) for i in range(7)]
-    frame = pd.DataFrame({"id": [p.stem for p in paths], "valence": 0.5, "path": [str(p) for p in paths]})
-    found = embed(tmp_path / "store", checked("scenes", frame, "test"), batch_size=3)
-    assert found.vectors.shape == (7, 3, 4)
-    assert torch.allclose(found.vectors.norm(dim=-1), torch.ones(7, 3))
-    # Of preprocessing of an unknown kind nothing is kept.
-    assert not (tmp_path / "store" / "pictures").exists()
-
-
 def test_nothing_is_embedded_twice(tmp_path):
-    first = embed(tmp_path)
-    passes = Letters.passes
-    again = embed(tmp_path)
-    assert Letters.passes == passes == 5
+    first, again = embed(tmp_path), embed(tmp_path)
+    assert Letters.passes == 5
+    assert first.vectors.dtype == torch.float32
+    assert torch.equal(first.vectors, expected(words()))
     assert torch.equal(first.vectors, again.vectors)
-    assert first.seconds > 0
-    assert again.seconds == 0
-
-
-def test_weights_are_read_once_for_all_roles_and_one_model_is_held_at_a_time(tmp_path):
-    read = []
-
-    def looks(weights):
-        def load():
-            read.append(weights)
-            return Letters()
-
-        return Encoder({"name": "letters"}, lambda: {"sha256": weights}, load)
-
-    for weights in "aab":
-        for table in (words(), words(7)):
-            store.embed(looks(weights), table, 5, TRAINER, tmp_path, tmp_path / "pictures")
-    assert read == ["a", "b"]
-    assert len(store._loaded) == 1
+    assert first.seconds > again.seconds == 0
 
 
 @pytest.mark.parametrize(
@@ -139,35 +107,29 @@ def test_weights_are_read_once_for_all_roles_and_one_model_is_held_at_a_time(tmp
     [{"batch_size": 4}, {"revision": "other"}, {"weights": "other"}, {"table": words(24)}],
     ids=["batch", "revision", "weights", "table"],
 )
-def test_what_decides_the_numbers_decides_the_entry(tmp_path, change):
+def test_the_entry_depends_on_batch_model_weights_and_table(tmp_path, change):
     embed(tmp_path)
     embed(tmp_path, **change)
     assert len(list((tmp_path / "words").iterdir())) == 2
 
 
-def test_how_a_cpu_is_shown_pictures_decides_their_entries_alone(tmp_path, monkeypatch):
-    frame = pd.DataFrame({"id": ["a"], "valence": 0.5, "path": [str(drawn.picture(tmp_path / "a.jpg", 0))]})
-    frame["sha256"] = [cache.file_hash(Path(frame["path"].iloc[0]))]
-    shown = (checked("scenes", frame, "test"), words())
-    before = [store.decisive(encoder(), table, 5) for table in shown]
-    monkeypatch.setattr(store.microbatches, "WIDEST", 1)
-    after = [store.decisive(encoder(), table, 5) for table in shown]
-    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
+def test_microbatches_of_a_cpu_enter_the_keys_of_pictures_only(tmp_path, monkeypatch):
+    tables = (scenes(tmp_path, 1), words())
+    before = [store.identity_of(encoder(), table, 5) for table in tables]
+    monkeypatch.setattr(store.microbatches, "MAX_BYTES", 1)
+    after = [store.identity_of(encoder(), table, 5) for table in tables]
+    assert [item == other for item, other in zip(before, after, strict=True)] == [False, True]
 
 
 def test_the_manifest_says_where_the_numbers_come_from(tmp_path):
-    found = embed(tmp_path)
+    result = embed(tmp_path)
     manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())
     assert manifest["shape"] == [23, 20]
     assert manifest["table"] == words().hash
     assert manifest["encoder"] == {"name": "letters"}
-    assert manifest["files"]["embedding.safetensors"]["sha256"] == found.hash
+    assert manifest["files"]["embedding.safetensors"]["sha256"] == result.hash
     assert {"torch", "lightning", "pillow"} <= set(manifest["versions"])
     assert load_file(entry(tmp_path) / "embedding.safetensors")["embedding"].shape == (23, 20)
-
-
-def truncate(path: Path) -> None:
-    os.truncate(path, path.stat().st_size - 4)
 
 
 def flip(path: Path) -> None:
@@ -182,16 +144,10 @@ def reshape(path: Path) -> None:
     path.write_bytes(content.replace(b"[23, 20]", b"[20, 23]"))
 
 
-def garbage(path: Path) -> None:
-    (path.parent / "manifest.json").write_text("{")
-
-
-def no_manifest(path: Path) -> None:
-    (path.parent / "manifest.json").unlink()
-
-
-@pytest.mark.parametrize("damage", [truncate, flip, reshape, Path.unlink, garbage, no_manifest])
-def test_a_damaged_entry_is_computed_anew_and_that_is_said(tmp_path, caplog, damage):
+@pytest.mark.parametrize(
+    "damage", [flip, reshape, Path.unlink, lambda p: p.with_name("manifest.json").write_text("{")]
+)
+def test_a_damaged_entry_is_recomputed_with_a_warning(tmp_path, caplog, damage):
     # A copy: vectors are mapped from the file.
     first = embed(tmp_path).vectors.clone()
     damage(entry(tmp_path) / "embedding.safetensors")
@@ -204,104 +160,84 @@ def test_a_damaged_entry_is_computed_anew_and_that_is_said(tmp_path, caplog, dam
     assert cache.damaged(entry(tmp_path)) == ""
 
 
-def test_what_fails_leaves_nothing_behind(tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("no")
-
-    monkeypatch.setattr(Letters, "encode_texts", fail)
-    with pytest.raises(RuntimeError, match="no"):
-        embed(tmp_path)
-    assert list((tmp_path / "words").iterdir()) == []
-
-
-def test_vectors_that_are_not_finite_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(Letters, "encode_texts", lambda _, tokens: tokens.float() * float("nan"))
-    with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
-        embed(tmp_path)
-    assert list((tmp_path / "words").iterdir()) == []
-
-
 def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypatch):
     embed(tmp_path)
     path, hashed = entry(tmp_path) / "embedding.safetensors", []
-    monkeypatch.setattr(
-        cache, "file_hash", lambda path, real=cache.file_hash: hashed.append(path) or real(path)
-    )
+    monkeypatch.setattr(cache, "file_hash", lambda path, of=cache.file_hash: hashed.append(path) or of(path))
 
-    def fetched():
+    def count_hashed():
         hashed.clear()
         cache.fetch(path.parent.parent, path.parent.name, lambda _: {})
         return len(hashed)
 
-    # Written a moment ago, it could be written again within the same tick.
-    assert (fetched(), fetched()) == (1, 1)
-    for aged in path.parent.iterdir():
-        os.utime(aged, (1e9, 1e9))
-    assert (fetched(), fetched(), fetched()) == (1, 0, 0)
+    # A file written just now may change again without a new modification time.
+    assert (count_hashed(), count_hashed()) == (1, 1)
+    for file in path.parent.iterdir():
+        os.utime(file, (1e9, 1e9))
+    assert [count_hashed() for _ in range(3)] == [1, 0, 0]
     flip(path)
-    with pytest.raises(cache.NotStored), cache.dry():
-        fetched()
-    flip(path)
+    # Size and modification time are as before; only the time of the last change of status differs.
     os.utime(path, (1e9, 1e9))
-    # The same bytes, size and time of change: that it was written to shows all the same.
-    assert (fetched(), fetched()) == (1, 0)
-    path.rename(tmp_path / "elsewhere")
     with pytest.raises(cache.NotStored), cache.dry():
-        fetched()
+        count_hashed()
 
 
-def _race(folder: str, barrier) -> None:
-    def build(draft: Path):
-        (draft / "content").write_text("same")
-        barrier.wait(timeout=30)  # both are ready to publish
-        return {}
+@pytest.fixture
+def folder(tmp_path):
+    """Build three entries, one of them damaged, and the drafts of two stopped processes."""
 
-    cache.fetch(Path(folder), "key", build)
+    def build(draft):
+        (draft / "embedding.safetensors").write_text("vectors")
+        return {"model": "m", "role": "words", "shape": [7, 2]}
 
-
-@pytest.mark.parametrize("there", [False, True])
-def test_two_processes_may_publish_one_entry(tmp_path, there):
-    if there:  # damaged: both put it aside
-        (tmp_path / "key").mkdir()
-        (tmp_path / "key" / "content").write_text("sa")
-    context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(2)
-    racers = [context.Process(target=_race, args=(str(tmp_path), barrier)) for _ in range(2)]
-    for racer in racers:
-        racer.start()
-    for racer in racers:
-        racer.join(30)
-    assert [racer.exitcode for racer in racers] == [0, 0]
-    assert [path.name for path in tmp_path.iterdir()] == ["key"]
-    assert cache.damaged(tmp_path / "key") == ""
+    words, pipeline = tmp_path / "words", tmp_path / "demo" / "toy" / "words"
+    for name in ("intact", "old", "damaged"):
+        cache.fetch(words, name, build)
+    cache.fetch(pipeline, "theirs", build)  # belongs to a store below this one
+    (words / "damaged" / "embedding.safetensors").write_text("vecto")
+    for name in (".left.1", ".busy.2"):
+        (words / name).mkdir()
+        (words / name / "half").write_text("x")
+    long_ago, left = time.time() - 100 * 86_400, words / ".left.1"
+    for path in (words / "old" / "manifest.json", pipeline / "theirs" / "manifest.json", left, left / "half"):
+        os.utime(path, (long_ago, long_ago))
+    return tmp_path
 
 
-def test_an_entry_that_another_process_published_meanwhile_is_left_to_its_readers(tmp_path):
-    def theirs(draft: Path):
-        (draft / "content").write_text("theirs")
-        return {}
-
-    def ours(draft: Path):
-        cache.fetch(tmp_path, "key", theirs)
-        (draft / "content").write_text("ours")
-        return {}
-
-    found = cache.fetch(tmp_path, "key", ours)
-    assert (found / "content").read_text() == "theirs"
-    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+def test_everything_intact_or_not_is_listed(folder):
+    result = pruning.listing(folder).set_index("entry")
+    assert sorted(result.index) == ["demo/toy/words/theirs", "words/damaged", "words/intact", "words/old"]
+    assert result.loc["words/intact", ["model", "role", "shape", "state"]].tolist() == [
+        "m", "words", "7 x 2", "intact",
+    ]  # fmt: skip
+    assert "has 5 bytes, not 7" in result.loc["words/damaged", "state"]
 
 
-def test_a_damaged_entry_that_somebody_else_owns_is_named(tmp_path, monkeypatch):
-    embed(tmp_path)
-    vectors = entry(tmp_path) / "embedding.safetensors"
-    vectors.write_bytes(vectors.read_bytes()[:-1])
+def names(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.glob("**/words/*"))
 
-    def denied(entry, seen):
-        raise PermissionError(errno.EACCES, "Permission denied", str(entry))
 
-    monkeypatch.setattr(cache, "discard", denied)
-    with pytest.raises(
-        InputError, match=rf"words: cannot be written \({entry(tmp_path)}: Permission denied\)"
-    ):
-        embed(tmp_path)
-    assert [path.name for path in (tmp_path / "words").iterdir()] == [entry(tmp_path).name]
+def test_prune_removes_unused_entries(folder):
+    remaining = ["demo/toy/words/theirs", "words/.busy.2", "words/intact", "words/old"]
+    before = names(folder)
+    removed = pruning.prune(folder, None, dry=True)
+    assert names(folder) == before
+    assert pruning.prune(folder, None) == removed
+    assert [name for name, _, _ in removed] == ["words/.left.1", "words/damaged"]
+    assert names(folder) == remaining
+    assert pruning.prune(folder, 90)[0][:2] == ("words/old", "not used for 100 days")
+    assert pruning.prune(folder, 90) == []
+
+
+def test_a_read_counts_as_use(folder):
+    cache.touch(folder / "words" / "old")
+    assert "words/old" not in [name for name, _, _ in pruning.prune(folder, 90)]
+
+
+def test_the_command(folder, capsys, tmp_path):
+    assert command.main(["ls", str(folder)]) == 0
+    assert "4 entries" in capsys.readouterr().out
+    assert command.main(["prune", str(folder), "--dry-run"]) == 0
+    assert "2 entries would be removed" in capsys.readouterr().out
+    assert command.main(["prune", str(tmp_path / "nowhere")]) == 1
+    assert "nowhere: no such folder" in capsys.readouterr().err

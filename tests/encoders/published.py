@@ -1,4 +1,4 @@
-"""Checkpoints of the real classes, small, where the hub's cache would hold them."""
+"""Build small checkpoints of the real classes, and write them into folders or the hub's cache."""
 
 import hashlib
 import json
@@ -10,55 +10,40 @@ from open_clip.pretrained import get_pretrained_cfg
 from safetensors.torch import save_file
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-# Letters and digits, whole and as continuations, the words of a template, and a few marks.
+# The tokenizer knows each of these signs, both at the start of a word and within it.
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-'"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
-# What open_clip's JSON says of these architectures, with small numbers.
+TEXT = {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1}
+VISION = {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16}
+# Configs of open_clip with small sizes.
 SMALL = {
-    "ViT-B-32-quickgelu": {
-        "embed_dim": 24,
-        "quick_gelu": True,
-        "vision_cfg": {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16},
-        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
-    },
+    "ViT-B-32-quickgelu": {"embed_dim": 24, "quick_gelu": True, "vision_cfg": VISION, "text_cfg": TEXT},
     "ViT-L-14-quickgelu": {
-        "embed_dim": 32,
-        "quick_gelu": True,
-        "vision_cfg": {"image_size": 32, "layers": 2, "width": 64, "patch_size": 16},
-        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
+        "embed_dim": 32, "quick_gelu": True, "vision_cfg": VISION | {"layers": 2}, "text_cfg": TEXT,
     },
     "RN50": {
         "embed_dim": 16,
         "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None},
-        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
+        "text_cfg": TEXT,
     },
-    # A tower of timm, a tokeniser of the hub, no causal mask, the last token pooled: SigLIP's kind.
+    # Like SigLIP: an image tower of timm, a tokenizer of the hub, no causal mask, the last token pooled.
     "ViT-B-16-SigLIP2": {
-        "embed_dim": 64,
-        "init_logit_bias": -10,
-        "custom_text": True,
+        "embed_dim": 64, "init_logit_bias": -10, "custom_text": True,
         "vision_cfg": {
             "image_size": 160, "timm_model_name": "test_vit", "timm_pool": "map", "timm_proj": "none",
         },
         "text_cfg": {
-            "context_length": 64,
-            "vocab_size": 200,
-            "hf_tokenizer_name": "timm/ViT-B-16-SigLIP2",
-            "tokenizer_kwargs": {"clean": "canonicalize"},
-            "width": 32,
-            "heads": 2,
-            "layers": 1,
-            "no_causal_mask": True,
-            "proj_bias": True,
-            "pool_type": "last",
+            "context_length": 64, "vocab_size": 200, "hf_tokenizer_name": "timm/ViT-B-16-SigLIP2",
+            "tokenizer_kwargs": {"clean": "canonicalize"}, "width": 32, "heads": 2, "layers": 1,
+            "no_causal_mask": True, "proj_bias": True, "pool_type": "last",
         },
     },
 }  # fmt: skip
 
 
 def place(cache: Path, repository: str, files: dict[str, bytes], commit: str = COMMIT) -> Path:
-    """Files of a repository as the hub's cache has them: blobs named by their hash, a snapshot of links."""
+    """Write files of a repository into the hub's cache: blobs named by their hash, a snapshot of links."""
     home = cache / f"models--{repository.replace('/', '--')}"
     snapshot = home / "snapshots" / commit
     for folder in (home / "blobs", home / "refs", snapshot):
@@ -73,72 +58,70 @@ def place(cache: Path, repository: str, files: dict[str, bytes], commit: str = C
 
 
 def folder(files: dict[str, bytes], path: Path) -> Path:
-    """The same files in a folder of one's own."""
+    """Write files into a folder."""
     path.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (path / name).write_bytes(content)
     return path
 
 
-def tensors(model: torch.nn.Module, path: Path, prefix: str = "") -> bytes:
-    """A state dict as safetensors."""
-    state = {prefix + name: value.contiguous() for name, value in model.state_dict().items()}
-    save_file(state, path, metadata={"format": "pt"})
-    return path.read_bytes()
-
-
 def clip(architecture: str, path: Path, seed: int = 0) -> dict[str, bytes]:
-    """Files of an open_clip model of a small architecture: what its repository would hold."""
+    """Return the files of an open_clip model of a small architecture."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = build(architecture, path)
-    files = {"open_clip_model.safetensors": tensors(model, path / "weights.safetensors")}
-    described = {"model_cfg": SMALL[architecture], "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
-    files["open_clip_config.json"] = json.dumps(described).encode()
+    state = {name: value.contiguous() for name, value in model.state_dict().items()}
+    save_file(state, path / "weights.safetensors", metadata={"format": "pt"})
+    files = {"open_clip_model.safetensors": (path / "weights.safetensors").read_bytes()}
+    config = {"model_cfg": SMALL[architecture], "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
+    files["open_clip_config.json"] = json.dumps(config).encode()
     return files | (tokenizer() if "hf_tokenizer_name" in SMALL[architecture]["text_cfg"] else {})
 
 
 def build(architecture: str, path: Path) -> torch.nn.Module:
-    """A small architecture with random weights, by open_clip alone."""
-    described = path / "config" / "open_clip_config.json"
-    described.parent.mkdir(parents=True, exist_ok=True)
-    described.write_text(json.dumps({"model_cfg": SMALL[architecture], "preprocess_cfg": {}}))
+    """Build a small architecture with random weights with open_clip."""
+    config_path = path / "config" / "open_clip_config.json"
+    config_path.parent.mkdir(parents=True, exist_ok=True)
+    config_path.write_text(json.dumps({"model_cfg": SMALL[architecture], "preprocess_cfg": {}}))
     return open_clip.create_model(
-        f"local-dir:{described.parent}", load_weights=False, pretrained_text=False
+        f"local-dir:{config_path.parent}", load_weights=False, pretrained_text=False
     ).eval()
 
 
 def repository(architecture: str, tag: str) -> str:
-    """Where open_clip's list says that weights are."""
+    """Return the hub's repository that open_clip lists for these weights."""
     return get_pretrained_cfg(architecture, tag)["hf_hub"].rstrip("/")
 
 
 def tokenizer(**fields: str) -> dict[str, bytes]:
-    """Files of a WordPiece tokeniser that knows letters; `fields` of its config."""
+    """Return the files of a WordPiece tokenizer of letters; `fields` are added to its config."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     pieces = [*SPECIAL, *ALPHABET, *(f"##{sign}" for sign in ALPHABET), "this", "is", "the", "word"]
-    made = Tokenizer(models.WordPiece(vocab={piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece()
-    made.post_processor = processors.TemplateProcessing(
+    wordpiece = Tokenizer(
+        models.WordPiece(vocab={piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
+    )
+    wordpiece.normalizer = normalizers.BertNormalizer(lowercase=True)
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    wordpiece.decoder = decoders.WordPiece()
+    wordpiece.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    said = {
+    config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": 64,
         **{f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "cls", "sep", "mask")},
         **fields,
     }
-    return {"tokenizer.json": made.to_str().encode(), "tokenizer_config.json": json.dumps(said).encode()}
+    tokenizer_config = json.dumps(config).encode()
+    return {"tokenizer.json": wordpiece.to_str().encode(), "tokenizer_config.json": tokenizer_config}
 
 
 def blip2(path: Path, seed: int = 0, pickled: bool = False, sharded: bool = False) -> dict[str, bytes]:
-    """Files of a small Blip2ForImageTextRetrieval, as transformers saves them."""
+    """Return the files of a small Blip2ForImageTextRetrieval, as saved by transformers."""
     from transformers import Blip2Config, Blip2ForImageTextRetrieval, BlipImageProcessor
 
-    architecture = Blip2Config(
+    config = Blip2Config(
         vision_config={
             "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2,
             "image_size": 28, "patch_size": 14,
@@ -153,8 +136,8 @@ def blip2(path: Path, seed: int = 0, pickled: bool = False, sharded: bool = Fals
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = Blip2ForImageTextRetrieval(architecture).eval()
-        for weights in model.parameters():  # drawn wide: with the usual 0.02 all pictures look alike
+        model = Blip2ForImageTextRetrieval(config).eval()
+        for weights in model.parameters():  # with the usual SD of 0.02, all vectors are alike
             torch.nn.init.normal_(weights, std=0.3)
     model.save_pretrained(path, max_shard_size="60KB" if sharded else "5GB")
     BlipImageProcessor(size={"height": 28, "width": 28}).save_pretrained(path)

@@ -1,54 +1,47 @@
-"""What can be chosen: lists, profiles, and fetching from a hub."""
+"""Check how published encoders are listed, declared and fetched, and the fetch commands in messages."""
 
+import csv
 import hashlib
-import http.server
+import json
+import math
 import os
+import re
+import shlex
 import subprocess
 import sys
-import threading
-from typing import ClassVar
+from collections import Counter
 
 import open_clip
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
-from src import configs
+from benchmarks import profiles
+from src import configs, encoders
 from src.encoders import __main__ as entry
-from src.encoders import catalogue
+from src.encoders import catalogue, family_of, pretrained
+from src.encoders.facts import PRETRAINING, ZERO_SHOT, cells_by_id
+from src.errors import InputError
 from tests.encoders import published as made
 from tests.paths import CHECKOUT
+from tests.stimuli.served import Publisher
 
 
-@pytest.mark.parametrize("architecture", ["ViT-B-32-quickgelu", "RN50-quickgelu"])
-def test_profiles_are_what_is_measured(architecture):
-    recorded = catalogue.profiles()[architecture]
-    assert catalogue.profile(architecture, open_clip.get_model_config(architecture)) == recorded
-
-
-def test_profiles_are_those_that_others_publish():
-    """open_clip's own table of parameters (M) and GFLOPs of both towers."""
+def test_profiles_are_what_is_measured_and_what_others_publish():
+    measured = profiles.profile("RN50-quickgelu", open_clip.get_model_config("RN50-quickgelu"))
+    assert catalogue.profiles()["RN50-quickgelu"] == measured
+    # Parameters (M) and GFLOPs of both towers in open_clip's table.
     for name, parameters, gflops in (("ViT-B-32", 151.28, 14.78), ("ViT-L-14", 427.62, 175.33)):
         row = catalogue.profile_of(f"{name}/openai")
         assert float(row["parameters_millions"]) == parameters
         assert float(row["gflops_image"]) + float(row["gflops_text"]) == pytest.approx(gflops, abs=0.011)
 
 
-def test_every_architecture_that_needs_nothing_of_the_hub_has_a_profile():
-    known = set(open_clip.list_models())
-    assert set(catalogue.profiles()) - {catalogue.BLIP2} <= known
-    without = known - set(catalogue.profiles())
-    assert all("hf_model_name" in open_clip.get_model_config(name)["text_cfg"] for name in without)
-
-
-def test_the_list_names_what_conf_has(cache, capsys):
+def test_a_model_is_cached_if_all_its_files_are(cache, small, tmp_path, capsys):
     assert entry.main(["list"]) == 0
-    said = capsys.readouterr().out
-    for name in ("clip_b32", "clip_l14", "blip2", "siglip2_b16", "openclip_h14"):
-        (row,) = [line for line in said.splitlines() if f"model={name} " in line]
-        assert "unknown" not in row
-        assert "to fetch" in row
-
-
-def test_a_model_is_here_when_all_its_files_are(cache, small, tmp_path):
+    assert re.search("model=clip_b32 .*to fetch", capsys.readouterr().out)
     config = configs.OpenClipConfig(id="ViT-B-16-SigLIP2/webli")
     files = made.clip("ViT-B-16-SigLIP2", tmp_path)
     repository = made.repository("ViT-B-16-SigLIP2", "webli")
@@ -59,116 +52,198 @@ def test_a_model_is_here_when_all_its_files_are(cache, small, tmp_path):
     assert catalogue.is_cached(config)
 
 
-def test_everything_listed_can_be_chosen(cache, capsys):
-    from src.encoders import open_clip_weights
-
-    ids = catalogue.pairs()
-    assert len(ids) > 150
-    for found in ids:
-        assert open_clip_weights.find(configs.OpenClipConfig(id=found)).weights.name.count("/") == 1
-
-
 def test_capitani_s_models_are_ready_for_a_sweep(cache, capsys):
     assert entry.main(["list", "--capitani"]) == 0
     out, err = capsys.readouterr()
     group, ids = out.strip().split(" model.id=")
     assert group == "model=open_clip"
     assert "90 names" in err
-    assert set(ids.split(",")) <= set(catalogue.pairs())
+    assert set(ids.split(",")) <= set(catalogue.ids())
     assert len(ids.split(",")) == len(set(ids.split(","))) == int(err.split()[0])
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "message"),
     [
-        (["model=toy_s"], "no published encoder"),
+        (["model=toy_s"], "not a published encoder"),
         (["model=clip_b23"], "Could not find 'model/clip_b23'"),
-        (["model=open_clip"], "model.id"),
-        (["model=clip_b32", "model.precision=fp8"], "must be one of fp32, bf16, fp16"),
     ],
 )
-def test_a_mistake_is_said(cache, capsys, overrides, said):
+def test_a_mistake_is_reported(cache, capsys, overrides, message):
     assert entry.main(["fetch", *overrides]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-class _Hub(http.server.BaseHTTPRequestHandler):
-    """As much of the hub as a download needs."""
-
-    files: ClassVar[dict[str, bytes]] = {}
-    asked: ClassVar[list[str]] = []
-
-    def _answer(self, body: bool) -> None:
-        name = self.path.rpartition("/")[2]
-        self.asked.append(f"{self.command} {name}")
-        content = self.files.get(name)
-        self.send_response(200 if content is not None else 404)
-        if content is None:
-            self.send_header("X-Error-Code", "EntryNotFound")
-        else:
-            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
-        self.send_header("X-Repo-Commit", made.COMMIT)
-        self.send_header("Content-Length", str(len(content or b"")))
-        self.end_headers()
-        if body and content is not None:
-            self.wfile.write(content)
-
-    def do_HEAD(self) -> None:
-        self._answer(False)
-
-    def do_GET(self) -> None:
-        self._answer(True)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def served():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    _Hub.asked.clear()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-
-
-def command(tmp_path, endpoint, *arguments, **environment):
+def fetch(home, endpoint):
+    command = [
+        sys.executable,
+        "-m",
+        "src.encoders",
+        "fetch",
+        "model=open_clip",
+        "model.id=hf-hub:lab/encoder",
+    ]
+    environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home)}
     return subprocess.run(
-        [sys.executable, "-m", "src.encoders", *arguments],
-        cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=500,
-        env={**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "home"), **environment},
-    )  # fmt: skip
-
-
-def test_fetching_fills_the_cache_and_a_second_time_asks_nobody(served, tmp_path):
-    _Hub.files = made.clip("ViT-B-16-SigLIP2", tmp_path)
-    _Hub.files["open_clip_config.json"] = _Hub.files["open_clip_config.json"].replace(
-        b"timm/ViT-B-16-SigLIP2", b"lab/encoder"
+        command, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=500, env=environment
     )
-    asked = ["fetch", "model=open_clip", "model.id=hf-hub:lab/encoder"]
-    done = command(tmp_path, served, *asked)
-    assert done.returncode == 0, done.stderr
-    digest = hashlib.sha256(_Hub.files["open_clip_model.safetensors"]).hexdigest()
-    assert f"here, revision {made.COMMIT}, SHA-256 {digest}" in done.stdout
-    before = len(_Hub.asked)
-    again = command(tmp_path, served, *asked)
-    assert again.stdout == done.stdout
-    assert len(_Hub.asked) == before
 
 
-@pytest.mark.thorough
-def test_a_hub_out_of_reach_is_said_without_a_traceback(tmp_path):
-    for environment in ({}, {"HF_HUB_OFFLINE": "1"}):
-        done = command(tmp_path, "http://127.0.0.1:9", "fetch", "model=clip_b32", **environment)
-        assert done.returncode == 1
-        assert "Traceback" not in done.stderr
-        assert "timm/vit_base_patch32_clip_224.openai" in done.stderr
-        assert str(tmp_path / "home") in done.stderr
-
-
-def test_a_repository_without_weights_is_said(served, tmp_path):
-    _Hub.files = {"open_clip_config.json": made.clip("ViT-B-32-quickgelu", tmp_path)["open_clip_config.json"]}
-    done = command(tmp_path, served, "fetch", "model=open_clip", "model.id=hf-hub:lab/encoder")
+def test_a_second_fetch_sends_no_requests(tmp_path):
+    files = made.clip("ViT-B-16-SigLIP2", tmp_path)
+    config = files["open_clip_config.json"]
+    files["open_clip_config.json"] = config.replace(b"timm/ViT-B-16-SigLIP2", b"lab/encoder")
+    headers = {"X-Repo-Commit": made.COMMIT, "X-Error-Code": "EntryNotFound"}
+    with Publisher(files, headers=headers) as hub:
+        done = fetch(tmp_path / "home", hub.address)
+        assert done.returncode == 0, done.stderr
+        digest = hashlib.sha256(files["open_clip_model.safetensors"]).hexdigest()
+        assert f"its files are cached, revision {made.COMMIT}, SHA-256 {digest}" in done.stdout
+        first_requests = hub.requests
+        assert fetch(tmp_path / "home", hub.address).stdout == done.stdout
+        assert hub.requests == first_requests
+        del files["open_clip_model.safetensors"]
+        done = fetch(tmp_path / "another", hub.address)
     assert done.returncode == 1
     assert "the repository has none of open_clip_model.safetensors" in done.stderr
+
+
+PARSER = OverridesParser.create()
+# Fields that decide which files are fetched.
+IDENTITY = ("id", "revision", "sha256", "weights")
+
+
+def parsed(message):
+    command = message.partition("python -m src.encoders fetch ")[2]
+    assert command, message
+    return entry._published(shlex.split(command))
+
+
+def identity(model):
+    return type(model), *(getattr(model, name) for name in IDENTITY)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        configs.OpenClipConfig(id="ViT-B-32-quickgelu/openai", revision="a6f597a3", sha256="0" * 64),
+        configs.OpenClipConfig(id="ViT-B-32-quickgelu/openai", revision="12e4567"),
+        configs.OpenClipConfig(id="hf-hub:lab/encoder"),
+        configs.OpenClipConfig(id="hf-hub:lab/encoder", revision="null", weights="random"),
+        configs.OpenClipConfig(id="ViT-B-16-SigLIP2/webli", weights="random"),  # lacks its tokeniser
+        configs.Blip2Config(id=profiles.BLIP2, revision="520bf73f"),
+        configs.Blip2Config(id="Salesforce/blip2-itm-vit-g-coco", weights="random"),
+    ],
+)
+def test_the_command_names_the_missing_model(cache, model):
+    with pytest.raises(InputError) as raised:
+        encoders.published_encoder(model, "cpu").weights()
+    assert identity(parsed(str(raised.value))) == identity(model)
+    assert str(cache) in str(raised.value)
+
+
+def test_a_folder_whose_text_tower_is_on_the_hub_is_fetched_by_its_name(cache, tmp_path):
+    text = {"hf_model_name": "lab/text", "hf_tokenizer_name": "lab/words"}
+    described = made.SMALL["ViT-B-32-quickgelu"] | {"text_cfg": text}
+    config = json.dumps({"model_cfg": described, "preprocess_cfg": {}}).encode()
+    folder = made.folder({"open_clip_config.json": config} | made.tokenizer(), tmp_path / "it's, mine")
+    model = configs.OpenClipConfig(id=str(folder))
+    with pytest.raises(InputError, match="lab/text: config.json not in the cache") as raised:
+        encoders.published_encoder(model, "cpu")
+    assert identity(parsed(str(raised.value))) == identity(model)
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=20).filter(
+    lambda text: "${" not in text  # OmegaConf would resolve it
+)
+
+
+@given(id=TEXTS, revision=TEXTS, kind=st.sampled_from(configs.PretrainedConfig.__subclasses__()))
+def test_the_command_keeps_any_name(id, revision, kind):
+    command = pretrained.fetch_command(kind(id=id, revision=revision))
+    overrides = PARSER.parse_overrides(shlex.split(command)[4:])
+    values = {override.key_or_group: override.value() for override in overrides}
+    assert values["model"] == kind.family
+    assert values.get("model.id", "") == id
+    assert values.get("model.revision", "") == revision
+
+
+def model_of(*overrides):
+    return OmegaConf.to_object(configs.compose([*overrides])[0].model)
+
+
+def facts_of(*overrides):
+    model = model_of(*overrides)
+    return family_of(model).facts(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "accuracy"),
+    # Top-1 in the papers: CLIP B/32 63.2, L/14 75.5; OpenCLIP H/14 78.0.
+    [("clip_b32", 151.28, 0.632), ("clip_l14", 427.62, 0.755), ("openclip_h14", 986.11, 0.780)],
+)
+def test_a_published_model_s_facts_are_its_paper_s(model, parameters, accuracy):
+    profile = facts_of(f"model={model}")
+    assert profile["parameters_millions"] == parameters
+    assert profile["zero_shot"] == pytest.approx(accuracy, abs=0.0015)
+    assert profile["gflops_image"] > 4
+    untrained = facts_of(f"model={model}", "model.weights=random")
+    assert math.isnan(untrained["zero_shot"])
+    assert untrained["parameters_millions"] == parameters
+
+
+# Pretraining set -> number of the 90 weights that are trained on it, counted by hand.
+CAPITANI = {
+    "openai": 12, "yfcc15m": 4, "cc12m": 2, "laion400m": 12, "laion2b": 21, "laion5b": 2,
+    "laion_aesthetic": 3,
+    "merged2b": 4, "laion2b+mscoco": 2, "datacomp_xl": 4, **{f"datacomp_{size}": 1 for size in "lms"},
+    **{f"commonpool_xl{kind}": 1 for kind in ("", "_clip", "_laion")},
+    **{f"commonpool_{s}_{kind}": 1 for s in "lms" for kind in ("basic", "clip", "image", "laion", "text")},
+    **{f"commonpool_{size}": 1 for size in "lms"},
+}  # fmt: skip
+
+
+def test_every_model_of_capitani_has_its_pretraining_set():
+    with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
+        rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
+    names = cells_by_id(PRETRAINING, "pretraining")
+    counts = Counter(names[f"{catalogue.trained_as(*row)}/{row[1]}"] for row in rows)
+    assert counts == CAPITANI
+    assert counts.total() == 90
+
+
+def test_training_data_are_declared_for_every_model_that_can_be_loaded():
+    names = cells_by_id(PRETRAINING, "pretraining")
+    assert set(names) == {*catalogue.ids(), profiles.BLIP2}
+    assert len({*cells_by_id(ZERO_SHOT, "zero_shot")} & set(names)) == 113
+    assert all(name == name.strip() != "" for name in names.values())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["model=toy_s"], "the dataset's captions"),
+        (["model=toy_s", "model.steps=0"], "none"),
+        (["model=blip2"], "coco+vg+cc3m+cc12m+sbu+laion115m"),
+        (["model=precomputed", "model.path=x"], "unknown"),
+        (["model=open_clip", "model.id=hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K"], "unknown"),
+        # An undeclared tag and another BLIP-2 have unknown data; a declared tag names its data.
+        (["model=open_clip", "model.id=ViT-B-32/laion9b_s1b_b1k"], "unknown"),
+        (["model=blip2", "model.id=Salesforce/blip2-itm-vit-g-coco"], "unknown"),
+        (["model=clip_b32", "model.id=ViT-B-32/laion2b_s34b_b79k"], "laion2b"),
+        # Stated by the user.
+        (["model=blip2", "model.id=lab/blip2", "model.pretraining=coco"], "coco"),
+        (["model=clip_b32", "model.pretraining=wit", "model.weights=random"], "none"),
+    ],
+)
+def test_pretraining_is_declared_or_unknown(overrides, expected):
+    model = model_of(*overrides)
+    assert family_of(model).pretraining(model) == expected
+
+
+def test_stated_training_data_are_in_the_key_of_a_run_only_if_stated(job):
+    silent, stated = job("model=clip_b32"), job("model=clip_b32", "model.pretraining=wit")
+    assert "pretraining" not in silent.resolved["model"]
+    assert stated.model == silent.model == "clip_b32"
+    # The run is computed again, so that its tags have the statement.
+    assert stated.config_hash != silent.config_hash

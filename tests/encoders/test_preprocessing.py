@@ -1,19 +1,26 @@
-"""Preprocessing in two halves, bit by bit what the libraries do in one."""
+"""Check both halves of preprocessing against open_clip's and BLIP-2's, and ids against CLIPTokenizer's.
 
+Texts that are too long for the context are refused.
+"""
+
+import gzip
 import json
 
 import numpy as np
-import open_clip
 import pytest
 import torch
 import torchvision
+from open_clip.tokenizer import SimpleTokenizer, bytes_to_unicode, default_bpe
 from open_clip.transform import PreprocessCfg, image_transform, image_transform_v2
 from PIL import Image
 
+from src.encoders.openclip import OpenClip
 from src.encoders.preprocessing import normalised, of_torchvision, of_transformers
+from src.errors import InputError
 from tests.encoders import published as made
 from tests.encoders.test_blip2 import opened as blip2
 
+SIZE = {"height": 40, "width": 36}
 SIZES = [(50, 70), (224, 224), (31, 33), (9, 300), (400, 17)]
 
 
@@ -22,7 +29,7 @@ def pictures():
     return [Image.fromarray(rng.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in SIZES]
 
 
-def in_two(split):
+def by_halves(split):
     pixels = torch.stack([torch.from_numpy(split.resized(picture).copy()) for picture in pictures()])
     assert pixels.dtype == torch.uint8
     return normalised(pixels, split.values)
@@ -37,44 +44,32 @@ def test_both_halves_are_open_clip_s_transform(size, mode, interpolation):
         resize_mode=mode, fill_color=7,
     )  # fmt: skip
     transform = image_transform_v2(cfg, is_train=False)
-    whole = torch.stack([transform(picture) for picture in pictures()])
-    assert torch.equal(in_two(of_torchvision(transform)), whole)
+    expected = torch.stack([transform(picture) for picture in pictures()])
+    assert torch.equal(by_halves(of_torchvision(transform)), expected)
 
 
-def processor(tmp_path, **said):
+def with_processor(tmp_path, **settings):
     folder = made.folder(made.blip2(tmp_path / "made"), tmp_path / "own")
     path = folder / "preprocessor_config.json"
-    told = json.loads((folder / path.name).read_text()) | said
-    path.write_text(json.dumps(told))
+    config = json.loads((folder / path.name).read_text()) | settings
+    path.write_text(json.dumps(config))
     return blip2(str(folder)).load()
 
 
 @pytest.mark.parametrize(
-    "said",
+    "settings",
     [
         {},
         {"resample": 2, "image_mean": [0.1, 0.2, 0.3], "rescale_factor": 1 / 127},
-        {
-            "size": {"height": 40, "width": 36},
-            "do_center_crop": True,
-            "crop_size": {"height": 28, "width": 28},
-        },
+        {"size": SIZE, "do_center_crop": True, "crop_size": {"height": 28, "width": 28}},
         {"do_normalize": False},
     ],
     ids=["as published", "other numbers", "cropped", "not normalised"],
 )
-def test_both_halves_are_blip_2_s_processor(cache, tmp_path, said):
-    network = processor(tmp_path, **said)
-    whole = torch.stack([network.transform(picture) for picture in pictures()])
-    assert torch.equal(in_two(network.halves()), whole)
-
-
-def test_values_do_not_depend_on_where_a_byte_stands():
-    split = of_torchvision(image_transform(8, is_train=False))
-    every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(2, 3, 16, 16)
-    found = normalised(every, split.values)
-    for channel in range(3):
-        assert torch.equal(found[1, channel].flatten(), split.values[channel])
+def test_both_halves_are_blip_2_s_processor(cache, tmp_path, settings):
+    network = with_processor(tmp_path, **settings)
+    expected = torch.stack([network.transform(picture) for picture in pictures()])
+    assert torch.equal(by_halves(network.halves()), expected)
 
 
 def geometry(**fields):
@@ -82,37 +77,71 @@ def geometry(**fields):
 
 
 def test_geometry_is_what_decides_the_bytes():
-    usual = geometry()
-    assert geometry(mean=(0.5,) * 3, std=(0.5,) * 3) == usual
+    default = geometry()
+    assert geometry(mean=(0.5,) * 3, std=(0.5,) * 3) == default
     others = [geometry(size=336), geometry(interpolation="bilinear"), geometry(resize_mode="squash")]
     others += [geometry(resize_mode="longest"), geometry(resize_mode="longest", fill_color=1)]
-    described = [json.dumps(other, sort_keys=True) for other in [usual, *others]]
+    described = [json.dumps(other, sort_keys=True) for other in [default, *others]]
     assert len({*described}) == len(described)
 
 
-def test_the_geometry_of_blip_2_leaves_out_its_numbers(cache, tmp_path):
-    usual = processor(tmp_path / "a").halves().geometry
-    assert processor(tmp_path / "b", image_mean=[0.1, 0.2, 0.3]).halves().geometry == usual
-    assert processor(tmp_path / "c", resample=2).halves().geometry != usual
-
-
-def test_what_is_not_known_is_not_taken_apart(cache, tmp_path):
-    steps = image_transform(8, is_train=False).transforms
-    grey = torchvision.transforms.Grayscale(3)
-    for unknown in (
-        torchvision.transforms.Compose([*steps[:-1], grey, steps[-1]]),
-        torchvision.transforms.Compose([*steps[:-2], grey, *steps[-2:]]),
-        torchvision.transforms.Compose(steps[:-1]),
-        torchvision.transforms.Compose(steps[-2:]),
-        open_clip.transform.image_transform(8, is_train=True),
-        lambda picture: picture,
-    ):
-        assert of_torchvision(unknown) is None
-    padded = processor(tmp_path, do_pad=True, pad_size={"height": 40, "width": 40})
-    assert padded.halves() is None
-
-
-def test_another_processor_is_not_taken_apart():
+def test_unknown_preprocessing_is_not_split(cache, tmp_path):
     from transformers import BlipImageProcessor
 
+    steps, grey = image_transform(8, is_train=False).transforms, torchvision.transforms.Grayscale(3)
+    unknown = [[*steps[:-1], grey, steps[-1]], [*steps[:-2], grey, *steps[-2:]], steps[:-1], steps[-2:]]
+    unknown = [torchvision.transforms.Compose(other) for other in unknown]
+    for transform in (*unknown, image_transform(8, is_train=True), lambda picture: picture):
+        assert of_torchvision(transform) is None
+    assert with_processor(tmp_path, do_pad=True, pad_size=SIZE).halves() is None
     assert of_transformers(BlipImageProcessor()) is None
+
+
+AWKWARD = [
+    *("This is the word anti-war", "THEY ARE THE WORD Ku Klux Klan", "Here is the word façade"),
+    *("Those are the word mother-in-law's", "that is the word  two   blanks ", "There is the word 24/7"),
+    *("Here is the word cafe\u0301", "This is the word über-männlich", "This is the word <|x|>"),
+]
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return OpenClip(None, None, SimpleTokenizer(context_length=77), "clip")
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """Build transformers' tokenizer from the same list of merges."""
+    from transformers import CLIPTokenizer
+
+    with gzip.open(default_bpe()) as file:
+        merges = file.read().decode().split("\n")[1 : 49152 - 256 - 2 + 1]
+    signs = list(bytes_to_unicode().values())
+    pieces = [*signs, *(sign + "</w>" for sign in signs), *("".join(merge.split()) for merge in merges)]
+    vocabulary = {piece: i for i, piece in enumerate([*pieces, "<|startoftext|>", "<|endoftext|>"])}
+    folder = tmp_path_factory.mktemp("clip")
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
+    return CLIPTokenizer.from_pretrained(folder)
+
+
+def ids(network, sentence):
+    row = network.tokenize([sentence])[0].tolist()
+    assert set(row[row.index(49407) + 1 :]) <= {0}
+    return row[: row.index(49407) + 1]
+
+
+@pytest.mark.parametrize("sentence", AWKWARD)
+def test_ids_are_those_of_transformers(ours, theirs, sentence):
+    assert ids(ours, sentence) == theirs(sentence)["input_ids"]
+    # These ids were published with the model.
+    assert ids(ours, "a photo of a cat") == [49406, 320, 1125, 539, 320, 2368, 49407]
+
+
+def test_an_over_long_word_is_refused_not_cut(ours):
+    fits = "hm " * 75
+    assert ours.tokenize([fits])[0, -1] == 49407
+    with pytest.raises(InputError, match="needs 78 tokens, the context holds 77"):
+        ours.tokenize([fits + "hm"])
+    with pytest.raises(InputError, match="'This is the word xqxq"):
+        ours.tokenize(["short", f"This is the word {'xq' * 80}"])

@@ -1,4 +1,4 @@
-"""One bench for all tests of faults: what nobody disturbed is made once."""
+"""Provide one bench for all tests of faults: undisturbed results are made once."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from tests.faults.stages import Bench
 
 @pytest.fixture(scope="package")
 def bench(tmp_path_factory):
-    made = Bench(tmp_path_factory.mktemp("faults"))
-    yield made
-    made.close()
+    shared = Bench(tmp_path_factory.mktemp("faults"))
+    yield shared
+    shared.close()

@@ -1,7 +1,7 @@
-"""Forks a child for every command, which dies where it is told to: imports are paid for once.
+"""Serve commands, each in a forked child that is killed at a given point: imports are paid for once.
 
-A process by itself, for a fork of one that has computed already would inherit its threads' locks.
-Reads one JSON object per line, answers with one.
+The server is a separate process, because a fork of one that has computed would inherit locks of its threads.
+It reads requests and writes answers: one JSON object per line.
 """
 
 import gc
@@ -17,45 +17,45 @@ from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-# Where a child writes how many steps it has made, and what comes next.
+# Bytes in which a child writes how many steps it has begun, and the name of the last.
 COUNTED, NAMED = 8, 256
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.utime")
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Serve requests until the input ends."""
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
     board = mmap.mmap(-1, COUNTED + NAMED)
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "warm" in asked:
-            for name in asked["warm"]:
+        request = json.loads(line)
+        if "warm" in request:
+            for name in request["warm"]:
                 with suppress(BaseException):
                     importlib.import_module(name)
-            gc.freeze()  # a child that looks for rubbish would copy all of what is shared
+            gc.freeze()  # otherwise garbage collection in a child would copy all shared memory
             answer: dict[str, object] = {"warm": len(sys.modules)}
         else:
-            answer = _forked(asked, board)
+            answer = _forked(request, board)
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
-def _forked(asked: dict, board: mmap.mmap) -> dict[str, object]:
+def _forked(request: dict, board: mmap.mmap) -> dict[str, object]:
     board[:] = bytes(len(board))
     start = time.monotonic()
     child = os.fork()
     if not child:
-        _child(asked, board)
+        _child(request, board)
     status, orphans = None, 0.0
-    until = start + (asked.get("kill_after") or asked.get("limit") or 1800)
-    while status is None and time.monotonic() < until:
-        # Not SIGCHLD and a wait: the time of a kill is to be met within milliseconds.
+    deadline = start + (request.get("kill_after") or request.get("limit") or 1800)
+    while status is None and time.monotonic() < deadline:
+        # Poll rather than wait for SIGCHLD: a kill has to be on time within milliseconds.
         time.sleep(0.002)
         done, raw = os.waitpid(child, os.WNOHANG)
         status = os.waitstatus_to_exitcode(raw) if done else None
-        if status is None and asked.get("alone") and len(_group(child)) > asked["alone"]:
+        if status is None and request.get("alone") and _group(child) > request["alone"]:
             os.kill(child, signal.SIGKILL)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             orphans = _left(child)
@@ -73,41 +73,42 @@ def _forked(asked: dict, board: mmap.mmap) -> dict[str, object]:
     }
 
 
-def _group(leader: int) -> list[int]:
-    """Processes of a group that are alive."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/stat"):
+def _group(leader: int) -> int:
+    """Count the processes of a group that are alive."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, group = place.read_text().rpartition(")")[2].split()[:3]
-            if int(group) == leader and state != "Z":
-                found.append(int(place.parent.name))
-    return found
+            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
+            count += int(group) == leader and state != "Z"
+    return count
 
 
 def _left(leader: int) -> float:
-    """Seconds until the last of a group was gone, of itself; at most a minute."""
+    """Return the seconds until the last of a group ends by itself; at most a minute."""
     start = time.monotonic()
     while _group(leader) and time.monotonic() - start < 60:
         time.sleep(0.05)
     return time.monotonic() - start
 
 
-def _child(asked: dict, board: mmap.mmap) -> None:
+def _child(request: dict, board: mmap.mmap) -> None:
     code = 99
     try:
         os.setsid()
-        log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
-        if asked.get("largest"):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (asked["largest"], resource.RLIM_INFINITY))
-        if asked.get("clock"):
-            _shift(asked["clock"])
-        _count(asked["folder"], asked.get("die_at", 0), board)
-        code = _entry(asked["entry"], asked["arguments"])
-        if asked.get("modules"):
-            Path(asked["modules"]).write_text(json.dumps(list(sys.modules)))
+        if request.get("largest"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest"], resource.RLIM_INFINITY))
+        if request.get("clock"):
+            _shift(request["clock"])
+        _count(request["folder"], request.get("die_at", 0), board)
+        module = importlib.import_module(request["entry"])
+        sys.argv = ["src/run.py", *request["arguments"]]
+        code = int(module.main() if request["entry"] == "src.run" else module.main(request["arguments"]))
+        if request.get("modules"):
+            Path(request["modules"]).write_text(json.dumps(list(sys.modules)))
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:
@@ -118,16 +119,8 @@ def _child(asked: dict, board: mmap.mmap) -> None:
         os._exit(code)
 
 
-def _entry(name: str, arguments: list[str]) -> int:
-    module = importlib.import_module(name)
-    if name == "src.run":
-        sys.argv = ["src/run.py", *arguments]
-        return int(module.main())
-    return int(module.main(arguments))
-
-
 def _count(folder: str, die_at: int, board: mmap.mmap) -> None:
-    """Count each change that is about to be made to files; at the one before `die_at` it is the end."""
+    """Count each change that is about to be made to files; kill the process before change `die_at`."""
     made = 0
 
     def step(what: str) -> None:
@@ -140,7 +133,7 @@ def _count(folder: str, die_at: int, board: mmap.mmap) -> None:
             time.sleep(60)
 
     def here(path: object) -> bool:
-        # What is removed from within an open folder is named by its last part alone.
+        # A file that is removed relative to an open folder is named by its last part alone.
         return isinstance(path, str) and (path.startswith(folder) or not path.startswith("/"))
 
     def audit(event: str, arguments: tuple) -> None:
@@ -168,7 +161,7 @@ def _count(folder: str, die_at: int, board: mmap.mmap) -> None:
 
 
 def _shift(seconds: float) -> None:
-    """Set this process's clock, as far as Python tells the time."""
+    """Shift the time that Python reports in this process."""
     real, nanoseconds = time.time, time.time_ns
     time.time = lambda: real() + seconds
     time.time_ns = lambda: nanoseconds() + int(seconds * 1e9)
@@ -178,9 +171,7 @@ def _shift(seconds: float) -> None:
         def now(cls, tz: tzinfo | None = None) -> datetime:
             return datetime.fromtimestamp(time.time(), tz)
 
-        @classmethod
-        def utcnow(cls) -> datetime:
-            return datetime.fromtimestamp(time.time(), UTC).replace(tzinfo=None)
+        utcnow = classmethod(lambda cls: cls.now(UTC).replace(tzinfo=None))
 
     import datetime as module
 

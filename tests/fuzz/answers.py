@@ -1,4 +1,4 @@
-"""Parsers of what models are asked and answer: items, domains, kept and free answers, replies, captions."""
+"""List parsers of questions and answers: items, domains, logged and free answers, replies, captions."""
 
 import csv
 import io
@@ -31,12 +31,12 @@ attributes:
   neutral: [quiet, talkative]
 forms: {own: [his, her, their]}
 templates:
-  also: "{They} {are} {stimulus}, and I am told that {they} {are} also {attribute}."
+  also: "{They} {are} {stimulus}, and I hear that {they} {are} also {attribute}."
   street: 'Our street calls {them} {stimulus} and {attribute}, {own} way.'
 """
 
 
-def asked(folder: Path) -> None:
+def write_items(folder: Path) -> None:
     rows = [
         row(target_gender=gender, type_category=kind, response=answer)
         for gender in ("male", "female", "not_spacified")
@@ -47,51 +47,37 @@ def asked(folder: Path) -> None:
 
 
 def read_items(folder: Path) -> pd.DataFrame:
-    found = items.read(folder / "items.csv")
-    if "response" in found:
-        scoring.coded(found, "published")
-    return found
+    table = items.read(folder / "items.csv")
+    if "response" in table:
+        scoring.coded(table, "published")
+    return table
 
 
-def all_items(folder: Path, found: pd.DataFrame) -> None:
+def all_items(folder: Path, table: pd.DataFrame) -> None:
     text = (folder / "items.csv").read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     rows = [row for row in csv.reader(io.StringIO(text), strict=True) if any(cell.strip() for cell in row)]
-    assert len(found) == len(rows) - 1, "rows"
-    assert found.drop(columns="response", errors="ignore").notna().all().all()
-    found.to_csv().encode()
+    assert len(table) == len(rows) - 1, "rows"
+    assert table.drop(columns="response", errors="ignore").notna().all().all()
+    table.to_csv().encode()
 
 
-def composed(folder: Path) -> pd.DataFrame:
-    return item_composition.compose(domains.read(folder / "domain.yaml"), count=12, seed=0)
+def twelve(folder: Path, table: pd.DataFrame) -> None:
+    assert len(table) == 12
+    items.parse(table, folder / "domain.yaml")
 
 
-def twelve(folder: Path, found: pd.DataFrame) -> None:
-    assert len(found) == 12
-    items.of(found, folder / "domain.yaml")
+def stored_answers(folder: Path) -> dict:
+    with answer_log.AnswerLog(folder / "kept.jsonl", answers.is_free) as log:
+        return dict(log.known)
 
 
-def logged(folder: Path) -> None:
-    lines = [json.dumps({"key": f"k{number}", "answer": f"answer {number}"}) for number in range(3)]
-    (folder / "kept.jsonl").write_text("".join(f"{line}\n" for line in lines))
-
-
-def kept_answers(folder: Path) -> dict:
-    with answer_log.Kept(folder / "kept.jsonl", answers.is_free) as found:
-        return dict(found.known)
-
-
-def all_texts(folder: Path, found: dict) -> None:
-    assert all(isinstance(answer, str) for answer in found.values())
-    json.dumps(found).encode()
-
-
-def said(folder: Path) -> int | None:
+def matched_option(folder: Path) -> int | None:
     text = (folder / "answer.txt").read_bytes().decode("utf-8", "surrogateescape")
     options = ["Yale University", "a, b", "x"]
-    found = parsing.match(text, options)
-    assert found in (None, 0, 1, 2)
+    option = parsing.match(text, options)
+    assert option in (None, 0, 1, 2)
     assert parsing.match(options[0], [text, options[0]]) in (None, 1)
-    return found
+    return option
 
 
 def replied(folder: Path) -> completions.Reply:
@@ -100,45 +86,45 @@ def replied(folder: Path) -> completions.Reply:
     return completions.read(reply, configs.ServerConfig(url="http://there/v1", id="m"), "http://there/v1")
 
 
-def text_or_reason(folder: Path, found: completions.Reply) -> None:
-    text = found if isinstance(found, str) else found.reason
-    text.encode()
-
-
 def captioned(folder: Path) -> None:
-    from tests.studies.sobit.captions.made import written  # polars, whose threads no fork survives
+    from tests.studies.sobit.captions.made import written  # imports polars, whose threads survive no fork
 
     written(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
 
 
 def counted(folder: Path) -> tuple[int, Counter]:
-    from src.studies.sobit.captions import files, stream
+    from src.studies.sobit.captions import counting, files
 
-    (path,) = files.found(str(folder))
-    file = files.opened(path)
+    (path,) = files.matching_files(str(folder))
+    file = files.read_footer(path)
     column = files.column_of([file], "")
     broken: Counter[str] = Counter()
-    texts = sum(len(batch) for batch in stream.captions(file, column, broken, {}))
+    texts = sum(len(batch) for batch in counting.scan(file, column, broken, {}))
     return texts + sum(broken.values()), file
 
 
-def every_row(folder: Path, found: tuple) -> None:
-    assert found[0] == found[1].rows, "rows are captions or counted"
+def every_row(folder: Path, scan: tuple) -> None:
+    assert scan[0] == scan[1].rows, "rows are captions or counted"
 
 
+LOG = '{"key": "a", "answer": "b"}\n{"key": "c", "answer": "d"}\n'
 REPLY = {"id": "1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "rigid"}}]}
-PLACE = r"row \d|position \d+|no column|no such|no items|stands there twice|only one direction|cells"
+PLACE = r"row \d|position \d+|no column|no such|no items|occurs twice|only one direction|cells"
 
 PARSERS = [
-    Parser("subtler: csv", "items.csv", asked, read_items, all_items, place=PLACE),
+    Parser("subtler: csv", "items.csv", write_items, read_items, all_items, place=PLACE),
     Parser("domain: yaml", "domain.yaml", lambda folder: (folder / "domain.yaml").write_text(DOMAIN),
-           composed, twelve, ":,[-{&*!", named=("domain ",), change=yaml_changed),
-    Parser("answers: kept", "kept.jsonl", logged, kept_answers, all_texts, ':,"{'),
+           lambda folder: item_composition.compose(domains.read(folder / "domain.yaml"), count=12, seed=0),
+           twelve, ":,[-{&*!", named=("domain ",), change=yaml_changed),
+    Parser("answers: kept", "kept.jsonl",
+           lambda folder: (folder / "kept.jsonl").write_text(LOG), stored_answers,
+           lambda _, texts: "".join(texts.values()).encode(), ':,"{'),
     Parser("answers: free text", "answer.txt",
-           lambda folder: (folder / "answer.txt").write_text('**Option 2:** "Yale University."'), said,
-           separators=' :".*'),
+           lambda folder: (folder / "answer.txt").write_text('**Option 2:** "Yale University."'),
+           matched_option, separators=' :".*'),
     Parser("answers: chat reply", "reply.json",
-           lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied, text_or_reason,
+           lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied,
+           lambda _, reply: (reply if isinstance(reply, str) else reply.reason).encode(),
            ':,"[{', change=json_changed),
     Parser("captions: parquet", "a.parquet", captioned, counted, every_row, change=parquet_changed,
            named=("path=",)),

@@ -1,10 +1,10 @@
-"""One input put to one parser: a table, a refusal that helps, or a fault of ours."""
+"""Send an input to a parser, which returns a table, refuses it helpfully, or crashes."""
 
 import re
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,125 +13,77 @@ from src.errors import InputError
 from tests.fuzz.mutations import mutated
 
 TABLE, REFUSED = "table", "refused"
-# Of computing that one small file may take; a busy machine takes longer.
+# CPU time that one small file may take; it grows on a busy machine.
 SECONDS = 10.0
-# A remedy is an order; a place is a row, a column, a key, an entry or an offset.
+# A remedy is an imperative, or says what must be.
 REMEDY = re.compile(
     r"\b(Add|Ask|Call|Choose|Copy|Correct|Delete|Divide|Embed|Export|Fetch|Fill|Give|Keep|Leave|Move|Name|Put|"
     r"Quote|Rename|Replace|Rescale|Reword|Run|Save|Say|Set|Shorten|Take|Unpack|Use|Write|Point|"
     r"[Mm]ake|must|needs?|may have|quote it|write|choose)\b"
 )
-LONGEST = 4000
+LONGEST = 4000  # characters of a refusal
 
 
 @dataclass(frozen=True)
 class Parser:
-    """Something that reads what a user brings.
-
-    Attributes:
-        name: in the table.
-        file: the one that is made bad, below the folder.
-        draw: lays out a valid folder.
-        read: what is tried; returns what it made of the folder.
-        whole: raises AssertionError where something was lost without a word.
-        separators: of its cells or scalars.
-        change: makes a valid file bad.
-        named: what a refusal must name, beside the file: any of these.
-        place: a refusal over content must say where.
-    """
+    """A function that reads files of a user."""
 
     name: str
-    file: str
-    draw: Callable[[Path], object]
-    read: Callable[[Path], Any]
-    whole: Callable[[Path, Any], None] = lambda *_: None
-    separators: str = ","
-    change: Callable[[bytes, Random, str], bytes] = mutated
-    named: tuple[str, ...] = ()
-    place: str = ""
+    file: str  # the changed file, below the folder
+    draw: Callable[[Path], object]  # writes a valid folder
+    read: Callable[[Path], Any]  # the parser, called on the folder
+    complete: Callable[[Path, Any], None] = lambda *_: None  # asserts that nothing was lost
+    separators: str = ","  # of cells or scalars
+    change: Callable[[bytes, Random, str], bytes] = mutated  # makes a valid file bad
+    named: tuple[str, ...] = ()  # alternatives to the file's name in a refusal
+    place: str = ""  # pattern of the place in the file that a refusal must name
 
 
 class Crash(AssertionError):
     """Neither a table nor a refusal that helps."""
 
 
-@dataclass
-class Count:
-    """What came of the inputs of a parser."""
-
-    inputs: int = 0
-    tables: int = 0
-    refused: int = 0
-    slowest: float = 0.0
-    crashes: dict[str, bytes] = field(default_factory=dict)  # what it was -> the first input that did it
-
-    def add(self, parser: Parser, folder: Path, content: bytes) -> None:
-        self.inputs += 1
-        start = time.perf_counter()
-        try:
-            outcome = tried(parser, folder, content)
-        except Crash as crash:
-            self.crashes.setdefault(str(crash), content)
-        else:
-            self.tables += outcome == TABLE
-            self.refused += outcome == REFUSED
-        self.slowest = max(self.slowest, time.perf_counter() - start)
-
-
 def tried(parser: Parser, folder: Path, content: bytes, *, patient: bool = False) -> str:
-    """Put a content to a parser whose folder is laid out.
-
-    Raises:
-        Crash: it answers with something else than a table or a refusal that names file, place and remedy.
-    """
+    """Write the changed file and call the parser; raise Crash for anything but a table or helpful refusal."""
     (folder / parser.file).write_bytes(content)
     return answered(parser, folder, patient=patient)
 
 
 def answered(parser: Parser, folder: Path, *, patient: bool = False) -> str:
-    """What a parser says of a folder as it is."""
+    """Call the parser on a folder as it is."""
     start = time.process_time()
     try:
-        found = parser.read(folder)
+        table = parser.read(folder)
     except InputError as error:
         outcome = REFUSED
         helpful(parser, folder, str(error))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise Crash(f"{type(error).__name__} in {_where(error)}") from error
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/src/" in frame.filename]
+        trace = [f"{frame.filename.partition('/src/')[2]}:{frame.name}" for frame in frames]
+        raise Crash(f"{type(error).__name__} in {trace[-1] if trace else 'no frame of src'}") from error
     else:
         outcome = TABLE
         try:
-            parser.whole(folder, found)
+            parser.complete(folder, table)
         except Exception as error:
-            raise Crash(f"not whole: {type(error).__name__} {_alike(str(error), folder)}") from error
+            raise Crash(f"incomplete: {type(error).__name__} {_alike(str(error), folder)}") from error
     if time.process_time() - start > SECONDS and not patient:
         raise Crash(f"more than {SECONDS:g} s")
     return outcome
 
 
-def helpful(parser: Parser, folder: Path, said: str) -> None:
-    """A refusal names the file (or the picture, or the setting that led there), the place and the remedy."""
-    problems = []
-    if not any(name in said for name in (str(folder / parser.file), *parser.named)):
-        problems.append("names no file")
-    if not REMEDY.search(said):
-        problems.append("names no remedy")
-    if parser.place and not re.search(parser.place, said):
-        problems.append("names no place")
-    if len(said) > LONGEST:
-        problems.append("is too long to be read")
-    if problems:
-        raise Crash(f"a refusal {', '.join(problems)}: {_alike(said, folder)!r}") from None
+def helpful(parser: Parser, folder: Path, message: str) -> None:
+    """Check that a refusal names the file (or what the parser lists instead), the place and the remedy."""
+    file = any(name in message for name in (str(folder / parser.file), *parser.named))
+    place = not parser.place or re.search(parser.place, message)
+    checks = {"names no file": file, "names no remedy": REMEDY.search(message), "names no place": place}
+    checks["is too long to be read"] = len(message) <= LONGEST
+    if problems := [problem for problem, passed in checks.items() if not passed]:
+        raise Crash(f"a refusal {', '.join(problems)}: {_alike(message, folder)!r}") from None
 
 
-def _alike(said: str, folder: Path) -> str:
-    """The beginning of a message without what differs from input to input."""
-    return re.sub(r"[0-9]+", "#", said.partition("\n")[0].replace(str(folder), "…")[:60])
-
-
-def _where(error: BaseException) -> str:
-    """The last place of ours."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/src/" in frame.filename]
-    return f"{frames[-1].filename.partition('/src/')[2]}:{frames[-1].name}" if frames else "no frame of ours"
+def _alike(message: str, folder: Path) -> str:
+    """Return the beginning of a message without what differs from input to input."""
+    return re.sub(r"[0-9]+", "#", message.partition("\n")[0].replace(str(folder), "…")[:60])

@@ -1,9 +1,7 @@
-"""Parsers of vectors and weights: precomputed folders, the store, checkpoints that others made."""
+"""List parsers of vectors and weights: precomputed folders, the store, checkpoints that others made."""
 
 import functools
-import io
 import json
-import pickle
 from functools import partial
 from pathlib import Path
 
@@ -24,28 +22,28 @@ from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, tensors_changed
 
 ROWS = 6
-# Few tokens: a file of kilobytes.
+# With few tokens, a file has kilobytes.
 TINY = {**SMALL["ViT-B-32-quickgelu"], "embed_dim": 8}
 TINY = {**TINY, "vision_cfg": {**TINY["vision_cfg"], "width": 64, "image_size": 16}}
 TINY = {**TINY, "text_cfg": {**TINY["text_cfg"], "vocab_size": 20, "context_length": 8}}
 
 
 def vectors(folder: Path) -> None:
-    """Faces as pictures with two vectors each, words, and prompts."""
+    """Write faces with two vectors each, words, and prompts."""
     rng = np.random.default_rng(0)
     ids = [f"f{number}" for number in range(ROWS)]
-    said = [f"w{number // 2}" for number in range(ROWS)]
-    own = {
+    words = [f"w{number // 2}" for number in range(ROWS)]
+    frames = {
         "faces": pd.DataFrame({"id": ids, "group": ["A", "B"] * (ROWS // 2)}),
         "words": pd.DataFrame(
-            {"id": ids, "word": said, "template": ["a {}", "the {}"] * (ROWS // 2), "sentence": ids,
+            {"id": ids, "word": words, "template": ["a {}", "the {}"] * (ROWS // 2), "sentence": ids,
              "valence": [0.1, 0.1, 0.5, 0.5, 1, 1]}
         ),
         "prompts": pd.DataFrame({"id": ids, "sentence": [f"A photo of {name}" for name in ids]}),
     }  # fmt: skip
-    for role, frame in own.items():
-        drawn = rng.normal(size=(ROWS, 2, 4) if role == "faces" else (ROWS, 4))
-        unit = torch.from_numpy(drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)).float()
+    for role, frame in frames.items():
+        gaussian = rng.normal(size=(ROWS, 2, 4) if role == "faces" else (ROWS, 4))
+        unit = torch.from_numpy(gaussian / np.linalg.norm(gaussian, axis=-1, keepdims=True)).float()
         frame.to_parquet(folder / f"{role}.parquet")
         save_file({"embedding": unit}, folder / f"{role}.safetensors")
 
@@ -56,49 +54,41 @@ def read(role: str, folder: Path):
 
 
 def prompts(folder: Path):
+    """Return the vector of one prompt."""
     wanted = Table("prompts", pd.DataFrame({"sentence": ["A photo of f1"]}), 1)
-    return precomputed_vectors.texts(folder, wanted)
+    loaded = precomputed_vectors.prompt_vectors(folder, wanted)
+    assert loaded.vectors.shape == (1, 4)
+    return loaded
 
 
-def rows_and_vectors(role: str, folder: Path, found) -> None:
-    table, own = found
-    assert len(table.frame) == len(own.vectors) == pq.read_metadata(folder / f"{role}.parquet").num_rows
-    assert len(table.hash) == 64
-    norms = own.vectors.double().norm(dim=-1)
-    assert ((norms - 1).abs() < 1e-6).all()
+def rows_and_vectors(role: str, folder: Path, pair) -> None:
+    table, result = pair
+    assert len(table.frame) == len(result.vectors) == pq.read_metadata(folder / f"{role}.parquet").num_rows
+    assert ((result.vectors.double().norm(dim=-1) - 1).abs() < 1e-6).all()
     checked(role, table.frame, "again")
 
 
-def one_vector(folder: Path, found) -> None:
-    assert found.vectors.shape == (1, 4)
-
-
-def stored(folder: Path) -> None:
-    cache.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"said": 1})
-
-
-def entry(folder: Path):
-    """An entry of the store: as it was written, or made anew."""
+def entry(folder: Path) -> Path:
+    """Return an entry of the store, recomputed if it is damaged."""
     cache._sound.clear()
-    made = cache.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"said": 1})
+    return cache.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"a": 1})
+
+
+def complete_entry(folder: Path, path: Path) -> None:
     cache._sound.clear()
-    return made
-
-
-def whole_entry(folder: Path, found: Path) -> None:
-    assert cache.damaged(found) == ""
-    assert (found / "a.bin").read_bytes() == b"abc"
-    assert cache.manifest(found)["files"]["a.bin"]["bytes"] == 3
+    assert cache.damaged(path) == ""
+    assert (path / "a.bin").read_bytes() == b"abc"
+    assert cache.manifest(path)["files"]["a.bin"]["bytes"] == 3
 
 
 @functools.cache
 def network() -> bytes:
-    """Weights of the tiny open_clip model, as safetensors."""
+    """Return weights of the tiny open_clip model, as safetensors."""
     import tempfile
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as temporary:
         SMALL["fuzzed"] = TINY
-        model = build("fuzzed", Path(place))
+        model = build("fuzzed", Path(temporary))
         del SMALL["fuzzed"]
     return save({name: value.contiguous() for name, value in model.state_dict().items()})
 
@@ -108,46 +98,31 @@ def openclip(form: str, folder: Path) -> None:
 
     described = {"model_cfg": TINY, "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
     (folder / "open_clip_config.json").write_text(json.dumps(described))
-    if form == "pickle":
-        torch.save(load(network()), folder / "open_clip_pytorch_model.bin")
-    elif form == "legacy":
-        torch.save(
-            load(network()), folder / "open_clip_pytorch_model.bin", _use_new_zipfile_serialization=False
-        )
-    else:
+    if form == "safetensors":
         (folder / "open_clip_model.safetensors").write_bytes(network())
+        return
+    path = folder / "open_clip_pytorch_model.bin"
+    torch.save(load(network()), path, _use_new_zipfile_serialization=form == "pickle")
 
 
 def opened(folder: Path):
     hub._hashes.clear()
-    asked = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
-    found = open_clip_weights.encoder(asked, "cpu")
-    found.weights()
-    return found.load()
-
-
-def finite(folder: Path, found) -> None:
-    assert found is not None
-
-
-def pickled(folder: Path) -> None:
-    openclip("pickle", folder)
-    made = io.BytesIO()
-    pickle.dump({"a": [1, 2.5, "x", (None, True)]}, made, protocol=2)
-    (folder / "open_clip_pytorch_model.bin").write_bytes(made.getvalue())
+    config = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
+    loaded = open_clip_weights.encoder(config, "cpu")
+    loaded.weights()
+    return loaded.load()
 
 
 def indexed(folder: Path) -> None:
-    named = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(named))
-    for name in named["weight_map"].values():
+    index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    for name in index["weight_map"].values():
         (folder / name).write_bytes(b"")
 
 
 def sharded(folder: Path):
-    return transformers_files.files(
-        hub.Place(str(folder), folder=True, remedy="Put the files of a model there.")
-    )
+    place = hub.Place(str(folder), folder=True, remedy="Put the files of a model there.")
+    return transformers_files.files(place)
 
 
 def language(folder: Path) -> None:
@@ -156,16 +131,17 @@ def language(folder: Path) -> None:
     saved(folder)
 
 
-def asked(folder: Path):
-    from src.generators import hub_weights as generative
+def generative(folder: Path):
+    from src.generators import model_weights
 
     hub._hashes.clear()
     config = configs.HfConfig(id=str(folder), batch_size=4, most=4)
-    found = generative.find(config)
-    found.said(), found.files()
-    return generative.load(found, torch.device("cpu"))
+    loaded = model_weights.published(config)
+    loaded.metadata()
+    return model_weights.load(loaded, torch.device("cpu"))
 
 
+WEIGHTS = partial(Parser, named=("/",))
 PARSERS = [
     *(Parser(f"precomputed: {role}.parquet", f"{role}.parquet", vectors, partial(read, role),
              partial(rows_and_vectors, role), named=(f"{role}.safetensors",),
@@ -174,21 +150,19 @@ PARSERS = [
     *(Parser(f"precomputed: {role}.safetensors", f"{role}.safetensors", vectors, partial(read, role),
              partial(rows_and_vectors, role), ':,"[', change=tensors_changed)
       for role in ("faces", "words")),
-    Parser("precomputed: prompts.parquet", "prompts.parquet", vectors, prompts, one_vector,
+    Parser("precomputed: prompts.parquet", "prompts.parquet", vectors, prompts,
            named=("prompts.safetensors",), change=parquet_changed),
-    Parser("store: manifest", "entry/manifest.json", stored, entry, whole_entry, ':,"{', change=json_changed),
-    Parser("open_clip: config", "open_clip_config.json", partial(openclip, "safetensors"), opened, finite,
-           ':,"[{', named=("/",), change=json_changed),
-    Parser("open_clip: safetensors", "open_clip_model.safetensors", partial(openclip, "safetensors"), opened,
-           finite, ':,"[{', named=("/",), change=tensors_changed),
-    Parser("open_clip: pickle", "open_clip_pytorch_model.bin", partial(openclip, "pickle"), opened, finite,
-           named=("/",)),
-    Parser("open_clip: old pickle", "open_clip_pytorch_model.bin", partial(openclip, "legacy"), opened,
-           finite, named=("/",)),
-    Parser("transformers: index", "model.safetensors.index.json", indexed, sharded, separators=':,"{',
-           named=("/",), change=json_changed),
-    Parser("transformers: config", "config.json", language, asked, finite, ':,"[{', named=("/",),
+    Parser("store: manifest", "entry/manifest.json", entry, entry, complete_entry, ':,"{',
            change=json_changed),
-    Parser("transformers: tokenizer", "tokenizer.json", language, asked, finite, ':,"[{', named=("/",),
-           change=json_changed),
+    WEIGHTS("open_clip: config", "open_clip_config.json", partial(openclip, "safetensors"), opened,
+            separators=':,"[{', change=json_changed),
+    WEIGHTS("open_clip: safetensors", "open_clip_model.safetensors", partial(openclip, "safetensors"), opened,
+            separators=':,"[{', change=tensors_changed),
+    WEIGHTS("open_clip: pickle", "open_clip_pytorch_model.bin", partial(openclip, "pickle"), opened),
+    WEIGHTS("open_clip: old pickle", "open_clip_pytorch_model.bin", partial(openclip, "legacy"), opened),
+    WEIGHTS("transformers: index", "model.safetensors.index.json", indexed, sharded, separators=':,"{',
+            change=json_changed),
+    *(WEIGHTS(f"transformers: {name}", f"{name}.json", language, generative, separators=':,"[{',
+              change=json_changed)
+      for name in ("config", "tokenizer")),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every parser of what a user brings."""
+"""List every parser of files that users provide."""
 
 from tests.fuzz import answers, models, tables
 from tests.fuzz.harness import Parser

@@ -1,12 +1,10 @@
-"""Parsers of stimuli: what publishers ship, what a lab lays out, what a taxonomy or a landmark file says."""
+"""List parsers of stimuli: published datasets, folders of a lab, taxonomies, landmarks, archives."""
 
 import csv
 import io
 import json
 import re
 import shutil
-import tarfile
-import zipfile
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -14,12 +12,12 @@ from unittest import mock
 from PIL import Image
 
 from src import configs
-from src.stimuli import checked, pictures, taxonomy, texts, vocabulary
+from src.stimuli import checked, loaders, pictures, taxonomy
 from src.stimuli.morphs import landmark_templates
 from src.stimuli.obtain import _recorded
 from src.stimuli.unpack import unpack
 from tests.fuzz.harness import Parser
-from tests.fuzz.structured import archive_changed, json_changed, yaml_changed
+from tests.fuzz.structured import json_changed, yaml_changed
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load
 
@@ -30,71 +28,55 @@ PLACE = (
 CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {article} {word} person"}
 
 
-def table(layout: str, role: str, root: Path, **choice):
-    frame, expected, notes = load(layout, root, **choice)
+def table(layout: str, role: str, root: Path, **settings):
+    frame, expected, notes = load(layout, root, **settings)
     if role == "words":
-        frame = texts.in_templates(frame, ["a {}", "the {}"])
+        frame = loaders.in_templates(frame, ["a {}", "the {}"])
     return checked(role, frame, f"{role}={layout}", expected=expected, notes=notes)
 
 
-def whole(count, folder: Path, found) -> None:
-    """Every row of the file is in the table, or counted among what was left out; every text is one."""
-    left = sum(int(note.split()[0]) for note in found.notes if re.match(r"\d+ (?!people|files)", note))
-    assert found.expected == count(folder), f"rows counted {found.expected} of {count(folder)}"
-    assert found.items + left == found.expected, "rows are used or told"
-    assert len(found.hash) == 64
-    found.statement().encode()
-    for column in set(found.frame.columns) - {"valence", "age"}:
-        "".join(map(str, found.frame[column])).encode()  # no lone surrogates, which nothing can store
+def complete(count, folder: Path, table) -> None:
+    """Check that every row is used or counted as left out, and that every text can be stored."""
+    left_out = sum(int(note.split()[0]) for note in table.notes if re.match(r"\d+ (?!people|files)", note))
+    assert table.expected == count(folder), f"rows counted {table.expected} of {count(folder)}"
+    assert table.items + left_out == table.expected, "rows are used or reported"
+    assert len(table.hash) == 64
+    table.statement().encode()
+    table.frame.to_csv().encode()  # no unpaired surrogates, which nothing can store
 
 
 def records(name: str, folder: Path, columns: tuple[str, ...]) -> int:
-    """Rows below the header of a csv that hold anything, told without the code that is tested."""
-    text = (folder / name).read_bytes().decode("utf-8-sig", "surrogateescape")  # unused cells may hold all
+    """Count rows below the header of a csv that hold anything, without the code that is tested."""
+    text = (folder / name).read_bytes().decode("utf-8-sig", "surrogateescape")  # unused cells: any bytes
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), strict=True)]
     header = next(place for place, row in enumerate(rows) if {*columns} <= {*row})
     return sum(any(row) for row in rows[header + 1 :])
 
 
-def faces(folder: Path, layout: str) -> None:
-    """A layout with few pictures, for speed."""
-    if layout == "fairface":
-        drawn.fairface(folder, per_group=1)
-    elif layout == "folder":
-        drawn.folder(folder)
-    elif layout == "cfd":
-        drawn.cfd(folder, people=1)
-    else:
-        drawn.utkface(folder)
-
-
 def lines(name: str, folder: Path) -> int:
     text = (folder / name).read_bytes().decode("utf-8-sig")
-    found = [line.split("\t") for line in text.splitlines() if line.strip()]
-    beside = [cell.strip().lower() for cell in found[0][1:]] if found else []
-    headed = "valence" in beside and not any(
-        re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell) for cell in beside
-    )
-    return len(found) - headed
+    rows = [line.split("\t") for line in text.splitlines() if line.strip()]
+    header = [cell.strip().lower() for cell in rows[0][1:]] if rows else []
+    numbers = [cell for cell in header if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", cell)]
+    return len(rows) - ("valence" in header and not numbers)
 
 
 def names(layout: str, folder: Path) -> None:
-    """The names of a layout's pictures as a file of lines."""
+    """Write the names of a layout's pictures as a file of lines."""
     getattr(drawn, layout)(folder / "drawn")
-    found = sorted(path.name for path in (folder / "drawn").rglob("*") if path.is_file())
-    shutil.copy(next((folder / "drawn").rglob("*.jpg")), folder / "one.jpg")
+    listed = sorted(path.name for path in (folder / "drawn").rglob("*") if path.is_file())
+    shutil.copy(next((folder / "drawn").rglob("*.jpg")), folder / "first.jpg")
     shutil.rmtree(folder / "drawn")
-    (folder / "names").write_text("\n".join(found))
+    (folder / "names").write_text("\n".join(listed))
 
 
 def _named(folder: Path) -> list[bytes]:
-    found = (folder / "names").read_bytes().replace(b"\0", b"/").replace(b"/", b"\n").split(b"\n\n")
-    listed = [name for part in found for name in part.split(b"\n")]
+    pieces = (folder / "names").read_bytes().replace(b"\0", b"/").replace(b"/", b"\n").split(b"\n\n")
+    listed = [name for group in pieces for name in group.split(b"\n")]
     # A blank line joins two names by a line break, which a name may hold.
-    return sorted({name[:200] for name in [*listed, *(part[:200] for part in found)] if name.strip(b".")})[
-        :60
-    ]
+    usable = {name[:200] for name in [*listed, *(piece[:200] for piece in pieces)] if name.strip(b".")}
+    return sorted(usable)[:60]
 
 
 def by_names(layout: str, folder: Path):
@@ -102,11 +84,11 @@ def by_names(layout: str, folder: Path):
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     for name in _named(folder):
-        # Each a picture of its own: what follows the end of a JPEG is not shown.
-        content = (folder / "one.jpg").read_bytes() + name
+        # Each file is a different one, yet decodes: what follows the end of a JPEG is ignored.
+        content = (folder / "first.jpg").read_bytes() + name
         (root / name.decode("utf-8", "surrogateescape")).write_bytes(content)
-    choice = {"pictures": ["."]} if layout == "cfd" else {}
-    return table(layout, "faces", root, **choice)
+    settings = {"pictures": ["."]} if layout == "cfd" else {}
+    return table(layout, "faces", root, **settings)
 
 
 def all_of(folder: Path) -> int:
@@ -116,14 +98,13 @@ def all_of(folder: Path) -> int:
 
 def words(name: str, folder: Path):
     cfg = configs.TaxonomyConfig(captions=CAPTIONS, path=str(folder / name), untyped="noun")
-    found = taxonomy.words(cfg)
-    return found.assign(caption=taxonomy.captioned(found, cfg, "right"))
+    rows = taxonomy.words(cfg)
+    return rows.assign(caption=taxonomy.captioned(rows, cfg, "right"))
 
 
-def encodable(folder: Path, found) -> None:
-    assert len(found)
-    for column in found:
-        "".join(map(str, found[column])).encode()
+def encodable(folder: Path, rows) -> None:
+    assert len(rows)
+    rows.to_csv().encode()
 
 
 LISTED = {"crafts": {"noun": ["baker", "owl"], "adjective": ["calm"]}, "others": ["potter", "miller's"]}
@@ -144,25 +125,20 @@ def landmarks(place: str, folder: Path):
 
 
 def archived(kind: str, folder: Path) -> None:
-    members = {"Set/ratings.csv": b"a,1\n", "Set/images/1.jpg": b"one" * 50, "Set/images/b/2.jpg": b""}
+    (folder / "Set" / "images" / "b").mkdir(parents=True)
+    members = {"ratings.csv": b"a,1\n", "images/1.jpg": b"one" * 50, "images/b/2.jpg": b""}
+    for name, content in members.items():
+        (folder / "Set" / name).write_bytes(content)
     (folder / "set").mkdir()
-    if kind == "zip":
-        with zipfile.ZipFile(folder / "set" / "archive", "w", zipfile.ZIP_DEFLATED) as packed:
-            for name, content in members.items():
-                packed.writestr(name, content)
-        return
-    with tarfile.open(folder / "set" / "archive", "w" if kind == "tar" else f"w:{kind}") as packed:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            packed.addfile(info, io.BytesIO(content))
+    form = {"gz": "gztar", "bz2": "bztar", "xz": "xztar"}.get(kind, kind)
+    path = shutil.make_archive(str(folder / "made"), form, folder, "Set")
+    Path(path).rename(folder / "set" / "archive")
+    shutil.rmtree(folder / "Set")
 
 
 def unpacked(folder: Path):
-    for name in ("ratings.csv", "images"):
-        place = folder / "set" / name
-        shutil.rmtree(place, ignore_errors=True)
-        place.unlink(missing_ok=True)
+    shutil.rmtree(folder / "set" / "images", ignore_errors=True)
+    (folder / "set" / "ratings.csv").unlink(missing_ok=True)
     take = {"**/ratings.csv": "ratings.csv", "**/images": "images"}
     return unpack(folder / "set" / "archive", take, 1_000_000)
 
@@ -179,46 +155,45 @@ def pictured(form: str, folder: Path) -> None:
         drawn.picture(folder / "a.jpg", mode="RGBA" if form == "PNG" else "RGB", form=form)
 
 
-def seen(folder: Path):
+def decoded(folder: Path):
     with mock.patch.object(Image, "MAX_IMAGE_PIXELS", 1 << 22):  # so that a bomb is small
         return pictures.hashes([folder / "a.jpg"])
 
 
-def typed(folder: Path, found) -> None:
-    assert found is None or (isinstance(found.bytes, int) and isinstance(found.sha256, str))
+def typed(folder: Path, record) -> None:
+    assert record is None or (isinstance(record.bytes, int) and isinstance(record.sha256, str))
 
 
 FACES = [
-    Parser(
-        f"{layout}: csv", file, partial(faces, layout=layout), partial(table, layout, "faces"),
-        partial(whole, partial(records, file, columns=columns)), place=PLACE, named=(".jpg", ".png"),
-    )
-    for layout, file, columns in (
-        ("fairface", "fairface_label_train.csv", ("file", "age", "gender", "race")),
-        ("folder", "faces.csv", ("file", "ethnicity", "sex")),
-    )
+    Parser("fairface: csv", "fairface_label_train.csv", partial(drawn.fairface, per_group=1),
+           partial(table, "fairface", "faces"),
+           partial(complete, partial(records, "fairface_label_train.csv",
+                                     columns=("file", "age", "gender", "race"))),
+           place=PLACE, named=(".jpg", ".png")),
+    Parser("folder: csv", "faces.csv", drawn.folder, partial(table, "folder", "faces"),
+           partial(complete, partial(records, "faces.csv", columns=("file", "ethnicity", "sex"))),
+           place=PLACE, named=(".jpg", ".png")),
+    Parser("cfd: norming csv", "norming.csv", partial(drawn.cfd, people=1),
+           partial(table, "cfd", "faces", norming="norming.csv"), place=PLACE),
 ]  # fmt: skip
-NORMING = Parser(
-    "cfd: norming csv", "norming.csv", partial(faces, layout="cfd"),
-    partial(table, "cfd", "faces", norming="norming.csv"), place=PLACE,
-)  # fmt: skip
 NAMES = [
     Parser(f"{layout}: names of pictures", "names", partial(names, layout), partial(by_names, layout),
-           partial(whole, all_of), "_-.", named=("root",))
+           partial(complete, all_of), "_-.", named=("root",))
     for layout in ("cfd", "utkface")
 ]  # fmt: skip
 RATINGS = [
     Parser("oasis: csv", "OASIS.csv", drawn.oasis, partial(table, "oasis", "scenes"),
-           partial(whole, partial(records, "OASIS.csv", columns=("Theme", "Valence_mean"))), place=PLACE,
+           partial(complete, partial(records, "OASIS.csv", columns=("Theme", "Valence_mean"))), place=PLACE,
            named=(".jpg",)),
     Parser("nrc_vad: text", "NRC-VAD-Lexicon.txt", drawn.nrc_vad, partial(table, "nrc_vad", "words"),
-           partial(whole, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE, named=("words.path",)),
+           partial(complete, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE,
+           named=("words.path",)),
     Parser("nrc_vad_v2: text", "NRC-VAD-Lexicon-v2.1.txt", drawn.nrc_vad_v2,
            partial(table, "nrc_vad_v2", "words"),
-           partial(whole, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE,
+           partial(complete, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE,
            named=("words.path",)),
     Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(table, "warriner", "words"),
-           partial(whole, partial(records, "BRM-emot-submit.csv", columns=("Word", "V.Mean.Sum"))),
+           partial(complete, partial(records, "BRM-emot-submit.csv", columns=("Word", "V.Mean.Sum"))),
            place=PLACE, named=("words.path",)),
 ]  # fmt: skip
 LISTS = [
@@ -231,7 +206,7 @@ LISTS = [
            partial(words, "list.json"), encodable, ':,["{', change=json_changed),
     Parser("vocabulary: text", "words.txt",
            lambda folder: (folder / "words.txt").write_text("the\nof\nand\nстол\n"),
-           lambda folder: vocabulary.frequent(
+           lambda folder: taxonomy.frequent(
                configs.TaxonomyConfig(captions={}, vocabulary=str(folder / "words.txt")), 3),
            separators="\n", named=("words.txt",)),
     Parser("landmarks: tem", "points/a.tem", landmarked, partial(landmarks, "points"), separators="\t",
@@ -240,14 +215,13 @@ LISTS = [
            place=PLACE + r"|parents|no \.tem"),
 ]  # fmt: skip
 FILES = [
-    *(Parser(f"archive: {kind}", "set/archive", partial(archived, kind), unpacked, nothing_escapes,
-             change=archive_changed)
+    *(Parser(f"archive: {kind}", "set/archive", partial(archived, kind), unpacked, nothing_escapes)
       for kind in ("zip", "tar", "gz", "bz2", "xz")),
-    *(Parser(f"picture: {form.lower()}", "a.jpg", partial(pictured, form), seen)
+    *(Parser(f"picture: {form.lower()}", "a.jpg", partial(pictured, form), decoded)
       for form in ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP")),
     Parser("download: record", "a.zip.json",
            lambda folder: (folder / "a.zip.json").write_text('{"url": "u", "bytes": 3, "sha256": "ab"}'),
            lambda folder: _recorded(folder / "a.zip.json", "u"), typed, ':,"',
            json_changed),
 ]  # fmt: skip
-PARSERS = [*FACES, NORMING, *NAMES, *RATINGS, *LISTS, *FILES]
+PARSERS = [*FACES, *NAMES, *RATINGS, *LISTS, *FILES]

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that speaks as OpenAI's does, and misbehaves as it is told."""
+"""Serve an API like OpenAI's on 127.0.0.1, with chosen replies and faults."""
 
 import json
 import threading
@@ -9,18 +9,18 @@ from typing import Any
 
 
 class Chat:
-    """What was asked, and how it is answered.
+    """Record of the requests that arrived, and the function that answers them.
 
-    `behave` is given the number of the request from 1 and the question, and returns a status, a body
-    (a text: as it stands; None: the connection is cut) and, where there are some, headers.
+    `behave` takes the number of a request, counted from 1, and its content. It returns a status, a body
+    (a text is sent unchanged, None cuts the connection) and, optionally, headers.
     """
 
     def __init__(self, behave: Callable[[int, dict[str, Any]], tuple[int, Any]]) -> None:
-        self.behave, self.asked, self.keys, self.flying, self.most = behave, [], [], 0, 0
+        self.behave, self.requests, self.paths, self.keys, self.flying, self.peak = behave, [], [], [], 0, 0
         self.lock = threading.Lock()
 
 
-def said(text: str) -> tuple[int, dict[str, Any]]:
+def completion(text: str) -> tuple[int, dict[str, Any]]:
     return 200, {"choices": [{"message": {"role": "assistant", "content": text}}]}
 
 
@@ -32,28 +32,31 @@ def served(behave: Callable[[int, dict[str, Any]], tuple[int, Any]]) -> Iterator
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
             with chat.lock:
-                chat.asked.append(asked)
+                chat.requests.append(request)
+                chat.paths.append(self.path)
                 chat.keys.append(self.headers.get("Authorization"))
                 chat.flying += 1
-                chat.most = max(chat.most, chat.flying)
-                number = len(chat.asked)
+                chat.peak = max(chat.peak, chat.flying)
+                number = len(chat.requests)
             try:
-                status, body, *headers = chat.behave(number, asked)
+                status, body, *headers = chat.behave(number, request)
             finally:
                 with chat.lock:
                     chat.flying -= 1
             if body is None:
                 self.close_connection = True
                 return
-            sent = (body if isinstance(body, str) else json.dumps(body)).encode()
+            content = (body if isinstance(body, str) else json.dumps(body)).encode()
             self.send_response(status)
             for name, value in (headers[0] if headers else {}).items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(sent)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(sent)
+            self.wfile.write(content)
+
+        do_GET = do_POST  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass

@@ -1,4 +1,4 @@
-"""A small real checkpoint of transformers on disk."""
+"""Write a small real checkpoint of transformers."""
 
 from pathlib import Path
 
@@ -13,12 +13,17 @@ TEMPLATE = (
 )
 
 
-def saved(folder: Path, *, chat: bool = True, seed: int = 0, shard: str = "5GB") -> Path:
-    model = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=seed))
-    with torch.no_grad():  # larger weights, so that what was said before matters
+def enlarge(model: torch.nn.Module) -> None:
+    """Enlarge the weights, so that pictures and earlier tokens change what follows."""
+    with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(8)
+
+
+def saved(folder: Path, *, chat: bool = True, seed: int = 0, shard: str = "5GB") -> Path:
+    model = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=seed))
+    enlarge(model)
     model.save_pretrained(folder, max_shard_size=shard)
     tokenizer = tiny.tokenizer()
     if chat:

@@ -1,4 +1,4 @@
-"""Small real multimodal checkpoints on disk, and pictures."""
+"""Write small real multimodal checkpoints, and pictures."""
 
 from pathlib import Path
 
@@ -7,7 +7,8 @@ import torch
 from PIL import Image
 
 from src.configs import TinyVlmConfig
-from src.generators import tiny, tiny_vlm
+from src.generators import tiny
+from tests.generators.checkpoint import enlarge
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{% for part in message.content %}"
@@ -17,8 +18,8 @@ TEMPLATE = (
 
 
 def idefics3(config):
-    processor = tiny_vlm.processor()
-    return tiny_vlm.model(config, processor.tokenizer), processor
+    processor = tiny.processor()
+    return tiny.multimodal(config, processor.tokenizer), processor
 
 
 def llava(config):
@@ -44,9 +45,9 @@ def llava(config):
         )
     )
     model.generation_config.eos_token_id = tokenizer.eos_token_id
-    pictures = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
+    image_processor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
     return model, LlavaProcessor(
-        pictures,
+        image_processor,
         tokenizer,
         patch_size=8,
         vision_feature_select_strategy="default",
@@ -56,10 +57,7 @@ def llava(config):
 
 def saved(folder: Path, family=idefics3, *, chat: bool = True, seed: int = 0) -> Path:
     model, processor = family(TinyVlmConfig(width=32, layers=2, heads=2, seed=seed))
-    with torch.no_grad():  # larger weights, so that pictures matter
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(8)
+    enlarge(model)
     model.save_pretrained(folder)
     if chat:
         processor.chat_template = TEMPLATE
@@ -68,7 +66,7 @@ def saved(folder: Path, family=idefics3, *, chat: bool = True, seed: int = 0) ->
 
 
 def pictures(folder: Path, count: int) -> list[Path]:
-    """Noise of several shapes."""
+    """Write pictures of noise in several shapes."""
     folder.mkdir(exist_ok=True)
     paths = [folder / f"{number}.png" for number in range(count)]
     for number, path in enumerate(paths):

@@ -1,27 +1,54 @@
-"""Checkpoints on disk: loaded, asked, and refused where they are not whole."""
+"""Check language models on this machine: answers, templates of questions (clocks, draws at random), files."""
 
+import datetime
 import json
+from collections import ChainMap
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from src.configs import HfConfig
+from src import configs
+from src.configs import HfConfig, VlmHfConfig
 from src.errors import InputError
-from src.generators import hub_weights
-from tests.generators.checkpoint import saved
+from src.generators import model_weights
+from src.generators.causal import Causal
+from src.generators.multimodal import Multimodal
+from src.jobs.identity import resolve
+from tests.generators import checkpoint, seeing
 
 CPU = torch.device("cpu")
+# Templates that read the clock, as those of Llama 3.2, gpt-oss, Mistral Small and Granite do, and texts.
+CLOCKS = {
+    "llama": (
+        "{%- if not date_string is defined %}{%- if strftime_now is defined %}"
+        "{%- set date_string = strftime_now('%d %b %Y') %}{%- else %}{%- set date_string = 'never' %}"
+        "{%- endif %}{%- endif %}\n\n  {% if true %}Today Date: {{ date_string }}{% endif %}\n",
+        "\nToday Date: 26 Jul 2024",
+    ),
+    "gpt-oss": (
+        '{%- macro system() -%}Current date: {{ strftime_now("%Y-%m-%d") }}{%- endmacro -%}{{ system() }}',
+        "Current date: 2024-07-26",
+    ),
+    "mistral": (
+        "{%- set today = strftime_now('%Y-%m-%d') %}{{ today }}, before it {{ today[8:]|int - 1 }}",
+        "2024-07-26, before it 25",
+    ),
+    "chinese": (
+        "{{ strftime_now('%Y年%m月%d日') }} {{ strftime_now(\"it's %H:%M\") }}",
+        "2024年07月26日 it's 00:00",
+    ),
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return saved(tmp_path_factory.mktemp("model"))
+    return checkpoint.saved(tmp_path_factory.mktemp("model"))
 
 
 def opened(folder, **changes):
     config = HfConfig(**{"id": str(folder), "precision": "fp32", "batch_size": 5, "most": 6, **changes})
-    return hub_weights.load(hub_weights.find(config), CPU)
+    return model_weights.load(model_weights.published(config), CPU)
 
 
 @pytest.fixture(scope="module")
@@ -31,82 +58,90 @@ def model(folder):
 
 def test_the_chat_template_wraps_a_question(model, tmp_path):
     assert model.tokenizer.decode(model.question("Hi")) == "<|user|>Hi\n<|assistant|>"
-    plain = opened(saved(tmp_path / "plain", chat=False))
+    plain = opened(checkpoint.saved(tmp_path / "plain", chat=False))
     assert plain.tokenizer.decode(plain.question("Hi")) == "Hi\n"
-    assert model.tokenizer.decode(model.ending("ok")) == "ok"
+    assert model.tokenizer.decode(model.answer_tokens("ok")) == "ok"
 
 
 def test_free_answers_are_those_of_each_question_alone(model):
     texts = ["a", "a longer question", "b?", "which one", "and this is the longest of all", "six", "7"]
-    together = {}
-    for part in model.answers(texts, most=6):
-        together |= part
-    for place, text in enumerate(texts):
+    together = dict(ChainMap(*model.answers(texts, max_new_tokens=6)))
+    for index, text in enumerate(texts):
         question = torch.tensor([model.question(text)])
-        said = question
+        tokens = question
         for _ in range(6):  # greedy, one token at a time
-            token = model.model(said).logits[0, -1].argmax()
+            token = model.model(tokens).logits[0, -1].argmax()
             if token == model.tokenizer.eos_token_id:
                 break
-            said = torch.cat([said, token[None, None]], dim=1)
-        alone = model.tokenizer.decode(said[0, question.shape[1] :], skip_special_tokens=True)
-        assert together[place] == alone
+            tokens = torch.cat([tokens, token[None, None]], dim=1)
+        alone = model.tokenizer.decode(tokens[0, question.shape[1] :], skip_special_tokens=True)
+        assert together[index] == alone
 
 
 def test_half_precision_and_shards_load(folder, tmp_path):
     assert opened(folder, precision="bf16").model.dtype == torch.bfloat16
-    sharded = saved(tmp_path / "sharded", shard="20KB")
+    sharded = checkpoint.saved(tmp_path / "sharded", shard="20KB")
     assert len(list(sharded.glob("model-*.safetensors"))) > 1
-    one, other = (dict(opened(place).model.named_parameters()) for place in (folder, sharded))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    single, other = (dict(opened(path).model.named_parameters()) for path in (folder, sharded))
+    assert all(torch.equal(single[name], other[name]) for name in single)
 
 
-def without_one(place):
+def without_a_tensor(place):
     tensors = load_file(place / "model.safetensors")
     del tensors["model.norm.weight"]
     save_file(tensors, place / "model.safetensors", {"format": "pt"})
 
 
+def truncated(place):
+    path = place / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-900])
+
+
+def with_setting(**setting):
+    def write(place):
+        path = place / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | setting))
+
+    return write
+
+
+def another(kind):
+    return lambda place: (place / "config.json").write_text(json.dumps({"model_type": kind}))
+
+
+def without(name):
+    return lambda place: (place / name).unlink()
+
+
+TEXTS, PICTURES = (checkpoint.saved, HfConfig), (seeing.saved, VlmHfConfig)
+
+
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("kind", "spoil", "message"),
     [
-        (lambda place: (place / "model.safetensors").unlink(), r"model\.safetensors"),
-        (lambda place: (place / "config.json").unlink(), r"config\.json"),
-        (lambda place: (place / "tokenizer.json").unlink(), r"tokenizer\.json"),
-        (
-            lambda place: (place / "model.safetensors").write_bytes(
-                (place / "model.safetensors").read_bytes()[:-900]
-            ),
-            "cannot be loaded",
-        ),
-        (
-            lambda place: (place / "config.json").write_text(
-                json.dumps(json.loads((place / "config.json").read_text()) | {"intermediate_size": 65})
-            ),
-            "cannot be loaded",
-        ),
-        (without_one, "1 tensors lack or misfit"),
-        (
-            lambda place: (place / "config.json").write_text(
-                json.dumps(json.loads((place / "config.json").read_text()) | {"num_hidden_layers": 3})
-            ),
-            "must be equal to the number of",
-        ),
-        (lambda place: (place / "config.json").write_text('{"model_type": "clip"}'), "cannot be loaded"),
+        (TEXTS, without("model.safetensors"), r"model\.safetensors"),
+        (TEXTS, without("tokenizer.json"), r"tokenizer\.json"),
+        (TEXTS, truncated, "cannot be loaded"),
+        (TEXTS, with_setting(intermediate_size=65), "cannot be loaded"),
+        (TEXTS, without_a_tensor, "1 tensors are missing or have another shape"),
+        (TEXTS, another("clip"), "cannot be loaded"),
+        (PICTURES, without("processor_config.json"), r"processor_config\.json or preprocessor_config\.json"),
+        (PICTURES, another("qwen2"), "cannot be loaded"),
     ],
 )
-def test_what_is_not_whole_is_refused(tmp_path, spoil, message):
+def test_incomplete_checkpoints_are_refused(tmp_path, kind, spoil, message):
+    saved, config = kind
     spoil(saved(tmp_path / "model"))
     with pytest.raises(InputError, match=message):
-        opened(tmp_path / "model")
+        model_weights.load(model_weights.published(config(id=str(tmp_path / "model"))), CPU)
 
 
-def test_other_weights_than_asked_for_are_refused(folder):
-    found = hub_weights.find(HfConfig(id=str(folder), sha256="0" * 64))
-    with pytest.raises(InputError, match=r"llm\.sha256 asks for 0000"):
-        found.said()
-    digest = hub_weights.find(HfConfig(id=str(folder))).said()["sha256"]
-    assert hub_weights.find(HfConfig(id=str(folder), sha256=digest)).said()["revision"] == "folder"
+def test_other_weights_than_configured_are_refused(folder):
+    published = model_weights.published(HfConfig(id=str(folder), sha256="0" * 64))
+    with pytest.raises(InputError, match=r"llm\.sha256=0000"):
+        published.metadata()
+    digest = model_weights.published(HfConfig(id=str(folder))).metadata()["sha256"]
+    assert model_weights.published(HfConfig(id=str(folder), sha256=digest)).metadata()["revision"] == "folder"
 
 
 @pytest.mark.parametrize(
@@ -117,12 +152,121 @@ def test_other_weights_than_asked_for_are_refused(folder):
         ({"id": "no such folder"}, "neither a folder that exists nor owner/name"),
     ],
 )
-def test_a_model_that_is_not_there_is_said(config, message, monkeypatch):
+def test_an_absent_model_is_reported(config, message, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match=message):
-        hub_weights.find(HfConfig(**config))
+        model_weights.published(HfConfig(**config))
 
 
-def test_a_folder_has_no_revision(folder):
-    with pytest.raises(InputError, match=r"Leave out llm\.revision"):
-        hub_weights.find(HfConfig(id=str(folder), revision="abc"))
+def composed(*overrides):
+    return resolve(configs.compose(["trainer=cpu", *overrides], "generate")[0])[0]
+
+
+@pytest.mark.parametrize(("llm", "kind"), [("tiny", Causal), ("tiny_vlm", Multimodal)])
+def test_a_model_made_on_the_spot_has_random_weights(llm, kind):
+    weights, load = model_weights.find(composed(f"llm={llm}"))
+    assert weights == {"revision": "random"}
+    assert isinstance(load(), kind)
+
+
+@pytest.mark.parametrize(
+    ("llm", "saved", "kind"), [("hf", checkpoint.saved, Causal), ("vlm_hf", seeing.saved, Multimodal)]
+)
+def test_files_are_hashed_and_load(tmp_path, llm, saved, kind):
+    folder = saved(tmp_path, seeing.llava) if kind is Multimodal else saved(tmp_path)
+    weights, load = model_weights.find(composed(f"llm={llm}", f"llm.id={folder}"))
+    assert weights["revision"] == "folder"
+    assert len(weights["sha256"]) == len(weights["config.json"]) == 64
+    assert isinstance(load(), kind)
+
+
+class Clock(datetime.datetime):
+    """Clock whose time a fixture sets."""
+
+    today_: datetime.datetime
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls.today_
+
+
+@pytest.fixture(params=[(2025, 1, 2, 3, 4), (2031, 12, 24, 15, 30)])
+def day(request, monkeypatch):
+    monkeypatch.setattr(Clock, "today_", datetime.datetime(*request.param), raising=False)
+    monkeypatch.setattr("transformers.utils.chat_template_utils.datetime", Clock)
+
+
+def with_template(folder, template):
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def seeing_folder(tmp_path_factory):
+    return seeing.saved(tmp_path_factory.mktemp("seeing"))
+
+
+@pytest.mark.parametrize("which", CLOCKS)
+def test_a_question_does_not_depend_on_the_day(folder, which, day):
+    template, rendered = CLOCKS[which]
+    with_template(folder, template + checkpoint.TEMPLATE)
+    model = opened(folder)
+    assert model.tokenizer.decode(model.question("Hi")) == rendered + "<|user|>Hi\n<|assistant|>"
+
+
+def test_the_day_can_be_chosen_and_is_recorded(folder, tmp_path):
+    with_template(folder, CLOCKS["llama"][0] + checkpoint.TEMPLATE)
+    chosen = model_weights.published(HfConfig(id=str(folder), date="2020-02-29"))
+    model = model_weights.load(chosen, CPU)
+    assert "Today Date: 29 Feb 2020" in model.tokenizer.decode(model.question("Hi"))
+    assert chosen.metadata()["chat_date"] == "2020-02-29"
+    assert model_weights.published(HfConfig(id=str(folder))).metadata()["chat_date"] == "2024-07-26"
+    with_template(folder, checkpoint.TEMPLATE)
+    assert "chat_date" not in model_weights.published(HfConfig(id=str(folder), date="2020-02-29")).metadata()
+    # Older repositories have the template in a JSON.
+    (folder / "chat_template.jinja").unlink()
+    described = json.loads((folder / "tokenizer_config.json").read_text())
+    described["chat_template"] = [{"name": "default", "template": CLOCKS["llama"][0] + checkpoint.TEMPLATE}]
+    (folder / "tokenizer_config.json").write_text(json.dumps(described))
+    old = model_weights.published(HfConfig(id=str(folder)))
+    assert old.metadata()["chat_date"] == "2024-07-26"
+    model = model_weights.load(old, CPU)
+    assert "Today Date: 26 Jul 2024" in model.tokenizer.decode(model.question("Hi"))
+
+
+@pytest.mark.parametrize("date", ["2024-02-30", "26 Jul 2024", ""])
+def test_what_is_no_day_is_refused(folder, date):
+    with pytest.raises(InputError, match=r"llm\.date=.*YYYY-MM-DD"):
+        model_weights.published(HfConfig(id=str(folder), date=date))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ ['a', 'b'] | random }}", r"draws at random \(random\)"),
+        ("{{ lipsum(n=1) }}", r"draws at random \(lipsum\)"),
+    ],
+)
+def test_a_template_that_draws_by_lot_is_refused_before_the_model_is_read(folder, template, message):
+    with_template(folder, template + checkpoint.TEMPLATE)
+    with pytest.raises(InputError, match=message):
+        model_weights.published(HfConfig(id=str(folder)))
+    with_template(folder, "random lipsum {# {{ x|random }} #}{{ 'lipsum' }}" + checkpoint.TEMPLATE)
+    model_weights.published(HfConfig(id=str(folder)))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ strftime_now('%' ~ 'Y') }}", "strftime_now needs a format that is written in the template"),
+        ("{{ raise_exception('only tools') }}", "only tools"),
+        ("{% if %}", "cannot be rendered"),
+    ],
+)
+def test_a_template_that_cannot_be_rendered_is_the_model_s_error(folder, seeing_folder, template, message):
+    with_template(folder, template)
+    with pytest.raises(InputError, match=message):
+        opened(folder).question("Hi")
+    with_template(seeing_folder, template)
+    with pytest.raises(InputError, match=message):
+        model_weights.load(model_weights.published(VlmHfConfig(id=str(seeing_folder))), CPU).question("Hi")

@@ -1,14 +1,14 @@
-"""Multimodal checkpoints on disk: what they write, how likely tokens were, and what is refused."""
+"""Check what multimodal checkpoints write, how likely tokens are, and that saved defaults are ignored."""
 
 import json
+from collections import ChainMap
 
 import numpy as np
 import pytest
 import torch
 
 from src.configs import HfConfig, VlmHfConfig
-from src.errors import InputError
-from src.generators import hub_weights
+from src.generators import model_weights
 from src.stimuli import pictures as read
 from tests.generators import checkpoint, seeing
 
@@ -19,7 +19,7 @@ POOLS = {"some": [65, 70, 200], "one": [3], "all": list(range(256))}
 
 def opened(folder, **changes):
     config = VlmHfConfig(**{"id": str(folder), "batch_size": 3, **changes})
-    return hub_weights.load(hub_weights.find(config), CPU)
+    return model_weights.load(model_weights.published(config), CPU)
 
 
 @pytest.fixture(scope="module", params=[seeing.idefics3, seeing.llava], ids=["idefics3", "llava"])
@@ -28,20 +28,20 @@ def model(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
-    return seeing.pictures(tmp_path_factory.mktemp("shown"), 7)
+def images(tmp_path_factory):
+    return seeing.pictures(tmp_path_factory.mktemp("images"), 7)
 
 
-def naive(model, text, picture, most):
-    """Greedily, one text and one token at a time, the whole text read anew at each."""
+def naive(model, text, picture, max_new_tokens):
+    """Write greedily, one text at a time, and read the whole text again for each token."""
     image = {} if picture is None else {"images": [[read.read(picture)]]}
     inputs = dict(model.processor(text=[text], return_tensors="pt", **image))
     tokens, log_p = [], []
-    for _ in range(most):
-        spread = model.model(**inputs).logits[0, -1].double()
-        spread = spread - spread.exp().sum().log()
-        log_p.append([np.mean([float(spread[one]) for one in ids]) for ids in POOLS.values()])
-        tokens.append(int(spread.argmax()))
+    for _ in range(max_new_tokens):
+        log_probs = model.model(**inputs).logits[0, -1].double()
+        log_probs = log_probs - log_probs.exp().sum().log()
+        log_p.append([np.mean([float(log_probs[item]) for item in ids]) for ids in POOLS.values()])
+        tokens.append(int(log_probs.argmax()))
         if tokens[-1] == model.processor.tokenizer.eos_token_id:
             break
         inputs["input_ids"] = torch.cat([inputs["input_ids"], torch.tensor([[tokens[-1]]])], dim=1)
@@ -49,8 +49,8 @@ def naive(model, text, picture, most):
     return tuple(tokens), dict(zip(POOLS, np.mean(log_p, axis=0), strict=True))
 
 
-def together(model, prompts, shown, **how):
-    return {place: one for part in model.written(prompts, shown, **how) for place, one in part.items()}
+def together(model, prompts, images, **options):
+    return dict(ChainMap(*model.written(prompts, images, **options)))
 
 
 def test_the_chat_template_wraps_a_prompt(model, tmp_path):
@@ -60,102 +60,55 @@ def test_the_chat_template_wraps_a_prompt(model, tmp_path):
     assert plain.question(PROMPT) == "Instruction: A poem on <image>, now.\n"
 
 
-def test_poems_and_scores_are_those_of_each_picture_alone(model, shown):
-    found = together(model, [PROMPT] * 7, shown, most=9, pools=POOLS)
-    assert len({one.tokens for one in found.values()}) > 1
-    for place, picture in enumerate(shown):
+def test_poems_and_scores_are_those_of_each_picture_alone(model, images):
+    written = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
+    assert len({item.tokens for item in written.values()}) > 1
+    for index, picture in enumerate(images):
         tokens, log_p = naive(model, model.question(PROMPT), picture, 9)
-        assert found[place].tokens == tokens
-        assert found[place].log_p == pytest.approx(log_p, abs=1e-4)
+        assert written[index].tokens == tokens
+        assert written[index].log_p == pytest.approx(log_p, abs=1e-4)
         text = model.processor.tokenizer.decode(tokens, skip_special_tokens=True)
-        assert found[place].text == text
+        assert written[index].text == text
 
 
-def test_a_poem_ends_with_its_end_and_counts_it(model, shown):
-    whole = together(model, [PROMPT] * 7, shown, most=9, pools=POOLS)
-    end = whole[0].tokens[2]  # whatever comes third in the first is the end from now on
+def test_a_poem_ends_with_its_end_and_counts_it(model, images):
+    complete = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
+    end = complete[0].tokens[2]  # the third token of the first poem becomes the end token
     before, model.model.generation_config.eos_token_id = model.model.generation_config.eos_token_id, [end]
     try:
-        found = together(model, [PROMPT] * 7, shown, most=9, pools=POOLS)
+        written = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
     finally:
         model.model.generation_config.eos_token_id = before
-    steps = whole[0].tokens.index(end) + 1
-    assert found[0].tokens == whole[0].tokens[:steps]
-    again = together(model, [PROMPT], shown[:1], most=steps, pools=POOLS)
-    assert found[0].log_p == pytest.approx(again[0].log_p, abs=1e-4)
-    for place, one in whole.items():
-        own = one.tokens[: one.tokens.index(end) + 1] if end in one.tokens else one.tokens
-        assert found[place].tokens == own
+    steps = complete[0].tokens.index(end) + 1
+    assert written[0].tokens == complete[0].tokens[:steps]
+    again = together(model, [PROMPT], images[:1], max_new_tokens=steps, pools=POOLS)
+    assert written[0].log_p == pytest.approx(again[0].log_p, abs=1e-4)
+    for index, item in complete.items():
+        expected = item.tokens[: item.tokens.index(end) + 1] if end in item.tokens else item.tokens
+        assert written[index].tokens == expected
 
 
 def test_words_alone_and_batches_change_nothing(model):
     prompts = ["joy", "a longer prompt than that", "fear of all", "so"]
-    found = together(model, prompts, None, most=5, pools=POOLS)
-    for place, prompt in enumerate(prompts):
+    written = together(model, prompts, None, max_new_tokens=5, pools=POOLS)
+    for index, prompt in enumerate(prompts):
         tokens, log_p = naive(model, model.question(prompt), None, 5)
-        assert found[place].tokens == tokens
-        assert found[place].log_p == pytest.approx(log_p, abs=1e-4)
-
-
-def test_special_tokens_are_told(model):
-    names = {model.processor.tokenizer.convert_ids_to_tokens(one) for one in model.special}
-    assert {"<|endoftext|>", "<|padding|>", "<image>"} <= names
-    assert not any(one < 256 for one in model.special)
+        assert written[index].tokens == tokens
+        assert written[index].log_p == pytest.approx(log_p, abs=1e-4)
 
 
 @pytest.mark.parametrize(("made", "config"), [(seeing.saved, VlmHfConfig), (checkpoint.saved, HfConfig)])
-def test_a_repository_s_own_ways_of_writing_are_left(tmp_path, made, config, shown):
-    place = made(tmp_path / "model")
-    ways = {"repetition_penalty": 5.0, "no_repeat_ngram_size": 1, "eos_token_id": 256}
+def test_generation_defaults_of_a_repository_are_ignored(tmp_path, made, config, images):
+    model_folder = made(tmp_path / "model")
+    defaults = {"repetition_penalty": 5.0, "no_repeat_ngram_size": 1, "eos_token_id": 256}
 
-    def said():
-        model = hub_weights.load(hub_weights.find(config(id=str(place), batch_size=2)), CPU)
+    def texts():
+        model = model_weights.load(model_weights.published(config(id=str(model_folder), batch_size=2)), CPU)
         if config is HfConfig:
-            return list(model.answers(["one", "two"], most=12))
-        return list(model.written([PROMPT] * 2, shown[:2], most=12, pools=POOLS))
+            return list(model.answers(["one", "two"], max_new_tokens=12))
+        return list(model.written([PROMPT] * 2, images[:2], max_new_tokens=12, pools=POOLS))
 
-    (place / "generation_config.json").write_text(json.dumps({"eos_token_id": 256}))
-    before = said()
-    (place / "generation_config.json").write_text(json.dumps(ways))
-    assert said() == before
-
-
-def without(name):
-    return lambda place: (place / name).unlink()
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (without("model.safetensors"), r"model\.safetensors"),
-        (without("processor_config.json"), r"processor_config\.json or preprocessor_config\.json"),
-        (without("tokenizer.json"), r"tokenizer\.json"),
-        (
-            lambda place: (place / "model.safetensors").write_bytes(
-                (place / "model.safetensors").read_bytes()[:-900]
-            ),
-            "cannot be loaded",
-        ),
-        (lambda place: (place / "config.json").write_text('{"model_type": "qwen2"}'), "cannot be loaded"),
-    ],
-)
-def test_what_is_not_whole_is_refused(tmp_path, spoil, message):
-    spoil(seeing.saved(tmp_path / "model"))
-    with pytest.raises(InputError, match=message):
-        opened(tmp_path / "model")
-
-
-@pytest.mark.thorough
-def test_a_model_that_is_not_there_is_said(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(InputError, match="owner/no-such-model"):
-        hub_weights.find(VlmHfConfig(id="owner/no-such-model"))
-    with pytest.raises(InputError, match="files of a multimodal model"):
-        hub_weights.find(VlmHfConfig(id=str(tmp_path)))
-
-
-def test_half_precision_loads(tmp_path, shown):
-    model = opened(seeing.saved(tmp_path / "model"), precision="bf16")
-    assert model.model.dtype == torch.bfloat16
-    (found,) = together(model, [PROMPT], shown[:1], most=3, pools=POOLS).values()
-    assert len(found.tokens) == 3
+    (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 256}))
+    before = texts()
+    (model_folder / "generation_config.json").write_text(json.dumps(defaults))
+    assert texts() == before

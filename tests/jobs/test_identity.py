@@ -1,14 +1,20 @@
-"""Names and hashes of jobs."""
+"""Check names, keys and logged facts of jobs."""
 
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from src import configs
 from src.errors import InputError, NotApplicable
-from src.jobs import encoder_job
+from src.jobs import encoder_job, generator_job
 from src.jobs.identity import Job
+from src.jobs.run_metadata import commit
+from src.storage.cache import fingerprint
+from src.studies.subtler.answers import is_free
 from tests.conftest import precomputed
+from tests.generators import checkpoint
+from tests.generators.test_causal import CLOCKS, with_template
 from tests.paths import CHECKOUT
 
 
@@ -17,34 +23,24 @@ from tests.paths import CHECKOUT
     [
         ([], "toy_m", "paper"),
         (["protocol.k=500", "model.seed=0", "model.batch_size=7"], "toy_m", "paper"),
-        (["protocol.k=100"], "toy_m", "paper+k=100"),
-        (["protocol.attributes=held_out"], "toy_m", "paper+held_out"),
-        (["protocol=held_out"], "toy_m", "held_out"),
         (["protocol=held_out", "protocol.k=100"], "toy_m", "held_out+k=100"),
         (["model=toy_s", "model.seed=3", "demo.bias=0"], "toy_s+seed=3+bias=0", "paper"),
         (["model.name=mine", "demo.bias=0.25", "protocol.ddof=0"], "mine+bias=0.25", "paper+ddof=0"),
         (["model=precomputed", "model.path=some/lab/"], "lab", "paper"),
-        (["model=toy_s", "model.precision=bf16"], "toy_s+bf16", "paper"),
         (["model=clip_b32", "model.weights=random", "model.sha256=''"], "clip_b32+random", "paper"),
-        (["model=clip_l14", "model.revision=abc"], "clip_l14+abc", "paper"),
-        (["model=blip2", "model.pooling=mean"], "blip2+mean", "paper"),
-        (["model=open_clip", "model.id=ViT-B-32/laion2b_s34b_b79k"], "ViT-B-32/laion2b_s34b_b79k", "paper"),
-        (
-            ["model=open_clip", "model.id=hf-hub:owner/name", "model.precision=fp16"],
-            "hf-hub:owner/name+fp16",
-            "paper",
-        ),
+        (["model=open_clip", "model.id=hf-hub:a/b", "model.precision=fp16"], "hf-hub:a/b+fp16", "paper"),
         (["model=precomputed", "model.path=some/lab", "model.name=other"], "other", "paper"),
     ],
 )
-def test_names_say_what_differs_from_the_yaml(job, overrides, model, protocol):
-    made = job(*overrides)
-    assert (made.model, made.protocol) == (model, protocol)
+def test_names_contain_differences_from_the_yaml(job, overrides, model, protocol):
+    composed = job(*overrides)
+    assert (composed.model, composed.protocol) == (model, protocol)
 
 
 def test_the_config_s_hash_is_blind_to_places_only(job):
     first = job("dataset=photos", "dataset.root=here").config_hash
-    assert first == job("dataset=photos", "dataset.root=/there", "store.dir=x", "tracking.uri=y").config_hash
+    places = ("dataset.root=/there", "store.dir=x", "tracking.uri=y", "trainer.workers=2")
+    assert first == job("dataset=photos", *places).config_hash
     for change in ("seed=1", "protocol.k=2", "exp=words_to_faces", "faces.per_group=9", "model.seed=1"):
         assert first != job("dataset=photos", "dataset.root=here", change).config_hash
 
@@ -52,68 +48,105 @@ def test_the_config_s_hash_is_blind_to_places_only(job):
 @pytest.mark.parametrize(
     ("field", "first", "other"), [("intrinsic", "sc_eat", "difference"), ("extrinsic", "top_k", "zero_shot")]
 )
-def test_the_first_scores_are_in_no_key_for_finished_jobs_were_without_them(job, field, first, other):
-    made = job()
-    choices = dict(made.resolved["protocol"])
-    assert choices.pop(field) == first
-    assert replace(made, resolved={**made.resolved, "protocol": choices}).config_hash == made.config_hash
-    chosen = job(f"protocol.{field}={other}")
-    assert chosen.config_hash != made.config_hash
-    assert chosen.protocol == f"paper+{other}"
-    assert job(f"protocol={other}").protocol == other
-
-
-def test_nothing_of_hydra_is_left_in_a_resolved_config(job):
-    assert "hydra" not in str(job().resolved)
-    assert job().resolved["store"]["dir"] == str(CHECKOUT / "data" / "embeddings")
+def test_default_scores_are_in_no_key_because_keys_of_old_jobs_lack_them(job, field, first, other):
+    default, changed = job(), job(f"protocol.{field}={other}")
+    protocol = dict(default.resolved["protocol"])
+    assert protocol.pop(field) == first
+    assert (
+        replace(default, resolved={**default.resolved, "protocol": protocol}).config_hash
+        == default.config_hash
+    )
+    assert changed.config_hash != default.config_hash
+    assert (changed.protocol, job(f"protocol={other}").protocol) == (f"paper+{other}", other)
 
 
 def test_a_missing_value_is_named(job):
-    with pytest.raises(InputError, match=r"model.path: not set. Say model.path=VALUE"):
+    with pytest.raises(InputError, match=r"model.path: not set. Set model.path=VALUE"):
         job("model=precomputed")
 
 
 def test_random_weights_are_in_the_name_whatever_the_yaml_says(job):
     assert job("model=clip_b32", "model.name=mine", "model.weights=random").model == "mine+random"
     composed, choices = configs.compose(["model=clip_b32", "model.weights=random"])
-    # As from a config folder of one's own, whose YAML says it.
+    # As if model/other.yaml of a user set weights=random.
     assert Job.of(composed, choices | {"model": "other"}, "").model == "other+random"
 
 
 @pytest.mark.parametrize(
-    ("exp", "reading", "why"),
+    ("exp", "protocol", "field"),
     [
-        ("faces_to_labels", "extremes_10", "differs from protocol=paper in extremes only"),
-        ("faces_to_words", "unit_sentence", "differs from protocol=paper in unit only"),
-        ("words_to_faces", "strata_all", "differs from protocol=paper in strata only"),
-        ("faces_to_words", "targets_all", "differs from protocol=paper in targets only"),
-        ("faces_to_words", "pooling_mean", "differs from protocol=paper in pooling only"),
+        ("faces_to_labels", "extremes_10", "extremes"),
+        ("faces_to_words", "unit_sentence", "unit"),
+        ("words_to_faces", "strata_all", "strata"),
+        ("faces_to_words", "pooling_mean", "pooling"),
+        ("cles_warmth", "difference", "intrinsic"),
+        ("sobit_association", "zero_shot", "extrinsic"),
     ],
 )
-def test_a_reading_that_decides_nothing_is_not_taken_for_another(tmp_path, job, exp, reading, why):
+def test_a_specification_without_effect_is_not_applicable(tmp_path, job, exp, protocol, field):
     lab = precomputed(tmp_path / "lab")
-    made = job(f"model.path={lab}", "model=precomputed", f"exp={exp}", f"protocol={reading}")
-    with pytest.raises(NotApplicable, match=why):
-        encoder_job.prepare(made)
-    # Said as a number, it is a setting for all experiments.
-    encoder_job.prepare(
-        job(f"model.path={lab}", "model=precomputed", f"exp={exp}", "protocol.extremes=10", "protocol.k=11")
-    )
-
-
-@pytest.mark.parametrize(("reading", "field"), [("difference", "intrinsic"), ("zero_shot", "extrinsic")])
-@pytest.mark.parametrize("exp", ["cles_warmth", "sobit_association", "scenes_zero_shot"])
-def test_scores_of_propagation_are_no_reading_of_other_studies(tmp_path, job, exp, reading, field):
-    lab = precomputed(tmp_path / "lab")
-    made = job(f"model.path={lab}", "model=precomputed", f"exp={exp}", f"protocol={reading}")
+    composed = job(f"model.path={lab}", "model=precomputed", f"exp={exp}", f"protocol={protocol}")
     with pytest.raises(NotApplicable, match=f"differs from protocol=paper in {field} only"):
-        encoder_job.prepare(made)
+        encoder_job.prepare(composed)
+    # Numbers, unlike named specifications, are accepted by every experiment.
+    numbers = ["protocol.extremes=10", "protocol.k=11", "exp=faces_to_labels"]
+    encoder_job.prepare(job(f"model.path={lab}", "model=precomputed", *numbers))
 
 
 def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
     sets = ("exp=cles_warmth", "+exp.sets.study=[{}]")
-    one, other = (job(sets[0], sets[1].format(word)) for word in ("diligent", "idle"))
-    assert one.config_hash != other.config_hash
+    first, other = (job(sets[0], sets[1].format(word)) for word in ("diligent", "idle"))
+    assert first.config_hash != other.config_hash
     plain = job("exp=cles_warmth")
     assert plain.resolved["exp"].pop("study") == "implicit"
     assert plain.config_hash == job("exp=cles_warmth").config_hash
+
+
+def task(tmp_path, *overrides):
+    few = ["task.domains=[ageism]", "task.count=12", f"store.answers={tmp_path}/logs"]
+    return generator_job.Task.of(*configs.compose([*few, *overrides], "generate"), str(tmp_path / "out"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return checkpoint.saved(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize(("template", "dated"), [(CLOCKS["llama"][0], True), ("", False)])
+def test_a_date_is_in_key_and_log_where_a_chat_template_asks_for_it(folder, tmp_path, template, dated):
+    with_template(folder, template + checkpoint.TEMPLATE)
+    chosen = ["llm=hf", f"llm.id={folder}", "llm.name=m"]
+    jobs = [task(tmp_path, *chosen), task(tmp_path, *chosen, "llm.date=2020-02-29")]
+    prepared = [generator_job.prepare(job) for job in jobs]
+    dates = ["2024-07-26", "2020-02-29"] if dated else [None, None]
+    assert [item.weights.get("chat_date") for item in prepared] == dates
+    logs = [generator_job.answer_log(item.job, item.weights, "free", is_free) for item in prepared]
+    assert (logs[0].path != logs[1].path) == dated
+    assert jobs[1].model == "m+2020-02-29"
+    assert generator_job.key(prepared[0]) != generator_job.key(prepared[1])
+
+
+def test_a_log_from_before_the_options_of_a_server_is_read(tmp_path):
+    chosen = ["llm=openai_compatible", "llm.url=http://127.0.0.1:9/v1", "llm.id=m", "answer=generate"]
+    old_options = {"name": None, "url": "http://127.0.0.1:9/v1", "id": "m", "most": 32}
+    log = generator_job.answer_log(task(tmp_path, *chosen), {}, "free", is_free)
+    assert log.path.stem == fingerprint([old_options, {}, "free"])
+    with_options = task(tmp_path, *chosen, "llm.limit=max_completion_tokens", "llm.temperature=null")
+    assert generator_job.answer_log(with_options, {}, "free", is_free).path != log.path
+    assert with_options.model == "openai_compatible+max_completion_tokens+temperature=None"
+
+
+def test_only_fields_that_a_study_names_change_the_hash(tmp_path):
+    hashes = {task(tmp_path, "llm=tiny", override).config_hash for override in ("seed=0", "dataset=demo")}
+    assert len(hashes) == 1
+    assert task(tmp_path, "llm=tiny", "answer=generate").config_hash not in hashes
+
+
+def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
+    """Imitate packages that are installed in a folder within another repository."""
+    (tmp_path / "packages").mkdir()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for arguments in (["init"], ["commit", "--allow-empty", "--message", "a state"]):
+        subprocess.run([*git, *arguments, "--quiet"], cwd=tmp_path, check=True)
+    assert commit(tmp_path / "packages") == {"git.commit": "unknown", "git.dirty": "unknown"}
+    assert [len(commit(folder)["git.commit"]) for folder in (tmp_path, CHECKOUT)] == [40, 40]

@@ -1,4 +1,4 @@
-"""Gaps, CLES and IAT against triple loops over floats, scipy, and partitions and samples written out."""
+"""Check CLES, Z and totals against triple loops over floats, scipy, and repeated rows."""
 
 import math
 
@@ -39,46 +39,6 @@ def test_cles_is_the_share_of_all_triples(both, ties):
     assert metrics.cles(*both, ties) == pytest.approx(naive.cles(*lists(*both), ties), abs=1e-12)
 
 
-@given(both=sides)
-def test_cles_is_u_over_its_largest(both):
-    to_a, to_b = both
-    u = [stats.mannwhitneyu(a, b).statistic for a, b in zip(to_a.T, to_b.T, strict=True)]
-    assert metrics.cles(to_a, to_b) == pytest.approx(np.mean(u) / (len(to_a) * len(to_b)), abs=1e-12)
-
-
-@given(both=sides)
-def test_what_one_group_wins_the_other_loses(both):
-    to_a, to_b = both
-    assert metrics.cles(to_a, to_b) + metrics.cles(to_b, to_a) == pytest.approx(1, abs=1e-12)
-    strict = metrics.cles(to_a, to_b, "strict") + metrics.cles(to_b, to_a, "strict")
-    tied = (to_a[:, None] == to_b[None]).mean()
-    assert strict == pytest.approx(1 - tied, abs=1e-12)
-
-
-@pytest.mark.parametrize("ties", ["half", "strict"])
-@given(both=sides)
-def test_cles_sees_order_alone(both, ties):
-    moved = [np.exp(3 * side) * np.arange(1, side.shape[1] + 1) - 2 for side in both]
-    assert metrics.cles(*moved, ties) == metrics.cles(*both, ties)
-
-
-@given(both=sides)
-def test_gaps_are_the_means_of_naive_loops(both):
-    assert metrics.delta_gap(*both) == pytest.approx(naive.delta_gap(*lists(*both)), abs=1e-12)
-    assert metrics.delta_gap(*both, signed=True) == pytest.approx(
-        naive.mean(naive.gaps(*lists(*both))), abs=1e-12
-    )
-    assert abs(metrics.delta_gap(*both, signed=True)) <= metrics.delta_gap(*both) + 1e-12
-
-
-def test_cohens_d_is_the_t_statistic_over_root_n():
-    to_a, to_b = drawn()
-    t = stats.ttest_ind(to_a.mean(axis=1), to_b.mean(axis=1)).statistic
-    assert metrics.cohens_d(to_a, to_b) == pytest.approx(t * math.sqrt(1 / 20 + 1 / 13), abs=1e-12)
-    assert metrics.cohens_d(to_a, to_b) == pytest.approx(naive.cohens_d(*lists(to_a, to_b)), abs=1e-12)
-    assert metrics.cohens_d(to_b, to_a) == pytest.approx(-metrics.cohens_d(to_a, to_b), abs=1e-12)
-
-
 def test_z_and_its_tail_by_hand():
     to_a, to_b = drawn()
     z = naive.z(*lists(to_a, to_b))
@@ -110,20 +70,6 @@ def test_without_variance_a_statistic_is_undefined():
 
 
 @pytest.mark.parametrize("ties", ["half", "strict"])
-@given(both=sides, seed=st.integers(0, 99))
-def test_each_partition_is_what_its_two_sets_say(both, ties, seed):
-    cosines, size = np.concatenate(both), len(both[0])
-    members = np.zeros((6, len(cosines)), dtype=bool)
-    for row in members:
-        row[np.random.default_rng(seed).permutation(len(cosines))[:size]] = True
-    shares = metrics.partition_cles(cosines, members, ties)
-    gaps = metrics.partition_gaps(cosines, members)
-    for row, share, gap in zip(members, shares, gaps, strict=True):
-        assert share == pytest.approx(naive.cles(*lists(cosines[row], cosines[~row]), ties), abs=1e-12)
-        assert gap == pytest.approx(naive.delta_gap(*lists(cosines[row], cosines[~row])), abs=1e-12)
-
-
-@pytest.mark.parametrize("ties", ["half", "strict"])
 @given(both=sides, seed=st.integers(0, 99), block=st.sampled_from([1, 12, 2**22]))
 def test_weights_are_repetitions(both, ties, seed, block):
     to_a, to_b = both
@@ -132,8 +78,8 @@ def test_weights_are_repetitions(both, ties, seed, block):
     a[0] = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(common_language, "BLOCK", block)
-        found = metrics.resampled_cles(to_a, to_b, a, b, ties)
-    for share, of_a, of_b in zip(found, a, b, strict=True):
+        result = metrics.resampled_cles(to_a, to_b, a, b, ties)
+    for share, of_a, of_b in zip(result, a, b, strict=True):
         if not of_a.sum() or not of_b.sum():
             assert math.isnan(share)
         else:
@@ -141,33 +87,11 @@ def test_weights_are_repetitions(both, ties, seed, block):
             assert share == pytest.approx(naive.cles(*lists(*written_out), ties), abs=1e-12)
 
 
-pairs_of = st.tuples(st.integers(1, 8), st.integers(1, 4)).flatmap(
-    lambda sizes: st.tuples(*[arrays(float, (2 * sizes[0], sizes[1]), elements=few)] * 2)
-)
-
-
-@given(both=pairs_of)
-def test_iat_is_the_naive_sum_and_bounded(both):
-    positive, negative = both
-    scores = metrics.iat_scores(positive, negative)
-    n, pairs = len(scores) // 2, scores.shape[1]
-    a, b = (naive.iat_sums(*lists(positive[half], negative[half])) for half in (slice(n), slice(n, None)))
-    totals = scores[:n].sum(axis=0), scores[n:].sum(axis=0)
-    assert metrics.iat(*totals) == naive.iat(a, b)
-    assert metrics.iat(*totals, "by_pair") == naive.iat(a, b, "by_pair")
-    assert 0 <= metrics.iat(*totals) <= metrics.iat(*totals, "by_pair") <= 2 * n * pairs
-
-
-def test_iat_reaches_its_bound_where_groups_are_opposed():
-    totals = np.array([5.0, 5.0, 5.0]), np.array([-5.0, -5.0, -5.0])
-    assert metrics.iat(*totals) == metrics.iat(*totals, "by_pair") == 2 * 5 * 3
-
-
 def test_totals_of_weighted_images():
     scores = np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0]])
-    found = metrics.iat_totals(scores, np.array([[1, 1, 1], [0, 2, 1], [2, 4, 0], [0, 0, 0]]), 3)
+    result = metrics.iat_totals(scores, np.array([[1, 1, 1], [0, 2, 1], [2, 4, 0], [0, 0, 0]]), 3)
     # As of three images, whatever the weights sum to; whole numbers exactly.
-    assert found[:3].tolist() == [[1, -1], [1, 1], [3, 1]]
-    assert np.isnan(found[3]).all()
+    assert result[:3].tolist() == [[1, -1], [1, 1], [3, 1]]
+    assert np.isnan(result[3]).all()
     half = metrics.iat_totals(scores, np.array([[True, False, True]]), 2)
     assert half.tolist() == [[0, -2]]

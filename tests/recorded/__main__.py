@@ -12,22 +12,19 @@ from tests.recorded.parts import RECORDERS
 def main() -> int:
     """Record what has a new version; refuse what changed without one. Returns the exit status."""
     changed = []
-    for part, version in every().items():
+    for component, version in every().items():
         with tempfile.TemporaryDirectory() as folder:
-            computed = plain(RECORDERS[part].make(Path(folder)))
-        recorded = read(part) if path_of(part).is_file() else {"version": None, "output": {}}
+            computed = plain(RECORDERS[component].make(Path(folder)))
+        recorded = read(component) if path_of(component).is_file() else {"version": None, "output": {}}
         if recorded["version"] != version:
-            write(part, version, computed)
-            print(f"{part}: recorded at version {version}")
+            write(component, version, computed)
+            print(f"{component}: recorded at version {version}")
         else:
-            changed += differences(part, RECORDERS[part], recorded["output"], computed)
+            changed += differences(component, RECORDERS[component], recorded["output"], computed)
     for line in changed:
         print(line, file=sys.stderr)
     if changed:
-        print(
-            "Raise the version of these parts in src/versions.yaml, or mend what changed them.",
-            file=sys.stderr,
-        )
+        print("Raise the version of these parts in src/versions.yaml, or correct the code.", file=sys.stderr)
     return int(bool(changed))
 
 

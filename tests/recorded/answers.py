@@ -1,4 +1,4 @@
-"""Outputs of generators, of what scores their answers, and of the studies that read them."""
+"""Record outputs of generators, of what scores their answers, and of the studies that read them."""
 
 from pathlib import Path
 from typing import Any
@@ -9,23 +9,17 @@ import pandas as pd
 from src import configs
 from src.configs import TinyConfig
 from src.generators import tiny
-from src.generators.answer_log import Kept
+from src.generators.answer_log import AnswerLog
 from src.studies.poems import comparison
-from src.studies.subtler import answers, domains, item_composition, items, planted, questions
+from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.parsing import match
 from src.studies.subtler.scoring import coded, score
 from tests.studies.subtler.made import row, written
 
 # The last of them matches no option.
 RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "adaptable.", "not rigid")
-WRAPPED = (
-    "option b: rigid",
-    "<think>Adaptable?</think>rigid",
-    "Answer: rigid",
-    "\\boxed{rigid}",
-    "答案：rigid",
-    None,
-)
+WRAPPED = ("option b: rigid", "<think>Adaptable?</think>rigid", "Answer: rigid", "\\boxed{rigid}")
+WRAPPED += ("答案：rigid", None)
 
 
 def rated(folder: Path) -> pd.DataFrame:
@@ -46,39 +40,33 @@ def rated(folder: Path) -> pd.DataFrame:
 def of_generators(folder: Path) -> dict[str, Any]:
     """Compose items and prompts; take planted answers and a tiny model's log-probabilities."""
     domain = domains.read(configs.CHECKOUT / "conf" / "domain" / "en" / "ageism.yaml")
-    composed = items.of(item_composition.compose(domain, count=12, seed=0), folder)
+    composed = items.parse(item_composition.compose(domain, count=12, seed=0), folder)
     question = configs.compose(["llm=tiny"], entry="generate")[0].task.question
     texts = [
-        questions.asked(
-            question, entry["context"], ["a", "b", "c"], questions.order_of(str(place), entry["context"], 0)
+        answers.compose_question(
+            question, entry["context"], ["a", "b", "c"], answers.order_of(str(place), entry["context"], 0)
         )
         for place, entry in enumerate(composed.to_dict("records"))
     ]
-    answered = planted.answers(composed, lean=0.7, seed=0)
+    answered = answers.planted(composed, lean=0.7, seed=0)
     model = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0))
-    with Kept(folder / "weighed.jsonl", answers.is_weighed) as kept:
-        weighed, _ = answers.likeliest(model, composed.head(2), question, per_token=False, kept=kept)
+    with AnswerLog(folder / "weighed.jsonl", answers.is_option_scores) as log:
+        weighed, _ = answers.likeliest(model, composed.head(2), question, per_token=False, answer_log=log)
     return {
         "likeliest": weighed["response"].tolist(),
         "position_effect": weighed["position_effect"].tolist(),
         "composed": composed["context"].tolist(),
         "prompts": texts,
         "planted": answered["response"].tolist(),
-        "free": [answer for part in model.answers(texts[:2], most=6) for answer in part.values()],
+        "free": [answer for batch in model.answers(texts[:2], max_new_tokens=6) for answer in batch.values()],
     }
 
 
 def of_scoring(_: Path) -> dict[str, Any]:
     """Match answers to options."""
     options = ["adaptable", "rigid", "St. Louis (Missouri)"]
-    responses = [
-        *RESPONSES,
-        *WRAPPED,
-        "ST. LOUIS (MISSOURI)",
-        "“Rigid”",
-        "rigid and adaptable",
-        "option 3: st. louis (missouri)",
-    ]
+    responses = [*RESPONSES, *WRAPPED, "ST. LOUIS (MISSOURI)", "“Rigid”", "rigid and adaptable"]
+    responses += ["option 3: st. louis (missouri)"]
     return {"matched": [match(response, options) for response in responses]}
 
 

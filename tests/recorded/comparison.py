@@ -1,7 +1,7 @@
 """Compare an output with the recorded one, by the tolerance of its kind."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ OUTPUTS = Path(__file__).with_name("outputs")
 
 
 class Recorder(NamedTuple):
-    """How the output of a part is made and compared.
+    """How the output of a component is made and compared.
 
     Attributes:
         make: takes an empty folder, returns name -> output (arrays, numbers, texts, lists of these).
@@ -24,9 +24,9 @@ class Recorder(NamedTuple):
     single: frozenset[str] = frozenset()
 
 
-def path_of(part: str) -> Path:
-    """Return the file that records a part."""
-    return OUTPUTS / f"{part}.json"
+def path_of(component: str) -> Path:
+    """Return the file that records a component."""
+    return OUTPUTS / f"{component}.json"
 
 
 def plain(output: Any) -> Any:
@@ -41,18 +41,17 @@ def plain(output: Any) -> Any:
 
 
 def differences(
-    part: str, recorder: Recorder, recorded: dict[str, Any], computed: dict[str, Any]
+    component: str, recorder: Recorder, recorded: dict[str, Any], computed: dict[str, Any]
 ) -> list[str]:
-    """Return a line per output of a part that is not what was recorded."""
-    names = sorted({*recorded} | {*computed})
+    """Return a line per output of a component that is not what was recorded."""
     lines = []
-    for name in names:
+    for name in sorted({*recorded} | {*computed}):
         if name not in recorded or name not in computed:
-            lines.append(f"{part}: {name} is {'not recorded' if name in computed else 'gone'}")
-        elif why := (float32 if name in recorder.single else recorder.differs)(
-            recorded[name], computed[name]
-        ):
-            lines.append(f"{part}: {name} {why}")
+            lines.append(f"{component}: {name} is {'not recorded' if name in computed else 'missing'}")
+            continue
+        differs = float32 if name in recorder.single else recorder.differs
+        if why := differs(recorded[name], computed[name]):
+            lines.append(f"{component}: {name} {why}")
     return lines
 
 
@@ -67,16 +66,26 @@ def float32(recorded: Any, computed: Any) -> str:
 
 
 def _close(recorded: Any, computed: Any, tolerance: float) -> str:
-    if _shape(recorded) != _shape(computed):
+    first, second = dict(_leaves(recorded)), dict(_leaves(computed))
+    if first.keys() != second.keys():
         return "has another shape"
-    first, second = _leaves(recorded), _leaves(computed)
-    for old, new in zip(first, second, strict=True):
+    for path, old in first.items():
+        new = second[path]
         numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (old, new))
         if not numbers and (old != new or type(old) is not type(new)):
             return f"was {old!r}, is {new!r}"
         if numbers and not np.isclose(new, old, rtol=tolerance, atol=tolerance, equal_nan=True):
             return f"was {old!r}, is {new!r}, {abs(new - old):.1e} apart ({tolerance:g} allowed)"
     return ""
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the values within a plain value, with their paths; empty lists and dicts are values."""
+    if not isinstance(value, dict | list) or not value:
+        yield path, value
+        return
+    for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _leaves(entry, (*path, name))
 
 
 def vectors(recorded: Any, computed: Any) -> str:
@@ -98,33 +107,19 @@ def levels(recorded: Any, computed: Any) -> str:
     if old.shape != new.shape:
         return f"had shape {old.shape}, has {new.shape}"
     off = np.abs(old - new)
-    return (
-        ""
-        if off.max() <= 1 and (off > 0).mean() < 0.01
-        else f"{int((off > 0).sum())} levels moved, by up to {off.max()}"
-    )
+    if off.max() <= 1 and (off > 0).mean() < 0.01:
+        return ""
+    return f"{int((off > 0).sum())} levels moved, by up to {off.max()}"
 
 
-def read(part: str) -> dict[str, Any]:
-    """Return what is recorded of a part: `version`, `output`."""
-    recorded: dict[str, Any] = json.loads(path_of(part).read_text("utf-8"))
+def read(component: str) -> dict[str, Any]:
+    """Return what is recorded of a component: `version`, `output`."""
+    recorded: dict[str, Any] = json.loads(path_of(component).read_text("utf-8"))
     return recorded
 
 
-def write(part: str, version: int, output: dict[str, Any]) -> None:
-    """Record the output of a part at a version."""
+def write(component: str, version: int, output: dict[str, Any]) -> None:
+    """Record the output of a component at a version."""
     OUTPUTS.mkdir(exist_ok=True)
-    text = json.dumps({"part": part, "version": version, "output": output}, separators=(",", ":"))
-    path_of(part).write_text(text + "\n", "utf-8")
-
-
-def _shape(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _shape(entry) for name, entry in value.items()}
-    return [_shape(entry) for entry in value] if isinstance(value, list) else None
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [leaf for entry in value.values() for leaf in _leaves(entry)]
-    return [leaf for entry in value for leaf in _leaves(entry)] if isinstance(value, list) else [value]
+    text = json.dumps({"part": component, "version": version, "output": output}, separators=(",", ":"))
+    path_of(component).write_text(text + "\n", "utf-8")

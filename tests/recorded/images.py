@@ -1,4 +1,4 @@
-"""Outputs that are pictures: the built-in world, preprocessing, morphs."""
+"""Record outputs that are pictures: the built-in world, preprocessing, morphs."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from src.demo import world
 from src.demo.avatars import avatar
 from src.encoders import preprocessing
 from src.stimuli import pictures
-from src.stimuli.morphs import flow, landmark, networks, standard, stylegan2
+from src.stimuli.morphs import midpoints, networks, standard, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
 from tests.stimuli.test_warps import texture
 
@@ -56,10 +56,11 @@ def of_preprocessing(folder: Path) -> dict[str, Any]:
         "transformers": preprocessing.of_transformers(processor),
     }
     outputs: dict[str, Any] = {"read": np.asarray(picture)[::4, ::4]}
-    for name, found in split.items():
-        assert found is not None
-        outputs[f"{name}_resized"] = found.resized(picture)
-        outputs[f"{name}_normalised"] = (found.values[:, ::51].double() * 1e6).round()
+    for name, steps in split.items():
+        assert steps is not None
+        outputs[f"{name}_resized"] = steps.resized(picture)
+        # Numbers of the bytes 0, 51, ..., 255 in each channel, to six decimals: enough to see another mean.
+        outputs[f"{name}_normalised"] = (steps.values[:, ::51].double() * 1e6).round()
     return outputs
 
 
@@ -76,20 +77,19 @@ def parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def of_flow(folder: Path) -> dict[str, Any]:
     """Morph two avatars by optical flow."""
-    return {"morph": flow.morph(*parents(folder))}
+    return {"morph": midpoints.by_flow(*parents(folder))}
 
 
 def of_landmark(folder: Path) -> dict[str, Any]:
     """Morph two avatars by eight landmarks."""
     points = np.random.default_rng(0).uniform(4, 28, (8, 2))
-    return {"morph": landmark.morph(*parents(folder), points - 1, points + 1)}
+    return {"morph": midpoints.by_landmarks(*parents(folder), points - 1, points + 1)}
 
 
 def of_stylegan2(folder: Path) -> dict[str, Any]:
-    """Take the midpoint of two latents of a small generator with random weights."""
-    generator = networks.opened(
-        saved(seeded(Generator), folder / "generator.pt"), "faces.generator", networks.GENERATOR
-    )
+    """Compute the midpoint of two latents of a small generator with random weights."""
+    path = saved(seeded(Generator), folder / "generator.pt")
+    generator = networks.opened(path, "faces.generator", networks.GENERATOR)
     with torch.no_grad():
         z = torch.randn(2, generator.z_dim, generator=torch.Generator().manual_seed(1))
         a, b = generator.mapping(z, torch.zeros(2, 0))[:, 0].numpy()

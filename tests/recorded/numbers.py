@@ -1,9 +1,10 @@
-"""Outputs of pure functions on arrays: metrics and the projections."""
+"""Record outputs of pure functions on arrays: metrics and the projections."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from src import debias, metrics
@@ -43,6 +44,10 @@ def of_metrics(_: Path) -> dict[str, Any]:
     correlation = metrics.spearman(ranks, values)
     association = metrics.eat(*(torch.from_numpy(arrays(seed, 4, 6)) for seed in range(4)), seed=0)
     nearest = metrics.top_k(near, 6)
+    totals = [
+        metrics.iat_totals(metrics.iat_scores(of[:, :4], of[:, 4:8]), drawn, len(of))
+        for of, drawn in ((images, weights), (texts, wide))
+    ]
     return {
         "similarity": near,
         "similarity_of_several": metrics.similarity(several, y),
@@ -61,6 +66,9 @@ def of_metrics(_: Path) -> dict[str, Any]:
         "weighted_spearman": metrics.weighted_spearman(ranks, values, draws),
         "auc": metrics.auc(ranks, 5 * values),
         "interval": metrics.interval(np.arange(101) ** 2 / 7),
+        "permutation_p": metrics.permutation_p(np.arange(40) / 40, 0.8),
+        "benjamini_hochberg": metrics.benjamini_hochberg(pd.Series([0.01, 0.2, np.nan, 0.03])).to_numpy(),
+        "pooled": metrics.pooled(torch.stack([x, x.flip(0)], dim=1)),
         "cles": [metrics.cles(images, texts, ties) for ties in ("half", "strict")],
         "cles_mcgraw_wong": metrics.cles_mcgraw_wong(images, texts),
         "cohens_d": metrics.cohens_d(images, texts),
@@ -70,21 +78,12 @@ def of_metrics(_: Path) -> dict[str, Any]:
         "partition_cles": metrics.partition_cles(np.concatenate([images, texts]), members),
         "partition_gaps": metrics.partition_gaps(np.concatenate([images, texts]), members),
         "resampled_cles": metrics.resampled_cles(images, texts, weights, wide),
-        "iat": [
-            metrics.iat(
-                *(
-                    metrics.iat_totals(metrics.iat_scores(of[:, :4], of[:, 4:8]), drawn, len(of))
-                    for of, drawn in ((images, weights), (texts, wide))
-                ),
-                reading,
-            )
-            for reading in ("total", "pair")
-        ],
+        "iat": [metrics.iat(*totals, definition) for definition in ("total", "by_pair")],
         "normalised_entropy": metrics.normalised_entropy(shares),
         "kl": metrics.kl(shares, base),
         "max_skew": metrics.max_skew(shares, base, 10),
         "ndkl": metrics.ndkl(groups, base),
-        "gaps": metrics.gaps(groups),
+        "association_factors": metrics.association_factors(groups),
         "standardised": metrics.standardised(images),
         "group_association": metrics.group_association(images, groups),
         "permuted_association": metrics.permuted_association(
@@ -104,8 +103,8 @@ def of_debias(_: Path) -> dict[str, Any]:
     outputs = {}
     for name, pairs in (("orth_proj", 0), ("orth_proj_calibrated", 4)):
         prompts = made(3, pairs)
-        said = torch.from_numpy(arrays(0, len(prompts.table.frame), 6))
-        projection = debias.projection(chosen(name), prompts, said)
+        sentences = torch.from_numpy(arrays(0, len(prompts.table.frame), 6))
+        projection = debias.projection(chosen(name), prompts, sentences)
         rows = torch.from_numpy(arrays(1, 3, 6))
         table = Table("words", prompts.table.frame.head(3), 3)
         _, projected, _ = debias.project(table, rows, projection)

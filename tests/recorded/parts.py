@@ -1,4 +1,4 @@
-"""Every part of `src/versions.yaml`, how its output is made, and how close it has to stay."""
+"""List every part of `src/versions.yaml`, how its output is made, and how close it has to stay."""
 
 from pathlib import Path
 from typing import Any

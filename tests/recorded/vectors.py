@@ -1,9 +1,11 @@
-"""Outputs that are vectors: of each encoder family, of the embedding loop, of a folder that is read."""
+"""Record outputs that are vectors: of each encoder family, of the embedding loop, of a folder."""
 
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import open_clip
 import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
@@ -11,29 +13,18 @@ from safetensors.numpy import load_file, save_file
 from src import configs, encoders, stimuli
 from src.embeddings import embeddings, precomputed_vectors
 from src.jobs.identity import Job
-from tests.conftest import places
 from tests.conftest import precomputed as precomputed_folder
+from tests.conftest import store_overrides
 from tests.encoders import published as made
 
-TINY = [
-    "model=toy_s",
-    "model.name=recorded",
-    "model.width=32",
-    "model.layers=1",
-    "model.embed_dim=8",
-    "model.pairs=16",
-    "model.steps=3",
-    "faces.per_group=2",
-    "scenes.count=60",
-    "words.count=60",
-    "trainer=cpu",
-    "trainer.workers=0",
-]
+TINY = ["model=toy_s", "model.name=recorded", "model.width=32", "model.layers=1", "model.embed_dim=8"]
+TINY += ["model.pairs=16", "model.steps=3", "faces.per_group=2", "scenes.count=60", "words.count=60"]
+TINY += ["trainer=cpu", "trainer.workers=0"]
 SENTENCES = ["This is the word calm", "Here is the word anti-war", "a"]
 
 
-def shown(network: Any) -> dict[str, Any]:
-    """Show a network two pictures and three sentences."""
+def embedded(network: Any) -> dict[str, Any]:
+    """Embed by a network two pictures and three sentences."""
     colours = np.random.default_rng(0).integers(0, 256, (2, 50, 70, 3), dtype=np.uint8)
     with torch.inference_mode():
         pixels = torch.stack([network.transform(Image.fromarray(picture)) for picture in colours])
@@ -44,12 +35,12 @@ def shown(network: Any) -> dict[str, Any]:
 def of_open_clip(folder: Path) -> dict[str, Any]:
     """Embed with small models of two kinds, whose random weights are drawn with a seed."""
     outputs = {}
-    with _small_architectures():
+    with mock.patch.dict(open_clip.factory._MODEL_CONFIGS, made.SMALL):
         for architecture in ("ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"):
             path = made.folder(made.clip(architecture, folder), folder / architecture)
             config = configs.OpenClipConfig(name="recorded", id=str(path))
             network = encoders.published_encoder(config, "cpu").load()
-            outputs |= {f"{architecture}_{name}": rows for name, rows in shown(network).items()}
+            outputs |= {f"{architecture}_{name}": rows for name, rows in embedded(network).items()}
     return outputs
 
 
@@ -60,7 +51,7 @@ def of_blip2(folder: Path) -> dict[str, Any]:
     for pooling in ("max", "mean"):
         config = configs.Blip2Config(name="recorded", id=str(path), pooling=pooling)
         network = encoders.published_encoder(config, "cpu").load()
-        outputs |= {f"{pooling}_{name}": rows for name, rows in shown(network).items()}
+        outputs |= {f"{pooling}_{name}": rows for name, rows in embedded(network).items()}
     return outputs
 
 
@@ -77,11 +68,8 @@ def of_stimuli(folder: Path) -> dict[str, Any]:
     cfg = _job(folder, "model=precomputed", f"model.path={given}")
     for role in stimuli.ROLES:
         frame = stimuli.load(cfg, role).frame
-        outputs |= {
-            f"given_{role}.{name}": frame[name].tolist()[::7]
-            for name in ("id", "group", "valence")
-            if name in frame
-        }
+        names = [name for name in ("id", "group", "valence") if name in frame]
+        outputs |= {f"given_{role}.{name}": frame[name].tolist()[::7] for name in names}
     return outputs
 
 
@@ -89,7 +77,7 @@ def of_toy(folder: Path) -> dict[str, Any]:
     """Train a tiny toy for three steps on a tiny world, and embed with it."""
     cfg = _job(folder, *TINY)
     network = encoders.open_encoder(cfg, lambda role: stimuli.load(cfg, role)).load()
-    return shown(network)
+    return embedded(network)
 
 
 def of_embeddings(folder: Path) -> dict[str, Any]:
@@ -108,12 +96,4 @@ def of_embeddings(folder: Path) -> dict[str, Any]:
 
 
 def _job(folder: Path, *overrides: str) -> configs.RunConfig:
-    return Job.of(*configs.compose([*overrides, *places(folder)]), str(folder / "output")).cfg
-
-
-def _small_architectures() -> Any:
-    from unittest import mock
-
-    import open_clip
-
-    return mock.patch.dict(open_clip.factory._MODEL_CONFIGS, made.SMALL)
+    return Job.of(*configs.compose([*overrides, *store_overrides(folder)]), str(folder / "output")).cfg

@@ -1,25 +1,23 @@
-"""python -m src.report: which sweep, where to, and what it never touches."""
+"""python -m src.report: which sweep, where to, what it never touches; findings of store and running sweep."""
 
+import json
 import shutil
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
+from src.jobs import encoder_job
 from src.report import __main__ as entry
-from src.report import publish
-from src.report.findings import Findings
-from src.tracking import Tracker
+from src.report import load, publish
+from src.report.findings import TABLES
+from src.storage import results
+from src.studies.propagation.combined import UNCERTAINTY, combine
+from src.tracking import Tracker, sweeps
+from tests.commands import SMALL, command, killed
+from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
-from tests.report.drawn import stand_in
-
-JOBS = "exp,paper,model,dataset,debias,protocol,seed,config,status,run,reason,overrides"
-
-
-@pytest.fixture
-def page(monkeypatch):
-    return stand_in(monkeypatch)
+from tests.report import made
+from tests.tracking.counted import contents
 
 
 @pytest.fixture(scope="module")
@@ -32,137 +30,77 @@ def store(tmp_path_factory):
         parent = tracker.open("photos" if number % 2 else "demo", "sweep")
         parent.log(tags={"kind": "sweep"}, metrics={"jobs": number})
         if number == 12:
-            _job(tracker, parent, folder)
+            row = {**dict.fromkeys(results.TEXTS, "x"), "study": "propagation", "rho": 0.5, "reason": ""}
+            results.write(folder / "job", pd.DataFrame([row]), {})
+            run = tracker.open("demo", "a job", parent)
+            run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
+            run.artifacts(folder / "job" / "results", "results")
+            tracker.close(run)
         tracker.close(parent)
         ids.append(parent.id)
     return folder, ids
 
 
-def _job(tracker, parent, folder):
-    from src.storage import results
-
-    row = (
-        dict.fromkeys(results.TEXTS, "x")
-        | {"study": "propagation"}
-        | {"rho": 0.5, "n_all": None, "placebo_n": None, "reason": ""}
-    )
-    results.write(folder / "job", pd.DataFrame([row]), {})
-    run = tracker.open("demo", "a job", parent)
-    run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
-    run.artifacts(folder / "job" / "results", "results")
-    tracker.close(run)
+def report(folder, *arguments):
+    return entry.main([f"tracking.uri=sqlite:///{folder}/mlflow.db", *arguments])
 
 
-def report(store, *arguments):
-    return entry.main([f"tracking.uri=sqlite:///{store[0]}/mlflow.db", *arguments])
-
-
-def test_latest_and_the_beginning_of_an_id_are_enough(store, page, tmp_path, capsys):
+def test_latest_and_the_beginning_of_an_id_are_enough(store, page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     newest = store[1][-1]
-    for wanted in ([], ["sweep=latest"], ["dataset=demo"], [f"sweep={newest[:12]}"], [f"sweep={newest}"]):
-        assert report(store, *wanted, f"output={tmp_path}/out") == 0
-        assert capsys.readouterr().out == f"Report: {tmp_path}/out/index.html\n"
-    assert {found.sweep for found in page.seen} == {newest}
-    assert len(page.seen) == 5
+    for wanted in ([], ["dataset=demo"], [f"sweep={newest[:12]}"], [f"sweep={newest[:12]},{newest}"]):
+        assert report(store[0], *wanted, "output=here/out") == 0
+        assert capsys.readouterr().out == f"Report: {tmp_path}/here/out/index.html\n"
+    assert [findings.sweep for findings in page.drawn] == [newest] * 4
 
 
 def test_an_id_that_does_not_exist_is_answered_with_those_that_do(store, page, tmp_path, capsys):
-    assert report(store, "sweep=nonsense", f"output={tmp_path}/out") == 1
-    said = capsys.readouterr().err
-    assert "sweep=nonsense: no sweep has this id" in said
-    lines = [line.split() for line in said.splitlines() if line.startswith("  ")]
+    assert report(store[0], "sweep=nonsense", f"output={tmp_path}/out") == 1
+    printed = capsys.readouterr().err
+    assert "sweep=nonsense: no sweep has this id" in printed
+    lines = [line.split() for line in printed.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines[:10]] == store[1][:2:-1]
-    assert lines[0][1] == "demo"
-    assert lines[0][3:] == ["12", "jobs", "FINISHED"]
+    assert [lines[0][1], *lines[0][3:]] == ["demo", "12", "jobs", "FINISHED"]
     assert lines[10] == ["and", "3", "older", "ones"]
-    assert report(store, "sweep=nonsense", "dataset=photos", f"output={tmp_path}/out") == 1
-    said = capsys.readouterr().err
-    assert all(number in said for number in store[1][1::2])
-    assert not any(number in said for number in store[1][::2])
+    assert report(store[0], "sweep=nonsense", "dataset=photos", f"output={tmp_path}/out") == 1
+    printed = capsys.readouterr().err
+    assert [sweep for sweep in store[1] if sweep in printed] == store[1][1::2]
+    letters = [sweep[0] for sweep in store[1]]
+    shared = next(letter for letter in letters if letters.count(letter) > 1)
+    assert report(store[0], f"sweep={shared}", f"output={tmp_path}/out") == 1
+    assert f"{letters.count(shared)} sweeps have ids that start with this" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_beginning_of_several_ids_is_refused(store, page, tmp_path, capsys):
-    first = {number[0] for number in store[1]}
-    shared = next(letter for letter in first if sum(number[0] == letter for number in store[1]) > 1)
-    assert report(store, f"sweep={shared}", f"output={tmp_path}/out") == 1
-    assert "begins the ids of" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["sweeep=latest"], "Did you mean sweep=?"),
-        (["latest"], "There is sweep=, dataset=, tracking.uri=, output=; --help explains them."),
-        (["sweep"], "sweep: not understood."),
+        (["latest"], "Use one of sweep=, dataset=, tracking.uri=, output= (see --help)."),
         (["sweep="], "sweep=: empty"),
         (["sweep=a", "sweep=b"], "sweep=b: given twice"),
-        (["dataset=paper"], "no sweep of dataset=paper is stored there; there are sweeps of demo, photos."),
+        (["dataset=paper"], "no sweep of dataset=paper is stored. Datasets with sweeps: demo, photos."),
+        (["sweep={0}"], "no job has results"),
+        (["sweep={2},{1}"], "expected sweeps of one dataset, got demo and photos"),
+        (["sweep={2},{0}"], "sweep {0}"),
     ],
 )
-def test_mistakes_are_said(store, page, tmp_path, capsys, arguments, said):
-    assert report(store, f"output={tmp_path}/out", *arguments) == 1
-    assert said in capsys.readouterr().err
+def test_mistakes_are_refused(store, page, tmp_path, capsys, arguments, message):
+    ids = store[1][0], store[1][1], store[1][-1]
+    assert report(store[0], f"output={tmp_path}/out", *(text.format(*ids) for text in arguments)) == 1
+    printed = capsys.readouterr().err
+    assert message.format(*ids) in printed
+    assert len(printed.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sweep_without_results_has_no_report(store, page, tmp_path, capsys):
-    assert report(store, f"sweep={store[1][3]}", f"output={tmp_path}/out") == 1
-    assert "no job of it has results" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("there", ["nothing", "empty", "other"])
-def test_asking_makes_no_store(page, tmp_path, capsys, there):
-    database = tmp_path / "mine.db"
-    if there == "empty":
-        database.touch()
-    elif there == "other":
-        import sqlite3
-
-        with sqlite3.connect(database) as connection:
-            connection.execute("CREATE TABLE recipes (name TEXT)")
-        connection.close()
-    before = database.read_bytes() if database.exists() else None
-    assert entry.main([f"tracking.uri=sqlite:///{database}", f"output={tmp_path}/out"]) == 1
-    assert f"tracking.uri=sqlite:///{database}: there is no tracking database" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ([] if before is None else ["mine.db"])
-    assert before is None or database.read_bytes() == before
-
-
-def test_paths_are_the_user_s(store, page, tmp_path, monkeypatch, capsys):
-    shutil.copytree(store[0], tmp_path / "mlruns")
-    monkeypatch.chdir(tmp_path)
-    assert entry.main(["tracking.uri=sqlite:///mlruns/mlflow.db", "output=here/out"]) == 0
-    assert (tmp_path / "here" / "out" / "index.html").is_file()
-
-
-def test_help_takes_no_time_and_a_mistake_has_no_traceback(tmp_path):
-    def typed(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "src.report", *arguments], cwd=CHECKOUT, capture_output=True, text=True,
-            check=False, timeout=500,
-        )  # fmt: skip
-
-    assert "tracking.uri" in typed("--help").stdout
-    wrong = typed("seep=1")
-    assert wrong.returncode == 1
-    assert wrong.stderr.startswith("seep=1: not understood. Did you mean sweep=?")
-    assert len(wrong.stderr.splitlines()) == 1
-
-
-def findings(sweep="s"):
-    nothing = pd.DataFrame()
-    return Findings("demo", sweep, "FINISHED", "", {}, {}, nothing, [], nothing, {})
-
-
-def test_a_report_is_replaced_whole(page, tmp_path):
+def test_a_report_is_replaced_completely(page, tmp_path):
     for sweep in ("first", "second"):
-        index = publish.publish(findings(sweep), tmp_path / "out")
+        index = publish.publish(made.findings_of(sweep=sweep), tmp_path / "out")
         assert index.read_text() == f"<h1>{sweep}</h1>"
-        assert [path.name for path in tmp_path.iterdir()] == ["out"]
     page.fails = ZeroDivisionError("a fault")
     with pytest.raises(ZeroDivisionError):
-        publish.publish(findings("third"), tmp_path / "out")
+        publish.publish(made.findings_of(sweep="third"), tmp_path / "out")
     assert (tmp_path / "out" / "index.html").read_text() == "<h1>second</h1>"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -172,29 +110,156 @@ def test_what_is_no_report_is_never_replaced(store, page, tmp_path, capsys, fore
     out = tmp_path / "out"
     mine = out / "mine.txt"
     if foreign == "a file added":
-        publish.publish(findings(), out)
+        publish.publish(made.findings_of(), out)
     elif foreign == "a file":
         mine = out
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
     if foreign == "a page":
         (out / "index.html").write_text("mine too")
-    assert report(store, f"output={out}") == 1
-    said = capsys.readouterr().err
-    assert "Name another folder: output=DIR." in said
-    assert ("mine.txt" in said) == (foreign == "a file added")
+    assert report(store[0], f"output={out}") == 1
+    printed = capsys.readouterr().err
+    assert "Choose another folder: output=DIR." in printed
+    assert ("mine.txt" in printed) == (foreign == "a file added")
     assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_several_sweeps_of_one_dataset_have_one_report(store, page, tmp_path, capsys):
-    newest, other, photos = store[1][-1], store[1][0], store[1][1]
-    assert report(store, f"sweep={newest[:12]},{newest}", f"output={tmp_path}/out") == 0
-    assert page.seen[-1].sweep == newest
-    capsys.readouterr()
-    assert report(store, f"sweep={newest},{photos}", f"output={tmp_path}/two") == 1
-    assert "of demo and photos. A report is of one dataset" in capsys.readouterr().err
-    assert report(store, f"sweep={newest},{other}", f"output={tmp_path}/two") == 1
-    assert f"sweep {other}" in capsys.readouterr().err
-    assert report(store, f"sweep={newest},nonsense", f"output={tmp_path}/two") == 1
-    assert "sweep=nonsense: no sweep has this id" in capsys.readouterr().err
+# Findings are the same from a running sweep and from the store; what is missing is reported.
+
+FOUR = "exp=faces_to_words,words_to_faces,scenes_to_words,labels_to_faces"
+TWO = "exp=faces_to_words,words_to_faces"
+EXPERIMENTS = {path.stem for path in (CHECKOUT / "conf" / "exp").glob("*_to_*.yaml")}
+
+
+def sweep(folder, name, *overrides):
+    arguments = ["-m", "model=precomputed", f"model.path={precomputed(folder / 'lab')}", *SMALL]
+    return command(folder / name, *arguments, *store_overrides(folder), *overrides)
+
+
+@pytest.fixture
+def tracker(tmp_path):
+    return Tracker(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
+
+
+def test_the_store_gives_what_the_running_sweep_gave(page, tmp_path, tracker, capsys):
+    """Sweep twice: the second takes over half of the first's jobs."""
+    assert sweep(tmp_path, "first", TWO).code == 0
+    swept = sweep(tmp_path, "second", FOUR, "report=true")
+    assert swept.code == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path}/second/report/index.html"
+    (running,) = page.drawn
+    newest = sweeps(tracker)[0]
+    (saved := tmp_path / "saved").mkdir()
+    stored = load.stored(tracker, newest, saved)
+    both = (result.of("propagation") for result in (stored, running))
+    pd.testing.assert_frame_equal(*both, check_exact=True)
+    pd.testing.assert_frame_equal(stored.jobs, running.jobs)
+    assert stored.jobs["status"].value_counts().to_dict() == {"finished": 2, "taken_over": 2}
+    assert stored.missing == running.missing == []
+    assert (stored.sweep, stored.status, stored.dataset) == (newest.id, "FINISHED", "precomputed")
+    assert list(stored.folders) == list(running.folders)
+    for config, folder in stored.folders.items():
+        assert folder.is_relative_to(saved)
+        assert contents(folder) == contents(running.folders[config])
+    pd.testing.assert_frame_equal(stored.models, running.models)
+    assert stored.provenance == running.provenance
+    assert {"git.commit", "version.torch", "input.faces", "input.words.vectors"} <= set(stored.provenance)
+    assert stored.provenance["command"].startswith("python -m src.run -m model=precomputed")
+    summary = tmp_path / "mlruns/artifacts/precomputed" / newest.id / "artifacts/summary"
+    pd.testing.assert_frame_equal(results.read_csv(summary / "analyses.csv"), stored.of("propagation"))
+    report = summary.parent / "report"
+    assert (report / "index.html").read_text() == f"<h1>{newest.id}</h1>"
+    assert json.loads((report / "report.json").read_text())["files"] == ["figures/one.svg", "index.html"]
+
+
+def test_results_of_before_are_read_with_empty_columns_and_tables(tmp_path):
+    frame = pd.DataFrame({"exp": ["faces_to_words"], "model": ["m"], "rho": [0.5]})
+    result = combine([frame, frame])
+    assert len(result) == 1
+    assert result[[*UNCERTAINTY, "q"]].isna().all(axis=None)
+    assert str(result["placebo_n"].dtype) == "Int64"
+    pd.DataFrame({"id": ["a"], "intrinsic": [0.0]}).to_parquet(tmp_path / "targets.parquet")
+    findings = made.findings_of(propagation=frame, folders={"c": tmp_path})
+    assert findings.read("c", "targets")["valence"].isna().all()
+    assert findings.read("c", "draws").empty
+    assert tuple(findings.read("c", "retrieved")) == TABLES["retrieved"]
+
+
+@pytest.mark.thorough
+def test_a_run_with_missing_or_changed_results_is_reported(page, tmp_path, tracker):
+    sweep(tmp_path, "first", FOUR)
+    newest = sweeps(tracker)[0]
+    jobs = tmp_path / "mlruns/artifacts/precomputed"
+    runs = pd.read_csv(jobs / newest.id / "artifacts/summary/jobs.csv")["run"]
+    shutil.rmtree(jobs / runs[0] / "artifacts/results")
+    path = jobs / runs[1] / "artifacts/results/analyses.csv"
+    path.write_text(path.read_text().replace("0.", "0.9"))
+    tracker.client.delete_run(runs[2])
+    assert report(tmp_path / "mlruns", f"output={tmp_path}/out") == 0
+    (result,) = page.drawn
+    assert result.jobs["status"].tolist() == ["missing", "missing", "missing", "finished"]
+    for run, reason in zip(runs[:3], result.jobs["reason"], strict=False):
+        assert f"results of run {run} cannot be read" in reason
+    assert result.of("propagation")["exp"].unique() == ["labels_to_faces"]
+    assert len(result.folders) == 1
+
+
+def test_a_fault_of_the_drawing_loses_no_table(page, tmp_path, tracker, capsys):
+    page.fails = ZeroDivisionError("a fault")
+    swept = sweep(tmp_path, "o", TWO, "report=true")
+    assert swept.code == 1
+    (newest,) = sweeps(tracker)
+    assert newest.status == "FINISHED"
+    assert newest.metrics["jobs"] == 2
+    displayed = capsys.readouterr().out
+    assert "a fault" in displayed
+    assert f"To draw it: python -m src.report sweep={newest.id}" in displayed
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["0", "1", "multirun.yaml"]
+
+
+def test_ctrl_c_ends_with_a_report_of_what_is_finished(page, tmp_path, monkeypatch, capsys):
+    perform, done = encoder_job.perform, []
+
+    def interrupted(*given):
+        if done:
+            raise KeyboardInterrupt
+        done.append(given)
+        return perform(*given)
+
+    monkeypatch.setattr(encoder_job, "perform", interrupted)
+    assert sweep(tmp_path, "o", FOUR, "report=true").code == 130
+    assert capsys.readouterr().out.splitlines()[-1].startswith("Report: ")
+    (result,) = page.drawn
+    assert result.status == "KILLED"
+    assert result.jobs["status"].tolist() == ["finished"]
+    assert len(result.missing) == 3
+    assert result.missing[0].split()[-1] == "exp=words_to_faces"
+
+
+@pytest.mark.thorough
+def test_a_killed_sweep_tells_what_it_lacks(page, tmp_path, tracker):
+    """kill -9 in the middle of precomputed jobs, of which two were finished earlier."""
+    sweep(tmp_path, "first", "exp=faces_to_labels,faces_to_words")
+    arguments = ["-m", "model=precomputed", f"model.path={tmp_path}/lab", *SMALL]
+    killed(3, *arguments, "exp=glob(*_to_*)", *store_overrides(tmp_path), f"hydra.sweep.dir={tmp_path}/o")
+    assert report(tmp_path / "mlruns", "sweep=latest", f"output={tmp_path}/out") == 0
+    (result,) = page.drawn
+    assert result.status == "KILLED"
+    ended = result.jobs["status"].value_counts().to_dict()
+    assert ended["taken_over"] == 2
+    assert ended["finished"] == 3
+    assert len(result.missing) == 8 - len(result.jobs)
+    exps = [piece for text in result.missing for piece in text.split() if piece.startswith("exp=")]
+    assert {piece.removeprefix("exp=") for piece in exps} == EXPERIMENTS - set(result.jobs["exp"])
+    assert len(result.folders) == len(result.jobs)
+    # Without the list of a running sweep its own finished runs are listed.
+    place = tmp_path / "mlruns/artifacts/precomputed" / result.sweep / "artifacts/summary"
+    (place / "jobs.csv").unlink()
+    assert report(tmp_path / "mlruns", f"sweep={result.sweep[:8]}", f"output={tmp_path}/out") == 0
+    rows = page.drawn[1]
+    assert rows.jobs["status"].tolist() == ["finished"] * ended["finished"]
+    assert set(rows.jobs["overrides"]) < set(result.jobs["overrides"])
+    (place / "asked.json").unlink()
+    assert report(tmp_path / "mlruns", f"output={tmp_path}/out") == 0
+    assert (page.drawn[2].missing, page.drawn[2].provenance["asked"]) == ([], "unknown")

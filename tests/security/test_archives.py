@@ -1,93 +1,78 @@
-"""Archives that would fill memory or disk (what wants out of its folder: tests/stimuli/test_unpack.py)."""
+"""Refuse links that lead out of a folder, and packages without hashes."""
 
-import gzip
-import io
-import tarfile
-import time
-import tracemalloc
-import zipfile
+import re
+import shutil
 
 import pytest
 
 from src.errors import InputError
-from src.stimuli.unpack import unpack
+from tests.paths import CHECKOUT
+from tests.stimuli import drawn
+from tests.stimuli.layouts import load
 
-TAKE = {"**/ratings.csv": "ratings.csv"}
-ALLOWED = 1_000_000
-
-
-def refused(path, said):
-    tracemalloc.start()
-    start = time.monotonic()
-    with pytest.raises(InputError, match=said):
-        unpack(path, TAKE, ALLOWED)
-    assert tracemalloc.get_traced_memory()[1] < 50_000_000
-    tracemalloc.stop()
-    assert time.monotonic() - start < 60
-    assert [item.name for item in path.parent.iterdir()] == [path.name]
-
-
-def header(name, kind, size):
-    info = tarfile.TarInfo(name)
-    info.type, info.size = kind, size
-    return info.tobuf()
+# Layout -> what lies in its root: its table, a picture, a folder of pictures.
+WITHIN = {
+    "fairface": ("fairface_label_train.csv", "train/1.jpg", "train"),
+    "folder": ("faces.csv", "left/1.png", "left"),
+    "oasis": ("OASIS.csv", "images/War 1.jpg", "images"),
+    "cfd": (None, "Images/CFD/AF-001/CFD-AF-001-025-N.jpg", "Images/CFD/AF-001"),
+    "utkface": (None, "20_0_0_201701002000000.jpg.chip.jpg", None),
+    "nrc_vad": ("NRC-VAD-Lexicon.txt", None, None),
+    "warriner": ("BRM-emot-submit.csv", None, None),
+}
+LINKED = [(layout, name) for layout, names in WITHIN.items() for name in names if name]
 
 
-@pytest.mark.parametrize(
-    "kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK]
+def linked(root, name, outside):
+    """Move a file or folder of a root elsewhere, and leave a link."""
+    shutil.move(root / name, outside)
+    (root / name).symlink_to(outside)
+
+
+@pytest.mark.parametrize(("layout", "name"), LINKED)
+def test_a_link_out_of_a_data_root_is_named_and_refused(tmp_path, layout, name):
+    root = getattr(drawn, layout)(tmp_path / "root")
+    linked(root, name, tmp_path / "outside")
+    message = f"{re.escape(str(root / name))}.*a link leads out of {root}.*Copy that, or set "
+    with pytest.raises(InputError, match=message):
+        load(layout, root)
+
+
+@pytest.mark.parametrize(("layout", "name"), [case for case in LINKED if case[0] not in ("cfd", "utkface")])
+def test_links_within_a_data_root_and_a_linked_root_are_followed(tmp_path, layout, name):
+    root = getattr(drawn, layout)(tmp_path / "root")
+    frame = load(layout, root)[0]
+    (root / "elsewhere").mkdir()
+    linked(root, name, root / "elsewhere" / "moved")
+    (tmp_path / "linked").symlink_to(root)
+    assert len(load(layout, tmp_path / "linked")[0]) == len(frame)
+
+
+def test_a_linked_folder_of_pictures_is_refused(tmp_path):
+    root = drawn.cfd(tmp_path / "root")
+    frame = load("cfd", root)[0]
+    (root / "Images" / "CFD" / "again").symlink_to(root / "Images" / "CFD" / "AF-001")
+    assert len(load("cfd", root)[0]) == len(frame)
+    linked(root, WITHIN["cfd"][2], root / "moved")
+    with pytest.raises(InputError, match=r"AF-001: links to folders are not followed. Replace the link"):
+        load("cfd", root)
+
+
+REQUIREMENT = re.compile(
+    r"([A-Za-z0-9_.\[\]-]+==[^\s;]+)( ; [^\\\n]+)? \\\n(    --hash=sha256:[0-9a-f]{64}( \\)?\n)+"
 )
-def test_a_header_that_is_a_bomb_is_not_read(tmp_path, kind):
-    with gzip.open(tmp_path / "a", "wb", compresslevel=1) as packed:
-        packed.write(header("x", kind, 300_000_000))
-        for _ in range(300):
-            packed.write(bytes(1_000_000))
-    assert (tmp_path / "a").stat().st_size < 3_000_000
-    refused(tmp_path / "a", "a header of 300000000 bytes")
 
 
-def test_a_bomb_of_zeros_is_refused_before_the_disk_is_full(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a", "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("ratings.csv", bytes(50_000_000))
-    refused(tmp_path / "a", "larger than the 1000000 bytes allowed")
+def test_every_requirement_is_pinned_with_hashes():
+    text = (CHECKOUT / "requirements.txt").read_text()
+    names, *_ = zip(*REQUIREMENT.findall(text), strict=True)
+    assert len(names) > 100
+    assert REQUIREMENT.sub("", text) == ""
+    assert not {"lightning==2.6.2", "lightning==2.6.3"} & {*names}  # malicious releases
 
 
-def test_a_member_that_says_it_is_small_is_cut_or_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a", "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("ratings.csv", bytes(50_000_000))
-    content = (tmp_path / "a").read_bytes()
-    (tmp_path / "a").write_bytes(
-        content.replace((50_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
-    )
-    refused(tmp_path / "a", "damaged|Bad CRC")
-
-
-@pytest.mark.parametrize("form", ["zip", "tar"])
-def test_members_without_end_are_counted_though_they_are_empty(tmp_path, form, monkeypatch):
-    monkeypatch.setattr("src.stimuli.unpack.MOST", 2_000)
-    number = 5_000
-    if form == "zip":
-        with zipfile.ZipFile(tmp_path / "a", "w") as packed:
-            for place in range(number):
-                packed.writestr(f"{place}/", b"")
-    else:
-        with tarfile.open(tmp_path / "a", "w:gz") as packed:
-            for place in range(number):
-                packed.addfile(tarfile.TarInfo(str(place)), io.BytesIO())
-    refused(tmp_path / "a", "is one of more than 2000")
-
-
-def test_members_that_share_their_bytes_count_each(tmp_path):
-    """Fifield's bomb: many entries of the directory over one and the same content."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("0", bytes(900_000))
-        one = packed.infolist()[0]
-        for place in range(1, 20):
-            info = zipfile.ZipInfo(str(place))
-            info.header_offset, info.file_size = one.header_offset, one.file_size
-            info.compress_size, info.CRC, info.compress_type = one.compress_size, one.CRC, one.compress_type
-            packed.filelist.append(info)
-            packed.NameToInfo[str(place)] = info
-        packed._didModify = True
-    (tmp_path / "a").write_bytes(made.getvalue())
-    refused(tmp_path / "a", "larger than|damaged")
+def test_the_makefile_installs_packages_by_their_hashes_alone():
+    makefile = (CHECKOUT / "Makefile").read_text()
+    installs = re.findall(r"-m pip install.*", makefile)
+    assert any("--require-hashes -r requirements.txt" in line for line in installs)
+    assert all("--require-hashes" in line or "--no-deps" in line for line in installs), installs

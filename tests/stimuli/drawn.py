@@ -1,52 +1,55 @@
-"""The layouts of published datasets, filled with drawn pictures."""
+"""Draw small copies of the layouts of published datasets."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from src import configs
+
 
 def picture(path: Path, seed: int = 0, mode: str = "RGB", form: str = "JPEG") -> Path:
-    """A small picture of noise."""
+    """Draw a small picture of noise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    channels = len(mode)
-    pixels = np.random.default_rng(seed).integers(0, 256, (20, 24, channels), dtype=np.uint8)
+    pixels = np.random.default_rng(seed).integers(0, 256, (20, 24, len(mode)), dtype=np.uint8)
     Image.fromarray(pixels, mode=mode).save(path, format=form)
     return path
 
 
+def avatars(per_group: int, size: int, peoples: dict, **options) -> configs.AvatarsConfig:
+    """Configure avatars in front of a single background: several would dominate the distances."""
+    defaults = {"seed": 0, "genders": {"Men": 0.2}, "hue_sd": 0.1, "hair_sd": 0.1, "places": {"meadow": 0.28}}
+    return configs.AvatarsConfig(per_group=per_group, size=size, peoples=peoples, **defaults | options)
+
+
 def fairface(root: Path, per_group: int = 3, genders=("Male", "Female")) -> Path:
-    """FairFace's layout: a csv beside train/."""
+    """Draw FairFace's layout: a csv next to train/."""
     rows = ["file,age,gender,race,service_test"]
-    number = 0
-    for race in ("Black", "East Asian", "White", "Indian"):
-        for gender in genders:
-            for age in range(per_group):
-                number += 1
-                name = f"train/{number}.jpg"
-                picture(root / name, number)
-                rows.append(f"{name},{['20-29', '30-39', 'more than 70'][age % 3]},{gender},{race},True")
+    combinations = itertools.product(("Black", "East Asian", "White", "Indian"), genders, range(per_group))
+    for number, (race, gender, index) in enumerate(combinations, start=1):
+        name = f"train/{number}.jpg"
+        picture(root / name, number)
+        rows.append(f"{name},{['20-29', '30-39', 'more than 70'][index % 3]},{gender},{race},True")
     (root / "fairface_label_train.csv").write_text("\n".join(rows) + "\n")
     return root
 
 
 def oasis(root: Path, count: int = 6) -> Path:
-    """OASIS's layout: lines end in a lone carriage return, one theme in a blank."""
+    """Draw OASIS's layout: lines end in a lone carriage return, and one theme in a blank."""
     rows = [",Theme,Category,Source,Valence_mean,Valence_SD,Valence_N"]
     for number in range(1, count + 1):
         theme = f"War {number}"
         valence = 1 + (number - 1) % 6
         rows.append(f"I{number},{theme}{' ' if number == 2 else ''},Scene,Pixabay,{valence},0.9,100")
-        rgba = number == 3
-        picture(
-            root / "images" / f"{theme}.jpg", number, "RGBA" if rgba else "RGB", "PNG" if rgba else "JPEG"
-        )
+        mode_and_form = ("RGBA", "PNG") if number == 3 else ("RGB", "JPEG")
+        picture(root / "images" / f"{theme}.jpg", number, *mode_and_form)
     (root / "OASIS.csv").write_bytes("\r".join(rows).encode())
     return root
 
 
 def nrc_vad(root: Path, more: int = 0) -> Path:
-    """NRC-VAD's layout, with the oddities of the published file, and more words."""
+    """Write NRC-VAD's layout, with the oddities of the published file; `more` adds further words."""
     root.mkdir(parents=True, exist_ok=True)
     lines = [
         "abandon\t0.052\t0.519\t0.245",
@@ -61,18 +64,14 @@ def nrc_vad(root: Path, more: int = 0) -> Path:
 
 
 def cfd(root: Path, people: int = 2) -> Path:
-    """CFD's layout: some people of each of six groups, the extensions, and what a Mac leaves behind."""
-    seed = 0
-    for race in "ABW":
-        for gender in "FM":
-            for person in range(1, people + 1):
-                expressions = ("N", "HC") if person == 1 else ("N",)
-                folder = root / "Images" / "CFD" / f"{race}{gender}-00{person}"
-                for expression in expressions:
-                    seed += 1
-                    suffix = {3: ".JPG", 6: ".jpeg"}.get(seed, ".jpg")
-                    picture(folder / f"CFD-{race}{gender}-00{person}-025-{expression}{suffix}", seed)
-    images = root / "Images"
+    """Draw CFD's layout: people of six groups, both extensions, and the hidden files of a Mac."""
+    images, seed = root / "Images", 0
+    for group, person in itertools.product(CFD_GROUPS, range(1, people + 1)):
+        for expression in ("N", "HC") if person == 1 else ("N",):
+            seed += 1
+            suffix = {3: ".JPG", 6: ".jpeg"}.get(seed, ".jpg")
+            name = f"CFD-{group}-00{person}-025-{expression}{suffix}"
+            picture(images / "CFD" / f"{group}-00{person}" / name, seed)
     picture(images / "CFD" / "LF-200" / "CFD-LF-200-058-N.jpg", 50)
     picture(images / "CFD" / "LF-200" / "CFD-LF-200-N.jpg", 51)
     for name in (".DS_Store", "LF-200/._CFD-LF-200-058-N.jpg", "LF-200/read me.txt"):
@@ -80,7 +79,7 @@ def cfd(root: Path, people: int = 2) -> Path:
     picture(images / "CFD-MR" / "MF-300" / "CFD-MF-300-002-N.jpg", 52)
     for number, name in enumerate(("IF-601-519", "IF-644-306-1", "IF-644-306-2")):
         picture(images / "CFD-INDIA" / f"CFD-{name}-N.jpg", 60 + number)
-    # A sheet of the norming workbook, saved as csv: titles above, columns without a name.
+    # A sheet of the norming workbook, saved as csv: titles come first, and a column has no name.
     sheet = [
         ["CFD 3.0", "", "", "", ""],
         ["S000", "S003", "R002", "", "R013"],
@@ -97,28 +96,20 @@ CFD_GROUPS = ("AF", "AM", "BF", "BM", "WF", "WM")
 
 
 def utkface(root: Path) -> Path:
-    """UTKFace's layout: faces of three ages of each gender and race, and five odd names."""
-    for gender in range(2):
-        for race in range(5):
-            for age in (20, 30, 40):
-                name = f"{age}_{gender}_{race}_201701{gender}{race}{age}00000.jpg.chip.jpg"
-                picture(root / name, 1000 * gender + 100 * race + age)
-    # Nothing is missing in the first two, in the others gender or race.
-    for seed, name in enumerate(
-        (
-            "24_0_1_20170116220224657 .jpg.chip.jpg",
-            "55_0_0_20170116232725357jpg.chip.jpg",
-            "39_1_20170116174525125.jpg.chip.jpg",
-            "53__0_20170116184028385.jpg.chip.jpg",
-            "61_3_20170109150557335.jpg.chip.jpg",
-        )
-    ):
-        picture(root / name, 2000 + seed)
+    """Draw UTKFace's layout: faces of three ages of each gender and race, and five odd names."""
+    for gender, race, age in itertools.product(range(2), range(5), (20, 30, 40)):
+        name = f"{age}_{gender}_{race}_201701{gender}{race}{age}00000.jpg.chip.jpg"
+        picture(root / name, 1000 * gender + 100 * race + age)
+    # The first two have all parts of a name; the others lack gender or race.
+    odd = ["24_0_1_20170116220224657 .jpg", "55_0_0_20170116232725357jpg", "39_1_20170116174525125.jpg"]
+    odd += ["53__0_20170116184028385.jpg", "61_3_20170109150557335.jpg"]
+    for seed, name in enumerate(odd):
+        picture(root / f"{name}.chip.jpg", 2000 + seed)
     return root
 
 
 def folder(root: Path) -> Path:
-    """A lab's own pictures in two folders, and a csv."""
+    """Draw a lab's pictures in two folders, listed in a csv."""
     rows = ["file,ethnicity,sex,site"]
     for number in range(12):
         name = f"{'left' if number % 2 else 'right'}/{number}.png"
@@ -129,7 +120,7 @@ def folder(root: Path) -> Path:
 
 
 def nrc_vad_v2(root: Path) -> Path:
-    """The layout of NRC-VAD's second version: a header, a scale from -1, a README beside it."""
+    """Write NRC-VAD's second version: a header, a scale from -1, and a README."""
     root.mkdir(parents=True, exist_ok=True)
     lines = [
         "term\tvalence\tarousal\tdominance",
@@ -144,9 +135,9 @@ def nrc_vad_v2(root: Path) -> Path:
 
 
 def warriner(root: Path) -> Path:
-    """The layout of Warriner's ratings: a first column without a name."""
+    """Write Warriner's ratings: a first column without a name."""
     root.mkdir(parents=True, exist_ok=True)
-    words = {"aardvark": 6.26, "null": 4, "worst": 1, "best": 9}
-    rows = [f"{number},{word},{mean},2.21" for number, (word, mean) in enumerate(words.items(), start=1)]
+    ratings = {"aardvark": 6.26, "null": 4, "worst": 1, "best": 9}
+    rows = [f"{number},{word},{mean},2.21" for number, (word, mean) in enumerate(ratings.items(), start=1)]
     (root / "BRM-emot-submit.csv").write_text("\n".join([",Word,V.Mean.Sum,V.SD.Sum", *rows]) + "\n")
     return root

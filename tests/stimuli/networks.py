@@ -25,8 +25,8 @@ class Synthesis(nn.Module):
 
     def forward(self, ws: Tensor, noise_mode: str = "random") -> Tensor:
         assert noise_mode == "const"
-        drawn = self.grow(self.start(ws.mean(dim=1)).view(-1, 8, 4, 4))
-        return torch.tanh(4 * self.colour(drawn))
+        features = self.grow(self.start(ws.mean(dim=1)).view(-1, 8, 4, 4))
+        return torch.tanh(4 * self.colour(features))
 
 
 class Generator(nn.Module):
@@ -41,7 +41,7 @@ class Generator(nn.Module):
 
 
 class Perceptual(nn.Module):
-    """The call of StyleGAN2's vgg16.pt."""
+    """Network that is called like StyleGAN2's vgg16.pt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Perceptual(nn.Module):
 
 
 def saved(network: nn.Module, path: Path) -> Path:
-    """Write it as a TorchScript archive."""
+    """Write a network as a TorchScript archive."""
     torch.jit.script(network.eval()).save(str(path))
     return path
 

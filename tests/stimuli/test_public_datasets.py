@@ -1,27 +1,30 @@
-"""What is known of published datasets, what of one is there, and how the rest is fetched."""
+"""Test the catalogue of published datasets, the counts of their files, and interrupted or wrong downloads."""
 
-import fcntl
 import hashlib
 import io
 import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 import time
-import zipfile
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from src.errors import InputError
+from src.stimuli import download as module
 from src.stimuli import public_datasets
 from src.stimuli.__main__ import main
-from src.stimuli.download import check_address
-from src.stimuli.public_datasets import Dataset, File, Need, datasets, standing
+from src.stimuli.download import check_address, download
+from src.stimuli.public_datasets import Dataset, File, Need, datasets, status_of
 from src.storage.cache import file_hash
 from tests.paths import CHECKOUT, SHARED
-from tests.stimuli import drawn
 from tests.stimuli.served import Publisher
+from tests.stimuli.test_unpack import zipped
 
 NEEDS = (
     Need("files", "images/*.jpg", (2,)),
@@ -37,18 +40,15 @@ def impatient(monkeypatch):
 
 
 def archive():
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as packed:
-        packed.writestr("Set/ratings.csv", "name,valence\r" + "".join(f"{n},{n}\r" for n in range(3)))
-        packed.writestr("Set/images/1.jpg", "one")
-        packed.writestr("Set/images/2.jpg", "two")
-        packed.writestr("Set/p-1/notes", "three")
-    return content.getvalue()
+    images = {f"Set/images/{number}.jpg": b"" for number in range(2)}
+    table = "name,valence\r" + "".join(f"{n},{n}\r" for n in range(3))
+    members = {"Set/ratings.csv": table, "Set/p-1/notes": b"", **images}
+    return zipped(io.BytesIO(), members).getvalue()
 
 
 @pytest.fixture
 def publisher(monkeypatch):
-    """A server, and one dataset that may be fetched from it."""
+    """Serve the file of one dataset; the other of the two requires a form."""
     with Publisher({"set.zip": archive()}) as served:
         take = {"**/ratings.csv": "ratings.csv", "**/images": "images", "**/p-1": "p-1"}
         file = File(served.url("set.zip"), "set.zip", None, None, 10_000, take)
@@ -60,9 +60,7 @@ def publisher(monkeypatch):
 
 
 def dataset(name="ours", *, form=False, files=()):
-    return Dataset(
-        name, "Our set", "Us 2000", "https://ours.example/", form, "CC0.", "all of it.", NEEDS, files
-    )
+    return Dataset(name, "Our set", "Us 2000", "https://ours.example/", form, "CC0.", "all.", NEEDS, files)
 
 
 def laid_out(root, images=2, rows=3):
@@ -82,174 +80,252 @@ def laid_out(root, images=2, rows=3):
     [(2, 3, "present"), (2, 4, "present"), (1, 3, "partly"), (2, 2, "partly"), (2, 5, "other counts")],
 )
 def test_a_dataset_is_counted(tmp_path, images, rows, state):
-    found = standing(dataset(), laid_out(tmp_path, images, rows))
-    assert list(found.counts.values()) == [images, rows, 1]
-    assert found.state == state
+    report = status_of(dataset(), laid_out(tmp_path, images, rows))
+    assert list(report.counts.values()) == [images, rows, 1]
+    assert report.state == state
 
 
-def test_an_empty_root_has_nothing_but_what_comes_with_a_package(tmp_path, capsys):
-    assert main(["--root", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    states = dict(re.findall(r"^│ (\w+) +│ (\w+)", said, re.MULTILINE))
-    assert states == {name: "present" if name == "vader" else "absent" for name in datasets()}
-    for one in datasets().values():
-        if one.name != "vader":
-            assert one.address in said
-            assert one.terms in said
-    assert "after a form, laid out in" in said
-    assert f"python -m src.stimuli fetch oasis --root {tmp_path}\n" in said
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("folder", ["plain", "it's my data", "$HOME; # data"])
-def test_commands_that_are_printed_name_dataset_and_root(tmp_path, capsys, folder):
-    root = tmp_path / folder
+def test_printed_commands_name_dataset_and_root(tmp_path, capsys):
+    root = tmp_path / "it's my $HOME; # data"
     assert main(["status", "oasis", "--root", str(root)]) == 0
     command = re.search("how +python -m src.stimuli (.*)", capsys.readouterr().out)[1]
     assert shlex.split(command) == ["fetch", "oasis", "--root", str(root)]
-    assert main(["fetch", "cfd", "--root", str(root)]) == 1  # by hand
+    assert main(["fetch", "cfd", "--root", str(root)]) == 1  # it is obtained by hand
     command = re.search("python -m src.stimuli (.*) counts it", capsys.readouterr().err)[1]
     assert shlex.split(command) == ["status", "cfd", "--root", str(root)]
 
 
-def test_published_layouts_are_counted_as_their_loaders_read_them(tmp_path):
-    drawn.oasis(tmp_path / "oasis")
-    drawn.nrc_vad(tmp_path / "nrc_vad")
-    drawn.fairface(tmp_path / "fairface")
-    counts = {name: list(standing(datasets()[name], tmp_path).counts.values()) for name in datasets()}
-    assert counts["oasis"] == [6, 6]
-    assert counts["nrc_vad"] == [5]
-    assert counts["fairface"] == [24, 24]
-    assert counts["vader"] == [7520]
-
-
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no real data here")
-def test_real_lexicon_and_ratings_are_complete():
-    assert standing(datasets()["nrc_vad"], SHARED).state == "present"
-    assert 900 in standing(datasets()["oasis"], SHARED).counts.values()
-    assert standing(datasets()["subtler"], SHARED).state == "present"
+def test_published_files_are_complete():
+    assert status_of(datasets()["nrc_vad"], SHARED).state == "present"
+    assert 900 in status_of(datasets()["oasis"], SHARED).counts.values()
+    assert status_of(datasets()["subtler"], SHARED).state == "present"
     for file in datasets()["subtler"].files:
         (path,) = (SHARED / "subtler").rglob(file.name)
         assert (path.stat().st_size, file_hash(path)) == (file.bytes, file.sha256)
 
 
-def test_every_dataset_of_a_config_is_described():
-    """Whose YAML points below dataset.root, that folder has an entry."""
-    found = set()
-    for path in CHECKOUT.glob("conf/*/*.yaml"):
-        for line in path.read_text().splitlines():
-            found |= set(re.findall(r"\$\{dataset\.root\}/(\w+)", line))
-    assert {"fairface", "oasis", "nrc_vad"} <= found
-    assert found <= set(datasets())
+def test_the_catalogue_is_consistent_and_covers_the_configs():
+    text = "".join(path.read_text() for path in CHECKOUT.glob("conf/*/*.yaml"))
+    names = set(re.findall(r"\$\{dataset\.root\}/(\w+)", text))
+    assert {"fairface", "oasis", "nrc_vad"} <= names <= set(datasets())
     assert set(datasets()) >= {"cfd", "nrc_vad_v2", "warriner", "vader", "utkface"}
-
-
-def test_what_is_known_holds_together():
     raw = OmegaConf.to_container(OmegaConf.load(CHECKOUT / "src/stimuli/public_datasets.yaml"))
     assert sum(raw["cfd"]["needs"]["folders"].values()) == 597
-    for one in datasets().values():
-        check_address(one.address, one.address)
-        assert one.needs
-        assert not (one.form and one.files)
-        for file in one.files:
+    for entry in datasets().values():
+        check_address(entry.address, entry.address)
+        assert entry.needs
+        assert not (entry.form and entry.files)
+        for file in entry.files:
             check_address("https://", file.url)
             assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
-            assert "/" not in file.name
-            assert not any("/" in name for name in file.take.values())
+            assert not any("/" in name for name in (file.name, *file.take.values()))
 
 
-def test_fetching_lays_out_and_counts_and_records(tmp_path, publisher, capsys):
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+def run(root, *arguments, code=0):
+    assert main([*arguments, "--root", str(root)]) == code
+
+
+def test_a_fetch_is_unpacked_counted_and_recorded(tmp_path, publisher, capsys):
+    run(tmp_path, "fetch", "ours")
+    printed = capsys.readouterr().out
     content = publisher.files["set.zip"]
     digest = hashlib.sha256(content).hexdigest()
-    assert "Terms: CC0." in said
-    assert f"{digest}: no hash is published, so this one is trusted, and recorded in set.zip.json" in said
-    assert re.search(r"ours +│ present", said)
+    assert "Terms: CC0." in printed
+    assert f"{digest}: no hash is published, so this one is trusted, and recorded in set.zip.json" in printed
+    assert re.search(r"ours +│ present", printed)
     assert sorted(path.name for path in (tmp_path / "ours").iterdir()) == [
         *("images", "p-1", "ratings.csv", "set.zip", "set.zip.json")
     ]
     record = json.loads((tmp_path / "ours" / "set.zip.json").read_text())
     assert record == {"url": publisher.url("set.zip"), "bytes": len(content), "sha256": digest}
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
-    assert "ours: all of it is in" in capsys.readouterr().out
-    assert publisher.asked == 1
+    run(tmp_path, "fetch", "ours")
+    assert "ours: already complete in" in capsys.readouterr().out
+    assert publisher.requests == 1
 
 
-def test_what_was_trusted_first_is_held_against(tmp_path, publisher, capsys):
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
+def test_a_file_is_checked_against_its_first_hash(tmp_path, publisher, capsys):
+    run(tmp_path, "fetch", "ours")
     capsys.readouterr()
     for name in ("set.zip", "ratings.csv"):
         (tmp_path / "ours" / name).unlink()
     good = publisher.files["set.zip"]
     publisher.files["set.zip"] = good[:-1] + b"?"
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert f"expected {hashlib.sha256(good).hexdigest()} but got" in said
+    run(tmp_path, "fetch", "ours", code=1)
+    printed = capsys.readouterr().err
+    assert f"expected {hashlib.sha256(good).hexdigest()} but got" in printed
     assert not (tmp_path / "ours" / "set.zip").exists()
-    publisher.files["set.zip"] = good
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "as recorded at first" in said
-    assert f"{tmp_path / 'ours' / 'images'} was there already and is kept as it is" in said
-
-
-def test_a_tampered_archive_on_disk_is_not_unpacked(tmp_path, publisher, capsys):
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
-    (tmp_path / "ours" / "ratings.csv").unlink()
-    kept = tmp_path / "ours" / "set.zip"
-    kept.write_bytes(kept.read_bytes()[:-1] + b"?")
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 1
-    assert "Move it away, and fetch it anew" in capsys.readouterr().err
+    (tmp_path / "ours" / "set.zip").write_bytes(good[:-1] + b"?")  # a changed archive is not unpacked either
+    run(tmp_path, "fetch", "ours", code=1)
+    assert "Move it; fetch again" in capsys.readouterr().err
     assert not (tmp_path / "ours" / "ratings.csv").exists()
+    (tmp_path / "ours" / "set.zip").unlink()
+    publisher.files["set.zip"] = good
+    run(tmp_path, "fetch", "ours")
+    printed = capsys.readouterr().out
+    assert "as recorded at first" in printed
+    assert f"{tmp_path / 'ours' / 'images'} is unchanged" in printed
 
 
-def test_a_published_hash_is_held_against(tmp_path, publisher, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fetch", "oars"], "Did you mean 'ours'?"),
+        (["status", "xyz"], "Known: ours, theirs."),
+        (["fetch"], "Name some of: ours."),
+        (["fetch", "ours", "--root", __file__], "Choose another --root"),
+        (["fetch", "theirs"], "requires a form. Open https://ours.example/, and lay it out below"),
+    ],
+)
+def test_mistakes(tmp_path, publisher, capsys, arguments, message):
+    assert main(["--root", str(tmp_path), *arguments]) == 1
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_checked_against_its_published_hash(tmp_path, publisher, monkeypatch, capsys):
     ours = public_datasets.datasets()["ours"]
     for digest, code in (("0" * 64, 1), (hashlib.sha256(publisher.files["set.zip"]).hexdigest(), 0)):
         pinned = replace(ours, files=(replace(ours.files[0], sha256=digest),))
         monkeypatch.setattr(public_datasets, "datasets", lambda pinned=pinned: {"ours": pinned})
-        assert main(["fetch", "ours", "--root", str(tmp_path)]) == code
+        run(tmp_path, "fetch", "ours", code=code)
     assert "as published" in capsys.readouterr().out
 
 
+CONTENT = np.random.default_rng(0).bytes(1_000_000)
+HALF = 500_000
+ANY_SIZE = (0, 10_000_000)
+
+
+@pytest.fixture
+def server():
+    with Publisher({"file.zip": CONTENT}) as served:
+        yield served
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "file.zip"
+
+
+def get(server, target, sizes=ANY_SIZE, sha256=None, progress=lambda completed, total: None):
+    download(server.url("file.zip"), target, sizes, sha256, progress)
+
+
+def test_a_complete_file(server, target, capfd):
+    reports = []
+    size = len(CONTENT)
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    get(server, target, (size, size), digest, lambda **numbers: reports.append(numbers))
+    assert target.read_bytes() == CONTENT
+    assert remaining_files(target) == ["file.zip"]
+    assert reports[-1] == {"completed": size, "total": size}
+    assert len(reports) > 5
+    assert server.encodings == ["identity"]
+    assert capfd.readouterr() == ("", "")
+    (target.parent / "new").write_bytes(b"")
+    assert target.stat().st_mode == (target.parent / "new").stat().st_mode
+
+
+def remaining_files(target):
+    return sorted(path.name for path in target.parent.iterdir())
+
+
+def refused(server, target, message, *arguments, requests=1):
+    """Check that a transfer is refused after a number of requests, and leaves no file."""
+    with pytest.raises(InputError, match=message):
+        get(server, target, *arguments)
+    assert server.requests == requests
+    assert remaining_files(target) == []
+
+
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("fault", "requests"),
     [
-        (["fetch", "oars"], "did you mean ours?"),
-        (["status", "xyz"], "There are ours, theirs."),
-        (["fetch"], "These may be fetched: ours."),
-        (["fetch", "theirs"], "after a form: open https://ours.example/, and lay it out below"),
+        ({"breaks_after": [HALF, 0]}, 3),
+        ({"statuses": [503, 429]}, 3),
+        ({"statuses": [302], "headers": {"Location": "/file.zip"}}, 2),
     ],
 )
-def test_mistakes_are_answered(tmp_path, publisher, capsys, arguments, said):
-    assert main([*arguments, "--root", str(tmp_path)]) == 1
-    assert said in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_interruptions_busy_servers_and_redirections(server, target, fault, requests):
+    vars(server).update(fault)
+    get(server, target)
+    assert target.read_bytes() == CONTENT
+    assert server.requests == requests
 
 
-def test_a_root_that_cannot_be_written_is_said(tmp_path, publisher, capsys):
-    (tmp_path / "file").write_text("")
-    assert main(["fetch", "ours", "--root", str(tmp_path / "file")]) == 1
-    assert "Choose another --root" in capsys.readouterr().err
+def test_attempts_are_bounded(server, target):
+    server.breaks_after = [HALF] * 100
+    message = r"cannot be fetched \(.*; 5 attempts\). Try again later"
+    refused(server, target, message, requests=module.RETRIES + 1)
 
 
-def test_two_processes_do_not_fetch_into_one_folder(tmp_path, publisher, capsys):
-    (tmp_path / "ours").mkdir()
-    held = os.open(tmp_path / "ours", os.O_RDONLY)
-    fcntl.flock(held, fcntl.LOCK_EX)
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 1
-    os.close(held)
-    assert "another process" in capsys.readouterr().err
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 0
+def test_a_silent_server_times_out(server, target, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", (10, 0.2))
+    server.silent.clear()
+    with pytest.raises(InputError, match=r"cannot be fetched \(.*timed out"):
+        get(server, target)
+    server.silent.set()
+    assert remaining_files(target) == []
 
 
-def test_a_key_pressed_leaves_nothing_half_fetched(tmp_path, publisher, monkeypatch, capsys):
-    def pressed(*_, **__):
-        raise KeyboardInterrupt
+def test_messages_hide_passwords(target):
+    with pytest.raises(InputError, match=r"^http://me:…@127.0.0.1:1/a: cannot be fetched") as error:
+        download("http://me:hush@127.0.0.1:1/a", target, ANY_SIZE, None, lambda completed, total: None)
+    assert "hush" not in str(error.value)
 
-    publisher.files["set.zip"] = bytes(9_000)
-    monkeypatch.setattr("rich.progress.Progress.update", pressed)
-    assert main(["fetch", "ours", "--root", str(tmp_path)]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
-    assert list((tmp_path / "ours").iterdir()) == []
+
+LEAVING = {"statuses": [302], "headers": {"Location": "ftp://there/file.zip"}}
+
+
+@pytest.mark.parametrize(
+    ("fault", "sizes", "message"),
+    [
+        ({"endless": True}, (0, 100_000), "expected 0 to 100000 bytes"),
+        ({"endless": True}, (2_000_000, 2_000_000), "expected 2000000 bytes, received 1000000"),
+        ({}, (999, 999), "expected 999 bytes, announced 1000000.*the publisher has changed the file"),
+        ({"files": {}}, ANY_SIZE, "404 Not Found"),
+        ({"headers": {"Content-Type": "text/html; charset=utf-8"}}, ANY_SIZE, "a page, not the file"),
+        ({"headers": {"Content-Encoding": "gzip"}}, ANY_SIZE, "the server sends it compressed"),
+        (LEAVING, ANY_SIZE, "leads to ftp://.*zip. Only http and https"),
+    ],
+)
+def test_other_replies_are_refused_at_once(server, target, fault, sizes, message):
+    vars(server).update(fault)
+    received = []
+    refused(server, target, message, sizes, None, lambda completed, total: received.append(completed))
+    assert max(received, default=0) <= max(sizes[1], 0)
+
+
+@pytest.mark.parametrize(
+    ("url", "hop"),
+    [
+        ("file:///etc/passwd", "file:///etc/passwd"),
+        ("ftp://a/b", "ftp://a/b"),
+        ("https://a/b", "http://a/b"),
+        ("http://a", "data:,x"),
+    ],
+)
+def test_addresses_that_are_less_safe_are_refused(url, hop):
+    with pytest.raises(InputError, match="Only http and https"):
+        check_address(url, hop)
+    check_address("http://a", "https://a")
+
+
+def test_the_partial_file_of_a_killed_process_is_hidden_and_removed(server, target):
+    code = f"""
+import os
+from pathlib import Path
+from src.stimuli.download import download
+def progress(completed, total):
+    if completed > {HALF}:
+        os.kill(os.getpid(), 9)
+download({server.url("file.zip")!r}, Path({str(target)!r}), {ANY_SIZE!r}, None, progress)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, timeout=500, check=False)
+    assert killed.returncode == -9
+    assert not target.exists()
+    assert sum(len(files) for _, _, files in os.walk(target.parent)) == 1
+    get(server, target)
+    assert target.read_bytes() == CONTENT
+    assert remaining_files(target) == ["file.zip"]

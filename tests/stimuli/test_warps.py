@@ -1,4 +1,4 @@
-"""Morphs by optical flow and by landmarks: what must come out, and which landmark files are refused."""
+"""Test morphs by optical flow and by landmarks, and files of landmarks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,68 +14,69 @@ from src.demo import world
 from src.demo.avatars import avatar
 from src.errors import InputError
 from src.stimuli import morphs
-from src.stimuli.morphs import flow, landmark
+from src.stimuli.morphs import midpoints
 from src.stimuli.morphs.landmark_templates import landmarks
+from tests.stimuli import drawn
 
 
 def texture(shift: float = 0, size: int = 96) -> np.ndarray:
-    """Soft spots, moved to the right by a number of pixels."""
+    """Draw soft spots, moved to the right by a number of pixels."""
     rng = np.random.default_rng(5)
     y, x = np.mgrid[:size, :size]
     spots = zip(rng.uniform(0, size, (60, 2)), rng.normal(size=(60, 3)), strict=True)
-    parts = [
+    layers = [
         np.exp(-((x - shift - cx) ** 2 + (y - cy) ** 2) / 60)[..., None] * colour
         for (cx, cy), colour in spots
     ]
-    return np.clip(128 + 90 * sum(parts), 0, 255).astype(np.uint8)
+    return np.clip(128 + 90 * sum(layers), 0, 255).astype(np.uint8)
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a.astype(float) - b).mean())
 
 
-class TestFlow:
-    def test_a_moved_picture_is_morphed_to_half_the_way(self):
-        a, b, middle = texture(-4), texture(4), texture(0)
-        inner = np.s_[12:-12, 12:-12]
-        assert distance(flow.morph(a, b)[inner], middle[inner]) < 2
-        assert distance(((a.astype(int) + b) // 2)[inner], middle[inner]) > 8
-
-    def test_the_two_parents_are_treated_alike(self):
-        rng = np.random.default_rng(0)
-        look = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 96}
-        a, b, c = (np.asarray(avatar(hue=hue, valence=hue, rng=rng, **look)) for hue in (0.2, 0.5, 0.8))
-        assert (flow.morph(a, b) == flow.morph(b, a)).all()
-        assert (flow.morph(b, c) == flow.morph(c, b)).all()
-        assert (flow.morph(a, a) == a).all()
+def test_flow_moves_a_picture_half_the_way():
+    a, b, middle = texture(-4), texture(4), texture(0)
+    inner = np.s_[12:-12, 12:-12]
+    assert distance(midpoints.by_flow(a, b)[inner], middle[inner]) < 2
+    assert distance(((a.astype(int) + b) // 2)[inner], middle[inner]) > 8
 
 
-class TestLandmark:
-    def test_a_moved_picture_is_morphed_to_half_the_way(self):
-        a, b, middle = texture(-4), texture(4), texture(0)
-        points = np.random.default_rng(0).uniform(10, 85, (60, 2))
-        result = landmark.morph(a, b, points - [4, 0], points + [4, 0])
-        inner = np.s_[20:-20, 20:-20]
-        assert distance(result[inner], middle[inner]) < 1
-        assert (result == landmark.morph(b, a, points + [4, 0], points - [4, 0])).all()
+def test_flow_is_symmetric():
+    rng = np.random.default_rng(0)
+    options = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 96}
+    a, b, c = (np.asarray(avatar(hue=hue, valence=hue, rng=rng, **options)) for hue in (0.2, 0.5, 0.8))
+    assert (midpoints.by_flow(a, b) == midpoints.by_flow(b, a)).all()
+    assert (midpoints.by_flow(b, c) == midpoints.by_flow(c, b)).all()
+    assert (midpoints.by_flow(a, a) == a).all()
 
-    def test_equal_shapes_are_averaged_and_points_outside_are_not_used(self):
-        a, b = texture(-4), texture(4)
-        points = np.array([[20.0, 30], [60, 20], [50, 70]])
-        plain = (a.astype(int) + b + 1) // 2
-        assert distance(landmark.morph(a, b, points, points), plain) < 0.01
-        moved = np.concatenate([points, [[-30.0, 50]]]), np.concatenate([points, [[40.0, 50]]])
-        assert distance(landmark.morph(a, b, *moved), plain) < 0.01
+
+def test_landmarks_move_a_picture_half_the_way():
+    a, b, middle = texture(-4), texture(4), texture(0)
+    points = np.random.default_rng(0).uniform(10, 85, (60, 2))
+    result = midpoints.by_landmarks(a, b, points - [4, 0], points + [4, 0])
+    inner = np.s_[20:-20, 20:-20]
+    assert distance(result[inner], middle[inner]) < 1
+    assert (result == midpoints.by_landmarks(b, a, points + [4, 0], points - [4, 0])).all()
+
+
+def test_equal_shapes_are_averaged_without_points_outside():
+    a, b = texture(-4), texture(4)
+    points = np.array([[20.0, 30], [60, 20], [50, 70]])
+    average = (a.astype(int) + b + 1) // 2
+    assert distance(midpoints.by_landmarks(a, b, points, points), average) < 0.01
+    with_outside = np.concatenate([points, [[-30.0, 50]]]), np.concatenate([points, [[40.0, 50]]])
+    assert distance(midpoints.by_landmarks(a, b, *with_outside), average) < 0.01
 
 
 class TestLandmarkFiles:
-    """Landmarks of four avatars: eyes, mouth, chin and brow, put where a drawer might see them."""
+    """Five landmarks of each of four pictures."""
 
     @pytest.fixture
     def parents(self, tmp_path) -> dict[str, Path]:
+        (tmp_path / "pictures").mkdir()
         for name in "abcd":
-            (tmp_path / "pictures").mkdir(exist_ok=True)
-            Image.fromarray(texture(size=96)).crop((0, 0, 96, 80)).save(tmp_path / "pictures" / f"{name}.png")
+            Image.fromarray(texture()).crop((0, 0, 96, 80)).save(tmp_path / "pictures" / f"{name}.png")
         return {f"id/{name}": tmp_path / "pictures" / f"{name}.png" for name in "abcd"}
 
     @pytest.fixture
@@ -85,117 +86,85 @@ class TestLandmarkFiles:
 
     def folder(self, path: Path, points, suffix=".tem") -> Path:
         path.mkdir()
-        for name, own in points.items():
-            lines = [f"{x}\t{y}" for x, y in own]
-            end = b"\n"
+        for name, face in points.items():
+            lines = [f"{x}\t{y}" for x, y in face]
             if suffix == ".tem":
-                lines = [
-                    "# points",
-                    str(len(own)),
-                    *lines,
-                    "",
-                    "2",
-                    "0",
-                    "3",
-                    "0 1 2",
-                    "0",
-                    "2",
-                    "3 4",
-                    "a.jpg",
-                ]
-                end = b"\xff\x00\n"
-            (path / f"{name}{suffix}").write_bytes("\n".join(lines).encode() + end)
+                rest = ("", "2", "0", "3", "0 1 2", "0", "2", "3 4", "a.jpg\xff\x00")
+                lines = ["# points", str(len(face)), *lines, *rest]
+            (path / f"{name}{suffix}").write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
         return path
 
     def csv(self, path: Path, points, named="{}.tem") -> Path:
-        rows = [f"{named.format(name)},{x},{y}" for name, own in points.items() for x, y in own]
+        rows = [f"{named.format(name)},{x},{y}" for name, face in points.items() for x, y in face]
         path.write_text("\n".join(["fname,x,y", *rows]) + "\n")
         return path
 
-    def test_every_form_says_the_same(self, tmp_path, parents, points):
-        places = [
+    def test_all_forms_agree(self, tmp_path, parents, points):
+        for path in (
             self.folder(tmp_path / "tem", points),
             self.folder(tmp_path / "txt", points, ".txt"),
             self.csv(tmp_path / "published.csv", points),
             self.csv(tmp_path / "ids.csv", points, "id/{}"),
             self.csv(tmp_path / "files.csv", points, "{}.png"),
-        ]
-        for place in places:
-            found = landmarks(place, parents, size=40)
-            assert list(found) == list(parents)
-            for name, own in points.items():
-                # 96 x 80 pixels: 8 are cut off at the left, two become one.
-                assert found[f"id/{name}"] == pytest.approx((own + 0.5 - [8, 0]) / 2 - 0.5)
+        ):
+            result = landmarks(path, parents, size=40)
+            assert list(result) == list(parents)
+            for name, face in points.items():
+                # Of 96 x 80 pixels, 8 columns are cut off at the left, and two pixels become one.
+                assert result[f"id/{name}"] == pytest.approx((face + 0.5 - [8, 0]) / 2 - 0.5)
 
-    def test_the_templates_of_cfd_are_found_by_their_own_names(self, tmp_path, parents):
         picture = parents["id/a"].rename(tmp_path / "CFD-WM-257-161-N.png")
-        place = self.csv(tmp_path / "points.csv", {"CFD_WM-257-161-N": np.array([[20.0, 30]])})
-        assert list(landmarks(place, {"WM-257": picture}, 40)) == ["WM-257"]
-
-    def test_what_is_missing_is_counted_and_named(self, tmp_path, parents, points):
-        del points["b"], points["d"]
-        with pytest.raises(InputError, match=r"2 of 4 parents have no landmarks: id/b, id/d\. Add them"):
-            landmarks(self.folder(tmp_path / "tem", points), parents, 40)
-        with pytest.raises(InputError, match=r"nowhere: no such file or folder. Set faces.landmarks"):
-            landmarks(tmp_path / "nowhere", parents, 40)
-        with pytest.raises(InputError, match=r"no \.tem or \.txt file in it"):
-            landmarks(tmp_path / "pictures", parents, 40)
-
-    def test_another_number_of_points_is_refused(self, tmp_path, parents, points):
-        points["c"] = points["c"][:4]
-        with pytest.raises(InputError, match=r"1 of 4 parents have not 5 points like the first: id/c \(4\)"):
-            landmarks(self.csv(tmp_path / "points.csv", points), parents, 40)
-
-    @pytest.mark.parametrize("outside", [(96.2, 30), (30, 81), (-1, 30), (30, -3)])
-    def test_points_outside_the_picture_are_refused(self, tmp_path, parents, points, outside):
-        points["b"][2] = outside
-        with pytest.raises(InputError, match=r"1 of 4 parents have points outside their picture: id/b\."):
-            landmarks(self.csv(tmp_path / "points.csv", points), parents, 40)
-
-    def test_one_file_for_two_pictures_of_one_name_is_refused(self, tmp_path, parents, points):
-        (tmp_path / "other").mkdir()
-        other = parents["id/a"].rename(tmp_path / "other" / "b.png")
-        with pytest.raises(InputError, match=r"2 of 4 parents share their file's name: id/a, id/b"):
-            landmarks(self.folder(tmp_path / "tem", points), parents | {"id/a": other}, 40)
+        path = self.csv(tmp_path / "cfd.csv", {"CFD_WM-257-161-N": np.array([[20.0, 30]])})
+        assert list(landmarks(path, {"WM-257": picture}, 40)) == ["WM-257"]
 
     @pytest.mark.parametrize(
-        "content", ["5\n1 2\n3 4\n", "eyes\n", "1 2 3\n4 5 6\n", "", "1 nan\n", "1 2\n3\n"]
+        "content", ["5\n1 2\n3 4\n", "eyes\n", "1 2 3\n4 5 6\n", "", "1 nan", "1 2\n3\n"]
     )
-    def test_a_file_of_another_kind_is_refused(self, tmp_path, parents, points, content):
+    def test_other_files(self, tmp_path, parents, points, content):
         place = self.folder(tmp_path / "tem", points)
         (place / "b.tem").write_text(content)
         with pytest.raises(InputError, match=r"b\.tem: not landmarks"):
             landmarks(place, parents, 40)
 
-    def test_a_cell_that_is_no_number_is_named(self, tmp_path, parents, points):
-        place = self.csv(tmp_path / "points.csv", points)
-        place.write_text(place.read_text().replace(str(points["a"][1][0]), "left", 1))
-        with pytest.raises(InputError, match=r"points\.csv, row 3: x 'left' is not a number"):
-            landmarks(place, parents, 40)
-
-
-def test_morphs_by_landmarks_are_made_and_depend_on_them(tmp_path):
-    avatars = configs.AvatarsConfig(
-        per_group=4,
-        size=48,
-        seed=0,
-        peoples={"Niffite": PeopleConfig(0.3, "horns")},
-        genders={"Men": 0.2},
-        hue_sd=0.1,
-        hair_sd=0.1,
-        places={"lake": 0.45},
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda p: [p.pop("b"), p.pop("d")], r"2 of 4 parents have no landmarks: id/b, id/d\. Add them"),
+            (lambda p: p["b"].__setitem__(2, (96.2, 30)), "1 of 4 .* points outside their picture: id/b"),
+            (lambda p: p["b"].__setitem__(2, (30, -3)), "1 of 4 .* points outside their picture: id/b"),
+            (
+                lambda p: p.update(c=p["c"][:4]),
+                r"1 of 4 parents do not have 5 points like the first: id/c \(4\)",
+            ),
+            (lambda p: p.update(a=[["left", 3]]), r"points\.csv, row 2: x 'left' is not a number"),
+        ],
     )
+    def test_mistakes(self, tmp_path, parents, points, change, message):
+        change(points)
+        with pytest.raises(InputError, match=message):
+            landmarks(self.csv(tmp_path / "points.csv", points), parents, 40)
+
+    def test_missing_and_ambiguous_files(self, tmp_path, parents, points):
+        with pytest.raises(InputError, match="no such file or folder. Set faces.landmarks"):
+            landmarks(tmp_path / "nowhere", parents, 40)
+        other = parents["id/a"].rename(tmp_path / "b.png")
+        with pytest.raises(InputError, match=r"2 of 4 parents share landmarks: id/a, id/b"):
+            landmarks(self.folder(tmp_path / "tem", points), parents | {"id/a": other}, 40)
+
+
+def test_morphs_depend_on_landmarks(tmp_path):
+    avatars = drawn.avatars(4, 48, {"Niffite": PeopleConfig(0.3, "horns")}, places={"lake": 0.45})
     faces = world.faces(avatars, tmp_path)
-    places = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
+    coordinates = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
     cfg = configs.MorphsConfig(method="landmark", per_group=3, size=32, seed=0, workers=1)
 
     def made(points: np.ndarray) -> pd.DataFrame:
-        rows = [(name, *point) for name, own in zip(faces["id"], points, strict=True) for point in own]
+        rows = [(name, *point) for name, face in zip(faces["id"], points, strict=True) for point in face]
         pd.DataFrame(rows, columns=["fname", "x", "y"]).to_csv(tmp_path / "points.csv", index=False)
         return morphs.load(replace(cfg, landmarks=str(tmp_path / "points.csv")), faces, tmp_path)[0]
 
-    first = made(places)
-    assert made(places).equals(first)
-    assert (made(places + 1)["sha256"] != first["sha256"]).any()
+    first = made(coordinates)
+    assert made(coordinates).equals(first)
+    assert (made(coordinates + 1)["sha256"] != first["sha256"]).any()
     with pytest.raises(InputError, match=r"faces.method=landmark needs landmarks. Set faces.landmarks"):
         morphs.load(cfg, faces, tmp_path)

@@ -1,10 +1,12 @@
-"""What a job writes is what is read, to the last bit."""
+"""Check that results are read as they were written, to the last bit, and a failed write changes nothing."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from src.storage import results
+
+TABLE = pd.DataFrame({"id": ["a"]})
 
 
 @pytest.fixture
@@ -23,30 +25,23 @@ def analyses():
 
 
 def test_reading_gives_back_what_was_written(tmp_path, analyses):
-    results.write(tmp_path, analyses, {"targets": pd.DataFrame({"id": ["a"]})})
-    found = results.read(tmp_path)
+    results.write(tmp_path, analyses, {"targets": TABLE})
+    result = results.read(tmp_path)
     for column in analyses.columns:
-        assert found[column].tolist() == analyses[column].tolist(), column
-
-
-def test_an_empty_group_is_none(tmp_path, analyses):
-    results.write(tmp_path, analyses.assign(group=None), {})
-    assert results.read(tmp_path)["group"].isna().all()
+        assert result[column].tolist() == analyses[column].tolist(), column
 
 
 def test_a_failed_write_leaves_the_old_results(tmp_path, analyses):
-    table = pd.DataFrame({"id": ["a"]})
-    results.write(tmp_path, analyses, {"targets": table})
+    results.write(tmp_path, analyses, {"targets": TABLE})
     before = results.digest(tmp_path)
     with pytest.raises(AttributeError):
-        results.write(tmp_path, analyses.head(1), {"targets": table, "draws": None})
+        results.write(tmp_path, analyses.head(1), {"targets": TABLE, "draws": None})
     assert results.digest(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_results_of_another_digest_are_not_taken_over(tmp_path, analyses):
-    table = pd.DataFrame({"id": ["a"]})
-    results.write(tmp_path / "there", analyses, {"targets": table})
+def test_results_of_another_digest_are_not_reused(tmp_path, analyses):
+    results.write(tmp_path / "there", analyses, {"targets": TABLE})
 
     def fetch(folder):
         (tmp_path / "there" / "results").rename(folder / "results")

@@ -1,4 +1,4 @@
-"""Servers that tests start on free ports of 127.0.0.1 and stop by their own ids."""
+"""Start servers on free ports of 127.0.0.1, and stop them by their ids."""
 
 import os
 import secrets
@@ -13,12 +13,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.paths import CHECKOUT
 
-# Debian keeps them out of the path.
+# Debian keeps the programs of PostgreSQL out of the path.
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
 
@@ -28,9 +27,9 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
-def until(true, seconds: float, what: str) -> None:
+def until(condition, seconds: float, what: str) -> None:
     deadline = time.monotonic() + seconds
-    while not true():
+    while not condition():
         assert time.monotonic() < deadline, f"{what}: waited in vain"
         time.sleep(0.2)
 
@@ -39,13 +38,21 @@ def until(true, seconds: float, what: str) -> None:
 def mlflow(
     database: str, artifacts: str, log: Path, environment: dict[str, str] | None = None
 ) -> Iterator[str]:
-    """As `make serve`; its address."""
+    """Start a server as `make serve` does; yield its address."""
     port = free_port()
-    said = [f"database={database}", f"artifacts={artifacts}", f"port={port}", "workers=1"]
+    command = ["make", "--old-file=setup", "serve", f"BIN={Path(sys.executable).parent}"]
+    command += [f"DATABASE={database}", f"ARTIFACTS={artifacts}", f"PORT={port}"]
+    with answering(command, port, log, environment or {}) as address:
+        yield address
+
+
+@contextmanager
+def answering(command: list[str], port: int, log: Path, environment: dict[str, str]) -> Iterator[str]:
+    """Start a server of MLflow; yield its address once it answers."""
     with log.open("w") as out, subprocess.Popen(
-        [sys.executable, "-m", "src.tracking.serve", *said],
+        command,
         cwd=CHECKOUT, start_new_session=True, stdout=out, stderr=subprocess.STDOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **(environment or {})},
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **environment},
     ) as process:  # fmt: skip
         address = f"http://127.0.0.1:{port}"
 
@@ -63,79 +70,53 @@ def mlflow(
             process.wait(300)
 
 
-@dataclass(frozen=True)
-class Database:
-    """A PostgreSQL."""
-
-    uri: str
-    password: str
-
-
 @contextmanager
-def postgres() -> Iterator[Database]:
-    """A cluster of its own in a temporary folder, owned by Debian's user postgres where this one is root."""
+def postgres() -> Iterator[tuple[str, str]]:
+    """Start PostgreSQL as Debian's user postgres if this user is root; yield its address and password."""
     port, password = free_port(), secrets.token_hex(12)
-    other = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if not os.geteuid() else []
+    as_postgres = (
+        ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if not os.geteuid() else []
+    )
     # Not below pytest's folder, into which no other user may look.
     place = Path(tempfile.mkdtemp(prefix="carryover-postgres-"))
-    programs = BINARIES[-1].parent
     (place / "password").write_text(password)
-    if other:
+    if as_postgres:
         for path in (place, place / "password"):
             shutil.chown(path, "postgres", "postgres")
+
+    def call(program: str, *arguments: str) -> None:
+        command = [*as_postgres, BINARIES[-1].with_name(program), *arguments]
+        subprocess.run(command, cwd=place, check=True, env={**os.environ, "PGPASSWORD": password})
+
+    options = f"-h 127.0.0.1 -p {port} -k {place} -c fsync=off"
     try:
-        made = [programs / "initdb", "-D", place / "data", "-U", "carryover", "-E", "UTF8", "--locale=C"]
-        made += ["-A", "scram-sha-256", f"--pwfile={place / 'password'}", "--no-sync"]
-        subprocess.run([*other, *made], cwd=place, check=True, capture_output=True)
-        run = [programs / "postgres", "-D", place / "data", "-h", "127.0.0.1", "-p", str(port), "-k", place]
-        with (
-            (place / "log").open("w") as out,
-            subprocess.Popen(
-                [*other, *run, "-c", "fsync=off"], cwd=place, stdout=out, stderr=subprocess.STDOUT
-            ) as process,
-        ):
-            try:
-                _create(port, password)
-                yield Database(f"postgresql://carryover@127.0.0.1:{port}/mlflow", password)
-            finally:
-                process.send_signal(signal.SIGINT)  # PostgreSQL's fast shutdown
-                process.wait(300)
+        security = ("-A", "scram-sha-256", f"--pwfile={place / 'password'}", "--no-sync")
+        call("initdb", "-D", "data", "-U", "carryover", "-E", "UTF8", "--locale=C", *security)
+        call("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", options, "start")
+        try:
+            call("createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "carryover", "mlflow")
+            yield f"postgresql://carryover@127.0.0.1:{port}/mlflow", password
+        finally:
+            call("pg_ctl", "-D", "data", "-m", "fast", "stop")
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _create(port: int, password: str) -> None:
-    import psycopg2
-
-    def up() -> bool:
-        try:
-            opened = psycopg2.connect(
-                host="127.0.0.1", port=port, user="carryover", password=password, dbname="postgres"
-            )
-        except psycopg2.OperationalError:
-            return False
-        opened.autocommit = True
-        opened.cursor().execute("CREATE DATABASE mlflow")
-        opened.close()
-        return True
-
-    until(up, 60, "PostgreSQL")
-
-
 @contextmanager
-def s3(bucket: str) -> Iterator[str]:
-    """A local S3 with one bucket; its address."""
+def s3(*buckets: str) -> Iterator[str]:
+    """Start a local S3 with buckets; yield its address."""
     import logging
 
     import boto3
     from moto.server import ThreadedMotoServer
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line per object
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs a line per object
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     address = "http://{}:{}".format(*server.get_host_and_port())
     keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-    boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys).create_bucket(Bucket=bucket)
+    for bucket in buckets:
+        boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys).create_bucket(Bucket=bucket)
     try:
         yield address
     finally:
@@ -143,7 +124,7 @@ def s3(bucket: str) -> Iterator[str]:
 
 
 class Wire:
-    """Forwards connections to a server, until it is cut by a file that anybody may make."""
+    """Forward connections to a server until the file `cut` exists, which any process may create."""
 
     def __init__(self, address: str, cut: Path) -> None:
         self.to, self.cut = int(address.rsplit(":", 1)[1]), cut
@@ -161,16 +142,16 @@ class Wire:
                 near.close()
                 continue
             far = socket.create_connection(("127.0.0.1", self.to))
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
+            for start, end in ((near, far), (far, near)):
+                threading.Thread(target=self._forward, args=(start, end), daemon=True).start()
 
-    def _forward(self, one: socket.socket, other: socket.socket) -> None:
+    def _forward(self, start: socket.socket, end: socket.socket) -> None:
         with suppress(OSError):
-            while (content := one.recv(65536)) and not self.cut.exists():
-                other.sendall(content)
-        for end in (one, other):
+            while (content := start.recv(65536)) and not self.cut.exists():
+                end.sendall(content)
+        for side in (start, end):
             with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                side.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self.ear.close()

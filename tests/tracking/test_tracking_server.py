@@ -1,181 +1,228 @@
-"""A server that is not there, is no MLflow server, or lets nobody in: said at once, before any work."""
+"""Check that useless stores and servers are refused, waiting is announced, and what `make serve` starts."""
 
 import contextlib
+import http.client
+import os
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
 
 import pytest
 
 from src.errors import InputError
-from src.tracking import Tracker, Unreachable
+from src.tracking import Tracker, Unreachable, database, tracking_server
 from src.tracking import tracking_server as reach
 from tests.commands import command
-from tests.conftest import places, precomputed
-from tests.tracking import counted, servers
-
-
-@pytest.fixture
-def answering():
-    """Starts a server that gives one answer to everything; its address, and the paths it is asked for."""
-    started = []
-
-    def start(status, body=b"", kind="application/json"):
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                start.paths.append(self.path)
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
-        started.append(httpd)
-        start.paths = []
-        return f"http://127.0.0.1:{httpd.server_address[1]}"
-
-    yield start
-    for httpd in started:
-        httpd.shutdown()
-        httpd.server_close()
+from tests.conftest import precomputed, store_overrides
+from tests.generators.chat import served
+from tests.paths import CHECKOUT
+from tests.tracking import servers
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "says"),
+    ("status", "body", "message"),
     [
-        (401, b"", "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"),
-        (403, b"Permission denied", r"refuses access \(403\)"),
-        (
-            403,
-            b"Invalid Host header - possible DNS rebinding attack detected",
-            "make serve HOST=... NAMES=127",
-        ),
-        (404, b"<html>no such page", "no MLflow server does"),
-        (200, b"<html>welcome", "no MLflow server does"),
-        (200, b"{}", "no MLflow server does"),
-        (200, b"[]", "no MLflow server does"),
-        (500, b"", "answers with error 500: its log says why"),
-        (503, b"", "answers with error 503"),
+        (401, "", "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"),
+        (403, "", "the server denies access"),
+        (403, "Invalid Host header - possible DNS rebinding", "make serve HOST=... NAMES=127"),
+        (200, "<html>welcome", "not an MLflow server"),
+        (200, "{}", "not an MLflow server"),
+        (404, "", "not an MLflow server"),
+        (500, "", "answers with error 500. See its log"),
     ],
 )
-def test_what_answers_but_will_not_do(answering, status, body, says):
-    address = answering(status, body)
-    with pytest.raises(Unreachable, match=says) as raised:
-        Tracker(address)
-    assert f"tracking.uri={address}: " in str(raised.value)
-    # Nothing is tried again: MLflow's own client would for minutes.
-    assert len(answering.paths) == len({*answering.paths})
+def test_servers_of_no_use_are_refused_without_the_password(status, body, message):
+    with served(lambda *_: (status, body)) as (chat, address):
+        uri = address.replace("//", "//me:hunter2@")
+        with pytest.raises(Unreachable, match=message) as raised:
+            Tracker(uri)
+        # No request is repeated: MLflow's own client would retry for minutes.
+        assert len(chat.paths) == len({*chat.paths}) > 0
+    assert f"tracking.uri={uri.replace('hunter2', '…')}: " in str(raised.value)
+    assert "hunter2" not in str(raised.value)
 
 
-def test_nothing_listens_there():
-    address = f"http://127.0.0.1:{servers.free_port()}"
-    with pytest.raises(Unreachable, match=f"{address}: nothing listens there. Start the server"):
-        Tracker(address)
-
-
-def test_a_name_that_nobody_knows():
-    with pytest.raises(Unreachable, match="the name nowhere.invalid is not known here"):
-        Tracker("http://nowhere.invalid:5000")
-
-
-def test_a_server_that_never_answers_is_not_waited_for():
+def test_a_server_that_never_answers_is_announced_and_given_up(caplog, monkeypatch):
+    assert reach.FIRST_TIMEOUT * 2 < 30
+    monkeypatch.setattr(reach, "ANNOUNCE_AFTER", 0.1)
+    monkeypatch.setattr(reach.require, "__defaults__", (0.4, 1))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(Unreachable, match="no answer within 0.5 s"):
-            reach.require(address, seconds=0.5)
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(Unreachable, match="no answer within 0.4 s"):
+            Tracker(uri)
         silent.setblocking(False)
         attempts = 0
         with contextlib.suppress(BlockingIOError):
             while silent.accept():
                 attempts += 1
         assert 1 <= attempts <= 2
-    assert reach.FIRST * 2 < 30
+    assert f"waiting for tracking.uri={uri}" in caplog.text
 
 
 @pytest.mark.parametrize(
-    "uri", ["postgresql://me@host/db", "databricks", "mlruns", "file:///tmp/mlruns", "http://"]
+    "uri", ["postgresql://me@host/db", "mlruns", "http://", "http://me:hunter2@127.0.0.1:9"]
 )
 def test_other_stores_are_refused(uri):
-    with pytest.raises(Unreachable, match=r"tracking\.uri="):
+    with pytest.raises(Unreachable, match=r"tracking\.uri=") as raised:
         Tracker(uri)
+    assert "hunter2" not in str(raised.value)
 
 
-def test_a_sweep_stops_before_its_first_job_and_says_so_once(tmp_path, capsys):
+def test_a_sweep_without_a_server_stops_before_its_first_job(tmp_path, capsys):
     vectors = precomputed(tmp_path / "lab")
     address = f"http://127.0.0.1:{servers.free_port()}"
-    arguments = ["-m", "model=precomputed", f"model.path={vectors}", "exp=glob(*_to_*)", *places(tmp_path)]
+    arguments = [
+        "-m",
+        "model=precomputed",
+        f"model.path={vectors}",
+        "exp=glob(*_to_*)",
+        *store_overrides(tmp_path),
+    ]
     swept = command(tmp_path / "out", *arguments, "tracking=server", f"tracking.uri={address}")
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert swept.code == 1
-    assert (said.out + said.err).count("nothing listens there") == 1
-    assert "Traceback" not in said.out + said.err
+    assert (printed.out + printed.err).count("no server listens there") == 1
+    assert "Traceback" not in printed.out + printed.err
     assert not list(tmp_path.rglob("analyses.csv"))
-    single = command(
-        tmp_path / "one", *arguments[1:3], *places(tmp_path), "tracking=server", f"tracking.uri={address}"
-    )
-    assert single.code == 1
-    assert capsys.readouterr().out.count("nothing listens there") == 1
 
 
-def test_an_address_has_to_be_said(tmp_path, capsys):
-    assert command(tmp_path / "out", "tracking=server", "report=false").code == 1
-    said = capsys.readouterr()
-    assert "tracking.uri: not set. Say tracking.uri=VALUE." in said.out + said.err
-
-
-def test_a_password_in_an_address_is_in_no_message(answering):
-    planted = "hunter2hunter2"
-    for status in (401, 403, 404, 500):
-        address = answering(status).replace("http://", f"http://me:{planted}@")
-        with pytest.raises(Unreachable, match=r"tracking.uri=http://me:…@127.0.0.1") as raised:
-            Tracker(address)
-        assert planted not in str(raised.value)
-    with pytest.raises(Unreachable) as raised:
-        Tracker(f"http://me:{planted}@127.0.0.1:{servers.free_port()}")
-    assert planted not in str(raised.value)
-
-
-def test_what_is_not_there_is_not_asked_for_again_and_again(server, tmp_path, monkeypatch):
-    """A server on S3 answers 500: its client would try for half a minute."""
+def test_missing_artifacts_are_not_requested(server, tmp_path, monkeypatch):
+    """Check that no request is sent: a server on S3 answers with 500, and clients retry for half a minute."""
     from mlflow import MlflowClient
 
     tracker = Tracker(server)
     run = tracker.open("here", "a job")
-    run.text("said", "folder/words.txt")
+    run.text("text", "folder/words.txt")
     monkeypatch.setattr(MlflowClient, "download_artifacts", None)
     for name in ("absent", "folder/absent.txt", "absent/words.txt", "words.txt"):
-        with pytest.raises(FileNotFoundError, match=f"{name} is not kept"):
+        with pytest.raises(FileNotFoundError, match=f"has no artifact {name}"):
             run.fetch(name, tmp_path)
     monkeypatch.undo()
-    assert run.fetch("folder/words.txt", tmp_path).read_text() == "said"
+    assert run.fetch("folder/words.txt", tmp_path).read_text() == "text"
     tracker.close(run)
 
 
-def test_the_environment_names_no_other_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db")
-    run = tracker.open("here", "a job")
-    run.text("said", "words.txt")
-    tracker.close(run)
-    (tmp_path / "fetched").mkdir()
-    assert run.fetch("words.txt", tmp_path / "fetched").read_text() == "said"
-
-
-def test_names_and_texts_that_a_server_must_take(server, tmp_path):
-    counted.awkward(server, tmp_path)
-
-
-def test_a_deleted_experiment_and_one_whose_artifacts_are_elsewhere_are_said(server, tmp_path):
+def test_a_deleted_experiment_and_remote_artifacts_are_refused(server, tmp_path):
     tracker = Tracker(server)
     tracker.client.create_experiment("folder", artifact_location="file:///srv/runs")
-    with pytest.raises(InputError, match="a folder of its own machine"):
+    with pytest.raises(InputError, match="a folder on the server's machine"):
         tracker.open("folder", "a job")
-    gone = tracker.experiment("gone")
-    tracker.client.delete_experiment(gone)
-    with pytest.raises(InputError, match=f"was deleted. Restore it: .* --experiment-id {gone}"):
-        tracker.open("gone", "a job")
+    deleted = tracker.get_or_create_experiment("deleted")
+    tracker.client.delete_experiment(deleted)
+    with pytest.raises(InputError, match=f"was deleted. Restore it: .* --experiment-id {deleted}"):
+        tracker.open("deleted", "a job")
+
+
+def refused(place, says, **options):
+    """Check that a store is refused within seconds, with a message that names it."""
+    began = time.monotonic()
+    with pytest.raises(InputError, match=says) as raised:
+        Tracker(f"sqlite:///{place}", **options)
+    assert time.monotonic() - began < 5
+    assert f"tracking.uri=sqlite:///{place}: " in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("/proc/nowhere/mlflow.db", "its folder is not writable"),
+        ("/dev/full", "expected a file, got no ordinary file"),
+        ("{folder}", "expected a file, got a folder.* Use a database"),
+        ("{folder}/file/mlruns/mlflow.db", "its folder is not writable: Not a directory"),
+    ],
+)
+def test_a_place_that_is_not_writable_is_refused(tmp_path, place, says):
+    (tmp_path / "file").write_text("")
+    refused(place.format(folder=tmp_path), says)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "says"),
+    [
+        (False, "file is not a database.* Use a database that MLflow created"),
+        (True, "tables of another program"),
+    ],
+)
+def test_a_file_that_is_no_database_of_mlflow_is_left_unchanged(tmp_path, foreign, says):
+    place = tmp_path / "mlflow.db"
+    if foreign:
+        with closing(sqlite3.connect(place)) as connection, connection:
+            connection.execute("CREATE TABLE bookmarks (url)")
+    else:
+        place.write_text("nonsense" * 100)
+    before = place.read_bytes()
+    refused(place, says)
+    refused(place, "not a tracking database", make=False)
+    assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize("make", [True, False])
+def test_the_wait_for_a_locked_database_is_logged(tmp_path, monkeypatch, caplog, make):
+    monkeypatch.setattr(database, "PATIENCE", 1.0)
+    monkeypatch.setattr(tracking_server, "ANNOUNCE_AFTER", 0.2)
+    place = tmp_path / "mlflow.db"
+    with closing(sqlite3.connect(place, isolation_level=None)) as another:
+        another.execute("CREATE TABLE experiments (name)")
+        another.execute("BEGIN EXCLUSIVE")
+        refused(place, "database is locked.* Another process has locked it", make=make)
+    assert f"{place}: waiting up to 1 s for another process that has locked it" in caplog.text
+
+
+# A program in place of `mlflow`, which prints the store and its arguments.
+MLFLOW = '#!/bin/sh\necho "$MLFLOW_BACKEND_STORE_URI"\nprintf "%s\\n" "$@"\n'
+
+
+@pytest.fixture
+def serve(tmp_path):
+    (tmp_path / "mlflow").write_text(MLFLOW)
+    (tmp_path / "mlflow").chmod(0o755)
+
+    def run(*variables):
+        command = ["make", "--silent", "--old-file=setup", "serve", f"BIN={tmp_path}", *variables]
+        environment = {"PATH": os.environ["PATH"], "HOST": "node1"}  # some shells set HOST
+        piped = {"capture_output": True, "text": True, "check": False}
+        return subprocess.run(command, cwd=CHECKOUT, env=environment, **piped)
+
+    return run
+
+
+def test_by_default_a_server_listens_to_this_machine_alone(serve):
+    clients, store, *arguments = serve().stdout.splitlines()
+    assert clients == "Clients: tracking=server tracking.uri=http://127.0.0.1:5000"
+    assert store == "sqlite:///mlruns/server/mlflow.db"
+    assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
+    assert not {"sqlite", "--allowed-hosts"} & {*arguments}
+
+
+def test_an_exposed_server_is_announced_and_answers_to_its_names_alone(serve):
+    given = ["DATABASE=postgresql://me@host/db", "ARTIFACTS=s3://bucket", "HOST=0.0.0.0", "PORT=7000"]
+    assert "the only ones that it accepts: NAMES=HOST:7000" in serve(*given).stderr
+    clients, warning, store, *arguments = serve(*given, "NAMES=node1:7000,10.0.0.5:7000").stdout.splitlines()
+    assert clients.endswith("tracking.uri=http://node1:7000")
+    assert warning.startswith("EXPOSED: the server has no password")
+    assert store == "postgresql+psycopg2://me@host/db"
+    allowed = arguments[arguments.index("--allowed-hosts") + 1].split(",")
+    assert allowed == ["node1:7000", "10.0.0.5:7000", "127.0.0.1:7000", "localhost:7000"]
+    origins = arguments[arguments.index("--cors-allowed-origins") + 1].split(",")
+    assert origins[:2] == ["http://node1:7000", "https://node1:7000"]
+    assert "tracking.uri=http://10.0.0.5:5000\nEXPOSED" in serve("HOST=10.0.0.5").stdout
+
+
+def test_a_password_is_refused_and_not_repeated(serve):
+    result = serve("DATABASE=postgresql://me:hunter2@host/db")
+    assert result.returncode
+    assert "DATABASE contains a password" in result.stderr
+    assert "hunter2" not in result.stdout + result.stderr
+
+
+def test_other_host_names_are_refused(server):
+    host, port = server.removeprefix("http://").split(":")
+    here, local, evil = f"{host}:{port}", "http://127.0.0.1:1", "http://evil.example"
+    for name, origin, status in [(here, local, 200), ("evil.example", local, 403), (here, evil, 403)]:
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        headers = {"Host": name, "Content-Type": "application/json", "Origin": origin}
+        connection.request("POST", "/api/2.0/mlflow/runs/search", '{"experiment_ids": ["0"]}', headers)
+        assert connection.getresponse().status == status
+        connection.close()

@@ -1,90 +1,130 @@
-"""Three models x eight experiments in MLflow's pages: the report, and the comparison of 24 jobs."""
+"""Check MLflow's pages of a sweep of three models and eight experiments in a headless browser."""
 
-import time
+import sys
 
 import pytest
-from mlflow import MlflowClient
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.by import By
 
-from tests.commands import command
-from tests.conftest import GROUPS, places, precomputed
-from tests.ui.conftest import SCREENSHOTS
+from src.tracking import Tracker
+from tests.commands import SMALL, command
+from tests.conftest import precomputed, store_overrides
+from tests.launched import runs_of
+from tests.paths import CHECKOUT
+from tests.tracking import servers
 
 pytestmark = pytest.mark.thorough
 
-SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15", "report=true"]
-SMALL += [
-    "protocol.placebo=99",
-    "protocol.bootstrap=99",
-    "protocol.attribute_draws=3",
-    "protocol.property_draws=20",
-]
+SCREENSHOTS = CHECKOUT / "outputs" / "ui"
 
 
-# The table of metrics scrolls by itself, by so many pixels.
-SCROLL = """
-const metrics = "//*[text()='Metrics']";
-const row = document.evaluate(metrics, document, null, 9).singleNodeValue;
-const tables = [...document.querySelectorAll('div')].filter((node) =>
-  node.scrollHeight > node.clientHeight + 20 && ['auto', 'scroll'].includes(getComputedStyle(node).overflowY)
-  && row.compareDocumentPosition(node) & 4);
-tables[0].scrollTop += arguments[0];
-"""
+@pytest.fixture(scope="module")
+def store(chromium, tmp_path_factory):
+    database = tmp_path_factory.mktemp("ui") / "mlruns" / "mlflow.db"
+    Tracker(f"sqlite:///{database}")
+    return database
+
+
+@pytest.fixture(scope="module")
+def server(store):
+    """Start the server of `make ui` on a free port."""
+    port = servers.free_port()
+    command = [sys.executable, "-m", "mlflow", "ui"]
+    command += ["--backend-store-uri", f"sqlite:///{store}", "--host", "127.0.0.1"]
+    environment = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    log = store.with_name("server.log")
+    with servers.answering([*command, "--port", str(port)], port, log, environment) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser(server, chromium):
+    chromium.get(server)
+    # State after a first visit: pages for training are chosen, the assistant's panel is closed.
+    settings = {"workflowType": '"machine_learning"', "assistant.fab.autoOpenedOnFirstLoad": "true"}
+    for key, value in settings.items():
+        chromium.execute_script("localStorage.setItem(arguments[0], arguments[1])", f"mlflow.{key}_v1", value)
+    return chromium
+
+
+@pytest.fixture
+def open_page(server, browser):
+    """Return a function that opens a page, waits for texts on it, and returns all its text."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+
+    def open_path(path, name, *texts, frame="", ready=lambda _: True):
+        def text():
+            browser.switch_to.default_content()
+            try:
+                if frame:
+                    browser.switch_to.frame(browser.find_element(By.CSS_SELECTOR, frame))
+                return browser.find_element(By.TAG_NAME, "body").text
+            except WebDriverException:  # not loaded yet, or just being redrawn
+                return ""
+
+        browser.get(f"{server}/#/{path}")
+        servers.until(lambda: all(wanted in text() for wanted in texts) and ready(browser), 60, path)
+        browser.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+        page_text = text()
+        browser.switch_to.default_content()
+        return page_text
+
+    return open_path
 
 
 @pytest.fixture(scope="module")
 def swept(store, tmp_path_factory):
-    """The experiment, the parent run and its 24 children."""
+    """Return the parent run and its 24 children."""
     folder = tmp_path_factory.mktemp("three")
     labs = ",".join(str(precomputed(folder / name, seed)) for seed, name in enumerate(("a", "b", "c")))
-    arguments = ["model=precomputed", f"model.path={labs}", "exp=glob(*_to_*)", *places(folder), *SMALL]
-    assert command(folder / "o", "-m", *arguments, f"tracking.uri=sqlite:///{store}").code == 0
-    client = MlflowClient(f"sqlite:///{store}")
-    (experiment,) = [e.experiment_id for e in client.search_experiments() if e.name == "precomputed"]
-    found = client.search_runs([experiment])
-    (parent,) = [run for run in found if run.data.tags["kind"] == "sweep"]
-    return experiment, parent, [run for run in found if run.data.tags["kind"] == "job"]
-
-
-def test_the_report_opens_as_an_artifact(shown, swept):
-    experiment, parent, _ = swept
-    path = f"experiments/{experiment}/runs/{parent.info.run_id}/artifacts/report/index.html"
-    text = shown(path, "report", "precomputed", parent.info.run_id, frame="iframe")
-    for exp in ("faces_to_words", "words_to_scenes"):
-        assert exp in text
-    assert f"{parent.data.metrics['rho']:.2f}" in text
-
-
-def test_twenty_four_jobs_can_be_compared(shown, swept, browser):
-    """The rows of rho, and parallel coordinates."""
-    experiment, _, children = swept
+    arguments = [
+        "model=precomputed",
+        f"model.path={labs}",
+        "exp=glob(*_to_*)",
+        *store_overrides(folder),
+        *SMALL,
+    ]
+    uri = f"sqlite:///{store}"
+    more = ["report=true", f"tracking.uri={uri}"]
+    assert command(folder / "o", "-m", *arguments, *more).code == 0
+    (parent,), children = runs_of(uri)
     assert len(children) == 24
+    return parent, children
+
+
+def test_the_experiment_lists_the_sweep_and_the_parent_its_results(open_page, swept):
+    parent, _ = swept
+    experiment = f"experiments/{parent.info.experiment_id}/runs"
+    open_page(experiment, "experiment", "precomputed", "sweep")
+    page = f"{experiment}/{parent.info.run_id}"
+    open_page(page, "parent", "analyses", "rho_sd")
+    open_page(f"{page}/artifacts/summary/heatmap.png", "heatmap", "heatmap.png", "summary.csv", "jobs.csv")
+
+
+def test_a_job_lists_its_inputs(open_page, swept):
+    _, children = swept
+    run = next(run for run in children if run.data.tags["exp"] == "faces_to_words")
+    page = f"experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
+    text = open_page(page, "job", "Datasets", "precomputed faces")
+    assert run.data.tags["input.faces"][:36] in text
+
+
+def test_the_report_opens_as_an_artifact(open_page, swept):
+    parent, _ = swept
+    page = f"experiments/{parent.info.experiment_id}/runs/{parent.info.run_id}"
+    text = open_page(
+        f"{page}/artifacts/report/index.html", "report", "precomputed", parent.info.run_id, frame="iframe"
+    )
+    for content in ("faces_to_words", "words_to_scenes", f"{parent.data.metrics['rho']:.2f}"):
+        assert content in text
+
+
+def test_twenty_four_jobs_can_be_compared(open_page, swept):
+    parent, children = swept
     ids = ",".join(f'"{run.info.run_id}"' for run in children)
-    path = f'compare-runs?runs=[{ids}]&experiments=["{experiment}"]'
+    path = f'compare-runs?runs=[{ids}]&experiments=["{parent.info.experiment_id}"]'
 
     def drawn(browser):
         return "rho" in [title.text for title in browser.find_elements("css selector", ".axis-title")]
 
-    text = shown(path, "compare-24", "Comparing 24 Runs", "Parallel Coordinates Plot", ready=drawn)
-    # Rows further down are drawn when they are scrolled to.
-    (heading,) = browser.find_elements("xpath", "//*[text()='Metrics']")
-    browser.execute_script("arguments[0].scrollIntoView()", heading)
-    seen = set(text.splitlines())
-    wanted = {
-        "rho",
-        *(f"rho.{group}" for group in GROUPS),
-        "above_placebo",
-        "ci_width",
-        "placebo_q95",
-        "validity",
-    }
-    for _ in range(20):
-        browser.execute_script(SCROLL, 150)
-        time.sleep(0.2)
-        seen |= set(browser.find_element("tag name", "body").text.splitlines())
-        if wanted <= seen:
-            break
-    assert wanted <= seen
-    # MLflow's column of names stands where the values stood a scroll ago: a nudge brings both together.
-    browser.execute_script(SCROLL, -2)
-    time.sleep(1)
-    browser.save_screenshot(str(SCREENSHOTS / "compare-24-metrics.png"))
+    open_page(path, "compare-24", "Comparing 24 Runs", "Parallel Coordinates Plot", ready=drawn)

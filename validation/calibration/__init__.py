@@ -1,1 +1,1 @@
-"""Does what is said of a rho hold where the truth is known? Coverage of intervals, size of the placebo."""
+"""Simulate studies whose true rho is known, and check the claims about its interval and its p-value."""

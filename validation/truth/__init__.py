@@ -1,1 +1,1 @@
-"""Is what was planted in the built-in world what is measured?"""
+"""Compare measured bias with the bias planted in the built-in world."""

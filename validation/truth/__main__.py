@@ -1,9 +1,7 @@
-"""Entry: is what was planted in the built-in world what is measured?
+"""Compare measured bias with the bias planted in the built-in world.
 
 python -m validation.truth --seeds 0,1,2 --biases 0,0.25,0.5,1 model=toy_m
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -12,63 +10,99 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from src import configs
-from src.errors import answered, replace_unprintable
+from src.errors import exit_status, replace_unprintable
 from validation.truth.claims import claims
 from validation.truth.toy_scores import measure, tabulate
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, show, write; returns 1 where a claim does not hold."""
+    """Measure the bias of toys, write and print the results; return 1 if a claim does not hold."""
     replace_unprintable()
-    asked = _parse(arguments)
-    return answered(lambda: _main(asked))
+    options = _parse(arguments)
+    return exit_status(lambda: _main(options))
 
 
-def _main(asked: argparse.Namespace) -> int:
+def _main(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from src.report import tables
     from src.report.drawing import save
-    from validation.truth.planted_figure import planted
 
     measured = [
-        measure([f"model.seed={seed}", f"demo.bias={bias:g}", *asked.overrides])
-        for seed in asked.seeds
-        for bias in asked.biases
+        measure([f"model.seed={seed}", f"demo.bias={bias:g}", *options.overrides])
+        for seed in options.seeds
+        for bias in options.biases
     ]
     measured += [
-        measure([*asked.overrides, f"model.seed={seed}", "model.steps=0"]) for seed in range(asked.untrained)
+        measure([*options.overrides, f"model.seed={seed}", "model.steps=0"])
+        for seed in range(options.untrained)
     ]
     toys, groups, words = tabulate(measured)
-    found = list(claims(toys))
-    asked.output.mkdir(parents=True, exist_ok=True)
-    toys.to_csv(asked.output / "toys.csv", index=False)
-    groups.to_csv(asked.output / "groups.csv", index=False)
-    words.to_csv(asked.output / "words.csv", index=False)
-    (asked.output / "claims.json").write_text(json.dumps([vars(claim) for claim in found], indent=2) + "\n")
-    save(*planted(groups[groups["steps"] > 0]), asked.output / "planted.png")
-    Console(width=None if sys.stdout.isatty() else 120).print(
-        tables.plain(pd.DataFrame(map(vars, found)), "What was planted, and what is measured")
+    checks = list(claims(toys))
+    options.output.mkdir(parents=True, exist_ok=True)
+    toys.to_csv(options.output / "toys.csv", index=False)
+    groups.to_csv(options.output / "groups.csv", index=False)
+    words.to_csv(options.output / "words.csv", index=False)
+    (options.output / "claims.json").write_text(
+        json.dumps([vars(claim) for claim in checks], indent=2) + "\n"
     )
-    print(f"Written to {asked.output}")
-    return int(not all(claim.holds for claim in found))
+    save(*plot_planted(groups[groups["steps"] > 0]), options.output / "planted.png")
+    Console(width=None if sys.stdout.isatty() else 120).print(
+        tables.plain(pd.DataFrame(map(vars, checks)), "What was planted, and what is measured")
+    )
+    print(f"Written to {options.output}")
+    return int(not all(claim.holds for claim in checks))
+
+
+def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
+    """Plot the measured association of each group against its planted valence.
+
+    Args:
+        groups: columns `bias`, `seed`, `planted`, `s` and `sc_eat`; one row per group and toy.
+
+    Returns:
+        The figure and its text alternative.
+    """
+    from src.report.drawing import style
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True)
+    labels = {"s": "mean s(w) of the group's faces", "sc_eat": "mean SC-EAT of the group's faces"}
+    sentences = []
+    for axes, (column, label) in zip(panels, labels.items(), strict=True):
+        for number, (bias, rows) in enumerate(groups.groupby("bias")):
+            point_style = style(number)
+            axes.scatter(rows["planted"], rows[column], s=14, alpha=0.5, linewidths=0, **point_style)
+            means = rows.groupby("planted")[column].mean()
+            axes.plot(means.index, means, label=f"bias {bias:g}", markersize=6, **point_style)
+            ends = f"{means.iloc[0]:.2g} to {means.iloc[-1]:.2g}"
+            sentences.append(f"{label}, bias {bias:g}: {ends} from least to most planted valence")
+        axes.axhline(0, color="#888888", linewidth=0.8)
+        axes.set(xlabel="planted valence of the group at bias 1", ylabel=label)
+        axes.grid(alpha=0.25)
+    seeds = groups["seed"].nunique()
+    panels[0].legend(frameon=False, fontsize=9, title=f"mean and each of {seeds} seeds", title_fontsize=9)
+    return figure, "Line plots of measured against planted valence. " + "; ".join(sentences) + "."
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m validation.truth", description=__doc__)
-    parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2])
-    parser.add_argument("--biases", type=_numbers(float), default=[0, 0.25, 0.5, 1])
-    parser.add_argument("--untrained", type=int, default=20, help="how many seeds")
+    parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
+    parser.add_argument("--biases", type=_numbers(float), default=[0, 0.25, 0.5, 1], help="planted biases")
+    parser.add_argument("--untrained", type=int, default=20, help="number of untrained toys")
     parser.add_argument("--output", type=Path, default=configs.CHECKOUT / "outputs" / "truth")
-    parser.add_argument("overrides", nargs="*", help="of the config, as for src.run")
+    parser.add_argument("overrides", nargs="*", help="overrides as for src.run")
     return parser.parse_args(arguments)
 
 
 def _numbers(kind: type) -> Any:
+    """Return a parser of distinct numbers that are separated by commas."""
+
     def parse(text: str) -> list[Any]:
-        return sorted({kind(part) for part in text.split(",")})
+        return sorted({kind(number) for number in text.split(",")})
 
     return parse
 

@@ -1,6 +1,4 @@
-"""Of which captions an encoder thinks most of one group, and whether these are the planted ones."""
-
-from __future__ import annotations
+"""Measure which captions an encoder associates with groups, and whether these are the planted ones."""
 
 from typing import Any
 
@@ -10,12 +8,12 @@ import pandas as pd
 from src import configs, stimuli
 from src.stimuli import PROMPTS, Table
 
-# How a group's name is read: its people, its gender, or both at once.
+# Axes that groups are formed on: race, gender, or both at once.
 AXES = ("race", "gender", "both")
 
 
-def said(cfg: configs.RunConfig, captions: list[str]) -> Any:
-    """Vectors of captions, in their sorted order."""
+def embed_captions(cfg: configs.RunConfig, captions: list[str]) -> Any:
+    """Return the vectors of captions, in the sorted order of the captions."""
     from src.embeddings import embeddings
 
     ordered = sorted(captions)
@@ -28,52 +26,52 @@ def said(cfg: configs.RunConfig, captions: list[str]) -> Any:
 
 
 def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> pd.DataFrame:
-    """Largest |C(c, G)| of each planted or unplanted caption over the groups of each axis.
+    """Compute the largest |C(c, G)| of each caption c over the groups G of each axis.
 
     See docs/methods.md, section 4.
 
     Args:
-        cfg: the job; `cfg.demo.probes` says what is planted.
+        cfg: config of the job; `cfg.demo.probes` lists the captions, planted and unplanted.
         faces: columns `race`, `gender` and `group`.
-        vectors: of the faces, in the same order.
+        vectors: vectors of the faces, in the same order.
 
     Returns:
-        `caption`, `whose` (as in the config), `axis` on which it is planted (null: on none), and one column
-        for each axis, in standard deviations.
+        Columns `caption`, `whose` (its key in `cfg.demo.probes`: a group or a place), `axis` on which it is
+        planted (null: on none), and one for each axis: the largest |C|, in standard deviations.
     """
     from src.metrics import group_association, similarity
 
     rows = [(caption, whose) for whose, listed in cfg.demo.probes.items() for caption in listed]
-    found = pd.DataFrame(sorted(rows), columns=["caption", "whose"])
+    captions = pd.DataFrame(sorted(rows), columns=["caption", "whose"])
     if not rows:
-        return found.assign(axis=None, **dict.fromkeys(AXES, np.nan))
+        return captions.assign(axis=None, **dict.fromkeys(AXES, np.nan))
     labels = faces.assign(both=faces["group"])[list(AXES)]
     axis_of = {name: axis for axis in AXES for name in labels[axis].unique()}
-    found["axis"] = found["whose"].map(axis_of)
-    cosines = similarity(said(cfg, list(found["caption"])), vectors).numpy()
+    captions["axis"] = captions["whose"].map(axis_of)
+    cosines = similarity(embed_captions(cfg, list(captions["caption"])), vectors).numpy()
     for axis in AXES:
         members = pd.get_dummies(labels[axis]).to_numpy()
-        found[axis] = np.abs(group_association(cosines, members)).max(axis=1)
-    return found
+        captions[axis] = np.abs(group_association(cosines, members)).max(axis=1)
+    return captions
 
 
-def separation(found: pd.DataFrame) -> dict[str, float]:
-    """Do the planted captions rank above those said of places, where every group is seen alike?
+def separation(captions: pd.DataFrame) -> dict[str, float]:
+    """Compare the ranks of planted captions with those of captions of places, which favour no group.
 
     Args:
-        found: see `associations`.
+        captions: see `associations`.
 
     Returns:
-        By axis `auc_*`, of the largest |C|, of the captions planted on it; and `auc_error`, the largest
-        standard error that such an AUC has where the ranks are random (Mann & Whitney 1947). NaN where
-        nothing is planted.
+        `auc_AXIS` for each axis: the AUC by which the largest |C| separates captions planted on it from
+        unplanted ones; and `auc_error`, the largest standard error of such an AUC if ranks are random (Mann &
+        Whitney 1947). NaN where nothing is planted.
     """
     from src.metrics import auc
 
-    unplanted = found[found["axis"].isna()]
+    unplanted = captions[captions["axis"].isna()]
     separated, errors = {}, []
     for axis in AXES:
-        planted = found[found["axis"] == axis]
+        planted = captions[captions["axis"] == axis]
         separated[f"auc_{axis}"] = auc(planted[axis], unplanted[axis])
         n, m = len(planted), len(unplanted)
         errors.append(np.sqrt((n + m + 1) / (12 * n * m)) if n and m else np.nan)

@@ -1,6 +1,4 @@
-"""What must hold of an instrument that measures what is there."""
-
-from __future__ import annotations
+"""State the claims that must hold if the measures find the planted bias."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,25 +8,26 @@ from scipy import stats
 
 from validation.truth.caption_associations import AXES
 
+# Limits: minimum correlations, maximum standard errors, maximum ratio of no bias to full bias, minimum AUC.
 PEARSON, SPEARMAN, STANDARD_ERRORS, RATIO, AUC = 0.9, 0.8, 3.0, 1 / 3, 0.95
 AUCS = [f"auc_{axis}" for axis in AXES]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that must hold of an instrument that measures what is there."""
+    """A claim that must hold if the measures find the planted bias."""
 
-    claim: str
-    asked: str
+    claim: str  # description of the quantity
+    expected: str
     measured: str
     holds: bool
 
 
 def claims(toys: pd.DataFrame) -> Iterator[Claim]:
-    """What must hold, and whether it does.
+    """Yield the claims, and whether each holds.
 
     Args:
-        toys: see `tabulate`; untrained ones have 0 steps.
+        toys: first table of `toy_scores.tabulate`; untrained toys have 0 steps.
     """
     trained, untrained = toys[toys["steps"] > 0], toys[toys["steps"] == 0]
     yield from _valence(trained)
@@ -67,7 +66,7 @@ def _valence(trained: pd.DataFrame) -> Iterator[Claim]:
 def _scenes(trained: pd.DataFrame, untrained: pd.DataFrame) -> Iterator[Claim]:
     spearman = trained["spearman"].min()
     yield Claim(
-        "a scene's SC-EAT and its own valence, trained: Spearman, least of all toys",
+        "a scene's SC-EAT and its own valence, trained: Spearman, minimum over toys",
         f"at least {SPEARMAN}",
         f"{spearman:.3f} (n = {len(trained)}, {_range(trained['spearman'])})",
         bool(spearman >= SPEARMAN),
@@ -92,15 +91,15 @@ def _looks(gaps: pd.Series) -> Claim:
 
 
 def _words(trained: pd.DataFrame) -> Iterator[Claim]:
-    found = trained.groupby("bias")[AUCS].mean()
-    without, full = found.iloc[0], found.iloc[-1]
+    aucs = trained.groupby("bias")[AUCS].mean()
+    without, full = aucs.iloc[0], aucs.iloc[-1]
     yield Claim(
         "planted words above unplanted ones by |C(c, G)|, full bias: AUC, mean over seeds",
         f"at least {AUC} on every axis",
         _by_axis(full),
         bool((full >= AUC).all()),
     )
-    # Each seed asks about the same words: their mean is not surer than one of them.
+    # All seeds are tested on the same words: their mean is no more certain than a single seed.
     band = STANDARD_ERRORS * trained["auc_error"].max()
     yield Claim(
         "the same without bias",
@@ -110,8 +109,8 @@ def _words(trained: pd.DataFrame) -> Iterator[Claim]:
     )
 
 
-def _by_axis(found: pd.Series) -> str:
-    return ", ".join(f"{axis}: {found[f'auc_{axis}']:.3f}" for axis in AXES)
+def _by_axis(aucs: pd.Series) -> str:
+    return ", ".join(f"{axis}: {aucs[f'auc_{axis}']:.3f}" for axis in AXES)
 
 
 def _range(values: pd.Series) -> str:

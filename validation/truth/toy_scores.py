@@ -1,6 +1,4 @@
-"""What one toy makes of the groups, the scenes, the looks and the words that were planted."""
-
-from __future__ import annotations
+"""Score the groups, scenes, looks and words of the built-in world by a toy."""
 
 from functools import partial
 from typing import Any
@@ -11,19 +9,19 @@ from scipy import stats
 
 from src import configs, stimuli
 from src.stimuli import Table
-from validation.truth.caption_associations import associations, said, separation
+from validation.truth.caption_associations import associations, embed_captions, separation
 
 
 def measure(overrides: list[str]) -> dict[str, Any]:
-    """One toy: what it makes of the groups' faces and of the scenes.
+    """Score the groups' faces, the scenes and the captions by one toy.
 
     Args:
-        overrides: of the job's config.
+        overrides: overrides of the job's config, which choose the toy.
 
     Returns:
         `bias`, `seed`, `steps`; `spearman` of the scenes' SC-EAT with their own valence; `cles_gap` of
-        the two groups whose looks are planted furthest apart; by group `planted`, `s` (mean of s(w)) and
-        `sc_eat` (mean effect size); and `words`, see `associations`.
+        the two groups whose looks are planted furthest apart; `groups`, a table of `planted` (valence), `s`
+        (mean of s(w)) and `sc_eat` (mean effect size) by group; and `words`, see `associations`.
     """
     from src.embeddings import embeddings
     from src.jobs.identity import Job
@@ -42,7 +40,7 @@ def measure(overrides: list[str]) -> dict[str, Any]:
         "seed": cfg.model.seed,
         "steps": cfg.model.steps,
         "spearman": float(stats.spearmanr(scenes, valence).statistic),
-        "cles_gap": _looks(cfg, faces, vectors["faces"]),
+        "cles_gap": _cles_gap(cfg, faces, vectors["faces"]),
         "groups": by_group.assign(planted=pd.Series(cfg.demo.planted)),
         "words": associations(cfg, faces, vectors["faces"]),
     }
@@ -53,17 +51,17 @@ def _scores(cfg: configs.RunConfig, targets: Any, words: Table, vectors: Any) ->
     from src.metrics import sc_eat, similarity
     from src.studies.propagation.attributes import corpus_of
 
-    found = corpus_of(words, cfg.protocol, cfg.seed).pools
+    pools = corpus_of(words, cfg.protocol, cfg.seed).pools
     s, effect = np.zeros(len(targets)), np.zeros(len(targets))
-    for pool in found:
-        to_a, to_b = (similarity(targets, vectors[pool.rows[chosen[0]]]) for chosen in (pool.a, pool.b))
+    for pool in pools:
+        to_a, to_b = (similarity(targets, vectors[pool.rows[sets[0]]]) for sets in (pool.a, pool.b))
         s += (to_a.mean(dim=1) - to_b.mean(dim=1)).numpy()
         effect += sc_eat(to_a, to_b, cfg.protocol.ddof).numpy()
-    return s / len(found), effect / len(found)
+    return s / len(pools), effect / len(pools)
 
 
-def _looks(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> float:
-    # |CLES - 1/2| of the planted contrast, mean over the traits.
+def _cles_gap(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> float:
+    # Mean over the traits of |CLES - 1/2| between the groups with the highest and the lowest planted look.
     from src.demo.captions import LOOK
     from src.metrics import cles, similarity
 
@@ -72,33 +70,34 @@ def _looks(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> float:
         return float("nan")
     gaps = []
     for words in cfg.demo.traits.values():
-        cosines = similarity(vectors, said(cfg, [LOOK.format(word) for word in words])).numpy()
-        most, least = (cosines[faces["group"] == group] for group in (planted.idxmax(), planted.idxmin()))
-        gaps.append(abs(cles(most, least) - 0.5))
+        cosines = similarity(vectors, embed_captions(cfg, [LOOK.format(word) for word in words])).numpy()
+        highest, lowest = (cosines[faces["group"] == group] for group in (planted.idxmax(), planted.idxmin()))
+        gaps.append(abs(cles(highest, lowest) - 0.5))
     return float(np.mean(gaps))
 
 
 def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """One row per toy, one per toy and group, and one per toy and planted or unplanted caption.
+    """Arrange results in three tables: of toys, of their groups, and of their captions.
 
     Args:
-        measured: see `measure`.
+        measured: results of `measure`.
 
     Returns:
-        `bias, seed, steps, spearman, cles_gap, pearson` (of planted valence and mean s(w)), `slope` (of
-        the mean SC-EAT on the planted valence) and what `separation` gives; `bias, seed, steps, group,
-        planted, s, sc_eat`; and `bias, seed, steps` with what `associations` gives.
+        toys: one row per toy: `bias, seed, steps, spearman, cles_gap, pearson` (of planted valence and mean
+            s(w)), `slope` (of the mean SC-EAT on the planted valence), and the values of `separation`.
+        groups: one row per toy and group: `bias, seed, steps, group, planted, s, sc_eat`.
+        words: one row per toy and caption: `bias, seed, steps`, and the columns of `associations`.
     """
     toys, groups, words = [], [], []
-    for found in measured:
-        about = {name: found[name] for name in ("bias", "seed", "steps")}
-        table = found["groups"]
+    for toy in measured:
+        about = {name: toy[name] for name in ("bias", "seed", "steps")}
+        table = toy["groups"]
         pearson = stats.pearsonr(table["planted"], table["s"]).statistic
         slope = stats.linregress(table["planted"], table["sc_eat"]).slope
-        known = {name: found[name] for name in ("spearman", "cles_gap")}
-        toys.append({**about, **known, "pearson": pearson, "slope": slope, **separation(found["words"])})
+        scores = {name: toy[name] for name in ("spearman", "cles_gap")}
+        toys.append({**about, **scores, "pearson": pearson, "slope": slope, **separation(toy["words"])})
         groups.append(pd.DataFrame(about, table.index).join(table).rename_axis("group").reset_index())
-        words.append(pd.DataFrame(about, found["words"].index).join(found["words"]))
+        words.append(pd.DataFrame(about, toy["words"].index).join(toy["words"]))
     columns = ["bias", "seed", "steps", "group", "planted", "s", "sc_eat"]
-    everybody = pd.concat(groups, ignore_index=True)[columns]
-    return pd.DataFrame(toys), everybody, pd.concat(words, ignore_index=True)
+    all_groups = pd.concat(groups, ignore_index=True)[columns]
+    return pd.DataFrame(toys), all_groups, pd.concat(words, ignore_index=True)

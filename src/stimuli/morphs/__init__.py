@@ -1,136 +1,181 @@
-"""Morphs: 50% mixtures of pairs of faces within a group, made once and kept in the store."""
+"""Make morphs, 50% mixtures of pairs of faces within a group, and store them."""
 
-from __future__ import annotations
-
+import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from PIL import Image, ImageDraw
 
 from src.configs import MorphsConfig
+from src.errors import InputError
+from src.stimuli.morphs import standard
 from src.stimuli.morphs.methods import METHODS, Method, Parents
-from src.stimuli.morphs.pairing import pairs
-from src.stimuli.morphs.sheet import contact_sheet
 from src.stimuli.morphs.work import files, workers_end
-from src.stimuli.table import SHEET
+from src.stimuli.table import SHEET, Loaded
 from src.stimuli.work_folders import hold
 from src.storage import cache
 
-__all__ = ["contact_sheet", "load", "pairs"]
-
 TABLE = "table.parquet"
+Pair = tuple[str, str]
+# Of a contact sheet: maximum number of morphs of a group; pixels of a tile, of a gap, and of a row's title.
+SAMPLE = 6
+TILE, GAP, TITLE = 112, 8, 16
 
 
-def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> tuple[pd.DataFrame, int, list[str]]:
-    """Morphs of faces, read from the store or made.
+def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
+    """Load morphs of faces (`id`, `group`, `path`, `sha256`, and `race`, `gender` if known), or make them.
 
-    What is made lies in `.{store}-{key}.partial` beside the store until all of it is there: an interrupted
-    run goes on from it.
-
-    Args:
-        cfg: see conf/faces/morphs.yaml.
-        faces: `id` (unique), `group`, `path`, `sha256`; `race` and `gender` where there are any.
-        store: folder of the entries.
-
-    Returns:
-        Columns `id` (the parents', joined by `~`), `group`, `race`, `gender`, `parent_a`, `parent_b`,
-        `path`, `sha256`; number of morphs; notes.
+    Unfinished morphs are in `.{store}-{key}.partial` next to the store, where an interrupted run resumes. The
+    id of a morph consists of the ids of its parents, joined by `~`.
 
     Raises:
-        InputError: a group has too few pairs, or what the method needs is missing or wrong; all of it is
-            said before anything is made.
-        NotStored: within `artifacts.dry`, where they would have to be made.
+        InputError: a group has too few pairs, or an input of the method is missing or wrong; this is checked
+            before any morph is made.
+        NotStored: within `cache.dry`, if the morphs would have to be made.
     """
-    table = _table(faces, cfg.per_group, cfg.seed)
-    used = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
-    parents = Parents(list(used.index), [Path(path) for path in used["path"]], list(used["sha256"]))
-    chosen = METHODS[cfg.method](cfg, parents)
-    described = {
+    table = _pair_table(faces, cfg.per_group, cfg.seed)
+    parent_rows = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
+    parents = Parents(
+        list(parent_rows.index), [Path(path) for path in parent_rows["path"]], list(parent_rows["sha256"])
+    )
+    method = METHODS[cfg.method](cfg, parents)
+    description = {
         "role": "morphs",
         "per_group": cfg.per_group,
         "size": cfg.size,
         "seed": cfg.seed,
         "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
         "parents": cache.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
-        **chosen.described(),
+        **method.described(),
     }
-    entry = _kept(store, described, table, parents, chosen, cfg.workers)
+    entry = _stored(store, description, table, parents, method, cfg.workers)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
-    notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents", *chosen.notes]
+    notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents", *method.notes]
     return frame, len(frame), notes
 
 
-def _table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
-    groups = {str(group): list(own["id"]) for group, own in faces.groupby("group")}
+def _pair_table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
+    groups = {str(group): list(rows_of_group["id"]) for group, rows_of_group in faces.groupby("group")}
     rows = [
         {"id": f"{a}~{b}", "group": group, "parent_a": a, "parent_b": b}
-        for group, drawn in pairs(groups, per_group, seed).items()
-        for a, b in drawn
+        for group, drawn_pairs in pairs(groups, per_group, seed).items()
+        for a, b in drawn_pairs
     ]
     table = pd.DataFrame(rows)
     for column in ("race", "gender"):
         if column in faces.columns:
-            of = faces.set_index("id")[column]
-            a, b = table["parent_a"].map(of), table["parent_b"].map(of)
+            values = faces.set_index("id")[column]
+            a, b = table["parent_a"].map(values), table["parent_b"].map(values)
             table.insert(2, column, a.where(a == b, None))
     return table
 
 
-def _kept(
+def _stored(
     store: Path,
-    described: Mapping[str, Any],
+    description: Mapping[str, Any],
     table: pd.DataFrame,
     parents: Parents,
     method: Method,
     workers: int,
 ) -> Path:
-    key = cache.fingerprint(described)
-    # Beside the store: a pipeline empties its outputs before it makes them.
-    partial = store.parent / f".{store.name}-{key}.partial"
+    key = cache.fingerprint(description)
+    # Next to the store, not in it: a pipeline empties its outputs before it makes them.
+    unfinished = store.parent / f".{store.name}-{key}.partial"
     with ExitStack() as until_published:
 
         def build(draft: Path) -> Mapping[str, Any]:
-            until_published.enter_context(hold(partial, "Set store.morphs.", wait=True))
-            if not cache.damaged(store / key):  # another process made it meanwhile
+            until_published.enter_context(hold(unfinished, "Set store.morphs.", wait=True))
+            if not cache.damaged(store / key):  # another process made it in the meantime
                 shutil.copytree(
                     store / key, draft, ignore=shutil.ignore_patterns(cache.MANIFEST), dirs_exist_ok=True
                 )
             else:
-                made = _make(draft, partial, table, parents, method, workers)
-                sheet = contact_sheet(made, parents.pictures, described["seed"])
+                made = _make(draft, unfinished, table, parents, method, workers)
+                sheet = contact_sheet(made, parents.pictures, description["seed"])
                 sheet.save(draft / SHEET, quality=90)
-            return described
+            return description
 
         entry = cache.fetch(store, key, build)
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return entry
 
 
 def _make(
-    draft: Path, partial: Path, table: pd.DataFrame, parents: Parents, method: Method, workers: int
+    draft: Path, unfinished: Path, table: pd.DataFrame, parents: Parents, method: Method, workers: int
 ) -> pd.DataFrame:
-    number = {name: index for index, name in enumerate(parents.ids)}
-    couples = [(number[a], number[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
+    index_of = {name: index for index, name in enumerate(parents.ids)}
+    indices = [(index_of[a], index_of[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
     with workers_end():
-        morph = method.prepare(partial, workers)
-        count = 1 if method.alone else workers
-        made = files(morph, couples, partial / "morphs", suffix=".png", workers=count)
-    kept = [_linked(path, draft / path.name) for path in made]
-    hashes = [cache.file_hash(path) for path in kept]
-    table = table.assign(path=[path.name for path in kept], sha256=hashes)
+        morph = method.prepare(unfinished, workers)
+        count = 1 if method.in_process else workers
+        made = files(morph, indices, unfinished / "morphs", suffix=".png", workers=count)
+    pictures = [draft / path.name for path in made]
+    for path, target in zip(made, pictures, strict=True):
+        try:
+            os.link(path, target)  # costs nothing, and leaves the morph in place if publishing fails
+        except OSError:
+            shutil.copyfile(path, target)
+    hashes = [cache.file_hash(path) for path in pictures]
+    table = table.assign(path=[path.name for path in pictures], sha256=hashes)
     table.to_parquet(draft / TABLE)
-    return table.assign(path=[str(path) for path in kept])
+    return table.assign(path=[str(path) for path in pictures])
 
 
-def _linked(path: Path, target: Path) -> Path:
-    # A second name costs nothing, and what is made stays where it is should publishing fail.
-    try:
-        os.link(path, target)
-    except OSError:
-        shutil.copyfile(path, target)
-    return target
+def pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:
+    """Draw `per_group` of the n(n-1)/2 unordered pairs of each group: sorted pairs of two sorted ids.
+
+    The draw of group i, in sorted order, uses the stream [seed, i]; the order of the ids is irrelevant.
+
+    Raises:
+        InputError: a group has fewer pairs than requested.
+    """
+    possible = {group: math.comb(len(parents), 2) for group, parents in sorted(groups.items())}
+    if short := [group for group in possible if possible[group] < per_group]:
+        counts = "; ".join(f"{group}: {len(groups[group])} faces, {possible[group]} pairs" for group in short)
+        limit = min(possible.values())
+        remedy = (
+            f"Set faces.per_group={limit} or less, or take more parents."
+            if limit
+            else "A morph needs two faces of its group: take more parents, or leave the group out."
+        )
+        raise InputError(f"faces.per_group={per_group}: too few pairs of parents ({counts}). {remedy}")
+    drawn = {}
+    for index, group in enumerate(sorted(groups)):
+        parents = sorted(groups[group])
+        rng = np.random.default_rng([seed, index])
+        chosen = np.sort(rng.choice(math.comb(len(parents), 2), per_group, replace=False))
+        index_pairs = map(_pair_of_rank, chosen.tolist())
+        drawn[group] = sorted((parents[low], parents[high]) for low, high in index_pairs)
+    return drawn
+
+
+def _pair_of_rank(rank: int) -> tuple[int, int]:
+    # Pairs have the order (0, 1), (0, 2), (1, 2), (0, 3), ...: those of n faces precede those of the next.
+    high = (1 + math.isqrt(1 + 8 * rank)) // 2
+    return rank - math.comb(high, 2), high
+
+
+def contact_sheet(morphs: pd.DataFrame, parents: Mapping[str, Path], seed: int) -> Image.Image:
+    """Draw one row per group: parent, morph, parent, for up to six of its morphs."""
+    groups = sorted(morphs["group"].unique())
+    width = SAMPLE * (3 * TILE + GAP) - GAP
+    sheet = Image.new("RGB", (width, len(groups) * (TITLE + TILE + GAP)), "white")
+    draw = ImageDraw.Draw(sheet)
+    for index, group in enumerate(groups):
+        top = index * (TITLE + TILE + GAP)
+        draw.text((2, top + 2), f"{group}: parent, morph, parent", fill="black")
+        rows = morphs[morphs["group"] == group]
+        rng = np.random.default_rng([seed, index, 1])
+        chosen = np.sort(rng.choice(len(rows), min(SAMPLE, len(rows)), replace=False))
+        for column, row in enumerate(rows.iloc[chosen].itertuples()):
+            for position, path in enumerate((parents[row.parent_a], row.path, parents[row.parent_b])):
+                tile = Image.fromarray(standard.standard(path, TILE))
+                sheet.paste(tile, (column * (3 * TILE + GAP) + position * TILE, top + TITLE))
+    return sheet

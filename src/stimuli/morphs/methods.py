@@ -1,6 +1,4 @@
-"""The ways to morph: what each needs, what decides its bytes, and how it works on standardised parents."""
-
-from __future__ import annotations
+"""Define the morphing methods: their inputs, what determines the bytes of morphs, and the preparation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,25 +11,19 @@ from PIL import Image
 
 from src.configs import MorphsConfig
 from src.errors import InputError
-from src.stimuli.morphs import flow, landmark, landmark_templates, networks, work
+from src.stimuli.morphs import landmark_templates, midpoints, networks, work
 from src.stimuli.morphs.standard import standard
 from src.storage import cache
 from src.storage.versions import declared, versions
 
 OPENCV = "opencv-python-headless"
-# Draws the morph of two parents, given their numbers.
+# Draws the morph of two parents, given their indices.
 Morph = Callable[[int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Parents:
-    """The faces that are morphed.
-
-    Attributes:
-        ids: sorted.
-        paths: their pictures.
-        hashes: SHA-256 of these.
-    """
+    """The faces that are morphed: sorted ids, pictures, and SHA-256 of the pictures."""
 
     ids: Sequence[str]
     paths: Sequence[Path]
@@ -39,35 +31,29 @@ class Parents:
 
     @property
     def pictures(self) -> dict[str, Path]:
-        """Id -> picture."""
+        """Map each id to its picture."""
         return dict(zip(self.ids, self.paths, strict=True))
 
     def standardised(self, folder: Path, size: int, workers: int) -> list[Path]:
-        """Each parent's centre square as a file of its own, made once."""
+        """Write each parent's centre square to a file, once."""
         arguments = [(path, size) for path in self.paths]
         return work.files(standard, arguments, folder / "parents", suffix=".png", workers=workers)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to morph.
+    """A way to morph."""
 
-    Attributes:
-        decisive: what decides its bytes besides parents, size and the code that all methods share.
-        packages: distributions whose versions decide its bytes.
-        prepare: (work folder, workers) -> draws the morph of two parents, given their numbers.
-        alone: it holds a network, and works in this process.
-        notes: what a reader of its morphs should know.
-    """
-
+    # Settings that determine the bytes of morphs, besides parents, size and the code shared by all methods.
     decisive: Mapping[str, object]
-    packages: Sequence[str]
+    packages: Sequence[str]  # distributions whose versions determine these bytes
+    # (work folder, workers) -> function that draws the morph of two parents, given their indices.
     prepare: Callable[[Path, int], Morph]
-    alone: bool = False
-    notes: Sequence[str] = field(default_factory=list)
+    in_process: bool = False  # whether it runs in this process, as it uses a network
+    notes: Sequence[str] = field(default_factory=list)  # notes for readers of results on its morphs
 
     def described(self) -> dict[str, object]:
-        """All that decides the bytes besides parents and size: the method, its version, libraries."""
+        """Describe what determines the bytes besides parents and size: method, version and libraries."""
         return {
             **self.decisive,
             "parts": declared(f"morphs.{self.decisive['method']}"),
@@ -76,51 +62,42 @@ class Method:
 
 
 def _by_flow(cfg: MorphsConfig, parents: Parents) -> Method:
-    """Dense optical flow; see `src.stimuli.morphs.flow`."""
-    return Method({"method": "flow"}, [OPENCV], partial(_warping, cfg, parents, flow.morph, []))
+    """Morph by dense optical flow; see `midpoints.by_flow`."""
+    return Method({"method": "flow"}, [OPENCV], partial(_prepare_warping, cfg, parents, midpoints.by_flow))
 
 
 def _by_landmark(cfg: MorphsConfig, parents: Parents) -> Method:
-    """Landmarks; see `src.stimuli.morphs.landmark`.
-
-    Raises:
-        InputError: landmarks are missing or wrong.
-    """
+    """Morph by landmarks; see `midpoints.by_landmarks`."""
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
-    found = landmark_templates.landmarks(Path(cfg.landmarks), parents.pictures, cfg.size)
-    points = [found[name] for name in parents.ids]
-    decisive = {"method": "landmark", "points": cache.fingerprint([own.tolist() for own in points])}
-    return Method(decisive, [OPENCV, "scipy"], partial(_warping, cfg, parents, landmark.morph, points))
+    landmarks = landmark_templates.landmarks(Path(cfg.landmarks), parents.pictures, cfg.size)
+    points = [landmarks[name] for name in parents.ids]
+    decisive = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
+    prepare = partial(_prepare_warping, cfg, parents, midpoints.by_landmarks, points=points)
+    return Method(decisive, [OPENCV, "scipy"], prepare)
 
 
 def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
-    """A generator of the user; see `src.stimuli.morphs.stylegan2`.
-
-    Raises:
-        InputError: a network file is not named, missing or of another form.
-    """
+    """Morph by a generator of the user; see `src.stimuli.morphs.stylegan2`."""
     if cfg.generator is None:
         raise InputError(
             f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.EXPORT}"
         )
-    drawing = networks.examined(Path(cfg.generator), "faces.generator")
-    judging = networks.examined(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
+    generator = networks.examined(Path(cfg.generator), "faces.generator")
+    vgg = networks.examined(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
 
     def prepare(folder: Path, workers: int) -> Morph:
         from src.stimuli.morphs import stylegan2
 
-        network = networks.opened(drawing, "faces.generator", networks.GENERATOR)
-        features = (
-            stylegan2.vgg(networks.opened(judging, "faces.perceptual")) if judging else stylegan2.pyramid
-        )
+        network = networks.opened(generator, "faces.generator", networks.GENERATOR)
+        features = stylegan2.vgg(networks.opened(vgg, "faces.perceptual")) if vgg else stylegan2.pyramid
         pictures = parents.standardised(folder, network.img_resolution, workers)
-        within = stylegan2.space(network)
+        latent_space = stylegan2.space(network)
 
         def project(number: int) -> np.ndarray:
             seed = int(parents.hashes[number][:8], 16)
             picture = _read(pictures[number])
-            return stylegan2.project(network, within, features, picture, steps=cfg.steps, seed=seed)
+            return stylegan2.project(network, latent_space, features, picture, steps=cfg.steps, seed=seed)
 
         numbers = [(number,) for number in range(len(pictures))]
         latents = work.files(project, numbers, folder / "latents", suffix=".npy", workers=1)
@@ -130,32 +107,34 @@ def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
 
         return morph
 
-    hashes = {"generator": cache.file_hash(drawing)}
-    if judging:
-        hashes["perceptual"] = cache.file_hash(judging)
-    notes = [] if judging else ["projected without a perceptual network: Laplacian pyramid and pixels"]
+    hashes = {"generator": cache.file_hash(generator)}
+    if vgg:
+        hashes["perceptual"] = cache.file_hash(vgg)
+    notes = [] if vgg else ["projected without a perceptual network: Laplacian pyramid and pixels"]
     decisive: dict[str, Any] = {"method": "stylegan2", "steps": cfg.steps, **hashes}
-    return Method(decisive, ["torch"], prepare, alone=True, notes=notes)
+    return Method(decisive, ["torch"], prepare, in_process=True, notes=notes)
 
 
+# faces.method -> (config, parents) -> method.
 METHODS = {"flow": _by_flow, "landmark": _by_landmark, "stylegan2": _by_stylegan2}
 
 
-def _warping(
+def _prepare_warping(
     cfg: MorphsConfig,
     parents: Parents,
-    morph: Callable[..., np.ndarray],
-    points: Sequence[np.ndarray],
+    warp: Callable[..., np.ndarray],
     folder: Path,
     workers: int,
+    points: Sequence[np.ndarray] = (),
 ) -> Morph:
-    return partial(_between, morph, parents.standardised(folder, cfg.size, workers), points)
+    """Return a warp of two pictures, with their landmarks if `points` (per parent) are given."""
+    return partial(_warp, warp, parents.standardised(folder, cfg.size, workers), points)
 
 
-def _between(
-    morph: Callable[..., np.ndarray], pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
+def _warp(
+    warp: Callable[..., np.ndarray], pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
 ) -> np.ndarray:
-    return morph(_read(pictures[a]), _read(pictures[b]), *(points[number] for number in (a, b) if points))
+    return warp(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
 
 
 def _read(path: Path) -> np.ndarray:

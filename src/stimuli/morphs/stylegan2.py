@@ -1,12 +1,10 @@
-"""Morphs by a generator: both faces are projected into its latent space, the midpoint is drawn.
+"""Morph with a generator: project both faces into its latent space, and draw the midpoint.
 
-The projection is StyleGAN2's (Karras et al. 2020, appendix D) with 125 steps and without its optimisation of
-the noise maps, which a TorchScript archive does not hand out: from the mean of W, by Adam, with noise on w
-that fades out and a learning rate that rises and falls. A generator draws faces as it was
-shown them: FFHQ's were aligned by eyes and mouth; parents that are not come out less like themselves.
+The projection is StyleGAN2's (Karras et al. 2020, appendix D) with 125 steps and without the optimisation of
+the noise maps, which a TorchScript archive does not expose: Adam from the mean of W, with decaying noise on w
+and a learning rate that ramps up and down. A generator draws faces aligned like its training data: those of
+FFHQ are aligned by eyes and mouth. Parents that are not aligned so are reproduced less faithfully.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,80 +18,71 @@ from torch.nn import functional
 
 SAMPLES = 10_000
 LEARNING_RATE = 0.1
-RISE, FALL = 0.05, 0.25  # shares of the steps
-NOISE, NOISE_SHARE = 0.05, 0.75
-VGG_EDGE = 256
+RISE, FALL = 0.05, 0.25  # of the learning rate, in fractions of the steps
+NOISE, NOISE_SHARE = 0.05, 0.75  # first noise on w, relative to its spread; fraction of the steps with noise
+VGG_EDGE = 256  # pixels
 
+# Pictures [1, 3, R, R] in [-1, 1] -> vector whose squared distances measure how different pictures look.
 Features = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Space:
-    """Where a generator's w lie: their mean, [1, 1, w_dim], and their distance from it (RMS)."""
+    """Latent space of a generator: mean of w, [1, 1, w_dim], and RMS distance from it."""
 
     mean: Tensor
     spread: float
 
 
 def space(generator: Any) -> Space:
-    """Mean and spread of 10,000 mapped samples, the same on every call."""
+    """Compute mean and spread of 10,000 mapped samples, the same on every call."""
     device = _device(generator)
     z = torch.from_numpy(np.random.RandomState(123).randn(SAMPLES, generator.z_dim)).float()
     with torch.no_grad():
-        parts = [
-            generator.mapping(part.to(device), torch.zeros(len(part), 0, device=device))[:, :1]
-            for part in torch.split(z, 1000)
+        latents = [
+            generator.mapping(batch.to(device), torch.zeros(len(batch), 0, device=device))[:, :1]
+            for batch in torch.split(z, 1000)
         ]
-    w = torch.cat(parts).float()
+    w = torch.cat(latents).float()
     mean = w.mean(dim=0, keepdim=True)
     return Space(mean, float(((w - mean) ** 2).sum().div(SAMPLES).sqrt()))
 
 
 def project(
-    generator: Any, within: Space, features: Features, picture: np.ndarray, *, steps: int, seed: int
+    generator: Any, latent_space: Space, features: Features, picture: np.ndarray, *, steps: int, seed: int
 ) -> np.ndarray:
-    """The w whose picture is most like a given one.
+    """Optimise the w [w_dim] whose picture is most similar to a given one, [R, R, 3] uint8.
 
-    Args:
-        generator: StyleGAN2-ADA's interface.
-        within: where its w lie.
-        features: [1, 3, R, R] in [-1, 1] -> vector, whose squared distance is the perceptual loss; the
-            pixels' mean squared difference is added.
-        picture: [R, R, 3] uint8, R the generator's resolution.
-        steps: of Adam.
-        seed: of the noise on w.
-
-    Returns:
-        [w_dim] float32.
+    The squared distance of the features is the perceptual loss; the mean squared difference of pixels is
+    added. `seed` is the random seed of the noise on w.
     """
     device = _device(generator)
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
     with torch.no_grad():
-        wanted = features(target)
-    w = within.mean.clone().requires_grad_(True)
+        target_features = features(target)
+    w = latent_space.mean.clone().requires_grad_(True)
     adam = torch.optim.Adam([w], betas=(0.9, 0.999), lr=LEARNING_RATE)
     noise = torch.Generator().manual_seed(seed)
     for step in range(steps):
-        rate, shake = ramps(step / steps)
+        rate, level = ramps(step / steps)
         adam.param_groups[0]["lr"] = LEARNING_RATE * rate
-        shaken = w + torch.randn(w.shape, generator=noise).to(device) * (within.spread * NOISE * shake)
-        drawn = _drawn(generator, shaken)
-        loss = (features(drawn) - wanted).square().sum() + (drawn - target).square().mean()
+        noisy = w + torch.randn(w.shape, generator=noise).to(device) * (latent_space.spread * NOISE * level)
+        drawn = _drawn(generator, noisy)
+        loss = (features(drawn) - target_features).square().sum() + (drawn - target).square().mean()
         adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         adam.step()
-    result: np.ndarray = w.detach().flatten().float().cpu().numpy()
-    return result
+    return np.asarray(w.detach().flatten().float().cpu().numpy())
 
 
-def ramps(done: float) -> tuple[float, float]:
-    """Learning rate and noise at a share of the steps, each relative to its peak."""
-    rate = 0.5 - 0.5 * np.cos(min(1.0, (1 - done) / FALL) * np.pi)
-    return float(rate * min(1.0, done / RISE)), max(0.0, 1 - done / NOISE_SHARE) ** 2
+def ramps(progress: float) -> tuple[float, float]:
+    """Return learning rate and noise, each relative to its peak, at a fraction of the steps."""
+    rate = 0.5 - 0.5 * np.cos(min(1.0, (1 - progress) / FALL) * np.pi)
+    return float(rate * min(1.0, progress / RISE)), max(0.0, 1 - progress / NOISE_SHARE) ** 2
 
 
 def midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """The picture of the mean of two w ([w_dim] each), as [size, size, 3] uint8."""
+    """Draw the picture of the mean of two w ([w_dim] each), as [size, size, 3] uint8."""
     w = torch.from_numpy((a + b) / 2).to(_device(generator))[None, None]
     with torch.no_grad():
         drawn = _drawn(generator, w)[0].permute(1, 2, 0)
@@ -104,29 +93,29 @@ def midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndar
 
 
 def vgg(network: Any) -> Features:
-    """Features of StyleGAN2's `vgg16.pt`: their squared distance is LPIPS."""
+    """Return the features of StyleGAN2's `vgg16.pt`, whose squared distance is LPIPS."""
 
     def features(pictures: Tensor) -> Tensor:
         pixels = (pictures + 1) * 127.5
         if pixels.shape[-1] > VGG_EDGE:
             pixels = functional.interpolate(pixels, size=(VGG_EDGE, VGG_EDGE), mode="area")
-        found: Tensor = network(pixels, resize_images=False, return_lpips=True)
-        return found
+        vector: Tensor = network(pixels, resize_images=False, return_lpips=True)
+        return vector
 
     return features
 
 
 def pyramid(pictures: Tensor) -> Tensor:
-    """Laplacian pyramid: details of each scale, every scale weighing the same."""
-    parts, rest = [], pictures
+    """Compute the Laplacian pyramid: details of each scale, all scales weighted equally."""
+    details, rest = [], pictures
     while rest.shape[-1] >= 8:
         coarse = functional.avg_pool2d(rest, 2)
         up = functional.interpolate(coarse, size=rest.shape[-2:], mode="bilinear", align_corners=False)
         detail = rest - up
-        parts.append(detail.flatten() / detail.numel() ** 0.5)
+        details.append(detail.flatten() / detail.numel() ** 0.5)
         rest = coarse
-    parts.append(rest.flatten() / rest.numel() ** 0.5)
-    return torch.cat(parts)
+    details.append(rest.flatten() / rest.numel() ** 0.5)
+    return torch.cat(details)
 
 
 def _drawn(generator: Any, w: Tensor) -> Tensor:

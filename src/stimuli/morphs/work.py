@@ -1,9 +1,8 @@
-"""Many files made in parallel, each whole or not there, so that the work can go on where it broke off."""
-
-from __future__ import annotations
+"""Make many files in parallel, each written atomically, so that interrupted work can resume."""
 
 import math
 import os
+import signal
 import threading
 import time
 import uuid
@@ -15,9 +14,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-BATCH = 16
-# Lossless like every level; higher ones are slower by more than they save.
-COMPRESSION = 1
+BATCH = 16  # files that a worker makes per batch
+COMPRESSION = 1  # level of PNG; all are lossless, and higher ones cost more time than they save
 
 Make = Callable[..., np.ndarray]
 
@@ -25,19 +23,11 @@ Make = Callable[..., np.ndarray]
 def files(
     make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int
 ) -> list[Path]:
-    """Make one file per tuple of arguments; those that are there and whole are kept.
+    """Make one file per tuple of arguments, keeping existing intact files.
 
-    Args:
-        make: takes one tuple of arguments; gives a picture ([H, W, 3] uint8) where the suffix is
-            `.png`, any numbers where it is `.npy`. With several workers it has to be picklable.
-        arguments: one tuple per file.
-        folder: of the files, which are numbered in the order of the arguments; made when absent. Its name
-            stands beside the progress bar.
-        suffix: `.png` or `.npy`.
-        workers: processes of one thread each; 0 is one per core, 1 works in this process.
-
-    Returns:
-        The files, in the order of the arguments.
+    The files are numbered in the order of the arguments, in a folder that labels the progress bar. A `.png`
+    needs a picture [H, W, 3] uint8, an `.npy` any array. `workers` is the number of processes of one thread
+    each, which need a picklable function; 0 is one per core, 1 runs in this process.
     """
     import joblib
     from rich.console import Console
@@ -45,13 +35,13 @@ def files(
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number:05d}{suffix}" for number in range(len(arguments))]
-    # No more workers than batches: one per core would be idle.
+    # No more workers than batches: further ones would be idle.
     count = min(workers or joblib.cpu_count(), math.ceil(len(paths) / BATCH))
     parallel = joblib.Parallel(
         max(count, 1),
         batch_size=BATCH,
         return_as="generator_unordered",
-        initializer=_go_with,
+        initializer=_exit_with,
         initargs=(os.getpid(),),
     )
     made = parallel(joblib.delayed(_file)(make, *job) for job in zip(arguments, paths, strict=True))
@@ -60,8 +50,10 @@ def files(
     return paths
 
 
-def _go_with(owner: int) -> None:
-    """End this process when its owner does: an idle worker would wait for more work from nobody."""
+def _exit_with(owner: int) -> None:
+    """Exit this process when its owner exits: an idle worker would wait forever."""
+    # Ctrl-C reaches all processes of a terminal. This one ignores it: the owner ends it, without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == owner:
@@ -73,7 +65,7 @@ def _go_with(owner: int) -> None:
 
 @contextmanager
 def workers_end() -> Iterator[None]:
-    """After this block no worker is left: idle ones would keep their memory, interrupted ones go on."""
+    """Stop all workers after this block: idle ones would occupy memory, interrupted ones would continue."""
     from joblib.externals.loky import get_reusable_executor
 
     try:
@@ -83,12 +75,12 @@ def workers_end() -> Iterator[None]:
 
 
 def _file(make: Make, arguments: tuple[Any, ...], path: Path) -> None:
-    if not _whole(path):
+    if not _intact(path):
         write(path, make(*arguments))
 
 
 def write(path: Path, content: np.ndarray) -> None:
-    """Write a file that appears under its name only when complete."""
+    """Write a file atomically: its name exists only when it is complete."""
     draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
     try:
         if path.suffix == ".png":
@@ -100,11 +92,11 @@ def write(path: Path, content: np.ndarray) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _whole(path: Path) -> bool:
+def _intact(path: Path) -> bool:
     try:
         if path.suffix == ".png":
             with Image.open(path) as picture:
-                picture.verify()  # the checksums of its parts
+                picture.verify()  # checksums of the chunks
             with Image.open(path) as picture:
                 picture.load()
         else:

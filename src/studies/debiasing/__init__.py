@@ -1,1 +1,1 @@
-"""Debiasing: what a projection changes, over the studies."""
+"""Compare jobs with and without debiasing over the studies."""

@@ -1,9 +1,68 @@
-"""Debiasing, compared over the studies: a section of the report."""
+"""Compare debiasing over the studies, as a section of the report."""
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
-from src.report.study import StudyReport
-from src.studies.debiasing.section import section
+import pandas as pd
 
-# It has no jobs of its own: all that is asked of it is its report.
+from src.report.findings import Findings
+from src.report.folder import Folder
+from src.report.format import grouped, number, records
+from src.report.study import Section, StudyReport
+from src.studies.debiasing import estimates
+from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
+from src.studies.debiasing.job_pairs import JOB, STUDIES, methods
+
+
+def section(findings: Findings, folder: Folder) -> Section | None:
+    """Write the tables of the section; return None if nothing was debiased."""
+    # The section on So-B-IT has its own comparison of debiasing.
+    if not methods(findings) or (len(findings.of("sobit")) and not any(map(len, map(findings.of, STUDIES)))):
+        return None
+    all_changes = changes(findings)
+    selected = estimates.first_specification(all_changes)
+    estimated = estimates.estimates(selected)
+    score = estimates.score_label(selected, findings.of("propagation"))
+    folder.table("debiasing", all_changes[COLUMNS], "numbers with and without debiasing, all specifications")
+    folder.table("debiasing-models", estimated, "the same per model, and over all")
+    first: Any = None if selected.empty else selected.iloc[0]
+    rows = [row | _texts(row) for row in records(estimated[estimated["comparisons"] > 0])]
+    labels = {key: label.replace(estimates.SC_EAT, score) for key, label in estimates.MEASURE_LABELS.items()}
+    context = {
+        "specification": "" if selected.empty else f"protocol {first['protocol']}, seed {first['seed']}",
+        "specifications": len(all_changes[["protocol", "seed"]].drop_duplicates()),
+        "estimates": grouped(
+            sorted(rows, key=lambda row: [*estimates.MEASURE_LABELS].index(row["measure"])), "measure"
+        ),
+        "labels": labels | {IAT: "IAT"},
+        "score": score,
+        "comparisons": grouped(records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
+        "lacking": records(all_changes.loc[all_changes["lost"], [*JOB, "debias", "reason"]]),
+    }
+    return Section(
+        rows=pd.DataFrame(),
+        templates=Path(__file__).with_name("templates"),
+        context={"debiasing": context},
+        body=("debiasing.html",),
+        links=(("debiasing", "Debiasing"),),
+    )
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str]:
+    """Format the change and its interval."""
+    change, low, high = (_signed(row["measure"], row[name]) for name in ("value", "ci_low", "ci_high"))
+    return {"change": change, "interval": "–" if pd.isna(row["ci_low"]) else f"{low} to {high}"}
+
+
+def _signed(measure: str, value: float) -> str:
+    """Format a change with its sign, that of a spread in percent.
+
+    >>> _signed("spread_outcome", -0.617), _signed("rho", 0.2), _signed("rho", -0.0001)
+    ('−62%', '+0.200', '0.000')
+    """
+    text = f"{number(100 * value, 0)}%" if measure in SPREADS else number(value, 3)
+    return f"+{text}" if value > 0 and text.strip("0.%") else text
+
+
+# The study has no jobs: its report compares the jobs of other studies.
 STUDY = StudyReport(section=section)

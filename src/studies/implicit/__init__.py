@@ -1,1 +1,1 @@
-"""Implicit bias: whose faces an encoder finds nearer to prompts (Capitani et al. 2024)."""
+"""Audit implicit bias: the groups whose faces an encoder finds nearer to prompts (Capitani et al. 2024)."""

@@ -1,6 +1,4 @@
-"""Schema of the audits of implicit bias."""
-
-from __future__ import annotations
+"""Define the schema of audits of implicit bias."""
 
 from dataclasses import dataclass, field
 
@@ -12,15 +10,15 @@ from src.configs.fields import one_of
 
 @dataclass
 class AuditConfig(ExpConfig):
-    """Which groups' faces an encoder finds nearer to prompts (docs/methods.md, section 3).
+    """Settings of an audit of the groups whose faces are nearer to prompts (docs/methods.md, section 3).
 
     Attributes:
-        attribute: its name in the results.
-        template: of the prompts, `{}` in place of the word.
-        sets: name -> words; of several sets the mean is taken, and named by `attribute`.
-        pairs: of a positive and a negative word, for the IAT.
-        measure: what the null is of.
-        groups: whose faces; null: all of them.
+        attribute: name of the attribute in the results.
+        template: template of the prompts, with `{}` in place of the word.
+        sets: name -> words; several sets are averaged, and `attribute` names the mean.
+        pairs: pairs of a positive and a negative word, for the IAT.
+        measure: statistic that is compared with random partitions of the faces (the null).
+        groups: groups of faces that are compared; null: all of them.
     """
 
     study: str = "implicit"

@@ -1,8 +1,7 @@
-"""Implicit bias: whose faces an encoder finds nearer to prompts (Capitani et al. 2024)."""
-
-from __future__ import annotations
+"""Measure implicit bias: the groups whose faces are nearer to prompts (Capitani et al. 2024)."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,44 +12,43 @@ import pandas as pd
 from torch import Tensor
 
 from src.configs import ProtocolConfig
-from src.errors import InputError
-from src.metrics import interval
+from src.errors import InputError, NotApplicable, did_you_mean
+from src.metrics import interval, permutation_p, pooled
 from src.stimuli import Table
-from src.studies.implicit.audit_stimuli import check, prompts
 from src.studies.implicit.config import AuditConfig
-from src.studies.shared.group_comparison import Group, Reading, by_pairs, by_set, group_of, mean, partitions
-from src.studies.shared.p_values import reached
-from src.studies.shared.pooling import pooled
+from src.studies.shared.group_comparison import (
+    Comparison,
+    Group,
+    by_pairs,
+    by_set,
+    group_of,
+    mean,
+    partitions,
+)
 
-__all__ = ["COLUMNS", "Audit", "check", "prompts", "run"]
-
-# Of analyses.csv.
+# Columns of analyses.csv.
 COLUMNS = (
     *("attribute", "measure", "group_a", "group_b", "n_a", "n_b"),
     *("delta_gap", "delta_signed", "cohens_d", "z"),
     *("upper_tail", "cles_mcgraw_wong", "cles", "cles_gap", "iat", "null_mean", "null_q95", "p_null"),
     *("p_null_delta", "cles_low", "cles_high", "iat_signed", "iat_low", "iat_high", "iat_rate"),
 )
-DRAWN = ("cles", "cles_gap", "iat")
+DRAWN = ("cles", "cles_gap", "iat")  # statistics in draws.parquet
 TEXTS = ("id", "group", "template", "set", "word", "attribute", "group_a", "group_b", "kind")
 TYPES = dict.fromkeys(TEXTS, "string") | {"draw": "int32"} | dict.fromkeys(DRAWN, "float64")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit yields.
+    """The results of an audit."""
 
-    Attributes:
-        analyses: `COLUMNS`, one row per pair of groups and set; of several sets also one of their means.
-        tables: similarities (`id`, `group`, `set`, `word`, `cosine`; a word of pairs alone has no set),
-            attributes (`group`, `template`, `set`, `id`: the faces used) and draws (`attribute`, `group_a`,
-            `group_b`, `kind`, `draw`, and the statistics `DRAWN`).
-        notes: what a reader of the numbers should know.
-    """
-
+    # `COLUMNS`, one row per pair of groups and set; for several sets also one of their means.
     analyses: pd.DataFrame
+    # Similarities (`id`, `group`, `set`, `word`, `cosine`; a word of pairs alone has no set), attributes
+    # (`group`, `template`, `set`, `id`: the faces used) and draws (`attribute`, `group_a`, `group_b`, `kind`,
+    # `draw`, and the statistics `DRAWN`).
     tables: dict[str, pd.DataFrame]
-    notes: list[str]
+    notes: list[str]  # caveats for readers of the numbers
 
 
 def run(
@@ -64,30 +62,24 @@ def run(
 ) -> Audit:
     """Compare each pair of groups on each set of words.
 
-    Args:
-        exp: words and groups.
-        faces: the stimuli.
-        prompts: see `prompts`.
-        face_vectors: unit vectors in the order of the table, [N, D] or [N, Q, D].
-        prompt_vectors: likewise, [M, D].
-        protocol: the choices that the paper leaves open.
-        seed: of every draw; those hang on it and on the faces' names alone.
+    Vectors are unit-length, in the order of the tables: faces [N, D] or [N, Q, D], prompts [M, D]. Draws
+    depend only on the seed and on the names of the faces.
 
     Raises:
-        InputError: see `check`; or vectors do not fit one another.
+        InputError: see `check`; or the widths of the vectors differ.
         NotApplicable: see `check`.
     """
     chosen = check(exp, faces, protocol, seed)
     if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
             f"{faces.role} have vectors of width {face_vectors.shape[-1]}, {prompts.role} of width "
-            f"{prompt_vectors.shape[-1]}. Take both from one model."
+            f"{prompt_vectors.shape[-1]}. Use vectors of the same model."
         )
     if protocol.pooling == "mean":
         face_vectors = pooled(face_vectors)
-    place = {word: number for number, word in enumerate(prompts.frame["word"])}
-    sets = {name: [place[word] for word in words] for name, words in exp.sets.items()}
-    pairs = np.array([[place[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
+    columns = {word: number for number, word in enumerate(prompts.frame["word"])}
+    sets = {name: [columns[word] for word in words] for name, words in exp.sets.items()}
+    pairs = np.array([[columns[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
     groups = [
         group_of(name, faces.frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
         for name, rows in chosen.items()
@@ -95,16 +87,16 @@ def run(
     rows: list[dict[str, Any]] = []
     draws: list[pd.DataFrame] = []
     for a, b in combinations(groups, 2):
-        for name, reading in _readings(a, b, exp, sets, pairs, protocol, seed):
-            named = {"attribute": name, "group_a": a.name, "group_b": b.name}
-            rows.append(named | _row(a, b, reading, "iat" if exp.measure == "iat" else "cles_gap"))
-            draws += _draws(named, reading)
+        for name, comparison in _comparisons(a, b, exp, sets, pairs, protocol, seed):
+            labels = {"attribute": name, "group_a": a.name, "group_b": b.name}
+            rows.append(labels | _row(a, b, comparison, "iat" if exp.measure == "iat" else "cles_gap"))
+            draws += _draws(labels, comparison)
     size, wanted = len(groups[0].ids), protocol.faces_per_group
     notes = [f"{size} faces of each of {len(groups)} groups, {wanted} asked for"] if size < wanted else []
-    return Audit(pd.DataFrame(rows).reindex(columns=list(COLUMNS)), _tables(groups, exp, place, draws), notes)
+    return Audit(pd.DataFrame(rows).reindex(columns=[*COLUMNS]), _tables(groups, exp, columns, draws), notes)
 
 
-def _readings(
+def _comparisons(
     a: Group,
     b: Group,
     exp: AuditConfig,
@@ -112,59 +104,133 @@ def _readings(
     pairs: np.ndarray,
     protocol: ProtocolConfig,
     seed: int,
-) -> Iterator[tuple[str, Reading]]:
-    """What is said of two groups, set by set; of several sets also their means."""
+) -> Iterator[tuple[str, Comparison]]:
+    """Yield the statistics of two groups, set by set; for several sets also their means."""
     members = partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
-    readings = {name: by_set(a, b, columns, members, protocol.ties) for name, columns in sets.items()}
-    if len(readings) > 1:
-        readings[exp.attribute] = mean(list(readings.values()))
-    # Pairs of words belong to no set: their IAT stands beside each.
-    implicit: Reading = by_pairs(a, b, pairs, members, protocol.iat) if len(pairs) else {}
-    for name, reading in readings.items():
-        yield name, {kind: found | implicit.get(kind, {}) for kind, found in reading.items()}
+    comparisons = {name: by_set(a, b, columns, members, protocol.ties) for name, columns in sets.items()}
+    if len(comparisons) > 1:
+        comparisons[exp.attribute] = mean(list(comparisons.values()))
+    # Pairs of words belong to no set: each set repeats their IAT.
+    iat: Comparison = by_pairs(a, b, pairs, members, protocol.iat) if len(pairs) else {}
+    for name, comparison in comparisons.items():
+        yield name, {kind: statistics | iat.get(kind, {}) for kind, statistics in comparison.items()}
 
 
-def _row(a: Group, b: Group, reading: Reading, measure: str) -> dict[str, Any]:
-    # What the null is of.
-    row: dict[str, Any] = {"measure": measure, "n_a": len(a.ids), "n_b": len(b.ids)} | reading["observed"]
-    null = reading["null"][measure]
+def _row(a: Group, b: Group, comparison: Comparison, measure: str) -> dict[str, Any]:
+    # `measure` is the statistic of the null.
+    row: dict[str, Any] = {"measure": measure, "n_a": len(a.ids), "n_b": len(b.ids)} | comparison["observed"]
+    null = comparison["null"][measure]
     if len(null):
         row |= {"null_mean": null.mean(), "null_q95": np.quantile(null, 0.95)}
-        row["p_null"] = reached(null, row[measure])
-        row["p_null_delta"] = reached(reading["null"]["delta_gap"], row["delta_gap"])
+        row["p_null"] = permutation_p(null, row[measure])
+        row["p_null_delta"] = permutation_p(comparison["null"]["delta_gap"], row["delta_gap"])
     for name, statistic in (("cles", "cles"), ("iat", "iat_signed")):
-        low, high = interval(reading["bootstrap"].get(statistic, []))
+        low, high = interval(comparison["bootstrap"].get(statistic, []))
         row |= {f"{name}_low": low, f"{name}_high": high}
     return row
 
 
-def _draws(named: Mapping[str, str], reading: Reading) -> list[pd.DataFrame]:
-    found = []
+def _draws(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFrame]:
+    frames = []
     for kind in ("bootstrap", "null"):
-        drawn = reading[kind]
+        drawn = comparison[kind]
         index = pd.RangeIndex(len(drawn["cles"]))
         columns = {name: drawn.get(name, math.nan) for name in DRAWN}
-        found.append(pd.DataFrame({**named, "kind": kind, "draw": index, **columns}, index=index))
-    return found
+        frames.append(pd.DataFrame({**labels, "kind": kind, "draw": index, **columns}, index=index))
+    return frames
 
 
 def _tables(
-    groups: Sequence[Group], exp: AuditConfig, place: Mapping[str, int], draws: list[pd.DataFrame]
+    groups: Sequence[Group], exp: AuditConfig, column_of: Mapping[str, int], draws: list[pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     of_sets = [(name, word) for name, words in exp.sets.items() for word in words]
-    of_pairs = [(None, word) for word in place if word not in {own for _, own in of_sets}]
+    of_pairs = [(None, word) for word in column_of if word not in {set_word for _, set_word in of_sets}]
     words = pd.DataFrame([*of_sets, *of_pairs], columns=["set", "word"])
-    columns = words["word"].map(place).to_numpy()
+    columns = words["word"].map(column_of).to_numpy()
     similarities, attributes = [], []
-    for one in groups:
-        shown = words.loc[words.index.repeat(len(one.ids))].assign(group=one.name)
-        shown = shown.assign(id=np.tile(one.ids, len(words)), cosine=one.cosines[:, columns].T.ravel())
-        similarities.append(shown[["id", "group", "set", "word", "cosine"]])
-        used = {"group": one.name, "template": None, "set": one.name, "id": one.ids}
+    for group in groups:
+        frame = words.loc[words.index.repeat(len(group.ids))].assign(group=group.name)
+        frame = frame.assign(id=np.tile(group.ids, len(words)), cosine=group.cosines[:, columns].T.ravel())
+        similarities.append(frame[["id", "group", "set", "word", "cosine"]])
+        used = {"group": group.name, "template": None, "set": group.name, "id": group.ids}
         attributes.append(pd.DataFrame(used))
     parts = {"similarities": similarities, "attributes": attributes, "draws": draws}
-    tables = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
+    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
     return {
         name: table.astype({column: TYPES[column] for column in table.columns if column in TYPES})
         for name, table in tables.items()
     }
+
+
+def prompts(exp: AuditConfig) -> Table:
+    """Return the distinct prompts of an audit: `id` (the sentence), `sentence`, `word`.
+
+    Raises:
+        InputError: the template does not have exactly one place for the word, there is no set of words, a set
+            or pair has an empty or repeated word or none, the name of the mean of the sets is that of a set,
+            a pair is not two words, or an IAT has no pairs.
+    """
+    if exp.template.count("{}") != 1:
+        raise InputError(f"exp.template={exp.template!r}: expected the word's place, {{}}, once. Correct it.")
+    if not exp.sets:
+        raise InputError("exp.sets: no set of words. Give at least one: name: [word, ...].")
+    if len(exp.sets) > 1 and exp.attribute in exp.sets:
+        raise InputError(f"exp.attribute={exp.attribute}: a set has this name too. Choose another.")
+    if exp.measure == "iat" and not exp.pairs:
+        raise InputError("exp.measure=iat: no pairs of words. Give exp.pairs: [[positive, negative], ...].")
+    for name, words in exp.sets.items():
+        _check_words(f"exp.sets.{name}", words)
+    for pair in exp.pairs:
+        _check_words(f"exp.pairs: {pair}", pair)
+        if len(pair) != 2:
+            raise InputError(f"exp.pairs: {pair} is not a pair. Give a positive and a negative word.")
+    chosen = dict.fromkeys(word for words in (*exp.sets.values(), *exp.pairs) for word in words)
+    frame = pd.DataFrame({"word": list(chosen)})
+    frame["sentence"] = [exp.template.replace("{}", word) for word in chosen]
+    frame = frame.assign(id=frame["sentence"])[["id", "sentence", "word"]]
+    return Table("prompts", frame.sort_values("id", kind="stable", ignore_index=True), len(frame))
+
+
+def _check_words(where: str, words: Sequence[str]) -> None:
+    if not words or not all(word.strip() for word in words):
+        problem = "an empty word" if words else "no word"
+        raise InputError(f"{where}: expected words, got {problem}. Correct the list.")
+    word, count = Counter(words).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"{where}: {word!r} occurs {count} times. Name each word once.")
+
+
+def check(exp: AuditConfig, faces: Table, protocol: ProtocolConfig, seed: int) -> dict[str, np.ndarray]:
+    """Check the groups; draw equally many faces of each: group (sorted) -> ascending positions in the table.
+
+    A group's draw depends on the seed and on its position among all groups of the table, not on which other
+    groups are chosen.
+
+    Raises:
+        InputError: a group is unknown or repeated, or has fewer than two faces.
+        NotApplicable: there are fewer than two groups.
+    """
+    all_groups = faces.groups
+    chosen = all_groups if exp.groups is None else sorted(exp.groups)
+    for group in chosen:
+        if group not in all_groups:
+            hint = did_you_mean(group, all_groups)
+            raise InputError(f"exp.groups: no faces of {group!r}.{hint} There are: {', '.join(all_groups)}.")
+        if chosen.count(group) > 1:
+            raise InputError(f"exp.groups: {group!r} occurs twice. Name each group once.")
+    if len(chosen) < 2:
+        names = ", ".join(chosen) or "none"
+        raise NotApplicable(f"{faces.role}: an audit compares two groups or more, got {names}.")
+    ids, labels = faces.frame["id"].to_numpy(), faces.frame["group"].to_numpy()
+    members = {group: np.flatnonzero(labels == group) for group in chosen}
+    for group, rows in members.items():
+        if len(rows) < 2:
+            raise InputError(
+                f"{faces.role}: {len(rows)} face of {group!r}; an audit needs two of each group. "
+                "Add faces, or choose others with exp.groups."
+            )
+    size = min(protocol.faces_per_group, *(len(rows) for rows in members.values()))
+    for group, rows in members.items():
+        drawn = np.random.default_rng([seed, all_groups.index(group)]).permutation(len(rows))[:size]
+        members[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][drawn])
+    return members

@@ -1,34 +1,38 @@
-"""Figures of the audits of implicit bias (Capitani et al. 2024). No face is shown, nor named."""
+"""Draw the figures of audits of implicit bias (Capitani et al. 2024), without faces or their names."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from src.report import heatmap as report_heatmap
-from src.report.forest_plot import forest_plot, in_digits, mark
+from src.report.drawing import Drawing, brief, plain, style
+from src.report.forest_plot import canvas, forest_plot, in_digits, key_of, mark
+from src.studies.implicit import model_ranking
 
-# What an audit's null is of, by the columns of analyses.csv: as axes name it, and the digits that tell.
-MEASURES = {"cles_gap": "|CLES − ½|", "iat": "IAT"}
+# Axis label and decimal digits of the statistics that are compared with a null, by column of analyses.csv.
+LABELS = {"cles_gap": "|CLES − ½|", "iat": "IAT"}
 DIGITS = {"cles_gap": 3, "iat": 1}
-# Pairs of groups in a figure: eight groups have 28.
-PAIRS = 30
-# Words across a heatmap; further sets go on a further line.
+# Maximum number of pairs of groups in a figure: eight groups have 28.
+MAX_PAIRS = 30
+# Words across a heatmap; further sets continue on the next line.
 COLUMNS = 20
-INTERVAL, BAND = (0.025, 0.975), (0.05, 0.5, 0.95)
+# Maximum number of models with numbers in the bubble chart; beyond it only the tables identify them.
+NUMBERED = 20
+# Height of the bubble chart in inches, widest bubble in points, maximum letters of a name.
+HEIGHT, WIDEST, LETTERS = 3.6, 34, 20
+BUBBLES, BUBBLE_AXES, MEAN_GAP = "Implicit bias of models", ("competence", "emotions"), "mean |CLES − ½|"
+INTERVAL, BAND = (0.025, 0.975), (0.05, 0.5, 0.95)  # quantiles of the bootstrap and of the null
 
 
 def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Mean cosine of each group's faces with each word (Capitani et al. 2024, figure 4).
+    """Draw the mean cosine of each group's faces with each word (Capitani et al. 2024, figure 4).
 
-    Args:
-        similarities: `id` of a face, its `group`, `set`, `word`, `cosine`: of one encoder.
-        title: of the figure.
-
-    Returns:
-        The figure and its text alternative.
+    `similarities` are similarities.parquet of a job. Returns the figure and its text alternative.
     """
     order = similarities[["set", "word"]].drop_duplicates()
     faces = similarities.groupby("group", sort=False)["id"].nunique()
@@ -45,49 +49,43 @@ def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     scale = report_heatmap.Scale("cividis", norm, dark=lambda cosine: norm(cosine) <= 0.5, digits=3, bar=bar)
     columns = min(COLUMNS, len(order))
     figure = report_heatmap.heatmap(grids, scale, title=title, columns=columns)
-    words = "; ".join(
+    descriptions = "; ".join(
         f"{name}: " + ", ".join(f"{group} {value:.3f}" for group, value in grid.mean(axis=1).items())
         for name, grid in grids.items()
     )
     count = f"{faces.min()}" if faces.min() == faces.max() else f"{faces.min()} to {faces.max()}"
     return figure, (
         f"Heatmap of the mean cosine of each group's faces ({count} of each) with each word. {title}. "
-        f"Means over a set's words: {words}."
+        f"Means over a set's words: {descriptions}."
     )
 
 
 def against_null(
-    draws: pd.DataFrame, analyses: pd.DataFrame, *, title: str, of: str = "cles_gap"
+    draws: pd.DataFrame, analyses: pd.DataFrame, *, title: str, statistic: str = "cles_gap"
 ) -> tuple[Figure, str]:
-    """Each pair of groups against random partitions of its faces (Capitani et al. 2024, figure 2).
+    """Draw each pair of groups against random partitions of its faces (Capitani et al. 2024, figure 2).
 
-    Args:
-        draws: a job's draws.parquet; the null or the bootstrap may have been switched off.
-        analyses: rows of one attribute of its analyses.csv.
-        title: of the figure.
-        of: `cles_gap` or `iat`, whichever the audit's null is of.
-
-    Returns:
-        The figure and its text alternative.
+    `draws` are a job's draws.parquet; the null or the bootstrap may have been switched off. `analyses` are
+    rows of one attribute, `statistic` is compared with the null. Returns the figure and its text alternative.
     """
-    rows = _worth(draws, analyses, of).sort_values(of, ascending=False, kind="stable", na_position="last")
-    shown = rows.head(PAIRS)
-    more = f", the first {len(shown)} of {len(rows)} pairs" * (len(rows) > len(shown))
-    has_null, has_interval = (bool(shown[name].notna().any()) for name in ("null_high", "low"))
-    digits = DIGITS[of]
-    shown = shown.assign(
-        block=shown["group_a"].map(str) + " – " + shown["group_b"].map(str),
+    rows = _bands(draws, analyses, statistic).sort_values(statistic, ascending=False, kind="stable")
+    drawn = rows.head(MAX_PAIRS)
+    more = f", the largest {len(drawn)} of {len(rows)} pairs" * (len(rows) > len(drawn))
+    has_null, has_interval = (bool(drawn[name].notna().any()) for name in ("null_high", "low"))
+    digits = DIGITS[statistic]
+    drawn = drawn.assign(
+        block=drawn["group_a"].map(str) + " – " + drawn["group_b"].map(str),
         series="observed" + ", 95% interval" * has_interval,
-        value=shown[of],
-        band_low=shown["null_low"],
-        band_high=shown["null_high"],
-        filled=~(shown[of] <= shown["null_high"]),
-        text=[in_digits(value, digits) for value in shown[of]],
+        value=drawn[statistic],
+        band_low=drawn["null_low"],
+        band_high=drawn["null_high"],
+        filled=~(drawn[statistic] <= drawn["null_high"]),
+        text=[in_digits(value, digits) for value in drawn[statistic]],
     )
     figure, axes, placed = forest_plot(
-        shown,
+        drawn,
         title=title + more,
-        label=f"{MEASURES[of]} (0: the two groups do not differ)",
+        label=f"{LABELS[statistic]} (0: the two groups do not differ)",
         band="random: 5–95%",
         hollow="not above the 95th",
         limits=(0, None),
@@ -98,22 +96,76 @@ def against_null(
         f"{row['block']} {row['text']}" + f" (random: 95th {in_digits(row['null_high'], digits)})" * has_null
         for row in placed.to_dict("records")
     ]
-    return figure, f"Dot plot of {MEASURES[of]} of pairs of groups. {title}{more}. {'; '.join(words)}."
+    return figure, f"Dot plot of {LABELS[statistic]} of pairs of groups. {title}{more}. {'; '.join(words)}."
 
 
-def _worth(draws: pd.DataFrame, analyses: pd.DataFrame, of: str) -> pd.DataFrame:
-    """Each row with the band of its null and the interval of its bootstrap; NaN where there is none."""
+def _bands(draws: pd.DataFrame, analyses: pd.DataFrame, statistic: str) -> pd.DataFrame:
+    """Add the band of the null and the interval of the bootstrap to each row; NaN where missing."""
     keys = ["attribute", "group_a", "group_b"]
-    found = analyses[[*keys, of]]
+    rows = analyses[[*keys, statistic]]
     for kind, quantiles, names in (
         ("null", BAND, ("null_low", "null_median", "null_high")),
         ("bootstrap", INTERVAL, ("low", "high")),
     ):
         drawn = draws[draws["kind"] == kind]
-        if drawn.empty:  # switched off: perhaps not even the columns are there
-            found = found.assign(**dict.fromkeys(names, np.nan))
+        if drawn.empty:  # switched off: even the columns may be missing
+            rows = rows.assign(**dict.fromkeys(names, np.nan))
             continue
-        wide = drawn.groupby(keys, sort=False)[of].quantile(np.array(quantiles)).unstack()
+        wide = drawn.groupby(keys, sort=False)[statistic].quantile(np.array(quantiles)).unstack()
         wide = wide.reindex(columns=list(quantiles)).set_axis(list(names), axis=1)
-        found = found.merge(wide.reset_index(), on=keys, how="left")
-    return found
+        rows = rows.merge(wide.reset_index(), on=keys, how="left")
+    return rows
+
+
+def bubbles(models: pd.DataFrame) -> Drawing | None:
+    """Draw competence (x), emotions (y), IAT (bubble area), and pretraining set (colour and shape).
+
+    Incomplete rows are left out; returns None where no model has all three measures.
+    """
+    rows = model_ranking.ranking(models[model_ranking.complete(models)])
+    if rows.empty:
+        return None
+    sets = {name: style(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
+    largest, numbered = float(rows["iat"].max()), len(rows) <= NUMBERED
+    figure, axes = canvas(HEIGHT, BUBBLES, _bubble_key(rows, [*sets], numbered))
+    for number, row in enumerate(rows.to_dict("records"), 1):
+        x, y, look = row["competence"], row["emotions"], sets[row["pretraining"]]
+        # The area of the ring is the measure; the shape at its centre, of constant size, is the set.
+        size = WIDEST * np.sqrt(row["iat"] / largest) if largest > 0 else 0
+        axes.plot([x], [y], "o", markersize=size, color=look["color"], alpha=0.25, markeredgewidth=0)
+        axes.plot([x], [y], markersize=5, markeredgecolor="#333333", markeredgewidth=0.4, **look)
+        if numbered:
+            axes.annotate(f"{number}", (x, y), (4, 3), textcoords="offset points", fontsize=8.5)
+    across, up = (float(rows[name].max()) * 1.18 or 0.5 for name in BUBBLE_AXES)  # with a margin; not 0
+    axes.set(xlim=(0, across), ylim=(0, up))
+    axes.set(xlabel=f"{BUBBLE_AXES[0]}: {MEAN_GAP}", ylabel=f"{BUBBLE_AXES[1]}: {MEAN_GAP}")
+    axes.spines["left"].set_visible(True)
+    axes.grid(alpha=0.25)
+    descriptions = "; ".join(
+        f"{row['model']} ({row['pretraining']}): "
+        f"{row['competence']:.3f}, {row['emotions']:.3f}, {row['iat']:.1f}"
+        for row in rows.to_dict("records")
+    )
+    alternative = f"Bubble chart. {BUBBLES}: competence, emotions (mean |CLES − ½|) and IAT. {descriptions}."
+    caption = _bubble_caption(rows, len(models) - len(rows), numbered)
+    return Drawing("bubbles", figure, BUBBLES, alternative, caption)
+
+
+def _bubble_key(rows: pd.DataFrame, sets: Sequence[str], numbered: bool) -> list[Line2D]:
+    area = f"area: IAT, 0 to {rows['iat'].max():.1f}"
+    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
+    key = [*key_of(sets), Line2D([], [], linestyle="", markersize=8, label=area, **ring)]
+    names = [f"{number} {brief(name, LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
+    return key + [Line2D([], [], linestyle="", label=plain(name)) for name in names if numbered]
+
+
+def _bubble_caption(rows: pd.DataFrame, omitted: int, numbered: bool) -> str:
+    caption = (
+        "Both axes begin at 0, where no two groups differ; each measure is a mean over pairs of groups. The "
+        f"area of a bubble is the model's IAT, {rows['iat'].min():.1f} to {rows['iat'].max():.1f}."
+    )
+    if numbered:
+        caption += " Numbers are the order of the ranking."
+    if omitted:
+        caption += f" {omitted} of {len(rows) + omitted} models lack a measure and are not drawn."
+    return caption

@@ -1,6 +1,4 @@
-"""Models ranked by their implicit bias (Capitani et al. 2024, table 2): the least biased ranks first."""
-
-from __future__ import annotations
+"""Rank models by their implicit bias (Capitani et al. 2024, table 2): the least biased ranks first."""
 
 from typing import Any
 
@@ -8,110 +6,104 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from src.studies.implicit.terminal import measure
+# Statistics of an audit that are compared with its null.
+IAT, GAP = "iat", "cles_gap"
+MEASURES = ("competence", "emotions", IAT)
+# Measure -> its attribute and column in analyses.csv, of the audits whose null is of this statistic.
+SOURCES = {"competence": ("competence", GAP), "emotions": ("emotions", GAP), IAT: ("semantic", IAT)}
+# Models are compared where all of these are equal: `faces` is the hash of the table of faces.
+SPECIFICATION = ("dataset", "protocol", "seed", "groups", "faces")
 
-MEASURES = ("competence", "emotions", "iat")
-# Where each stands in analyses.csv of the audits: its attribute and its column, in the audits whose null is
-# of this column.
-WHERE = {
-    "competence": ("competence", "cles_gap"),
-    "emotions": ("emotions", "cles_gap"),
-    "iat": ("semantic", "iat"),
-}
-# Models are compared where all of these are the same: `faces` is the hash of the table of faces.
-READING = ("dataset", "protocol", "seed", "groups", "faces")
+
+def null_statistic(audits: pd.DataFrame) -> pd.Series:
+    """Return which statistic each row of analyses.csv compares with its null: `iat` or `cles_gap`."""
+    # Older versions lack the column `measure`: there the name of the experiment decides.
+    by_name = audits["exp"].astype(str).str.startswith(IAT).map({True: IAT, False: GAP})
+    return audits["measure"].fillna(by_name) if "measure" in audits else by_name
 
 
 def measures(audits: pd.DataFrame) -> pd.DataFrame:
-    """What models are ranked by: means over unordered pairs of groups (docs/methods.md, section 3).
+    """Compute the measures of the ranking: means over unordered pairs of groups (docs/methods.md, section 3).
 
-    Only what was not debiased counts. Of two configs of one audit, model and reading the later row's is
-    taken; so is the later of two runs of one config.
-
-    Args:
-        audits: analyses.csv of audits, oldest first; `faces`, where it is there, says which faces they saw.
+    Only jobs without debiasing count. Where an audit of a model and specification has several configs, or a
+    config several runs, the last rows are used.
 
     Returns:
-        One row per reading and model: `READING`, `model`, `MEASURES` (NaN where a model lacks one, or a pair
-        of groups has none), and of each `*_null`, the mean over the pairs of the random partitions' means,
-        `*_n`, the smallest number of faces in a group, and `*_config`.
+        One row per specification and model. Columns: `SPECIFICATION`, `model` and `MEASURES` (NaN where the
+        model or a pair of groups lacks the measure); for each measure also `*_null` (mean over pairs of their
+        random partitions' mean), `*_n` (smallest number of faces of a group) and `*_config`.
     """
     rows = audits[audits["debias"] == "none"].copy() if len(audits) else audits
     measured = [name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config")]
-    columns = [*READING, "model", *measured]
+    columns = [*SPECIFICATION, "model", *measured]
     if rows.empty:
         return pd.DataFrame(columns=columns)
     rows["faces"] = rows["faces"].fillna("") if "faces" in rows else ""
-    rows["groups"] = rows["config"].map(_groups(rows))
-    found = []
-    for keys, own in rows.groupby([*READING, "model"], sort=False):
-        assert isinstance(keys, tuple)
-        about: dict[str, Any] = dict(zip((*READING, "model"), keys, strict=True))
-        found.append(about | {name: value for one in MEASURES for name, value in _measured(own, one).items()})
-    return pd.DataFrame(found, columns=columns)
+    # No column lists the groups of an audit: their pairs identify them.
+    jobs = rows.groupby("config")
+    groups = {key: ", ".join(sorted({*job["group_a"], *job["group_b"]})) for key, job in jobs}
+    rows["groups"] = rows["config"].map(groups)
+    records = []
+    for _, model_rows in rows.groupby([*SPECIFICATION, "model"], sort=False):
+        record: dict[Any, Any] = model_rows.iloc[0][[*SPECIFICATION, "model"]].to_dict()
+        for name in MEASURES:
+            record |= _measure(model_rows, name)
+        records.append(record)
+    return pd.DataFrame(records, columns=columns)
 
 
 def complete(models: pd.DataFrame) -> pd.Series:
-    """Which rows have every measure."""
+    """Mark the rows that have every measure."""
     return models[list(MEASURES)].notna().all(axis=1)
 
 
-def readings(measured: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of each reading, that with most models that can be ranked first; then the paper's protocol.
+def by_specification(measured: pd.DataFrame) -> list[pd.DataFrame]:
+    """Split rows by specification, in order of complete models; at a tie the paper's protocol comes first."""
+    specifications = [models for _, models in measured.groupby(list(SPECIFICATION), sort=False)]
 
-    Args:
-        measured: see `measures`.
-    """
-    parts = [own for _, own in measured.groupby(list(READING), sort=False)]
+    def sort_key(models: pd.DataFrame) -> tuple[int, int, bool, int]:
+        protocol = str(models["protocol"].iloc[0])
+        return -int(complete(models).sum()), -len(models), protocol.split("+")[0] != "paper", len(protocol)
 
-    def far(own: pd.DataFrame) -> tuple[int, int, bool, int]:
-        protocol = str(own["protocol"].iloc[0])
-        return -int(complete(own).sum()), -len(own), protocol.split("+")[0] != "paper", len(protocol)
-
-    return sorted(parts, key=far)
+    return sorted(specifications, key=sort_key)
 
 
 def ranking(models: pd.DataFrame) -> pd.DataFrame:
-    """Models by the sum of their ranks on the measures; ties get the average rank (Capitani et al. 2024).
-
-    Args:
-        models: one row per model, or per set of models, with `MEASURES`: lower is less biased.
+    """Rank models by the sum of their ranks over `MEASURES` (lower is less biased); ties share average ranks.
 
     Returns:
-        The same rows and, of each measure, `*_rank`; `rank_sum`; and `place`, 1 the least biased, equal sums
-        sharing the best. In that order; rows that lack a measure come last and have none of these.
+        The same rows with `*_rank` of each measure; `rank_sum`; and `place`, 1 for the least biased, where
+        equal sums share the best place. Sorted by place; incomplete rows come last, with NaN.
     """
-    known = complete(models)
-    found = models.copy()
-    ranked = models.loc[known, list(MEASURES)]
+    is_complete = complete(models)
+    table = models.copy()
+    ranked = models.loc[is_complete, list(MEASURES)]
     names = [f"{name}_rank" for name in MEASURES]
     for name, rank in zip(MEASURES, names, strict=True):
-        # Compared as far as they can be told apart: what is equal but for the order of a sum is a tie.
+        # Rounded, so that values that differ only by the order of a sum are ties.
         values = ranked[name].astype(float).round(12)
-        found[rank] = pd.Series(stats.rankdata(values, "average"), ranked.index, dtype=float)
-    found["rank_sum"] = found[names].sum(axis=1, skipna=False)
-    places = stats.rankdata(found.loc[known, "rank_sum"], "min")
-    found["place"] = pd.Series(places, ranked.index, dtype=float)
-    return found.sort_values("rank_sum", kind="stable", na_position="last").reset_index(drop=True)
+        table[rank] = pd.Series(stats.rankdata(values, "average"), ranked.index, dtype=float)
+    table["rank_sum"] = table[names].sum(axis=1, skipna=False)
+    places = stats.rankdata(table.loc[is_complete, "rank_sum"], "min")
+    table["place"] = pd.Series(places, ranked.index, dtype=float)
+    return table.sort_values("rank_sum", kind="stable", na_position="last").reset_index(drop=True)
 
 
 def by_pretraining(models: pd.DataFrame) -> pd.DataFrame:
-    """Sets of pretraining data by the means of their models, ranked as models are.
-
-    Args:
-        models: one row per model: `pretraining` and `MEASURES`.
+    """Rank sets of pretraining data by the means of their models.
 
     Returns:
-        One row per set, see `ranking`: `pretraining`, `models` (how many the means are over: those with every
-        measure), `incomplete` (how many are not), each measure's mean and `*_sd` (ddof 1; NaN of one model).
+        One row per set, see `ranking`: `pretraining`, `models` (the number with every measure, which enter
+        the means), `incomplete` (the number without), each measure's mean and `*_sd` (ddof 1; NaN for one).
     """
-    known = complete(models)
+    is_complete = complete(models)
     rows = []
-    for name, own in models.groupby("pretraining", sort=False):
-        whole = own[known[own.index]]
-        row: dict[str, Any] = {"pretraining": name, "models": len(whole), "incomplete": len(own) - len(whole)}
-        for one in MEASURES:
-            row |= {one: whole[one].mean(), f"{one}_sd": whole[one].std(ddof=1)}
+    for name, set_models in models.groupby("pretraining", sort=False):
+        ranked = set_models[is_complete[set_models.index]]
+        row: dict[str, Any] = {"pretraining": name, "models": len(ranked)}
+        row["incomplete"] = len(set_models) - len(ranked)
+        for measure in MEASURES:
+            row |= {measure: ranked[measure].mean(), f"{measure}_sd": ranked[measure].std(ddof=1)}
         rows.append(row)
     measured = [name + kind for name in MEASURES for kind in ("", "_sd")]
     columns = ["pretraining", "models", "incomplete", *measured]
@@ -119,27 +111,15 @@ def by_pretraining(models: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_pretraining(measured: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """Measures with what is known of each model's pretraining.
-
-    Args:
-        measured: see `measures`.
-        models: `model` and, where it is known, `pretraining`.
-    """
+    """Add the pretraining set of each model to its measures; `unknown` where no model states it."""
     known = dict(zip(models["model"], models["pretraining"], strict=True)) if "pretraining" in models else {}
     return measured.assign(pretraining=[known.get(name) or "unknown" for name in measured["model"]])
 
 
-def _groups(rows: pd.DataFrame) -> dict[Any, str]:
-    # Which groups an audit was of stands in no column: their pairs tell.
-    return {
-        config: ", ".join(sorted({*own["group_a"], *own["group_b"]}))
-        for config, own in rows.groupby("config")
-    }
-
-
-def _measured(own: pd.DataFrame, name: str) -> dict[str, Any]:
-    attribute, column = WHERE[name]
-    rows = own[(own["attribute"] == attribute) & (measure(own) == column)]
+def _measure(audits: pd.DataFrame, name: str) -> dict[str, Any]:
+    """Compute a measure of a model and its further columns, see `measures`."""
+    attribute, column = SOURCES[name]
+    rows = audits[(audits["attribute"] == attribute) & (null_statistic(audits) == column)]
     if rows.empty:
         return {name: np.nan}
     last = rows[rows["config"] == rows["config"].iloc[-1]]

@@ -1,6 +1,4 @@
-"""The ranking over all runs of a store: what it holds, and the page of it."""
-
-from __future__ import annotations
+"""Build the page that ranks models over all runs of a store."""
 
 import tempfile
 from collections import Counter
@@ -18,124 +16,103 @@ from src.studies.implicit import section
 from src.tracking import Past, Tracker, finished
 
 ALL = "all"
-# What an audit logs, whatever it is called: the mean gap of each of its attributes.
+# Prefix of the metrics that every audit logs: the mean gap of each attribute.
 AUDITED = "cles_gap."
-# A run's tags that its row in tables/runs.csv has.
-TOLD = (
+# Tags of a run that tables/runs.csv includes.
+RUN_TAGS = (
     *("exp", "model", "debias", "protocol", "seed", "config", "pretraining"),
     *("input.faces", "git.commit", "git.dirty"),
 )
 
 
 def runs(tracker: Tracker, dataset: str) -> list[Past]:
-    """The finished audits of a dataset, oldest first, of each config the newest.
+    """Return the finished audits of a dataset, oldest first, only the newest run of each config.
 
-    Args:
-        tracker: the store.
-        dataset: empty: whichever the store has audits of, if there is one only.
+    An empty name means the only dataset with audits in the store.
 
     Raises:
-        InputError: there are none, or of several datasets.
+        InputError: there are no audits, or audits of several datasets.
     """
-    every = [run for run in finished(tracker) if any(name.startswith(AUDITED) for name in run.metrics)]
-    counts = Counter(run.dataset for run in every)
+    all_audits = [run for run in finished(tracker) if any(name.startswith(AUDITED) for name in run.metrics)]
+    counts = Counter(run.dataset for run in all_audits)
     known = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))
     if not dataset and len(counts) > 1:
+        raise InputError(f"sweep=all: audits of several datasets are stored: {known}. Set dataset=NAME.")
+    audits = [run for run in all_audits if dataset in ("", run.dataset)]
+    if not audits:
+        example = "run one: python -m src.run -m 'exp=cles_competence,cles_emotions,iat_semantic'"
         raise InputError(
-            f"sweep=all: audits of several datasets are stored: {known}. Choose one: dataset=NAME."
+            f"sweep=all: no finished audit{f' of dataset={dataset}' if dataset else ''} is in the store; "
+            + (f"there are audits of {known}." if known else example)
         )
-    found = [run for run in every if dataset in ("", run.dataset)]
-    if not found:
-        raise InputError(
-            f"sweep=all: no finished audit{f' of dataset={dataset}' if dataset else ''} is stored there; "
-            + (f"there are audits of {known}." if known else "")
-            + (
-                ""
-                if known
-                else "an audit is: python -m src.run -m 'exp=cles_competence,cles_emotions,iat_semantic'"
-            )
-        )
-    newest = {run.tags.get("config", run.id): run for run in found}
-    return [run for run in found if newest[run.tags.get("config", run.id)] is run]
+    newest = {run.tags.get("config", run.id): run for run in audits}
+    return [run for run in audits if newest[run.tags.get("config", run.id)] is run]
 
 
-def findings(tracker: Tracker, found: list[Past], folder: Path) -> Findings:
-    """What runs found, as if they were one sweep's.
-
-    Args:
-        tracker: the store.
-        found: its runs.
-        folder: an existing one, for copies of their results.
+def findings(tracker: Tracker, audits: list[Past], folder: Path) -> Findings:
+    """Load the results of runs as the findings of a single sweep.
 
     Raises:
-        InputError: no run's results are there any more.
+        InputError: the results of every run are missing.
     """
     jobs, frames, folders = [], [], {}
-    for run in found:
-        about = {name: run.tags.get(name) for name in load.NAMES} | {"run": run.id}
+    for run in audits:
+        labels = {name: run.tags.get(name) for name in load.NAMES} | {"run": run.id}
         try:
-            place = load.fetch(tracker, run.id, folder)
-            frame = results.read_csv(place / results.ANALYSES)
+            results_folder = load.fetch(tracker, run.id, folder)
+            frame = results.read_csv(results_folder / results.ANALYSES)
         except OSError as error:
-            jobs.append({**about, "status": load.MISSING, "reason": f"results cannot be read ({error})"})
+            jobs.append({**labels, "status": load.MISSING, "reason": f"results cannot be read ({error})"})
             continue
         frames.append(frame.assign(faces=run.tags.get("input.faces", "")))
-        folders[str(frame["config"].iloc[0])] = place
-        jobs.append({**about, "status": load.FINISHED})
+        folders[str(frame["config"].iloc[0])] = results_folder
+        jobs.append({**labels, "status": load.FINISHED})
     if not frames:
-        raise InputError(f"sweep=all: the results of all {len(found)} audits are gone from the store.")
-    together = concatenated(frames)
-    names = [str(name) for name in dict.fromkeys(together["model"])]
+        raise InputError(f"sweep=all: the results of all {len(audits)} audits are missing. Run them again.")
+    analyses = concatenated(frames)
+    names = [str(name) for name in dict.fromkeys(analyses["model"])]
     return Findings(
-        dataset=found[0].dataset,
+        dataset=audits[0].dataset,
         sweep=ALL,
         status="FINISHED",
-        started=found[-1].started,
-        frames={"implicit": together},
+        started=audits[-1].started,
+        frames={"implicit": analyses},
         folders=folders,
         jobs=load.table(jobs),
         missing=[],
-        models=load.models_of({run.id: run for run in found}, names),
+        models=load.models_of({run.id: run for run in audits}, names),
         provenance={},
     )
 
 
-def write(tracker: Tracker, found: list[Past], folder: Path) -> Path:
-    """Write the page of a ranking, its figures and its tables into an empty folder that is there.
-
-    Args:
-        tracker: the store.
-        found: its runs.
-        folder: where to.
-
-    Returns:
-        The path of the page.
+def write(tracker: Tracker, audits: list[Past], folder: Path) -> Path:
+    """Write the page of a ranking, its figures and its tables into an empty folder; return its path.
 
     Raises:
-        InputError: no run's results are there any more.
+        InputError: the results of every run are missing.
     """
-    place = Folder(folder)
+    report_folder = Folder(folder)
     with tempfile.TemporaryDirectory() as copies:
-        shown = findings(tracker, found, Path(copies))
-        ranked = section.ranked(shown, place)
-    place.table("audits", shown.of("implicit"), "every audit of these runs, to the last bit")
-    told = [
-        {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in TOLD}
-        for run in found
+        merged = findings(tracker, audits, Path(copies))
+        ranked = section.ranked(merged, report_folder)
+    report_folder.table("audits", merged.of("implicit"), "every audit of these runs, unrounded")
+    run_rows = [
+        {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in RUN_TAGS}
+        for run in audits
     ]
-    place.table("runs", pd.DataFrame(told), "the runs, of each config the newest")
-    lost = shown.jobs[shown.jobs["status"] == load.MISSING]
+    report_folder.table("runs", pd.DataFrame(run_rows), "the newest run of each config")
+    lost = merged.jobs[merged.jobs["status"] == load.MISSING]
     context = {
-        "dataset": shown.dataset,
-        "newest": shown.started.replace("T", " ")[:16],
-        "runs": len(found),
+        "dataset": merged.dataset,
+        "newest": merged.started.replace("T", " ")[:16],
+        "runs": len(audits),
         "ranked": ranked,
         "complete": sum(pd.notna(row["place"]) for row in ranked["models"]) if ranked else 0,
         "lost": format.records(lost),
-        "commits": sorted({run.tags.get("git.commit", "unknown") for run in found}),
-        "dirty": sum(run.tags.get("git.dirty") == "true" for run in found),
+        "commits": sorted({run.tags.get("git.commit", "unknown") for run in audits}),
+        "dirty": sum(run.tags.get("git.dirty") == "true" for run in audits),
         "longest": format.LONGEST,
-        "tables": place.tables,
+        "tables": report_folder.tables,
     }
     return page.render("zoo.html", context, folder, [section.TEMPLATES])
 

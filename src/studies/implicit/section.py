@@ -1,6 +1,4 @@
-"""What the page says of the audits of implicit bias."""
-
-from __future__ import annotations
+"""Build the report's section on the audits of implicit bias."""
 
 from pathlib import Path
 from typing import Any
@@ -9,31 +7,24 @@ import numpy as np
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.findings import Findings, first_reading, of_reading, readings
+from src.report.findings import Findings, first_specification, list_specifications, of_specification
 from src.report.folder import Folder
 from src.report.format import LONGEST, records
 from src.report.study import Section
-from src.report.tables import said
+from src.report.tables import describe
 from src.studies.implicit import figures, model_ranking
-from src.studies.implicit.bubble_chart import bubbles
-from src.studies.implicit.terminal import measure
+from src.studies.implicit.model_ranking import null_statistic
 
-# Models whose figures and pairs the page shows.
+# Maximum number of models whose figures and pairs the page shows.
 DETAILED = 8
 TEMPLATES = Path(__file__).with_name("templates")
-INTERVAL = (0.025, 0.975)
-RANKED = 2
+MIN_RANKED = 2  # models with every measure; with fewer the page has no ranking
 
 
 def section(findings: Findings, folder: Folder) -> Section:
-    """Write figures and tables of the audits.
-
-    Args:
-        findings: of a sweep with audits.
-        folder: of the report.
-    """
+    """Write the figures and tables of the audits."""
     return Section(
-        rows=first_reading(findings.of("implicit")),
+        rows=first_specification(findings.of("implicit")),
         templates=TEMPLATES,
         context={"implicit": context(findings, folder)},
         body=("implicit.html",),
@@ -42,107 +33,97 @@ def section(findings: Findings, folder: Folder) -> Section:
 
 
 def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
-    """Means over unordered pairs of groups, per model, experiment and attribute.
+    """Compute means over unordered pairs of groups, per model, experiment and attribute.
 
-    The interval is of the bootstrap over faces, which draws the same faces in every pair. A measure that
-    cannot be below zero leans upwards in it.
-
-    Args:
-        findings: whose draws are read.
-        audits: rows of analyses.csv of audits.
+    The interval comes from the bootstrap over faces, which draws the same faces in every pair. It is biased
+    upwards for a measure that cannot be negative.
 
     Returns:
-        `model, exp, attribute, measure` (`cles_gap` or `iat`, what the null is of), `mean` of it, `low`,
-        `high`, `null_mean`, `above` of `compared` pairs (above the 95th percentile of their random
-        partitions), `pairs`, `n_low` and `n_high` (faces of a group), `cles_gap`, `iat`, `config`.
+        Columns `model, exp, attribute, config, measure` (its `null_statistic`); `mean`, `low`, `high` and
+        `null_mean` of the measure; `above` (number of `compared` pairs above the 95th percentile of their
+        random partitions), `pairs`; `n_low` and `n_high` (faces of a group); means `cles_gap` and `iat`.
     """
     rows = []
     for (model, exp, config), job in audits.groupby(["model", "exp", "config"], sort=False):
-        of = str(measure(job).iloc[0])
-        intervals = _intervals(findings, str(config), of)
-        for attribute, own in job.groupby("attribute", sort=False):
-            known = own.dropna(subset=[of, "null_q95"])
+        statistic = str(null_statistic(job).iloc[0])
+        intervals = _intervals(findings, str(config), statistic)
+        for attribute, pairs in job.groupby("attribute", sort=False):
+            known = pairs.dropna(subset=[statistic, "null_q95"])
             low, high = intervals.get(attribute, (np.nan, np.nan))
-            sizes = own[["n_a", "n_b"]]
-            row = {"model": model, "exp": exp, "attribute": attribute, "measure": of, "mean": own[of].mean()}
-            row |= {"low": low, "high": high, "null_mean": own["null_mean"].mean()}
-            row |= {"above": int((known[of] > known["null_q95"]).sum()), "compared": len(known)}
-            row |= {"pairs": int(own[of].count()), "n_low": sizes.min(axis=None)}
-            row |= {"n_high": sizes.max(axis=None), "cles_gap": own["cles_gap"].mean()}
-            rows.append(row | {"iat": own["iat"].mean(), "config": config})
+            sizes = pairs[["n_a", "n_b"]]
+            row: dict[str, Any] = {"model": model, "exp": exp, "attribute": attribute, "measure": statistic}
+            row |= {"mean": pairs[statistic].mean(), "low": low, "high": high}
+            row |= {"null_mean": pairs["null_mean"].mean()}
+            row |= {"above": int((known[statistic] > known["null_q95"]).sum()), "compared": len(known)}
+            row |= {"pairs": int(pairs[statistic].count()), "n_low": sizes.min(axis=None)}
+            row |= {"n_high": sizes.max(axis=None), "cles_gap": pairs["cles_gap"].mean()}
+            rows.append(row | {"iat": pairs["iat"].mean(), "config": config})
     return pd.DataFrame(rows)
 
 
 def context(findings: Findings, folder: Folder) -> dict[str, Any]:
-    """What the template `implicit.html` is given; figures and tables are written."""
-    every = findings.of("implicit")
-    folder.table("audits", every, "every audit of the sweep, all readings and projections, to the last bit")
-    found = readings(every)
-    shown = of_reading(every, found[0])
-    table = means(findings, shown)
+    """Return the values of the template `implicit.html`, and write figures and tables."""
+    audits = findings.of("implicit")
+    folder.table("audits", audits, "every audit of the sweep, all specifications and projections, unrounded")
+    specifications = list_specifications(audits)
+    first = of_specification(audits, specifications[0])
+    table = means(findings, first)
     folder.table("audits-means", table, "implicit bias of each model: means over pairs of groups")
-    models = [*dict.fromkeys(shown["model"])]
-    detailed = [
-        model(findings, shown[shown["model"] == name], number, folder)
-        for number, name in enumerate(models[:DETAILED], 1)
-    ]
+    models = [*dict.fromkeys(first["model"])]
     return {
-        "reading": said(found[0]),
-        "others": len(found) - 1,
+        "specification": describe(specifications[0]),
+        "others": len(specifications) - 1,
         "table": records(table),
-        "measures": figures.MEASURES,
+        "labels": figures.LABELS,
         "digits": figures.DIGITS,
-        "models": detailed,
-        "left": len(models) - len(detailed),
+        "models": [
+            model(findings, first[first["model"] == name], number, folder)
+            for number, name in enumerate(models[:DETAILED], 1)
+        ],
+        "left": len(models[DETAILED:]),
         "longest": LONGEST,
-        "ranked": ranked(findings, folder, least=RANKED),
+        "ranked": ranked(findings, folder, min_models=MIN_RANKED),
     }
 
 
-def model(findings: Findings, own: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
-    """Figures and pairs of groups of one model."""
-    name = str(own["model"].iloc[0])
+def model(findings: Findings, audits: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
+    """Return the figures and pairs of groups of one model."""
+    name = str(audits["model"].iloc[0])
     drawn: list[Drawing] = []
     nothing = pd.DataFrame({"kind": []})
-    for keys, rows in own.groupby(["config", "attribute"], sort=False):
+    for keys, rows in audits.groupby(["config", "attribute"], sort=False):
         config, attribute = map(str, keys)
-        of = str(measure(rows).iloc[0])
+        statistic = str(null_statistic(rows).iloc[0])
         title = f"{name}: {attribute.replace('_', ' ')}"
         draws = findings.read(config, "draws") if findings.has(config, "draws") else nothing
-        figure, alternative = figures.against_null(draws, rows, title=title, of=of)
+        figure, alternative = figures.against_null(draws, rows, title=title, statistic=statistic)
         drawn.append(Drawing(f"null-{number}-{len(drawn) + 1}", figure, title, alternative))
     return {
         "name": name,
-        "heatmap": folder.pictures(_heatmap(findings, own, number)),
+        "heatmap": folder.pictures(_heatmap(findings, audits, number)),
         "nulls": folder.pictures(drawn),
-        "pairs": records(own.assign(measure=measure(own))),
+        "pairs": records(audits.assign(measure=null_statistic(audits))),
     }
 
 
-def ranked(findings: Findings, folder: Folder, *, least: int = 0) -> dict[str, Any] | None:
-    """The ranking of models: tables and the bubble chart of the reading with most models.
+def ranked(findings: Findings, folder: Folder, *, min_models: int = 0) -> dict[str, Any] | None:
+    """Return the ranking of models: tables and bubble chart of the specification with most models.
 
-    Args:
-        findings: whose audits.
-        folder: for the tables and the figure.
-        least: None is returned where fewer models than that can be ranked.
+    Return None without audits that were not debiased, or with fewer than `min_models` ranked models.
     """
-    measured = model_ranking.with_pretraining(
-        model_ranking.measures(findings.of("implicit")), findings.models
-    )
-    parts = model_ranking.readings(measured)
-    if not parts or model_ranking.complete(parts[0]).sum() < least:
+    audits = findings.of("implicit")
+    measured = model_ranking.with_pretraining(model_ranking.measures(audits), findings.models)
+    tables = model_ranking.by_specification(measured)
+    if not tables or model_ranking.complete(tables[0]).sum() < min_models:
         return None
-    models, sets = (
-        model_ranking.ranking(_with_intervals(findings, parts[0])),
-        model_ranking.by_pretraining(parts[0]),
-    )
+    models = model_ranking.ranking(_with_intervals(findings, tables[0]))
+    sets = model_ranking.by_pretraining(tables[0])
     folder.table("ranking-models", models, "models ranked by implicit bias")
     folder.table("ranking-pretraining", sets, "the same by pretraining set: means over models")
-    if len(parts) > 1:
-        folder.table("ranking-others", pd.concat(parts[1:]), "models of other readings, not in the ranking")
-    drawing = bubbles(parts[0])
-    first = parts[0].iloc[0]
+    if len(tables) > 1:
+        folder.table("ranking-others", pd.concat(tables[1:]), "models of other specifications, not ranked")
+    drawing = figures.bubbles(tables[0])
+    first = tables[0].iloc[0]
     return {
         "models": records(models),
         "sets": records(sets),
@@ -150,55 +131,55 @@ def ranked(findings: Findings, folder: Folder, *, least: int = 0) -> dict[str, A
         "about": f"dataset {first['dataset']}, protocol {first['protocol']}, seed {first['seed']}",
         "groups": first["groups"],
         "measures": {"competence": 3, "emotions": 3, "iat": 1},
-        "others": [_other(part) for part in parts[1:]],
+        "others": [_describe(table) for table in tables[1:]],
     }
 
 
-def _other(part: pd.DataFrame) -> str:
-    first = part.iloc[0]
+def _describe(table: pd.DataFrame) -> str:
+    first = table.iloc[0]
     faces = f", faces {first['faces'][:8]}" if first["faces"] else ""
-    models = ", ".join(map(str, part["model"]))
+    models = ", ".join(map(str, table["model"]))
     return f"protocol {first['protocol']}, seed {first['seed']}, groups {first['groups']}{faces}: {models}"
 
 
 def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
-    found = models.copy()
+    table = models.copy()
     for name in model_ranking.MEASURES:
-        attribute, of = model_ranking.WHERE[name]
-        # A model without the measure has no config, and no draws.
+        attribute, column = model_ranking.SOURCES[name]
+        # A model without the measure has neither config nor draws.
         ends = [
-            _intervals(findings, str(config), of).get(attribute, (np.nan, np.nan))
+            _intervals(findings, str(config), column).get(attribute, (np.nan, np.nan))
             for config in models[f"{name}_config"]
         ]
-        found[f"{name}_low"], found[f"{name}_high"] = zip(*ends, strict=True)
-    return found
+        table[f"{name}_low"], table[f"{name}_high"] = zip(*ends, strict=True)
+    return table
 
 
-def _intervals(findings: Findings, config: str, of: str) -> dict[Any, tuple[float, float]]:
-    """Of the mean over pairs, by attribute."""
+def _intervals(findings: Findings, config: str, column: str) -> dict[Any, tuple[float, float]]:
+    """Return the interval of the mean over pairs, by attribute."""
     if not findings.has(config, "draws"):
         return {}
     drawn = findings.read(config, "draws")
     drawn = drawn[drawn["kind"] == "bootstrap"]
-    # The same draw is of the same faces in every pair.
-    averaged = drawn.groupby(["attribute", "draw"], sort=False)[of].mean().dropna()
+    # A draw has the same faces in every pair.
+    averaged = drawn.groupby(["attribute", "draw"], sort=False)[column].mean().dropna()
     return {
-        name: (float(own.quantile(INTERVAL[0])), float(own.quantile(INTERVAL[1])))
-        for name, own in averaged.groupby(level="attribute", sort=False)
+        name: (float(values.quantile(figures.INTERVAL[0])), float(values.quantile(figures.INTERVAL[1])))
+        for name, values in averaged.groupby(level="attribute", sort=False)
     }
 
 
-def _heatmap(findings: Findings, own: pd.DataFrame, number: int) -> list[Drawing]:
+def _heatmap(findings: Findings, audits: pd.DataFrame, number: int) -> list[Drawing]:
     parts: list[pd.DataFrame] = []
     known: set[str] = set()
-    for config in dict.fromkeys(own["config"]):
+    for config in dict.fromkeys(audits["config"]):
         if findings.has(config, "similarities"):
-            found = findings.read(config, "similarities")
-            # The semantic differential is read twice: by its words, and by its pairs.
-            parts.append(found[~found["set"].isin(known)])
-            known |= set(found["set"])
+            similarities = findings.read(config, "similarities")
+            # The semantic differential occurs twice: with its words, and with its pairs.
+            parts.append(similarities[~similarities["set"].isin(known)])
+            known |= set(similarities["set"])
     if not known:
         return []
-    title = f"{own['model'].iloc[0]}: mean cosine of faces with words"
+    title = f"{audits['model'].iloc[0]}: mean cosine of faces with words"
     figure, alternative = figures.heatmap(pd.concat(parts), title=title)
     return [Drawing(f"cosines-{number}", figure, title, alternative)]

@@ -1,6 +1,4 @@
-"""The study of implicit bias."""
-
-from __future__ import annotations
+"""Define the study of implicit bias."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,15 +8,16 @@ from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
 from src.report.study import StudyReport
-from src.report.tables import plain
+from src.report.tables import across_models, means, plain
 from src.stimuli import PROMPTS, Table
 from src.studies.implicit import experiment, figures
 from src.studies.implicit.config import AuditConfig
+from src.studies.implicit.model_ranking import IAT, null_statistic
 from src.studies.implicit.ranking_page import RANKING
 from src.studies.implicit.section import section
-from src.studies.implicit.terminal import TITLE, short
 from src.studies.protocol import Study, Tables, Vectors
 
+TITLE = "|CLES − ½| or IAT, mean over pairs of groups (of random partitions)"
 LOGGED = ("cles_gap", "delta_gap", "iat", "null_mean")
 
 
@@ -28,26 +27,26 @@ def roles(exp: AuditConfig) -> tuple[str, ...]:  # noqa: ARG001
 
 
 def prompts(cfg: RunConfig) -> Table:
-    """Return the prompts of an audit; see `audit_stimuli.prompts`."""
+    """Return the prompts of an audit; see `experiment.prompts`."""
     assert isinstance(cfg.exp, AuditConfig)
     return experiment.prompts(cfg.exp)
 
 
-def check(cfg: RunConfig, shown: Tables) -> object:
-    """Check the faces; see `audit_stimuli.check`."""
+def check(cfg: RunConfig, tables: Tables) -> object:
+    """Check the faces; see `experiment.check`."""
     assert isinstance(cfg.exp, AuditConfig)
-    return experiment.check(cfg.exp, shown["faces"], cfg.protocol, cfg.seed)
+    return experiment.check(cfg.exp, tables["faces"], cfg.protocol, cfg.seed)
 
 
-def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Audit:
+def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> experiment.Audit:
     """Compare each pair of groups; see `experiment.run`."""
     assert isinstance(cfg.exp, AuditConfig)
-    both = shown["faces"], shown[PROMPTS]
-    return experiment.run(cfg.exp, *both, vectors["faces"], vectors[PROMPTS], cfg.protocol, cfg.seed)
+    pair = tables["faces"], tables[PROMPTS]
+    return experiment.run(cfg.exp, *pair, vectors["faces"], vectors[PROMPTS], cfg.protocol, cfg.seed)
 
 
 def protocol_fields(exp: AuditConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
-    """Return the fields of the protocol that decide something in an audit."""
+    """Return the protocol fields that affect an audit."""
     fields = {"faces_per_group", "partitions", "ties", "bootstrap", "pooling"}
     return frozenset(fields | ({"iat"} if exp.pairs else set()))
 
@@ -55,7 +54,7 @@ def protocol_fields(exp: AuditConfig, protocol: ProtocolConfig) -> frozenset[str
 def metrics(result: experiment.Audit) -> dict[str, float]:
     """Return means over pairs of groups, by attribute."""
     means = result.analyses.groupby("attribute")[list(LOGGED)].mean()
-    return {f"{name}.{which}": float(means.loc[which, name]) for name in LOGGED for which in means.index}
+    return {f"{name}.{key}": float(means.loc[key, name]) for name in LOGGED for key in means.index}
 
 
 def job_figures(
@@ -66,6 +65,20 @@ def job_figures(
     """Draw the mean cosine of each group with each word."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
     yield "similarities.png", *figures.heatmap(result.tables["similarities"], title=title)
+
+
+def short(audits: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per attribute and specification, a column per model.
+
+    The text is the mean over pairs of groups of the `null_statistic`, and in brackets that of random
+    partitions.
+    """
+    rows = []
+    for (exp, attribute), pairs in audits.groupby(["exp", "attribute"], sort=False):
+        statistic = str(null_statistic(pairs).iloc[0])
+        form = "{:.1f} ({:.1f})" if statistic == IAT else "{:.3f} ({:.3f})"
+        rows.append(means(pairs, f"{exp}: {attribute}", statistic, "null_mean", form))
+    return across_models(pd.concat(rows), "debias", "protocol", "seed") if rows else pd.DataFrame()
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:

@@ -1,1 +1,1 @@
-"""Poems about faces (Capitani et al. 2024)."""
+"""Compare poems about faces between groups (Capitani et al. 2024)."""

@@ -1,6 +1,4 @@
-"""Schema of the tasks on poems."""
-
-from __future__ import annotations
+"""Define the schema of the tasks on poems."""
 
 from dataclasses import dataclass, field
 
@@ -12,16 +10,16 @@ from src.configs.generative import TaskConfig
 
 @dataclass
 class PoemConfig(TaskConfig):
-    """What a multimodal model writes about faces (docs/methods.md, section 3, "Multimodal language models").
+    """Poems of a multimodal model about faces (docs/methods.md, section 3, "Multimodal language models").
 
     Attributes:
-        image_prompt: with `<image>` in the picture's place.
-        text_prompt: with `{word}` in a word's place; what a model writes on them are the pools of tokens.
-        words: `positive` and `negative` ones.
-        most: new tokens of a poem.
-        faces: of each group at most, drawn by seed; null: all.
-        permutations: random partitions of two groups' faces, for the null.
-        bootstrap: draws of faces, for intervals.
+        image_prompt: prompt with `<image>` in place of the picture.
+        text_prompt: prompt with `{word}` in place of a word; the token ids of these poems make up the pools.
+        words: lists of `positive` and `negative` words.
+        most: maximum number of new tokens per poem.
+        faces: maximum number of faces per group, drawn by seed; null for all.
+        permutations: number of random partitions of two groups' faces, for the null.
+        bootstrap: number of draws of faces, for intervals.
     """
 
     study: str = "poems"

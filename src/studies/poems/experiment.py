@@ -1,6 +1,4 @@
-"""Have poems written about faces, and compare groups."""
-
-from __future__ import annotations
+"""Generate poems about faces, and compare groups."""
 
 import logging
 import time
@@ -19,21 +17,21 @@ log = logging.getLogger(__name__)
 
 
 def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
-    """Read the faces, and draw those that poems are written about.
+    """Load the faces, and draw those to write poems about.
 
     Raises:
-        InputError: a prompt does not fit, or there are no faces, or too few of a group.
-        NotApplicable: the model reads no pictures, or the dataset has one group alone.
+        InputError: a prompt or the words are incomplete, the dataset has no faces, or a group too few.
+        NotApplicable: the model is not multimodal, or the dataset has a single group.
     """
     assert isinstance(cfg.task, PoemConfig)
-    poem_prompts.checked(cfg.task)
+    poem_prompts.check_task(cfg.task)
     if not isinstance(cfg.llm, configs.MultimodalConfig):
-        raise NotApplicable(f"task={task}: needs a model that sees. Say llm=vlm_hf llm.id=OWNER/NAME.")
+        raise NotApplicable(f"task={task}: needs a multimodal model. Use llm=vlm_hf llm.id=OWNER/NAME.")
     if cfg.faces is None:
-        raise InputError(f"task={task}: no faces. Name a dataset that has some: dataset=demo.")
+        raise InputError(f"task={task}: the dataset has no faces. Use dataset=demo, or another with faces.")
     faces = stimuli.faces(cfg.faces, cfg.store)
     log.info("%s", faces.statement())
-    rows = comparison.chosen(faces, cfg.task.faces, cfg.seed)
+    rows = comparison.draw_faces(faces, cfg.task.faces, cfg.seed)
     return Inputs(
         rows=rows,
         hashes={"faces": faces.hash},
@@ -49,35 +47,35 @@ def run(
     generator: Generator,
     columns: Mapping[str, object],  # noqa: ARG001
 ) -> GeneratorResult:
-    """Write poems on words and about faces, score them, and compare groups."""
+    """Generate poems on words and about faces, score them, and compare groups."""
     task, faces = cfg.task, inputs.rows
     assert isinstance(task, PoemConfig)
     assert generator.load is not None
     start = time.perf_counter()
     model = generator.load()
     assert isinstance(model, Multimodal)
-    with generator.log("poems", poem_prompts.is_poem) as log_of_poems:
-        words = poem_prompts.on_words(model, task, log_of_poems)
-        pools = poem_prompts.pools(words, model.special)
-        scores = poem_prompts.on_faces(model, task, faces, pools, log_of_poems)
+    with generator.log("poems", poem_prompts.is_poem) as answer_log:
+        words = poem_prompts.generate_on_words(model, task, answer_log)
+        pools = poem_prompts.collect_pools(words, model.special)
+        scores = poem_prompts.generate_on_faces(model, task, faces, pools, answer_log)
     seconds = time.perf_counter() - start
-    notes = [f"pool {pool}, shared {shared}: no token" for (pool, shared), ids in pools.items() if not ids]
+    notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]
     for note in notes:
-        log.warning("%s is left: it has no figures", note)
-    sizes = {which: len(ids) for which, ids in pools.items()}
+        log.warning("%s, so there is no CLES", note)
+    sizes = {key: len(ids) for key, ids in pools.items()}
     draws = {"permutations": task.permutations, "bootstrap": task.bootstrap, "seed": cfg.seed}
     rows = comparison.compare(faces, scores, sizes, **draws).assign(most=task.most)
     totals = {"faces": len(faces), "tokens": float(scores["tokens"].mean()), "answer_seconds": seconds}
     return GeneratorResult(
         analyses=rows.reset_index(drop=True),
-        tables={"scores": scores, "words": words, "pools": _pools(model, pools)},
+        tables={"scores": scores, "words": words, "pools": _pool_table(model, pools)},
         metrics={**_metrics(rows), **totals},
         tags={"notes": "; ".join([*inputs.notes, *notes])},
     )
 
 
-def _pools(model: Multimodal, pools: poem_prompts.Pools) -> pd.DataFrame:
-    """Return each token of each pool: `pool`, `token`, `text`, and whether it is in both."""
+def _pool_table(model: Multimodal, pools: poem_prompts.Pools) -> pd.DataFrame:
+    """List the tokens of both pools: `pool`, `token` (its id), `text`, `in_both` (true if both have it)."""
     rows = [
         {"pool": pool, "token": token, "text": model.processor.tokenizer.decode([token])}
         | {"in_both": token not in pools[pool, "removed"]}
@@ -89,6 +87,6 @@ def _pools(model: Multimodal, pools: poem_prompts.Pools) -> pd.DataFrame:
 
 
 def _metrics(rows: pd.DataFrame) -> dict[str, float]:
-    """Return the mean gap over pairs of groups, of each pool that has one."""
+    """Return the mean of `cles_gap` over pairs of groups, for each pool that is not empty."""
     means = rows.groupby("cles_gap." + rows["pool"] + "." + rows["shared"])["cles_gap"].mean().dropna()
     return {str(name): float(mean) for name, mean in means.items()}

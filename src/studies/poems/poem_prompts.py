@@ -1,6 +1,7 @@
-"""Poems about faces, and how likely words of feelings are in them (docs/methods.md, section 3)."""
+"""Generate poems on emotion words and about faces, with the log-probability of each pool of tokens.
 
-from __future__ import annotations
+See docs/methods.md, section 3.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,40 +11,41 @@ from typing import Any
 
 import pandas as pd
 
-from src.errors import InputError
-from src.generators.answer_log import Kept
+from src.errors import InputError, brief
+from src.generators.answer_log import AnswerLog
 from src.generators.multimodal import IMAGE, Multimodal
 from src.storage.cache import fingerprint
 from src.studies.poems.config import PoemConfig
 
 WORD = "{word}"
 POLES = ("positive", "negative")
+# Treatments of token ids that are in both pools.
 SHARED = ("removed", "kept")
 
-# Pool, and what is done with ids in both -> its ids, ascending.
+# (pool, treatment of ids in both pools) -> its ids, ascending.
 Pools = dict[tuple[str, str], list[int]]
 
 
-def checked(task: PoemConfig) -> None:
-    """See that prompts have their places, and that both pools have words.
-
-    Raises:
-        InputError: they have not.
-    """
-    for name, prompt, place in (
+def check_task(task: PoemConfig) -> None:
+    """Check that each prompt has its placeholder and each pool has words; raise `InputError` otherwise."""
+    for name, prompt, slot in (
         ("image_prompt", task.image_prompt, IMAGE),
         ("text_prompt", task.text_prompt, WORD),
     ):
-        if prompt.count(place) != 1:
-            raise InputError(f"task.{name}={prompt!r}: {place} must stand in it once.")
+        count = prompt.count(slot)
+        if count != 1:
+            raise InputError(f"task.{name}={prompt!r}: expected {slot} once, got it {count} times. Edit it.")
     if set(task.words) != set(POLES) or not all(
         words and all(word.strip() for word in words) for words in task.words.values()
     ):
-        raise InputError("task.words: it must hold two lists of words, positive and negative.")
+        poles = " and ".join(POLES)
+        raise InputError(
+            f"task.words: expected words under {poles} only, got {brief(task.words)}. Correct it."
+        )
 
 
 def is_poem(answer: Any) -> bool:
-    """Whether something is a poem as `_write` keeps it."""
+    """Return whether a value is a poem as `_generate_missing` logs it."""
     return (
         isinstance(answer, dict)
         and isinstance(answer.get("text"), str)
@@ -54,81 +56,72 @@ def is_poem(answer: Any) -> bool:
     )
 
 
-def on_words(model: Multimodal, task: PoemConfig, kept: Kept) -> pd.DataFrame:
-    """Poems on the words of feelings: `pool`, `word`, `text`, `ids` of the tokens that were generated.
+def generate_on_words(model: Multimodal, task: PoemConfig, answer_log: AnswerLog) -> pd.DataFrame:
+    """Generate poems on the emotion words; those missing from the log are generated and added to it.
 
-    Args:
-        model: writes them.
-        task: words and prompt.
-        kept: poems that are there already; new ones go there as they come.
+    Return a table: `pool`, `word`, `text`, `ids` (those of the generated tokens).
     """
     words = [(pool, word) for pool in POLES for word in task.words[pool]]
     prompts = [task.text_prompt.replace(WORD, word) for _, word in words]
     keys = [fingerprint([prompt, task.most]) for prompt in prompts]
-    _write(model, prompts, None, keys, task.most, {}, kept)
-    found = pd.DataFrame(words, columns=["pool", "word"])
-    said = [kept.known[key] for key in keys]
-    return found.assign(text=[one["text"] for one in said], ids=[one["tokens"] for one in said])
+    _generate_missing(model, prompts, None, keys, task.most, answer_log, token_pools={})
+    table = pd.DataFrame(words, columns=["pool", "word"])
+    poems = [answer_log.known[key] for key in keys]
+    return table.assign(text=[poem["text"] for poem in poems], ids=[poem["tokens"] for poem in poems])
 
 
-def pools(written: pd.DataFrame, special: set[int]) -> Pools:
-    """Unique ids of the tokens of the poems on positive and on negative words.
-
-    Args:
-        written: see `on_words`.
-        special: ids of tokens that are no text; they are in no pool.
-    """
+def collect_pools(poems: pd.DataFrame, special: set[int]) -> Pools:
+    """Collect the unique token ids of poems (`pool`, `ids`) per pool, without the ids of special tokens."""
     ids = {
-        pool: {number for row in written["ids"][written["pool"] == pool] for number in row} - special
+        pool: {token for tokens in poems["ids"][poems["pool"] == pool] for token in tokens} - special
         for pool in POLES
     }
     both = ids["positive"] & ids["negative"]
-    without = {"removed": both, "kept": set[int]()}
-    return {(pool, shared): sorted(ids[pool] - without[shared]) for pool in POLES for shared in SHARED}
+    excluded = {"removed": both, "kept": set[int]()}
+    return {(pool, shared): sorted(ids[pool] - excluded[shared]) for pool in POLES for shared in SHARED}
 
 
-def on_faces(
-    model: Multimodal, task: PoemConfig, faces: pd.DataFrame, own: Pools, kept: Kept
+def generate_on_faces(
+    model: Multimodal, task: PoemConfig, faces: pd.DataFrame, token_pools: Pools, answer_log: AnswerLog
 ) -> pd.DataFrame:
-    """A poem about each face, and the score of each pool there.
+    """Generate a poem about each face unless the log has it, and score it for each pool.
 
-    Args:
-        model: writes them.
-        task: prompt and length.
-        faces: with `id`, `group`, `path` and `sha256`.
-        own: see `pools`.
-        kept: poems that are there already; new ones go there as they come.
-
-    Returns:
-        `id`, `group`, `text`, `tokens` (how many were generated, the one that ends the poem included) and of
-        each pool a score ("positive_removed"): the mean over these steps of the mean log-probability of the
-        pool's ids, in nats; NaN of an empty pool.
+    Return `id`, `group`, `text`, `tokens` (number of generated tokens, with the end token) and a score for
+    each pool ("positive_removed"): the mean over generation steps of the mean log-probability of its ids,
+    in nats; NaN for an empty pool.
     """
-    names = {f"{pool}_{shared}": ids for (pool, shared), ids in own.items()}
-    asked = {name: ids for name, ids in names.items() if ids}
-    keys = [fingerprint([task.image_prompt, digest, task.most, asked]) for digest in faces["sha256"]]
-    shown = [Path(path) for path in faces["path"]]
-    _write(model, [task.image_prompt] * len(faces), shown, keys, task.most, asked, kept)
-    said = [kept.known[key] for key in keys]
-    found = faces[["id", "group"]].assign(
-        text=[one["text"] for one in said], tokens=[len(one["tokens"]) for one in said]
+    named_pools = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
+    scored = {name: ids for name, ids in named_pools.items() if ids}
+    keys = [fingerprint([task.image_prompt, digest, task.most, scored]) for digest in faces["sha256"]]
+    paths = [Path(path) for path in faces["path"]]
+    prompts = [task.image_prompt] * len(faces)
+    _generate_missing(model, prompts, paths, keys, task.most, answer_log, token_pools=scored)
+    poems = [answer_log.known[key] for key in keys]
+    table = faces[["id", "group"]].assign(
+        text=[poem["text"] for poem in poems], tokens=[len(poem["tokens"]) for poem in poems]
     )
-    scores = {name: [one["log_p"].get(name, math.nan) for one in said] for name in names}
-    return found.assign(**scores)
+    scores = {name: [poem["log_p"].get(name, math.nan) for poem in poems] for name in named_pools}
+    return table.assign(**scores)
 
 
-def _write(
+def _generate_missing(
     model: Multimodal,
     prompts: Sequence[str],
-    shown: Sequence[Path] | None,
+    images: Sequence[Path] | None,  # None for prompts without a picture
     keys: Sequence[str],
-    most: int,
-    asked: Mapping[str, Sequence[int]],
-    kept: Kept,
+    max_new_tokens: int,
+    answer_log: AnswerLog,
+    token_pools: Mapping[str, Sequence[int]],
 ) -> None:
-    # Of each key once: two faces may be one picture.
-    left = list({key: place for place, key in enumerate(keys) if key not in kept.known}.values())
-    own = None if shown is None else [shown[place] for place in left]
-    for found in model.written([prompts[place] for place in left], own, most=most, pools=asked):
-        answers: dict[str, Any] = {keys[left[place]]: asdict(one) for place, one in found.items()}
-        kept.keep(answers)
+    """Add to the log, as they arrive, the poems whose keys it lacks."""
+    # Each key once: two faces may share a picture.
+    missing = list({key: place for place, key in enumerate(keys) if key not in answer_log.known}.values())
+    missing_images = None if images is None else [images[place] for place in missing]
+    for batch in model.written(
+        [prompts[place] for place in missing],
+        missing_images,
+        max_new_tokens=max_new_tokens,
+        pools=token_pools,
+    ):
+        answers: dict[str, Any] = {keys[missing[place]]: asdict(poem) for place, poem in batch.items()}
+        answer_log.keep(answers)

@@ -1,70 +1,81 @@
-"""The report's section on poems about faces: its files, and what its template is given."""
-
-from __future__ import annotations
+"""Write the report's section on poems about faces: its files and its template context."""
 
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.ticker import MultipleLocator
 
-from src.report.findings import Findings, first_reading, of_reading, readings
+from src.report.drawing import Drawing
+from src.report.findings import Findings, first_specification, list_specifications
 from src.report.folder import Folder
+from src.report.forest_plot import forest_plot, in_digits, in_order
 from src.report.format import records, slugs
 from src.report.study import Section
-from src.studies.poems import figures
+from src.studies.poems.poem_prompts import POLES
 
-# Models whose figures and tables the page shows.
+# Maximum number of models whose figures and tables the page shows.
 DETAILED = 8
+LABEL = "CLES: share of face pairs in which the first scores higher"
 
 
 def section(findings: Findings, folder: Folder) -> Section:
-    """Write figures and tables of poems.
-
-    Args:
-        findings: of a sweep with poems.
-        folder: of the report.
-    """
-    every = findings.of("poems")
+    """Write the figures and tables of poems; return the section."""
+    analyses = findings.of("poems")
+    folder.table("poems", analyses, "poems about faces: every pool and pair of groups, all specifications")
+    rows = first_specification(analyses)
+    (protocol, seed, _), *others = list_specifications(analyses)
+    models = [*dict.fromkeys(rows["model"])]
+    names = slugs(models)
+    context = {
+        "protocol": protocol,
+        "seed": seed,
+        "specifications_left": len(others),
+        "models_left": max(0, len(models) - DETAILED),
+        "models": [
+            _model(rows[rows["model"] == model], str(model), names[model], folder)
+            for model in models[:DETAILED]
+        ],
+    }
     return Section(
-        rows=first_reading(every),
+        rows=rows,
         templates=Path(__file__).with_name("templates"),
-        context={"poems": context(every, folder)},
+        context={"poems": context},
         body=("poems.html",),
         links=(("poems", "Poems about faces"),),
     )
 
 
-def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
-    """What the template `poems.html` is given; figures and tables are written.
-
-    Args:
-        found: rows of analyses.csv of poems, every reading.
-        folder: of the report.
-    """
-    folder.table("poems", found, "poems about faces: every pool and pair of groups, all readings")
-    first, *others = readings(found)
-    shown = of_reading(found, first)
-    models = [*dict.fromkeys(shown["model"])]
-    names = slugs(models)
-    return {
-        "protocol": first[0],
-        "seed": first[1],
-        "others": len(others),
-        "left": max(0, len(models) - DETAILED),
-        "models": [
-            _model(shown[shown["model"] == model], str(model), names[model], folder)
-            for model in models[:DETAILED]
-        ],
-    }
-
-
-def _model(own: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[str, Any]:
-    apart = own[(own["shared"] == "removed") & own["cles"].notna()]
-    drawings = [figures.pairs(apart, name=f"poems-{slug}", title=f"Poems of {model}")] if len(apart) else []
+def _model(rows: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[str, Any]:
+    drawn = rows[(rows["shared"] == "removed") & rows["cles"].notna()]
+    drawings = [_draw_pairs(drawn, f"poems-{slug}", f"Poems of {model}")] if len(drawn) else []
+    empty = {f"{row['pool']}, shared tokens {row['shared']}" for row in records(rows) if not row["pool_size"]}
     return {
         "name": model,
         "pictures": folder.pictures(drawings),
-        "rows": records(own),
-        "most": int(own["most"].iloc[0]),
-        "empty": sorted({f"{row['pool']}, {row['shared']}" for row in records(own) if not row["pool_size"]}),
+        "rows": records(rows),
+        "most": int(rows["most"].iloc[0]),
+        "empty": sorted(empty),
     }
+
+
+def _draw_pairs(rows: pd.DataFrame, name: str, title: str) -> Drawing:
+    """Draw the CLES of each pair of groups with its interval, for both pools."""
+    values = rows.assign(
+        block=rows["group_a"] + " / " + rows["group_b"],
+        series=rows["pool"] + " words",
+        filled=(rows["cles_low"] > 0.5) | (rows["cles_high"] < 0.5),
+        text=rows["cles"].map(in_digits),
+    ).rename(columns={"cles": "value", "cles_low": "low", "cles_high": "high"})
+    figure, axes, placed = forest_plot(
+        in_order(values, block=(), pool=POLES),
+        title=title,
+        label=LABEL,
+        series=[f"{pool} words" for pool in POLES],
+        hollow="interval holds ½",
+        zero=0.5,
+        limits=(-0.02, 1.02),
+    )
+    axes.xaxis.set_major_locator(MultipleLocator(0.25))
+    words = "; ".join(placed["block"] + ", " + placed["pool"] + ": " + placed["text"])
+    return Drawing(name, figure, title, f"Dot plot of CLES with intervals. {title}. {words}.")

@@ -1,1 +1,1 @@
-"""Propagation of bias from the representation into retrieval (Ghate et al. 2025)."""
+"""Measure propagation of bias from the representation into retrieval (Ghate et al. 2025)."""

@@ -1,6 +1,4 @@
-"""Attribute sets A and B, and the pools of the corpus in which they lie (docs/methods.md, section 2)."""
-
-from __future__ import annotations
+"""Build the pools of a corpus, with their attribute sets A and B (docs/methods.md, section 2)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,185 +9,138 @@ import pandas as pd
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
 from src.stimuli import CARRIES, IMAGE_ROLES, Table
-from src.studies.shared.exchange_units import Exchange, alike, exchange_of
+from src.studies.shared.exchange_units import Exchange, equivalent_levels, exchange_of
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
-# Parts of a corpus whose attribute sets are held out; of units in neither comes neither.
+# Bits of the parts of a corpus with held-out attribute sets; units in neither part are not used.
 SETS, RETRIEVED, NEITHER = 1, 2, 0
 
 
 @dataclass(frozen=True)
 class Pool:
-    """A part of the corpus within which A and B lie and from which is retrieved.
+    """Part of the corpus that contains A and B and from which items are retrieved.
 
-    A text corpus that carries valence has one pool per template, any other corpus has one.
-
-    Attributes:
-        rows: positions [M] in the corpus's table.
-        template: of the pool's sentences; None where the pool is the whole corpus.
-        a, b: for each of S analyses, positions within the pool of the items of A and of B.
-        outcomes: [M, S], what each item contributes to each outcome.
-        k: how many items are retrieved; 0 where the outcome asks for none.
-        retrievable: positions within the pool that are retrieved from; None: all.
+    A text corpus that carries valence has one pool per template, any other corpus has one pool. A, B and
+    `retrievable` are positions within the pool.
     """
 
-    rows: np.ndarray
-    template: str | None
-    a: list[np.ndarray]
+    rows: np.ndarray  # positions [M] in the corpus's table
+    template: str | None  # of the pool's sentences; None if the pool is the entire corpus
+    a: list[np.ndarray]  # [n] for each of the S `Corpus.properties`
     b: list[np.ndarray]
-    outcomes: np.ndarray
-    k: int
-    retrievable: np.ndarray | None = None
+    outcomes: np.ndarray  # [M, S] valence of each item, or 1 for a member of the group and 0 for others
+    k: int  # number of retrieved items; 0 for an outcome that retrieves none
+    retrievable: np.ndarray | None = None  # None: all
 
     @property
     def size(self) -> int:
-        """How many items are retrieved from."""
+        """Return the number of items that can be retrieved."""
         return len(self.rows if self.retrievable is None else self.retrievable)
 
     @cached_property
     def attributes(self) -> np.ndarray:
-        """Positions within the pool of the items of A and B, ascending."""
+        """Return the positions within the pool of the items of A and B, ascending."""
         return np.unique(np.concatenate([*self.a, *self.b]))
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is retrieved from, with its attribute sets.
-
-    Attributes:
-        table: the stimuli.
-        pools: see `Pool`.
-        exchange: its exchange units, and which of them the placebo exchanges.
-        contents: what it carries, one per analysis of a target: its groups, or [None] for valence.
-        drawable: which rows of the table A and B may be drawn from where it carries a group.
-        protocol: sizes of the sets, and whether they are held out.
-        seed: of the draw of A and B where it carries a group.
-    """
+    """Corpus to retrieve from, with its attribute sets."""
 
     table: Table
     pools: list[Pool]
-    exchange: Exchange
-    contents: list[str | None]
-    drawable: np.ndarray
+    exchange: Exchange  # units, and blocks within which the placebo exchanges them
+    properties: list[str | None]  # that the corpus carries: its groups, or [None] for valence
+    drawable: np.ndarray  # mask of the rows from which A and B are drawn where the corpus carries a group
     protocol: ProtocolConfig
-    seed: int
+    seed: int  # of all draws on this corpus
 
     def redrawn(self, draw: int) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """A and B of another draw: for each pool, positions per analysis.
+        """Return A and B of a draw (its number, from 1) for each pool, with positions for each property.
 
-        Of valence, a random half of each; of groups, sets of the same size from the same units.
-
-        Args:
-            draw: from 1; 0 is the one that is measured.
+        For valence, a random half of each set; for groups, sets of the same size from the same units.
         """
-        if self.contents == [None]:
+        if self.properties == [None]:
             half = self.protocol.extremes // 2
             rng = np.random.default_rng([self.seed, 0, draw])
-            a, b = (np.sort(rng.permutation(self.protocol.extremes)[:half]) for _ in "ab")
+            a, b = (np.sort(rng.permutation(self.protocol.extremes)[:half]) for _ in range(2))
             return [([pool.a[0][a]], [pool.b[0][b]]) for pool in self.pools]
         (pool,) = self.pools
-        return [_drawn(self.table, self.drawable, len(pool.a[0]), self.seed, draw)]
+        return [_draw(self.table, self.drawable, len(pool.a[0]), self.seed, draw)]
 
 
 def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
-    """The pools of a corpus, with their attribute sets.
-
-    Args:
-        table: the stimuli that are retrieved.
-        protocol: sizes of the sets, and whether they are held out of what is retrieved from.
-        seed: of the draw of A and B where the corpus carries a group.
-
-    Raises:
-        NotApplicable: the corpus is too small for the sets.
-    """
+    """Build the pools of a corpus, with their attribute sets; raise `NotApplicable` if it is too small."""
     exchange = exchange_of(table, seed)
-    contents: list[str | None] = [None]
-    part = np.full(len(table.frame), SETS | RETRIEVED)
+    properties: list[str | None] = [None]
+    row_parts = np.full(len(table.frame), SETS | RETRIEVED)
     if CARRIES[table.role] == VALENCE:
-        found = _valence_pools(table, protocol)
+        pools = _valence_pools(table, protocol)
         if protocol.attributes == HELD_OUT:
             extreme = np.zeros(len(table.frame), dtype=int)
-            extreme[np.concatenate([pool.rows[[*pool.a[0], *pool.b[0]]] for pool in found])] = SETS
+            extreme[np.concatenate([pool.rows[[*pool.a[0], *pool.b[0]]] for pool in pools])] = SETS
             exchange = exchange.within([extreme[exchange.grid[:, 0]]])
     else:
-        contents = [*table.groups]
+        properties = [*table.groups]
         if protocol.attributes == HELD_OUT:
-            exchange, part = _halved(table, exchange, seed)
-        found = [_group_pool(table, protocol, seed, part)]
-    return Corpus(table, found, exchange, contents, part & SETS > 0, protocol, seed)
+            exchange, row_parts = _split_units(table, exchange, seed)
+        pools = [_group_pool(table, protocol, seed, row_parts)]
+    return Corpus(table, pools, exchange, properties, row_parts & SETS > 0, protocol, seed)
 
 
 def extremes(items: pd.DataFrame, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the `count` items of least and of greatest valence.
-
-    Args:
-        items: columns `valence` and `name`.
-        name: column that orders items of equal valence, by code point.
-        count: on each side.
-    """
+    """Return positions of the `count` items of lowest and highest valence; ties in order of column `name`."""
     order = np.array(items.reset_index(drop=True).sort_values([VALENCE, name], kind="stable").index)
     return order[:count], order[-count:]
 
 
 def _valence_pools(corpus: Table, protocol: ProtocolConfig) -> list[Pool]:
     frame, n = corpus.frame, protocol.extremes
-    image = corpus.role in IMAGE_ROLES
-    name = "id" if image else "word"
-    enough(corpus, protocol)
-    parts: list[tuple[str | None, np.ndarray]] = [(None, np.arange(len(frame)))]
-    if not image:
-        parts = [
-            (template, np.flatnonzero(frame["template"] == template))
-            for template in sorted(frame["template"].unique())
-        ]
-    found = []
-    for template, rows in parts:
-        low, high = extremes(frame.iloc[rows], name, n)
+    is_image = corpus.role in IMAGE_ROLES
+    check_size(corpus, protocol)
+    pools = []
+    for template in [None] if is_image else sorted(frame["template"].unique()):
+        rows = np.arange(len(frame)) if is_image else np.flatnonzero(frame["template"] == template)
+        low, high = extremes(frame.iloc[rows], "id" if is_image else "word", n)
         outcomes = frame[VALENCE].to_numpy(dtype=float)[rows, None]
-        kept = None
+        retrievable = None
         if protocol.attributes == HELD_OUT:
-            kept = np.setdiff1d(np.arange(len(rows)), [*low, *high])
-        found.append(Pool(rows, template, [high], [low], outcomes, protocol.k, kept))
-    return found
+            retrievable = np.setdiff1d(np.arange(len(rows)), [*low, *high])
+        pools.append(Pool(rows, template, [high], [low], outcomes, protocol.k, retrievable))
+    return pools
 
 
-def enough(table: Table, protocol: ProtocolConfig) -> None:
-    """See that there are two extremes of valence.
-
-    Raises:
-        NotApplicable: there are too few items.
-    """
-    items = table.items
-    if items < 2 * protocol.extremes:
+def check_size(table: Table, protocol: ProtocolConfig) -> None:
+    """Check that the table has enough items for two extremes of valence."""
+    items, extreme = table.items, protocol.extremes
+    if items < 2 * extreme:
         raise NotApplicable(
-            f"{table.role}: {items} items, {2 * protocol.extremes} are needed for "
-            f"protocol.extremes={protocol.extremes} on each side. "
-            f"Set protocol.extremes={items // 2} or less, or bring more {table.role}."
+            f"{table.role}: protocol.extremes={extreme} on each side needs {2 * extreme} items, got {items}. "
+            f"Set protocol.extremes={items // 2} or less, or add more {table.role}."
         )
 
 
-def _group_pool(corpus: Table, protocol: ProtocolConfig, seed: int, part: np.ndarray) -> Pool:
-    own = corpus.frame["group"].to_numpy()
-    allowed = part & SETS > 0
-    sizes = [int(((own == group) & allowed).sum()) for group in corpus.groups]
-    n = _set_size(corpus, sizes, protocol)
-    a, b = _drawn(corpus, allowed, n, seed)
-    outcomes = (own[:, None] == np.array(corpus.groups)[None, :]).astype(float)
-    if protocol.attributes != HELD_OUT:
-        return Pool(np.arange(len(own)), None, a, b, outcomes, protocol.k)
-    kept = np.flatnonzero(part & RETRIEVED > 0)
-    return Pool(np.arange(len(own)), None, a, b, outcomes, protocol.k // 2, kept)
+def _group_pool(corpus: Table, protocol: ProtocolConfig, seed: int, row_parts: np.ndarray) -> Pool:
+    is_member = corpus.frame["group"].to_numpy()[:, None] == np.array(corpus.groups)
+    drawable = row_parts & SETS > 0
+    n = _set_size(corpus, int(is_member[drawable].sum(axis=0).min()), protocol)
+    a, b = _draw(corpus, drawable, n, seed)
+    k, retrievable = protocol.k, None
+    if protocol.attributes == HELD_OUT:
+        k, retrievable = k // 2, np.flatnonzero(row_parts & RETRIEVED > 0)  # half as many of half the items
+    return Pool(np.arange(len(drawable)), None, a, b, is_member.astype(float), k, retrievable)
 
 
-def _drawn(
-    corpus: Table, allowed: np.ndarray, n: int, seed: int, draw: int = 0
+def _draw(
+    corpus: Table, drawable: np.ndarray, n: int, seed: int, draw: int = 0
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    own = corpus.frame["group"].to_numpy()
+    """Draw A of n items for each group, and the B that all share; draw 0 is the experiment's own."""
+    item_groups = corpus.frame["group"].to_numpy()
     shuffled = []
     for index, group in enumerate(corpus.groups):
-        # The table is sorted by id, so are the rows of a group.
-        rows = np.flatnonzero((own == group) & allowed)
+        # The table is sorted by id, and so are the rows of a group.
+        rows = np.flatnonzero((item_groups == group) & drawable)
         rng = np.random.default_rng([seed, index, *([draw] if draw else [])])
         shuffled.append(rows[rng.permutation(len(rows))])
     share = n // len(shuffled)
@@ -197,40 +148,38 @@ def _drawn(
     return [rows[:n] for rows in shuffled], [b] * len(shuffled)
 
 
-def _halved(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange, np.ndarray]:
-    """Units of each group in two halves: A and B come from one, what is retrieved from the other.
+def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange, np.ndarray]:
+    """Split the units of each group in halves: one provides A and B, the other is retrieved.
 
-    A phrase that shares its race word with one half and its gender word with the other is in neither.
-
-    Returns:
-        The exchange within the halves, and the part of each row of the corpus.
+    A phrase that shares its race word with one half and its gender word with the other is in neither. Return
+    the exchange within the halves, and the part of each row of the corpus.
     """
     groups = pd.factorize(corpus.frame["group"], sort=True)[0][exchange.grid[:, 0]]
-    parts = []
+    all_parts = []
     for number, factor in enumerate(exchange.factors):
-        part = np.empty(factor.size, dtype=int)
-        for index, levels in enumerate(alike(exchange.levels, groups, number)):
+        level_parts = np.empty(factor.size, dtype=int)
+        for index, levels in enumerate(equivalent_levels(exchange.levels, groups, number)):
             rng = np.random.default_rng([seed, index, 0, 1 + number])
-            mixed = rng.permutation(levels)
-            part[mixed[: len(mixed) // 2]], part[mixed[len(mixed) // 2 :]] = SETS, RETRIEVED
-        parts.append(part)
-    of_unit = np.stack([part[exchange.levels[:, number]] for number, part in enumerate(parts)])
-    agreed = np.where((of_unit == of_unit[0]).all(axis=0), of_unit[0], NEITHER)
-    return exchange.within(parts), agreed[exchange.unit]
+            shuffled, half = rng.permutation(levels), len(levels) // 2
+            level_parts[shuffled[:half]], level_parts[shuffled[half:]] = SETS, RETRIEVED
+        all_parts.append(level_parts)
+    of_unit = np.stack([parts[exchange.levels[:, number]] for number, parts in enumerate(all_parts)])
+    unit_parts = np.where((of_unit == of_unit[0]).all(axis=0), of_unit[0], NEITHER)
+    return exchange.within(all_parts), unit_parts[exchange.unit]
 
 
-def _set_size(corpus: Table, sizes: list[int], protocol: ProtocolConfig) -> int:
-    groups, smallest = len(sizes), min(sizes)
+def _set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:
+    groups = len(corpus.groups)
     if groups < 2:
-        raise NotApplicable(f"{corpus.role}: one group only, two are needed. Choose more groups.")
+        raise NotApplicable(f"{corpus.role}: expected two groups or more, got one. Choose more groups.")
     n = groups * (min(protocol.set_size, smallest) // groups)
     # Among images A and B are disjoint; among sentences they overlap by necessity.
     while corpus.role in IMAGE_ROLES and n + n // groups > smallest:
         n -= groups
     if n < groups:
-        halved = " to draw from, where attributes are held out" * (protocol.attributes == HELD_OUT)
+        half = " in the half for A and B (protocol.attributes=held_out)" * (protocol.attributes == HELD_OUT)
         raise NotApplicable(
-            f"{corpus.role}: the smallest of {groups} groups has {smallest} items{halved}, too few for "
-            f"attribute sets that hold each group alike. Bring more {corpus.role}, or choose fewer groups."
+            f"{corpus.role}: the smallest of {groups} groups has {smallest} items{half}, too few for "
+            f"attribute sets with equal shares of the groups. Add more {corpus.role}, or choose fewer groups."
         )
     return n

@@ -1,69 +1,48 @@
-"""Analyses of the jobs of a sweep as one table."""
-
-from __future__ import annotations
+"""Combine the analyses of the jobs of a sweep into a table."""
 
 import math
 from collections.abc import Sequence
 
 import pandas as pd
-from scipy.stats import false_discovery_control
 
-from src.report.findings import Findings, first_reading
+from src.metrics import benjamini_hochberg
+from src.report.findings import Findings, first_specification
 from src.report.study import concatenated
 
-# What says how far a rho can be believed (docs/methods.md, section 6); older versions did not ask.
-WORTH = (
+# Columns for the uncertainty of rho (docs/methods.md, section 6); older versions did not write them.
+UNCERTAINTY = (
     *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
     *("placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"),
 )
-
-
+# Other columns of an analysis of propagation.
 PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
 
 
 def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate the analyses of propagation, each row once.
+    """Concatenate the analyses.csv of jobs without duplicate rows; columns that a job lacks are NaN.
 
-    Args:
-        analyses: analyses.csv of each job.
-
-    Returns:
-        Their columns, those of `WORTH` that they lack as NaN, and `q`: p_placebo after Benjamini and
-        Hochberg's procedure over all rows that have one.
+    `q` is p_placebo adjusted by the Benjamini-Hochberg procedure over all rows with p_placebo.
     """
-    found = concatenated([frame.drop(columns="q", errors="ignore") for frame in analyses])
-    for name in (*PROPAGATION, *WORTH):
-        if name not in found:
-            found[name] = pd.array([None] * len(found), "Int64") if name == "placebo_n" else math.nan
-    p = found["p_placebo"].astype(float).dropna()
-    q = pd.Series(false_discovery_control(p), p.index) if len(p) else p
-    return found.assign(q=q.reindex(found.index))
+    combined = concatenated([frame.drop(columns="q", errors="ignore") for frame in analyses])
+    for name in (*PROPAGATION, *UNCERTAINTY):
+        if name not in combined:
+            combined[name] = pd.array([None] * len(combined), "Int64") if name == "placebo_n" else math.nan
+    return combined.assign(q=benjamini_hochberg(combined["p_placebo"]))
 
 
-def every(findings: Findings) -> pd.DataFrame:
-    """Return the analyses of propagation of a sweep, every reading."""
-    return findings.of("propagation")
-
-
-def shown(findings: Findings) -> pd.DataFrame:
-    """Return the analyses of the first reading."""
-    return first_reading(every(findings))
+def main_analyses(findings: Findings) -> pd.DataFrame:
+    """Return the analyses under the first specification."""
+    return first_specification(findings.of("propagation"))
 
 
 def label(rows: pd.DataFrame, score: str, otherwise: str) -> str:
-    """Return what a score is called.
-
-    Args:
-        rows: analyses of one reading and one kind of corpus.
-        score: intrinsic or extrinsic.
-        otherwise: name of the paper's score, of which rows say nothing.
-    """
+    """Return the first label of the rows' intrinsic or extrinsic score; `otherwise` if it is the paper's."""
     names = rows.get(f"{score}_label", pd.Series(dtype=object)).dropna()
     return str(names.iloc[0]) if len(names) else otherwise
 
 
 def score_names(rows: pd.DataFrame) -> pd.Series:
-    """Return for each analysis the names of its scores that are not the paper's; empty where both are."""
+    """Return the names of each analysis's scores that are not the paper's; empty where both are."""
     names = rows.reindex(columns=["intrinsic_label", "extrinsic_label"]).astype(object).fillna("")
     both: pd.Series = names["intrinsic_label"] + ", " + names["extrinsic_label"]
     return both.str.strip(", ")

@@ -1,6 +1,4 @@
-"""Schema of the experiments of propagation."""
-
-from __future__ import annotations
+"""Define the schema of propagation experiments."""
 
 from dataclasses import dataclass
 
@@ -11,11 +9,11 @@ from src.configs.exps import ExpConfig
 
 @dataclass
 class PropagationConfig(ExpConfig):
-    """A pair of roles of opposite modality: bias of the representation and of what is retrieved."""
+    """Settings of a propagation experiment: a pair of roles, one of images and one of texts."""
 
     study: str = "propagation"
-    targets: str = MISSING
-    corpus: str = MISSING
+    targets: str = MISSING  # role of the scored stimuli
+    corpus: str = MISSING  # role of the stimuli to retrieve from
 
 
 CONFIGS = {"propagation": PropagationConfig}

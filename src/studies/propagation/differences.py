@@ -1,104 +1,75 @@
-"""Differences of two models, and of two groups, with what they are worth (docs/methods.md, section 6.5)."""
+"""Compute differences of models and of groups with their uncertainty (docs/methods.md, section 6.5)."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
+from src.metrics import benjamini_hochberg
 from src.report.findings import Findings
-from src.studies.propagation.combined import shown
+from src.studies.propagation.combined import main_analyses
 from src.studies.shared.draws import Draws, interval, p_of_difference
 
-ABOUT = ["exp", "paper", "stratum", "first", "second", "rho_first", "rho_second", "difference"]
-MODELS = [*ABOUT, "ci_low", "ci_high", "p_placebo", "q", "config_first", "config_second", "reason"]
-GROUPS = ["exp", "paper", "model", "first", "second", "rho_first", "rho_second", "difference"]
-GROUPS += ["ci_low", "ci_high", "config"]
+# Columns of the tables of differences: of both, of models, and of groups.
+SHARED = ["first", "second", "rho_first", "rho_second", "difference", "ci_low", "ci_high"]
+MODELS = ["exp", "paper", "stratum", *SHARED, "p_placebo", "q", "config_first", "config_second", "reason"]
+GROUPS = ["exp", "paper", "model", *SHARED, "config"]
+
+Analysis = Mapping[Hashable, Any]  # row of the analyses
 
 
 def models(findings: Findings) -> pd.DataFrame:
-    """Two models on the same experiment and stratum, of the shown reading.
+    """Compare pairs of models on the same experiment and stratum, under the first specification (`MODELS`).
 
-    The interval is of the paired bootstrap, draw by draw. p is two-sided, of the models' difference on
-    the placebo's units against its differences under the same permutations; q is Benjamini-Hochberg's over
-    the p of this table.
-
-    Returns:
-        `MODELS`; `reason` says why there is neither interval nor p: models that were shown other
-        targets, or met other sets A and B, share no draws.
+    The interval is from the bootstrap paired draw by draw. p is two-sided: the difference of models on the
+    placebo's units against their differences under the same permutations; q is Benjamini-Hochberg's over
+    the p of this table. `reason` explains missing intervals and p: models with other targets or other sets
+    A and B share no draws.
     """
     draws = Draws(findings)
     rows = []
-    for (exp, paper, stratum), own in shown(findings).groupby(["exp", "paper", "stratum"], sort=False):
-        for one, other in combinations(own.to_dict("records"), 2):
-            rows.append(
-                {
-                    "exp": exp,
-                    "paper": paper,
-                    "stratum": stratum,
-                    "first": one["model"],
-                    "second": other["model"],
-                    "config_first": one["config"],
-                    "config_second": other["config"],
-                    "rho_first": one["rho"],
-                    "rho_second": other["rho"],
-                    "difference": one["rho"] - other["rho"],
-                    **_worth(draws, one, other, stratum),
-                }
-            )
-    found = pd.DataFrame(rows, columns=MODELS)
-    known = found["p_placebo"].notna()
-    if known.any():
-        found.loc[known, "q"] = stats.false_discovery_control(found.loc[known, "p_placebo"].astype(float))
-    return found
+    for _, stratum_rows in main_analyses(findings).groupby(["exp", "paper", "stratum"], sort=False):
+        for first, second in combinations(stratum_rows.to_dict("records"), 2):
+            row = _difference(first, second, "model", ("exp", "paper", "stratum"))
+            row |= {"config_first": first["config"], "config_second": second["config"]}
+            rows.append(row | _uncertainty(draws, first, second))
+    table = pd.DataFrame(rows, columns=MODELS)
+    return table.assign(q=benjamini_hochberg(table["p_placebo"]))
 
 
 def groups(findings: Findings) -> pd.DataFrame:
-    """Two groups within an experiment and model, of the shown reading: given this corpus, this A and B.
+    """Compare pairs of groups within an experiment and model, under the first specification.
 
-    The bootstrap is unpaired: the second group's draws are taken one further, so that weights which
-    two groups may share (those of a race word) meet no more.
-
-    Returns:
-        `GROUPS`.
+    The corpus, A and B are taken as fixed. The bootstrap is unpaired: the second group's draws are shifted by
+    one, as two groups may share weights (those of a race word). Columns are `GROUPS`.
     """
     draws = Draws(findings)
     rows = []
-    for config, own in shown(findings).dropna(subset=["group"]).groupby("config", sort=False):
-        for one, other in combinations(own.to_dict("records"), 2):
-            first, second = (draws.of(config, row["stratum"], "bootstrap") for row in (one, other))
-            low, high = interval(first, np.roll(second, -1))
-            rows.append(
-                {
-                    **{name: one[name] for name in ("exp", "paper", "model")},
-                    "first": one["group"],
-                    "second": other["group"],
-                    "rho_first": one["rho"],
-                    "rho_second": other["rho"],
-                    "difference": one["rho"] - other["rho"],
-                    "ci_low": low,
-                    "ci_high": high,
-                    "config": config,
-                }
-            )
+    for config, group_rows in main_analyses(findings).dropna(subset=["group"]).groupby("config", sort=False):
+        for first, second in combinations(group_rows.to_dict("records"), 2):
+            bootstraps = [draws.of(config, row["stratum"], "bootstrap") for row in (first, second)]
+            low, high = interval(bootstraps[0], np.roll(bootstraps[1], -1))
+            row = _difference(first, second, "group", ("exp", "paper", "model", "config"))
+            rows.append(row | {"ci_low": low, "ci_high": high})
     return pd.DataFrame(rows, columns=GROUPS)
 
 
-def _worth(
-    draws: Draws, one: Mapping[Hashable, Any], other: Mapping[Hashable, Any], stratum: Any
-) -> dict[str, Any]:
-    first, second = one["config"], other["config"]
-    if draws.stimuli(first, stratum) != draws.stimuli(second, stratum):
+def _difference(first: Analysis, second: Analysis, compared: str, shared: Sequence[str]) -> dict[str, Any]:
+    row = {"first": first[compared], "second": second[compared], **{name: first[name] for name in shared}}
+    row |= {"rho_first": first["rho"], "rho_second": second["rho"]}
+    return row | {"difference": first["rho"] - second["rho"]}
+
+
+def _uncertainty(draws: Draws, first: Analysis, second: Analysis) -> dict[str, Any]:
+    stratum, configs = first["stratum"], (first["config"], second["config"])
+    if draws.stimuli(configs[0], stratum) != draws.stimuli(configs[1], stratum):
         return {"reason": "other targets, or other A and B"}
-    boots = [draws.of(config, stratum, "bootstrap") for config in (first, second)]
-    placebos = [draws.of(config, stratum, "placebo") for config in (first, second)]
-    low, high = interval(*boots)
-    found: dict[str, Any] = {"ci_low": low, "ci_high": high, "reason": ""}
+    low, high = interval(*(draws.of(config, stratum, "bootstrap") for config in configs))
+    placebos = [draws.of(config, stratum, "placebo") for config in configs]
+    columns: dict[str, Any] = {"ci_low": low, "ci_high": high, "reason": ""}
     if len(placebos[0]) == len(placebos[1]):
-        observed = float(one["rho_placebo_units"]) - float(other["rho_placebo_units"])
-        found["p_placebo"] = p_of_difference(observed, placebos[0] - placebos[1])
-    return found
+        observed = float(first["rho_placebo_units"]) - float(second["rho_placebo_units"])
+        columns["p_placebo"] = p_of_difference(observed, placebos[0] - placebos[1])
+    return columns

@@ -1,6 +1,7 @@
-"""Figures of runs and sweeps. No face is ever shown."""
+"""Plot scores and rho of runs and sweeps, without pictures of faces."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.colors import Normalize
@@ -8,12 +9,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from src.report import heatmap as report_heatmap
-from src.report.drawing import plain, style
-from src.report.forest_plot import canvas
+from src.report.drawing import Drawing, plain, style
+from src.report.forest_plot import canvas, forest_plot, in_digits, in_order, in_words, mark, split
 
-# Points beyond this are drawn as a seeded sample, and the figure says so.
-SHOWN = 2000
-# Cells across a heatmap; further experiments go on a further line.
+# Maximum number of series in a figure; further series get further figures.
+SERIES = 12
+LABEL, LIMITS = "Spearman's ρ", (-1.02, 1.02)  # of the axis of rho
+POINT = "Each point is an analysis; its ρ is at the right."  # a sentence of a caption, as are the next two
+INTERVAL = "Its line is the 95% interval."
+HOLLOW = (
+    "Grey: from the mean to the 95th percentile (tick) of its placebo. Hollow points are not above that "
+    "percentile."
+)
+# With more points a seeded sample is drawn, which the figure states.
+MAX_POINTS = 2000
+# Cells across a heatmap; further experiments start a new row.
 COLUMNS = 24
 SCALE = report_heatmap.Scale(
     colours="PuOr_r",
@@ -26,32 +36,25 @@ SCALE = report_heatmap.Scale(
 def scatter(
     targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, intrinsic: str, outcome: str
 ) -> tuple[Figure, str]:
-    """Intrinsic score against outcome, one point per unit and stratum, coloured by stratum.
+    """Plot intrinsic score against outcome, a point per unit and stratum, coloured by stratum.
 
-    Args:
-        targets: a job's targets.parquet.
-        analyses: its analyses.csv.
-        title: of the figure.
-        intrinsic, outcome: names of the axes.
-
-    Returns:
-        The figure and its text alternative.
+    `intrinsic` and `outcome` name the scores on the axes; the tables are a job's targets.parquet and
+    analyses.csv. Return the figure and its text alternative.
     """
-    strata = list(analyses["stratum"])
-    drawn, key, texts = [], [], []
-    for number, stratum in enumerate(strata):
+    samples, key, texts = [], [], []
+    for number, stratum in enumerate(analyses["stratum"]):
         rows = targets[targets["stratum"] == stratum].dropna(subset=["intrinsic", "extrinsic"])
-        sample = rows.sample(min(len(rows), SHOWN // len(strata)), random_state=0)
+        sample = rows.sample(min(len(rows), MAX_POINTS // len(analyses)), random_state=0)
         analysis = analyses[analyses["stratum"] == stratum].iloc[0]
         defined = pd.notna(analysis["rho"])
         text = f"ρ = {analysis['rho']:.2f}, n = {analysis['n']}" if defined else analysis["reason"]
         label = f"{plain(stratum, 25)}\n{plain(text, 27)}"
         label += f"\n{len(sample)} shown" if len(sample) < len(rows) else ""
-        drawn.append(sample)
+        samples.append(sample)
         key.append(Line2D([], [], linestyle="", markersize=5, label=label, **style(number)))
         texts.append(f"{stratum}: {text}")
     figure, axes = canvas(3, title, key)
-    for number, sample in enumerate(drawn):
+    for number, sample in enumerate(samples):
         x, y = sample["intrinsic"], sample["extrinsic"]
         axes.scatter(x, y, s=11, alpha=0.55, linewidths=0, **style(number))
     axes.set(xlabel=f"intrinsic: {intrinsic}", ylabel=f"extrinsic: {outcome}")
@@ -61,20 +64,18 @@ def scatter(
 
 
 def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Every rho of a sweep: a panel per experiment, models down, groups across.
-
-    Returns:
-        The figure and its text alternative.
-    """
-    named = analyses.assign(
-        model=analyses["model"] + _suffix(analyses), group=analyses["group"].fillna(analyses["stratum"])
-    )
+    """Plot every rho by experiment (panels), model (down) and group (across); return its text as well."""
+    names = analyses["model"]
+    # Rows of the same model are distinguished by columns that vary within the sweep.
+    for column in ("debias", "protocol", "seed"):
+        if analyses[column].nunique() > 1:
+            names = names + f", {column} " + analyses[column].astype(str)
+    named = analyses.assign(model=names, group=analyses["group"].fillna(analyses["stratum"]))
     models = [*dict.fromkeys(named["model"])]
     grids = {}
     for exp, rows in named.groupby("exp", sort=False):
-        grid = rows.drop_duplicates(["model", "group"], keep="last").pivot(
-            index="model", columns="group", values="rho"
-        )
+        last = rows.drop_duplicates(["model", "group"], keep="last")
+        grid = last.pivot(index="model", columns="group", values="rho")
         name = f"{str(exp).replace('_', ' ')}\n{rows['paper'].iloc[0]}"
         grids[name] = grid.reindex(index=models, columns=[*dict.fromkeys(rows["group"])])
     figure = report_heatmap.heatmap(grids, SCALE, title=title, columns=COLUMNS)
@@ -83,10 +84,33 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     return figure, f"Heatmaps of ρ by model and group, one per experiment. {title}. Means: {texts}."
 
 
-def _suffix(analyses: pd.DataFrame) -> pd.Series:
-    # What differs within the sweep besides the model tells its rows apart.
-    text = pd.Series("", index=analyses.index)
-    for column in ("debias", "protocol", "seed"):
-        if analyses[column].nunique() > 1:
-            text = text + f", {column} " + analyses[column].astype(str)
-    return text
+def plot_rhos(
+    rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
+) -> list[Drawing]:
+    """Plot rho of rows of analyses.csv with its interval and placebo, in blocks; a figure per `SERIES` names.
+
+    `by` are the columns that define a block and a series; the order of `series` determines colour and shape.
+    """
+    columns = {"rho": "value", "ci_low": "low", "ci_high": "high"}
+    columns |= {"placebo_mean": "band_low", "placebo_q95": "band_high"}
+    values = rows.assign(block=rows[by[0]], series=rows[by[1]].astype(str)).rename(columns=columns)
+    values = in_order(values, block=(), series=series)
+    # Without a placebo, all points are filled.
+    values["filled"] = ~(values["value"] <= values["band_high"])
+    values["text"] = values["value"].map(in_digits)
+    values["words"] = values["series"] + " " + values["text"]
+    names = [label for label in series if label in {*values["series"]}]
+    return [
+        _figure(values[values["series"].isin(chunk)], series, file, heading)
+        for chunk, file, heading in split(names, SERIES, name, title)
+    ]
+
+
+def _figure(rows: pd.DataFrame, series: Sequence[str], name: str, title: str) -> Drawing:
+    texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
+    figure, axes, placed = forest_plot(rows, title=title, label=LABEL, series=series, limits=LIMITS, **texts)
+    mark(axes, placed["band_high"], placed["y"])
+    optional = {INTERVAL: "low", HOLLOW: "band_high"}
+    caption = [POINT, *(text for text, column in optional.items() if rows[column].notna().any())]
+    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {in_words(placed)}."
+    return Drawing(name, figure, title, alternative, " ".join(caption))

@@ -1,6 +1,4 @@
-"""Seam of propagation: the intrinsic score of a target, and the extrinsic one."""
-
-from __future__ import annotations
+"""Define the interface of intrinsic and extrinsic scores of targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,23 +7,26 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from src.configs import ProtocolConfig, registry, scores
+from src.configs import EXTRINSIC, FIRST, INTRINSIC, ProtocolConfig, registry
 from src.storage.versions import declared
 from src.studies.propagation.attributes import Corpus
-from src.studies.propagation.null_models import Alternative
-from src.studies.propagation.similarity_blocks import Look
+from src.studies.propagation.null_models import NullModels
+from src.studies.propagation.similarity_blocks import SimilarityBlock
+
+# Positions of the items of several sets A or B.
+Sets = Sequence[np.ndarray]
 
 
 @dataclass(frozen=True)
 class Sums:
     """Sums of the similarities of N targets with A and B, for R pairs of sets.
 
-    Similarities are less the mean of their target: what is made of sums must not change with a shift.
+    The mean of each target is subtracted from its similarities: scores from sums must be shift-invariant.
 
     Attributes:
         to_a, to_b: [R, N] sums over A and over B.
         n_a, n_b: sizes of A and B.
-        squares: () -> [R, N] sums of squares over both.
+        squares: function that returns the [R, N] sums of squares over both.
     """
 
     to_a: Tensor
@@ -40,28 +41,23 @@ class IntrinsicMeasure:
     """Association of targets with A against B.
 
     Attributes:
-        label: name of the score, as on an axis.
-        score: (similarities [N, M] in float64, positions of the items of each of S sets A, those of B,
-            protocol) -> [N, S]; NaN where a target has none.
-        by_sums: (sums, protocol) -> [R, N], the same for many sets at once; None: set by set, more slowly.
-        by_vectors: (unit vectors [M, D] of the items of A and B, positions of each A, those of each B,
-            protocol) -> function of targets [N, D] that gives [N, S] without similarities, NaN where they are
-            needed; None: always by similarities.
-        fields: fields of the protocol that decide something in this measure alone.
-        undefined: what a target without a score lacks, for a note.
+        label: name of the score for axes.
+        score: (similarities [N, M] in float64, positions of each of S sets A, positions of B, protocol) ->
+            [N, S]; NaN where a target has no score.
+        by_sums: (sums, protocol) -> [R, N] scores for many sets at once; None: slower, set by set.
+        by_vectors: (unit vectors [M, D] of the items of A and B, positions of each A, positions of each B,
+            protocol) -> function of targets [N, D] that returns [N, S] without similarities, NaN where it
+            needs them; None: always by similarities.
+        fields: fields of the protocol that affect no other measure.
+        undefined: property that a target without a score lacks, for a note.
         metric: prefix of the MLflow metric of its means.
-        version: of a measure that is defined elsewhere; raise it when its numbers change.
+        version: version of a measure defined outside this project; raise it when its numbers change.
     """
 
     label: str
-    score: Callable[[Tensor, Sequence[np.ndarray], np.ndarray, ProtocolConfig], Tensor]
+    score: Callable[[Tensor, Sets, np.ndarray, ProtocolConfig], Tensor]
     by_sums: Callable[[Sums, ProtocolConfig], Tensor] | None = None
-    by_vectors: (
-        Callable[
-            [Tensor, Sequence[np.ndarray], Sequence[np.ndarray], ProtocolConfig], Callable[[Tensor], Tensor]
-        ]
-        | None
-    ) = None
+    by_vectors: Callable[[Tensor, Sets, Sets, ProtocolConfig], Callable[[Tensor], Tensor]] | None = None
     fields: frozenset[str] = frozenset()
     undefined: str = "no intrinsic score"
     metric: str = "intrinsic"
@@ -69,32 +65,32 @@ class IntrinsicMeasure:
 
 
 class Scorer(Protocol):
-    """Extrinsic scores in one experiment."""
+    """Extrinsic scores of the targets of an experiment, and their scores under null models."""
 
-    def see(self, look: Look) -> Tensor:
-        """Return what targets of a look score in its pool, [targets, S], and note what null models need."""
+    def score(self, block: SimilarityBlock) -> Tensor:
+        """Return scores of a block's targets in its pool, [targets, S]; store what `score_nulls` needs."""
 
-    def in_worlds(self, world: Alternative, content: int) -> Callable[[slice], np.ndarray]:
-        """Return a function of sampled units that gives their scores under R null models, [units, R].
+    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
+        """Return a function of sampled units that gives their scores [units, R], for a column of `score`.
 
-        Where weights over the corpus do not depend on the property these are weights @ permuted property;
-        what is made of the property has to be made of the permuted one.
+        These are scores under R null models. An outcome that weights items independently of the property
+        returns weights @ permuted property; what it derives from the property must use the permuted one.
         """
 
 
 @dataclass(frozen=True)
 class ExtrinsicOutcome:
-    """What comes up for targets, and how much of the property it carries.
+    """Outcome of retrieval for targets: how much of the property it carries.
 
     Attributes:
-        labels: what the corpus carries (valence, group) -> name of the score, as on an axis.
-        scorer: (corpus, vectors of the targets, those of the corpus, rows [units, copies] of the targets
-            that null models are computed on) -> scorer of an experiment.
+        labels: name of the score for axes by property of the corpus (valence, group).
+        scorer: (corpus, vectors of the targets, vectors of the corpus, rows [units, copies] of the targets
+            on which null models are computed) -> scorer of an experiment.
         check: (corpus) -> None; raises `NotApplicable` where nothing could be scored.
         notes: (corpus) -> remarks for readers of the numbers.
-        retrieves: whether it asks for the k most similar items.
-        fields: fields of the protocol that decide something in this outcome alone.
-        version: of an outcome that is defined elsewhere; raise it when its numbers change.
+        retrieves: whether it needs the k most similar items.
+        fields: fields of the protocol that affect no other outcome.
+        version: version of an outcome defined outside this project; raise it when its numbers change.
     """
 
     labels: Mapping[str, str]
@@ -107,40 +103,25 @@ class ExtrinsicOutcome:
 
 
 def intrinsic_of(protocol: ProtocolConfig) -> IntrinsicMeasure:
-    """Return the intrinsic measure of a protocol.
-
-    Raises:
-        InputError: its name is unknown, or names something else.
-    """
-    measure: IntrinsicMeasure = registry.load(
-        "protocol.intrinsic", protocol.intrinsic, scores.INTRINSIC, IntrinsicMeasure
-    )
-    return measure
+    """Return the intrinsic measure of a protocol; raise `InputError` for an unknown name."""
+    return registry.load("protocol.intrinsic", protocol.intrinsic, INTRINSIC, IntrinsicMeasure)
 
 
 def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
-    """Return the extrinsic outcome of a protocol.
-
-    Raises:
-        InputError: its name is unknown, or names something else.
-    """
-    outcome: ExtrinsicOutcome = registry.load(
-        "protocol.extrinsic", protocol.extrinsic, scores.EXTRINSIC, ExtrinsicOutcome
-    )
-    return outcome
+    """Return the extrinsic outcome of a protocol; raise `InputError` for an unknown name."""
+    return registry.load("protocol.extrinsic", protocol.extrinsic, EXTRINSIC, ExtrinsicOutcome)
 
 
 def chosen(protocol: ProtocolConfig) -> dict[str, str]:
-    """Return field and name of the measure and the outcome of a protocol, without SC-EAT and top-k."""
-    named = {field: str(getattr(protocol, field)) for field in scores.FIRST}
-    return {field: name for field, name in named.items() if name != scores.FIRST[field]}
+    """Return names of measure and outcome by field of the protocol, without SC-EAT and top-k."""
+    return {name: value for name in FIRST if (value := getattr(protocol, name)) != FIRST[name]}
 
 
 def versions(protocol: ProtocolConfig) -> dict[str, int]:
-    """Return the versions of measure and outcome; those of SC-EAT and top-k are the study's."""
+    """Return the versions of measure and outcome; SC-EAT and top-k have the version of the study."""
     numbers: dict[str, int] = {}
     for field, name in chosen(protocol).items():
-        outside = ":" in name
-        of = intrinsic_of if field == "intrinsic" else extrinsic_of
-        numbers |= {f"{field}.{name}": of(protocol).version} if outside else declared(f"{field}.{name}")
+        load = intrinsic_of if field == "intrinsic" else extrinsic_of
+        key = f"{field}.{name}"
+        numbers |= {key: load(protocol).version} if ":" in name else declared(key)
     return numbers

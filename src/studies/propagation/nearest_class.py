@@ -1,6 +1,4 @@
-"""Zero-shot classification as extrinsic outcome: the share of templates that it puts into the group, or A."""
-
-from __future__ import annotations
+"""Score zero-shot classification: share of templates that assign a target to the group or to A."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,114 +7,97 @@ import torch
 from torch import Tensor
 
 from src.errors import NotApplicable
-from src.metrics import cosines, unit
-from src.studies.propagation.attributes import HELD_OUT, Corpus
+from src.metrics import cosines, pooled, unit
+from src.studies.propagation.attributes import HELD_OUT, Corpus, Pool
 from src.studies.propagation.measures import ExtrinsicOutcome
-from src.studies.propagation.null_models import Alternative
-from src.studies.propagation.set_sums import indicator
-from src.studies.propagation.similarity_blocks import BLOCK, Look
+from src.studies.propagation.null_models import NullModels
+from src.studies.propagation.null_scores import indicator
+from src.studies.propagation.similarity_blocks import BLOCK, SimilarityBlock
 from src.studies.propagation.units import DECIMALS
-from src.studies.shared.pooling import pooled
 
 
 class NearestClass:
     """Nearest class of each target, by the unit mean of each class's vectors in each template.
 
-    Classes are the groups of a corpus that carries groups, and A and B of one that carries valence. As they
-    are made of the property, null models make them anew.
-
-    Args:
-        corpus: with its pools and attribute sets.
-        targets, items: vectors of the targets and of the corpus, [N, D] or [N, Q, D].
-        rows: [units, copies] of the targets that null models are computed on.
+    Classes are the groups of a corpus that carries groups, and A and B of a corpus that carries valence. As
+    they depend on the property, null models rebuild them, for the targets in `rows` [units, copies].
     """
 
     def __init__(self, corpus: Corpus, targets: Tensor, items: Tensor, rows: np.ndarray) -> None:
         self._corpus, self._targets, self._items, self._rows = corpus, targets, items, rows
-        self._measured: tuple[int, Tensor] | None = None
-        self._drawn: tuple[Alternative, np.ndarray] | None = None
+        # Of the last call: a pool's number with its classes, and null models with their shares.
+        self._classes_of_pool: tuple[int, Tensor] | None = None
+        self._shares_of_nulls: tuple[NullModels, np.ndarray] | None = None
 
-    def see(self, look: Look) -> Tensor:
+    def score(self, block: SimilarityBlock) -> Tensor:
         """Return shares of templates, [targets, S]."""
-        if self._measured is None or self._measured[0] != look.number:
-            pool = self._corpus.pools[look.number]
-            if self._corpus.contents == [None]:
+        if self._classes_of_pool is None or self._classes_of_pool[0] != block.pool:
+            pool = self._corpus.pools[block.pool]
+            if self._corpus.properties == [None]:
                 members = [indicator(sets[0][None], len(pool.rows)) for sets in (pool.a, pool.b)]
             else:
-                members = self._groups(look.number, pool.outcomes.argmax(axis=1)[:, None])
-            self._measured = look.number, self._classes(look.number, members)
-        return shares(look.own, self._measured[1])[:, : len(self._corpus.contents), 0]
+                members = self._members(pool, pool.outcomes.argmax(axis=1)[:, None])
+            self._classes_of_pool = block.pool, self._classes(pool, members)
+        return shares(block.vectors, self._classes_of_pool[1])[:, : len(self._corpus.properties), 0]
 
-    def in_worlds(self, world: Alternative, content: int) -> Callable[[slice], np.ndarray]:
-        """Return a function of sampled units: classes are made anew in each world."""
-        if self._drawn is None or self._drawn[0] is not world:
-            self._drawn = world, self._in(world)
-        scores = self._drawn[1][:, content]
+    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
+        """Return a function of sampled units: classes are rebuilt under each null model."""
+        if self._shares_of_nulls is None or self._shares_of_nulls[0] is not nulls:
+            self._shares_of_nulls = nulls, self._null_shares(nulls)
+        scores = self._shares_of_nulls[1][:, column]
         return lambda units: scores[units]
 
-    def _in(self, world: Alternative) -> np.ndarray:
-        """[sampled units, S, R]."""
+    def _null_shares(self, nulls: NullModels) -> np.ndarray:
+        """Compute shares under null models, [sampled units, S, R]."""
         corpus, (units, copies) = self._corpus, self._rows.shape
         x = unit(self._targets[self._rows.reshape(-1)])
-        valence, draws = corpus.contents == [None], len(world.a[0][0])
-        group = None if valence else self._group_of_unit(world)
-        scores = np.zeros((units, len(corpus.contents), draws))
-        step = max(1, BLOCK // (x[..., 0].numel() * max(2, len(corpus.contents))))
+        draws = len(nulls.a[0][0])
+        groups = None if corpus.properties == [None] else self._groups_of_units(nulls)
+        scores = np.zeros((units, len(corpus.properties), draws))
+        step = max(1, BLOCK // (x[..., 0].numel() * max(2, len(corpus.properties))))  # draws at once
         for number, pool in enumerate(corpus.pools):
             for start in range(0, draws, step):
-                worlds = slice(start, start + step)
-                if group is None:
-                    sets = world.a[number][0][worlds], world.b[number][0][worlds]
-                    members = [indicator(members, len(pool.rows)) for members in sets]
+                drawn = slice(start, start + step)
+                if groups is None:
+                    sets = nulls.a[number][0][drawn], nulls.b[number][0][drawn]
+                    members = [indicator(positions, len(pool.rows)) for positions in sets]
                 else:
-                    members = self._groups(number, group[corpus.exchange.unit[pool.rows], worlds])
-                share = shares(x, self._classes(number, members))[:, : len(corpus.contents)]
-                scores[..., worlds] += share.reshape(units, copies, *share.shape[1:]).mean(dim=1).numpy()
+                    members = self._members(pool, groups[corpus.exchange.unit[pool.rows], drawn])
+                share = shares(x, self._classes(pool, members))[:, : len(corpus.properties)]
+                scores[..., drawn] += share.reshape(units, copies, *share.shape[1:]).mean(dim=1).numpy()
         return (scores / len(corpus.pools)).round(DECIMALS)
 
-    def _group_of_unit(self, world: Alternative) -> np.ndarray:
-        """[exchange units, R] number of the group that each is put into."""
-        assert world.outcomes is not None
-        group = np.zeros((len(self._corpus.exchange.grid), len(world.a[0][0])), dtype=np.int16)
-        for content in range(len(self._corpus.contents)):
-            group[world.outcomes(content).numpy() == 1] = content
-        return group
+    def _groups_of_units(self, nulls: NullModels) -> np.ndarray:
+        """Return the number of each unit's group under null models, [exchange units, R]."""
+        assert nulls.outcomes is not None
+        groups = np.zeros((len(self._corpus.exchange.grid), len(nulls.a[0][0])), dtype=np.int16)
+        for number in range(len(self._corpus.properties)):
+            groups[nulls.outcomes(number).numpy() == 1] = number
+        return groups
 
-    def _groups(self, number: int, group: np.ndarray) -> list[Tensor]:
-        """For each group a matrix [R, M] of ones for its items that are retrieved from.
-
-        Args:
-            number: of the pool.
-            group: [M, R] number of each item's group.
-        """
-        pool = self._corpus.pools[number]
-        used = np.ones(len(group), dtype=bool)
+    def _members(self, pool: Pool, groups: np.ndarray) -> list[Tensor]:
+        """Build a matrix [R, M] of ones at the retrievable items of each group, from group numbers [M, R]."""
+        used = np.ones(len(groups), dtype=bool)
         if pool.retrievable is not None:
-            used = np.isin(np.arange(len(group)), pool.retrievable)
-        same = ((group == content).T & used for content in range(len(self._corpus.contents)))
-        return [torch.from_numpy(members.astype(float)) for members in same]
+            used = np.isin(np.arange(len(groups)), pool.retrievable)
+        numbers = range(len(self._corpus.properties))
+        return [torch.from_numpy(((groups == number).T & used).astype(float)) for number in numbers]
 
-    def _classes(self, number: int, members: Sequence[Tensor]) -> Tensor:
-        """[templates, classes, R, D] unit means."""
-        corpus, rows = self._corpus, self._corpus.pools[number].rows
-        vectors = unit(pooled(self._items[rows]))
-        if corpus.pools[number].template is not None or "template" not in corpus.table.frame:
+    def _classes(self, pool: Pool, members: Sequence[Tensor]) -> Tensor:
+        """Compute unit means of the classes, [templates, classes, R, D]."""
+        vectors, frame = unit(pooled(self._items[pool.rows])), self._corpus.table.frame
+        if pool.template is not None or "template" not in frame:
             return unit(torch.stack([ones @ vectors for ones in members]))[None]
-        templates = corpus.table.frame["template"].to_numpy()[rows]
+        templates = frame["template"].to_numpy()[pool.rows]
         places = [torch.from_numpy(np.flatnonzero(templates == name)) for name in np.unique(templates)]
         sums = [[ones[:, place] @ vectors[place] for ones in members] for place in places]
         return unit(torch.stack([torch.stack(of_template) for of_template in sums]))
 
 
 def shares(x: Tensor, classes: Tensor) -> Tensor:
-    """Return the share of templates in which each class is the nearest; equally near ones share alike.
+    """Return the share of templates in which each class is the nearest, [N, classes, R]; ties share equally.
 
-    Args:
-        x: targets in float64, of unit length, [N, D] or [N, Q, D].
-        classes: [templates, classes, R, D], of unit length.
-
-    Returns:
-        [N, classes, R].
+    Targets [N, D] or [N, Q, D] and classes [templates, classes, R, D] are of unit length in float64.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     >>> shares(x, x[None, :, None])[..., 0]
@@ -126,31 +107,28 @@ def shares(x: Tensor, classes: Tensor) -> Tensor:
     templates, count, draws, _ = classes.shape
     counts = torch.zeros(len(x), count, draws, dtype=torch.float64)
     for of_template in classes:
-        near = cosines(x, of_template.flatten(0, 1)).view(counts.shape)
-        nearest = (near == near.amax(dim=1, keepdim=True)).double()
+        similarities = cosines(x, of_template.flatten(0, 1)).view(counts.shape)
+        nearest = (similarities == similarities.amax(dim=1, keepdim=True)).double()
         counts += nearest / nearest.sum(dim=1, keepdim=True)
     return counts / templates
 
 
 def check(corpus: Corpus) -> None:
-    """Check that classes are left where attributes are held out.
-
-    Raises:
-        NotApplicable: A and B, the classes of valence, are held out of the corpus.
-    """
-    if corpus.contents == [None] and corpus.protocol.attributes == HELD_OUT:
+    """Check that classes remain where attributes are held out; raise `NotApplicable` otherwise."""
+    if corpus.properties == [None] and corpus.protocol.attributes == HELD_OUT:
         raise NotApplicable(
-            f"protocol.attributes={HELD_OUT}: the classes of protocol.extrinsic=zero_shot are A and B, which "
-            f"it takes out of the {corpus.table.role}. Set protocol.attributes=corpus."
+            f"protocol.attributes={HELD_OUT} removes A and B from the {corpus.table.role}, but they are the "
+            "classes of protocol.extrinsic=zero_shot. Set protocol.attributes=corpus."
         )
 
 
 def notes(corpus: Corpus) -> list[str]:
-    """Say of how many items classes are made, where attributes are held out."""
+    """State the number of items in classes if attributes are held out."""
     if corpus.protocol.attributes != HELD_OUT:
         return []
     (pool,) = corpus.pools
-    return [f"attributes are held out: classes are of {pool.size} of {len(pool.rows)} {corpus.table.role}"]
+    share = f"{pool.size} of {len(pool.rows)} {corpus.table.role}"
+    return [f"attributes are held out: classes consist of {share}"]
 
 
 NEAREST_CLASS = ExtrinsicOutcome(

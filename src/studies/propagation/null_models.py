@@ -1,9 +1,7 @@
-"""Worlds that an experiment is held against: the property exchanged, or other A and B.
+"""Build the null models of an experiment: exchanged properties, or other sets A and B.
 
 See docs/methods.md, section 6.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,87 +10,76 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from src.metrics import pooled
 from src.studies.propagation.attributes import HELD_OUT, Corpus
-from src.studies.propagation.encoded_property import encoded
-from src.studies.shared.exchange_units import Exchange
-from src.studies.shared.pooling import pooled
 
-Positions = list[np.ndarray]
+Positions = list[np.ndarray]  # [R, n] positions within a pool, for each property
+FOLDS = 5  # of the cross-validation in `explained`
+# Penalties of the ridge regression, in units of the mean eigenvalue of the vectors' scatter.
+PENALTIES = np.logspace(-4, 3, 8)
+# Directions below this share of the largest eigenvalue are rounding errors.
+NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """R other worlds: other attribute sets, and another property of the exchange units.
+class NullModels:
+    """R null models: exchanged attribute sets, and an exchanged property of the exchange units."""
 
-    Attributes:
-        kind: placebo, family, property or attributes (as in draws.parquet).
-        a, b: for each pool and each content, [R, n] positions within the pool.
-        outcomes: content -> [units, R], what each exchange unit contributes; None: as measured.
-    """
-
-    kind: str
-    a: list[Positions]
+    kind: str  # placebo, family, property or attributes (as in draws.parquet)
+    a: list[Positions]  # for each pool
     b: list[Positions]
-    outcomes: Callable[[int], Tensor] | None
+    outcomes: Callable[[int], Tensor] | None  # column -> [exchange units, R]; None: the measured property
 
 
-def alternatives(corpus: Corpus, vectors: Tensor) -> Iterator[Alternative]:
-    """The worlds that an experiment is held against.
-
-    Args:
-        corpus: what is retrieved from, with its attribute sets.
-        vectors: of the corpus, [M, D] or [M, Q, D].
-    """
-    protocol, valence = corpus.protocol, corpus.contents == [None]
+def draw_null_models(corpus: Corpus, vectors: Tensor) -> Iterator[NullModels]:
+    """Yield the null models of an experiment on a corpus with these vectors, [M, D] or [M, Q, D]."""
+    protocol, valence = corpus.protocol, corpus.properties == [None]
     if protocol.placebo:
         yield _permuted("placebo", corpus, corpus.exchange.permutations(protocol.placebo))
         if corpus.table.role == "words":
             from snowballstemmer import stemmer
 
             stems = stemmer("english").stemWords([str(name).lower() for name in corpus.exchange.names])
-            moved = corpus.exchange.families(stems).permutations(protocol.placebo, 1)
-            yield _permuted("family", corpus, moved)
-    # Sets that are another property's extremes would leave the corpus in place of those that are held out.
+            families = corpus.exchange.families(stems)
+            yield _permuted("family", corpus, families.permutations(protocol.placebo, 1))
+    # Held-out sets are removed from the corpus: for another property, these would be other items.
     if valence and protocol.property_draws and protocol.attributes != HELD_OUT:
         yield _encoded(corpus, vectors)
-    if protocol.attribute_draws and not (valence and protocol.extremes < 2):
+    if protocol.attribute_draws and not (valence and protocol.extremes < 2):  # half a set needs two items
         yield _redrawn(corpus, protocol.attribute_draws)
 
 
-def _permuted(kind: str, corpus: Corpus, moved: np.ndarray) -> Alternative:
-    """A_r = π_r(A), B_r = π_r(B), y_r = y after π_r's inverse."""
-    exchange = corpus.exchange
+def _permuted(kind: str, corpus: Corpus, permutations: np.ndarray) -> NullModels:
+    """Build null models of permutations: A_r = π_r(A), B_r = π_r(B), y_r = y after π_r's inverse."""
     a: list[Positions] = []
     b: list[Positions] = []
     for pool in corpus.pools:
         place = np.full(len(corpus.table.frame), -1)
         place[pool.rows] = np.arange(len(pool.rows))
-        # Contents share B: moved once, it is summed once.
-        known: dict[int, np.ndarray] = {}
-        for sets, found in ((pool.a, a), (pool.b, b)):
-            rows = []
+        # Groups share B: a single permuted array makes later code sum it only once.
+        cache: dict[int, np.ndarray] = {}
+        for sets, permuted in ((pool.a, a), (pool.b, b)):
             for chosen in sets:
-                if id(chosen) not in known:
-                    known[id(chosen)] = place[exchange.moved(pool.rows[chosen], moved)]
-                rows.append(known[id(chosen)])
-            found.append(rows)
-    inverse, own = np.empty_like(moved), outcomes_of(corpus)
-    np.put_along_axis(inverse, moved, np.arange(moved.shape[1], dtype=moved.dtype)[None], axis=1)
-    inverse = inverse.T
-    return Alternative(kind, a, b, lambda content: torch.from_numpy(own[:, content][inverse]))
+                if id(chosen) not in cache:
+                    cache[id(chosen)] = place[corpus.exchange.moved(pool.rows[chosen], permutations)]
+            permuted.append([cache[id(chosen)] for chosen in sets])
+    inverse, outcomes = np.empty_like(permutations), outcomes_of(corpus)
+    numbers = np.arange(permutations.shape[1], dtype=permutations.dtype)
+    np.put_along_axis(inverse, permutations, numbers[None], axis=1)
+    return NullModels(kind, a, b, lambda column: torch.from_numpy(outcomes[:, column][inverse.T]))
 
 
-def _encoded(corpus: Corpus, vectors: Tensor) -> Alternative:
-    """Properties that are encoded as well as the ratings are, with their own extremes."""
+def _encoded(corpus: Corpus, vectors: Tensor) -> NullModels:
+    """Draw properties that are encoded as well as the ratings, with their own extremes."""
     exchange, n = corpus.exchange, corpus.protocol.extremes
     single, copies = pooled(vectors), torch.from_numpy(exchange.grid.T)
-    # Template by template: all at once they would be as large as the vectors themselves.
+    # Template by template: all at once would take as much memory as the vectors themselves.
     means = torch.zeros(len(exchange.grid), single.shape[1], dtype=torch.float64)
     for rows in copies:
         means += single[rows] / len(copies)
-    ratings, draws = outcomes_of(corpus)[:, 0], corpus.protocol.property_draws
-    other = encoded(means.numpy(), ratings, draws, exchange.seed)
-    # Units are sorted by name: equal values keep that order.
+    draws = corpus.protocol.property_draws
+    other = encoded(means.numpy(), outcomes_of(corpus)[:, 0], draws, exchange.seed)
+    # Units are sorted by name: equal values stay in that order.
     order = np.argsort(other, axis=0, kind="stable").T
     a, b = [], []
     for pool in corpus.pools:
@@ -100,25 +87,68 @@ def _encoded(corpus: Corpus, vectors: Tensor) -> Alternative:
         place[exchange.unit[pool.rows]] = np.arange(len(pool.rows))
         a.append([place[order[:, -n:]]])
         b.append([place[order[:, :n]]])
-    return Alternative("property", a, b, lambda _: torch.from_numpy(other))
+    return NullModels("property", a, b, lambda _: torch.from_numpy(other))
 
 
-def _redrawn(corpus: Corpus, draws: int) -> Alternative:
-    """The measured property with A and B drawn anew."""
+def _redrawn(corpus: Corpus, draws: int) -> NullModels:
+    """Draw A and B again for the measured property."""
     drawn = [corpus.redrawn(draw) for draw in range(1, draws + 1)]
     a, b = [], []
     for number in range(len(corpus.pools)):
         a.append([np.stack(sets) for sets in zip(*(draw[number][0] for draw in drawn), strict=True)])
-        shared = {id(one) for one in drawn[0][number][1]}
         sets_b = [np.stack(sets) for sets in zip(*(draw[number][1] for draw in drawn), strict=True)]
-        b.append([sets_b[0]] * len(sets_b) if len(shared) == 1 else sets_b)
-    return Alternative("attributes", a, b, None)
+        is_shared = len({id(members) for members in drawn[0][number][1]}) == 1
+        b.append([sets_b[0]] * len(sets_b) if is_shared else sets_b)
+    return NullModels("attributes", a, b, None)
 
 
 def outcomes_of(corpus: Corpus) -> np.ndarray:
-    """[exchange units, S]: what each contributes to each outcome."""
-    exchange: Exchange = corpus.exchange
-    found = np.empty((len(exchange.grid), len(corpus.contents)))
+    """Return `Pool.outcomes` of each exchange unit, [exchange units, S]."""
+    outcomes = np.empty((len(corpus.exchange.grid), len(corpus.properties)))
     for pool in corpus.pools:
-        found[exchange.unit[pool.rows]] = pool.outcomes
-    return found
+        outcomes[corpus.exchange.unit[pool.rows]] = pool.outcomes
+    return outcomes
+
+
+def encoded(vectors: np.ndarray, ratings: np.ndarray, draws: int, seed: tuple[int, ...]) -> np.ndarray:
+    """Draw random properties [N, draws] with the ratings' values and about their share explained by vectors.
+
+    y* = values of the ratings, assigned by the rank of r f + sqrt(1 - r²) ε; f = U z, standardised; U: left
+    singular vectors of the centred vectors [N, D]; z, ε standard normal; r² = `explained`. See
+    docs/methods.md, section 6.4.
+    """
+    rng = np.random.default_rng([*seed, 0, 2])
+    centred = vectors - vectors.mean(axis=0)
+    values, directions = np.linalg.eigh(centred.T @ centred)
+    significant = values > NEGLIGIBLE * values[-1]
+    # U z with z rotated into the axes of the vectors, invariant to signs and rotations of eigenvectors.
+    whitening = (directions[:, significant] / np.sqrt(values[significant])) @ directions[:, significant].T
+    f = centred @ (whitening @ rng.standard_normal((len(values), draws)))
+    spread = f.std(axis=0)
+    f = (f - f.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    r2 = explained(vectors, ratings, seed)
+    latent = np.sqrt(r2) * f + np.sqrt(1 - r2) * rng.standard_normal(f.shape)
+    properties: np.ndarray = np.empty_like(latent)
+    np.put_along_axis(properties, latent.argsort(axis=0), np.sort(ratings)[:, None], axis=0)
+    return properties
+
+
+def explained(vectors: np.ndarray, ratings: np.ndarray, seed: tuple[int, ...]) -> float:
+    """Compute the cross-validated R² of ratings on vectors; 0 where predictions are worse than the mean.
+
+    Ridge regression with five seeded folds and the best of eight penalties.
+    """
+    fold = np.random.default_rng([*seed, 0, 3]).permutation(len(ratings)) % FOLDS
+    residual = np.zeros(len(PENALTIES))
+    for number in range(FOLDS):
+        train, test = fold != number, fold == number
+        x, y = vectors[train], ratings[train]
+        centre, mean = x.mean(axis=0), y.mean()
+        values, directions = np.linalg.eigh((x - centre).T @ (x - centre))
+        projected = directions.T @ ((x - centre).T @ (y - mean))
+        penalty = PENALTIES[:, None] * values.mean()
+        coefficients = directions @ (projected / (values.clip(0) + penalty)).T
+        predicted = mean + (vectors[test] - centre) @ coefficients
+        residual += ((ratings[test][:, None] - predicted) ** 2).sum(axis=0)
+    total = ((ratings - ratings.mean()) ** 2).sum()
+    return float(np.clip(1 - residual.min() / total, 0, 1)) if total > 0 else 0.0

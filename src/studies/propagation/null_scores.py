@@ -1,9 +1,8 @@
-"""Both scores of a sample of units in other worlds (docs/methods.md, section 6.1)."""
-
-from __future__ import annotations
+"""Score a sample of units under null models (docs/methods.md, section 6.1)."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -15,70 +14,61 @@ from torch import Tensor
 from src.metrics import spearman_columns, unit
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.measures import ExtrinsicOutcome, IntrinsicMeasure, Sums
-from src.studies.propagation.null_models import Alternative
-from src.studies.propagation.scores import scored, shared
-from src.studies.propagation.set_sums import Sets, added, indicator, summed
-from src.studies.propagation.similarity_blocks import Look
+from src.studies.propagation.null_models import NullModels
+from src.studies.propagation.scores import group_by_b, score
+from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import DECIMALS, Stratum, Units
 
-# Units of a stratum that the placebo is computed on, at most.
+# Maximum number of units of a stratum on which the placebo is computed.
 SAMPLED = 500
-# Held targets that are multiplied at once.
+# Number of sampled targets that are multiplied at once.
 ROWS = 600
+# Sets of at least this share of a pool are multiplied as a dense matrix, which is faster there.
+DENSE = 0.02
+
+
+@dataclass(frozen=True)
+class NullSets:
+    """Attribute sets A and B of R null models, to be multiplied with similarities (`sum_similarities`)."""
+
+    a: Tensor  # ones at the pool's items that are in A [R, M], or the sums of their vectors [R, D]
+    b: Tensor
+    both: Tensor  # matrix [R, M] of ones for A and B concatenated
+    n_a: int
+    n_b: int
 
 
 @dataclass(frozen=True)
 class Case:
-    """Strata of the same units: their similarities are looked at together.
+    """Strata of the same units, whose similarities are processed together."""
 
-    Attributes:
-        strata: positions of the strata.
-        contents: of the strata.
-        units: [n] positions of the sampled units.
-        owned: where they stand among all sampled units.
-        held: where their sentences stand among all that are held, unit by unit.
-    """
-
-    strata: list[int]
-    contents: list[int]
-    units: np.ndarray
-    owned: slice
-    held: slice
-
-    def of(self, content: int) -> list[int]:
-        """Positions of the strata of a content."""
-        return [stratum for stratum, own in zip(self.strata, self.contents, strict=True) if own == content]
+    strata: list[int]  # positions of the strata
+    columns: list[int]  # of the scores, for each stratum
+    units: np.ndarray  # [n] positions of the sampled units
+    unit_rows: slice  # of these units among all sampled units
+    rows: slice  # of their targets (images or sentences) among all sampled targets, unit by unit
 
 
 def cases_of(units: Units, strata: Sequence[Stratum], seed: int) -> Iterator[Case]:
-    """Strata by their units; those of two strata are the same or none."""
-    same: dict[bytes, list[int]] = {}
-    chosen = [sampled(units, stratum.rows, seed) for stratum in strata]
-    for number, sample in enumerate(chosen):
-        same.setdefault(sample.tobytes(), []).append(number)
+    """Group strata by their units; units of two strata are equal or disjoint."""
+    samples = [sample_units(units, stratum.rows, seed) for stratum in strata]
+    numbers_of: dict[bytes, list[int]] = {}
+    for number, sample in enumerate(samples):
+        numbers_of.setdefault(sample.tobytes(), []).append(number)
     start, copies = 0, units.rows.shape[1]
-    for numbers in same.values():
-        sample = chosen[numbers[0]]
+    for numbers in numbers_of.values():
+        sample = samples[numbers[0]]
         stop = start + len(sample)
-        contents = [strata[number].content for number in numbers]
-        yield Case(numbers, contents, sample, slice(start, stop), slice(start * copies, stop * copies))
+        columns = [strata[number].column for number in numbers]
+        yield Case(numbers, columns, sample, slice(start, stop), slice(start * copies, stop * copies))
         start = stop
 
 
 class Sample:
-    """Both scores of at most 500 units per stratum in other worlds.
+    """Both scores of at most 500 units per stratum under null models.
 
-    Similarities of the sampled targets are held for one pool at a time.
-
-    Args:
-        units, strata: of the experiment.
-        corpus: what is retrieved from.
-        worlds: see `alternatives`.
-        targets, items: vectors of the targets and of the corpus, [N, D] or [N, Q, D].
-        measure, outcome: intrinsic and extrinsic score.
-
-    Attributes:
-        scorer: extrinsic score, which has to see all looks as well.
+    Similarities of the sampled targets are stored for one pool at a time. Before `rhos`, every block must
+    have been added and scored by `scorer`.
     """
 
     def __init__(
@@ -86,179 +76,195 @@ class Sample:
         units: Units,
         strata: Sequence[Stratum],
         corpus: Corpus,
-        worlds: list[Alternative],
+        null_models: list[NullModels],
         targets: Tensor,
         items: Tensor,
         measure: IntrinsicMeasure,
         outcome: ExtrinsicOutcome,
     ) -> None:
-        self._units, self._corpus, self._worlds = units, corpus, worlds
+        self._units, self._corpus, self._null_models = units, corpus, null_models
         self._targets, self._items = targets, items
-        self.cases = list(cases_of(units, strata, corpus.seed)) if worlds else []
+        self.cases = list(cases_of(units, strata, corpus.seed)) if null_models else []
         self._copies = units.rows.shape[1]
-        none = np.empty((0, self._copies), dtype=int)
-        rows = np.concatenate([none, *(units.rows[case.units] for case in self.cases)])
+        rows = units.rows[np.concatenate([np.empty(0, dtype=int), *(case.units for case in self.cases)])]
         self.scorer = outcome.scorer(corpus, targets, items, rows)
         self._rows = rows.reshape(-1)
-        # Target -> where it is held.
+        # Maps each target to its row in the stored similarities.
         self._place = np.full(int(units.rows.max()) + 1, -1)
         self._place[self._rows] = np.arange(len(self._rows))
-        self._held = torch.empty(0, 0, dtype=torch.float64)
+        self._similarities = torch.empty(0, 0, dtype=torch.float64)
         self._measure = measure
+        # (number of the null models, number of the case, column) -> sums over the pools [R, targets].
         self._intrinsic: dict[tuple[int, int, int], Tensor] = {}
 
-    def see(self, look: Look) -> None:
-        """Hold the similarities of sampled targets."""
+    def add(self, block: SimilarityBlock) -> None:
+        """Store the similarities of sampled targets; after the last block of a pool, score them."""
         if not self.cases:
             return
-        held = self._place[look.block]
-        mine, places = (torch.from_numpy(found) for found in (np.flatnonzero(held >= 0), held[held >= 0]))
-        if look.block.start == 0:
-            size = len(self._corpus.pools[look.number].rows)
-            self._held = torch.empty(len(self._rows), size, dtype=torch.float64)
-        assert look.near is not None
-        self._held[places] = look.near[mine]
-        if look.last and self._measure.by_sums:
-            self._score(look.number)
-        elif look.last:
-            self._score_singly(look.number)
+        rows = self._place[block.targets]
+        hits, places = (torch.from_numpy(index) for index in (np.flatnonzero(rows >= 0), rows[rows >= 0]))
+        if block.targets.start == 0:
+            size = len(self._corpus.pools[block.pool].rows)
+            self._similarities = torch.empty(len(self._rows), size, dtype=torch.float64)
+        assert block.similarities is not None
+        self._similarities[places] = block.similarities[hits]
+        if block.last and self._measure.by_sums:
+            self._score_by_sums(block.pool)
+        elif block.last:
+            self._score_singly(block.pool)
 
-    def _score(self, number: int) -> None:
-        """Intrinsic scores in every world, in one pool."""
-        # They do not change with a shift, and lose less to rounding about 0.
-        self._held -= self._held.mean(dim=1, keepdim=True)
-        size = self._held.shape[1]
-        ones = {id(one): indicator(one, size) for other in self._worlds for one in other.b[number]}
-        vectors = self._centred(number) if any(one.layout == torch.strided for one in ones.values()) else None
-        known = {name: (one, summed(one, vectors)) for name, one in ones.items()}
+    def _score_by_sums(self, pool: int) -> None:
+        """Compute intrinsic scores under every null model in a pool."""
+        # Scores are shift-invariant, and centred similarities lose less to rounding.
+        self._similarities -= self._similarities.mean(dim=1, keepdim=True)
+        size = self._similarities.shape[1]
+        ones = {id(b): indicator(b, size) for nulls in self._null_models for b in nulls.b[pool]}
+        vectors = self._centred(pool) if any(b.layout == torch.strided for b in ones.values()) else None
+        sums = {key: (b, sum_vectors(b, vectors)) for key, b in ones.items()}
         for index, case in enumerate(self.cases):
-            sets = [
-                [
-                    Sets.of(other.a[number][content], other.b[number][content], known, vectors)
-                    for content in case.contents
-                ]
-                for other in self._worlds
-            ]
-            for start in range(case.held.start, case.held.stop, ROWS):
-                self._add(index, slice(start, min(start + ROWS, case.held.stop)), sets, vectors is not None)
+            sets = []
+            for nulls in self._null_models:
+                pairs = [(nulls.a[pool][column], nulls.b[pool][column]) for column in case.columns]
+                sets.append([sets_of(a, b, *sums[id(b)], vectors) for a, b in pairs])
+            for start in range(case.rows.start, case.rows.stop, ROWS):
+                rows = slice(start, min(start + ROWS, case.rows.stop))
+                self._score_rows(index, rows, sets, by_vectors=vectors is not None)
 
-    def _score_singly(self, number: int) -> None:
-        """Intrinsic scores in every world, set by set."""
-        for (world, other), (index, case) in product(enumerate(self._worlds), enumerate(self.cases)):
-            near = self._held[case.held]
-            for b, which in shared([other.b[number][content] for content in case.contents]):
-                contents = [case.contents[one] for one in which]
+    def _score_singly(self, pool: int) -> None:
+        """Compute intrinsic scores under every null model in a pool, set by set."""
+        for (number, nulls), (index, case) in product(enumerate(self._null_models), enumerate(self.cases)):
+            similarities = self._similarities[case.rows]
+            for b, positions in group_by_b([nulls.b[pool][column] for column in case.columns]):
+                columns = [case.columns[position] for position in positions]
                 for draw, drawn_b in enumerate(b):
-                    a = [other.a[number][content][draw] for content in contents]
-                    found = scored(self._measure, near, a, drawn_b, self._corpus.protocol)
-                    for content, own in zip(contents, found.T, strict=True):
-                        self._sums(world, index, content, len(b))[draw] += own
+                    a = [nulls.a[pool][column][draw] for column in columns]
+                    scores = score(self._measure, similarities, a, drawn_b, self._corpus.protocol)
+                    for column, column_scores in zip(columns, scores.T, strict=True):
+                        self._sums(number, index, column, len(b))[draw] += column_scores
 
-    def _sums(self, world: int, index: int, content: int, draws: int) -> Tensor:
-        """[R, held targets of a case] over the pools so far."""
-        key, held = (world, index, content), self.cases[index].held
+    def _sums(self, number: int, index: int, column: int, draws: int) -> Tensor:
+        """Return the sums of scores over the pools so far, [R, sampled targets of a case]."""
+        key, rows = (number, index, column), self.cases[index].rows
         if key not in self._intrinsic:
-            self._intrinsic[key] = torch.zeros(draws, held.stop - held.start, dtype=torch.float64)
+            self._intrinsic[key] = torch.zeros(draws, rows.stop - rows.start, dtype=torch.float64)
         return self._intrinsic[key]
 
-    def _centred(self, number: int) -> Tensor | None:
-        """Vectors of a pool's items less their mean, [M, D]; None where items or targets have several."""
+    def _centred(self, pool: int) -> Tensor | None:
+        """Return centred vectors of a pool's items, [M, D]; None where an item or target has several."""
         if self._targets.ndim > 2 or self._items.ndim > 2:
             return None
-        found = unit(self._items[self._corpus.pools[number].rows])
-        return found - found.mean(dim=0)
+        vectors = unit(self._items[self._corpus.pools[pool].rows])
+        return vectors - vectors.mean(dim=0)
 
-    def _add(self, index: int, part: slice, sets: list[list[Sets]], single: bool) -> None:
-        case, protocol = self.cases[index], self._corpus.protocol
-        place = slice(part.start - case.held.start, part.stop - case.held.start)
-        near = self._held[part].T.contiguous()
-        vectors = unit(self._targets[self._rows[part]]).T.contiguous() if single else None
-
-        @cache
-        def squares() -> Tensor:
-            return near.square()
-
-        for world, contents in enumerate(sets):
-            # Contents may share B: it is summed once.
-            to_b = {id(one.b): added(one.b, near, vectors) for one in contents}
-            for content, one in zip(case.contents, contents, strict=True):
-                to_a = added(one.a, near, vectors)
-                over_both = partial(_over_both, one.both, squares)
-                sums = Sums(to_a, one.n_a, to_b[id(one.b)], one.n_b, over_both)
-                assert self._measure.by_sums is not None
-                found = self._measure.by_sums(sums, protocol)
-                self._sums(world, index, content, len(found))[:, place] += found
+    def _score_rows(self, index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool) -> None:
+        """Add the scores of some of a case's rows; `sets` are by null models, then by column of the case."""
+        case = self.cases[index]
+        place = slice(rows.start - case.rows.start, rows.stop - case.rows.start)
+        similarities = self._similarities[rows].T.contiguous()
+        vectors = unit(self._targets[self._rows[rows]]).T.contiguous() if by_vectors else None
+        squares = cache(similarities.square)  # computed once, if at all
+        assert self._measure.by_sums is not None
+        for number, null_sets in enumerate(sets):
+            # Groups may share B: it is summed once.
+            to_b = {id(pair.b): sum_similarities(pair.b, similarities, vectors) for pair in null_sets}
+            for column, pair in zip(case.columns, null_sets, strict=True):
+                to_a = sum_similarities(pair.a, similarities, vectors)
+                over_both = partial(lambda ones: ones @ squares(), pair.both)
+                sums = Sums(to_a, pair.n_a, to_b[id(pair.b)], pair.n_b, over_both)
+                scores = self._measure.by_sums(sums, self._corpus.protocol)
+                self._sums(number, index, column, len(scores))[:, place] += scores
 
     def observed(self, stratum: int, intrinsic: np.ndarray, extrinsic: np.ndarray) -> tuple[float, int]:
-        """Rho as measured, on the sampled units of a stratum alone, and how many they are.
-
-        Args:
-            stratum: its position.
-            intrinsic, extrinsic: [units, S] as measured.
-        """
+        """Return rho of measured scores [units, S] on the sampled units of a stratum, and their number."""
         for case in self.cases:
             if stratum in case.strata:
-                content = case.contents[case.strata.index(stratum)]
-                kept = case.units[~np.isnan(intrinsic[case.units, content])]
-                x, y = (score[kept, content][:, None] for score in (intrinsic, extrinsic))
-                return agreement(x, y, self._units.parts[kept]).item() if len(kept) else math.nan, len(kept)
+                column = case.columns[case.strata.index(stratum)]
+                rows = case.units[~np.isnan(intrinsic[case.units, column])]
+                x, y = (scores[rows, column][:, None] for scores in (intrinsic, extrinsic))
+                return correlate(x, y, self._units.blocks[rows]).item() if len(rows) else math.nan, len(rows)
         return math.nan, 0
 
     def rhos(self, intrinsic: np.ndarray, extrinsic: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
-        """Rho of each stratum in each world.
+        """Yield the stratum's position, the kind of null models and rho [R], for each stratum and kind.
 
-        Args:
-            intrinsic, extrinsic: [units, S] as measured; a unit without a score leaves every world.
-
-        Yields:
-            Position of the stratum, kind of the worlds, and rho [R], NaN where it is undefined.
+        Measured scores are [units, S]; a unit without an intrinsic score is excluded everywhere.
         """
-        for world, other in enumerate(self._worlds):
-            for content in sorted({content for case in self.cases for content in case.contents}):
-                outcomes = None if other.outcomes is None else self.scorer.in_worlds(other, content)
+        for number, nulls in enumerate(self._null_models):
+            for column in sorted({column for case in self.cases for column in case.columns}):
+                outcomes = None if nulls.outcomes is None else self.scorer.score_nulls(nulls, column)
                 for index, case in enumerate(self.cases):
-                    kept = ~np.isnan(intrinsic[case.units, content])
-                    for stratum in case.of(content):
-                        if kept.any():
-                            x = self._effects(world, index, content)
-                            # As measured, [units, 1], where worlds have no other.
-                            y = outcomes(case.owned) if outcomes else extrinsic[case.units, content][:, None]
-                            parts = self._units.parts[case.units[kept]]
-                            yield stratum, other.kind, agreement(x[kept], y[kept], parts)
+                    defined = ~np.isnan(intrinsic[case.units, column])
+                    for stratum, stratum_column in zip(case.strata, case.columns, strict=True):
+                        if stratum_column == column and defined.any():
+                            x = self._unit_scores(number, index, column)
+                            # Null models without outcomes use the measured score, [units, 1].
+                            y = outcomes(case.unit_rows) if outcomes else extrinsic[case.units][:, [column]]
+                            blocks = self._units.blocks[case.units[defined]]
+                            yield stratum, nulls.kind, correlate(x[defined], y[defined], blocks)
 
-    def _effects(self, world: int, index: int, content: int) -> np.ndarray:
-        """Intrinsic scores of the sampled units, [units, R]."""
-        copies, pools = self._copies, len(self._corpus.pools)
-        found = (self._intrinsic[world, index, content] / pools).numpy().T
-        mean: np.ndarray = found.reshape(-1, copies, found.shape[1]).mean(axis=1).round(DECIMALS)
-        return mean
+    def _unit_scores(self, number: int, index: int, column: int) -> np.ndarray:
+        """Return intrinsic scores of the sampled units, [units, R]."""
+        scores = (self._intrinsic[number, index, column] / len(self._corpus.pools)).numpy().T
+        return np.asarray(scores.reshape(-1, self._copies, scores.shape[1]).mean(axis=1).round(DECIMALS))
 
 
-def _over_both(both: Tensor, squares: Callable[[], Tensor]) -> Tensor:
-    return both @ squares()
-
-
-def sampled(units: Units, rows: np.ndarray, seed: int) -> np.ndarray:
-    """At most 500 units of a stratum, drawn by a seed; of template units whole words.
-
-    Returns:
-        Positions, ascending.
-    """
-    names = units.frame["name" if units.parts.max(initial=0) else "id"].to_numpy()[rows]
-    distinct = np.unique(names.astype(str))
+def sample_units(units: Units, rows: np.ndarray, seed: int) -> np.ndarray:
+    """Draw at most 500 units of a stratum, ascending; units of a template are drawn by word."""
+    names = units.frame["name" if units.blocks.max(initial=0) else "id"].to_numpy()[rows].astype(str)
+    distinct = np.unique(names)
     if len(distinct) <= SAMPLED:
         return rows
     drawn = np.random.default_rng([seed, len(distinct)]).permutation(len(distinct))[:SAMPLED]
-    return rows[np.isin(names.astype(str), distinct[drawn])]
+    return rows[np.isin(names, distinct[drawn])]
 
 
-def agreement(x: np.ndarray, y: np.ndarray, parts: np.ndarray) -> np.ndarray:
-    """Spearman's rho of each column, [R]; the mean over parts where units stand in several.
+def correlate(x: np.ndarray, y: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Compute Spearman's rho of each column of x and y, [R]; the mean over blocks where there are several.
 
-    Args:
-        x, y: [units, R], or [units, 1] for the same in each.
-        parts: [units].
+    Scores are [units, R], or [units, 1] where they are equal in all columns.
     """
-    found = [spearman_columns(x[parts == part], y[parts == part]) for part in np.unique(parts)]
-    mean: np.ndarray = np.mean(found, axis=0)
-    return mean
+    rhos = [spearman_columns(x[blocks == block], y[blocks == block]) for block in np.unique(blocks)]
+    return np.asarray(np.mean(rhos, axis=0))
+
+
+def sets_of(a: np.ndarray, b: np.ndarray, ones_b: Tensor, sum_b: Tensor, vectors: Tensor | None) -> NullSets:
+    """Build sets from positions [R, n] and, as several A may share a B, the ones and the sum of B."""
+    ones_a = indicator(a, ones_b.shape[1])
+    return NullSets(sum_vectors(ones_a, vectors), sum_b, ones_a + ones_b, a.shape[1], b.shape[1])
+
+
+def sum_vectors(ones: Tensor, vectors: Tensor | None) -> Tensor:
+    """Sum vectors [M, D] over dense sets of ones [R, M] if D is less than M; otherwise return the ones.
+
+    The sum of a target's similarities with a set is its similarity with the sum of the set's vectors, unless
+    items or targets have several vectors each (`vectors` is None).
+    """
+    if vectors is None or ones.layout != torch.strided or vectors.shape[1] >= len(vectors):
+        return ones
+    return ones @ vectors
+
+
+def sum_similarities(sums: Tensor, similarities: Tensor, vectors: Tensor | None) -> Tensor:
+    """Sum similarities [M, N] of the pool's items with N targets over the result of `sum_vectors`, [R, N].
+
+    Vectors of the targets, [D, N], are needed where sums are of vectors.
+    """
+    if sums.shape[1] == len(similarities):
+        return sums @ similarities
+    assert vectors is not None
+    return sums @ vectors
+
+
+def indicator(chosen: np.ndarray, size: int) -> Tensor:
+    """Build the matrix [R, size] with a 1 at each of the positions `chosen` [R, n]; sparse for few."""
+    count, n = chosen.shape
+    if n >= DENSE * size:
+        ones = torch.zeros(count, size, dtype=torch.float64)
+        return ones.scatter_(1, torch.from_numpy(chosen), 1.0)
+    starts = torch.arange(count + 1) * n
+    columns = torch.from_numpy(np.sort(chosen, axis=1).reshape(-1))
+    ones = torch.ones(count * n, dtype=torch.float64)
+    with warnings.catch_warnings():
+        # Users need no warning that sparse CSR tensors are in beta.
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support")
+        return torch.sparse_csr_tensor(starts, columns, ones, size=(count, size), check_invariants=True)

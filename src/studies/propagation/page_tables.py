@@ -1,58 +1,124 @@
-"""Tables of the page, as plain values for its templates."""
-
-from __future__ import annotations
+"""Build tables for the page's templates and for papers, with the paper's numbers next to ours."""
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from src.report import latex
+from src.report.findings import Findings
 from src.report.forest_plot import in_order
 from src.report.format import COLUMNS, records
+from src.studies.propagation import retrieved_items
+from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.paper_figures import PAIRS
-from src.studies.propagation.paper_values import beside
-from src.studies.propagation.tables import OVERALL, summary
+from src.studies.propagation.tables import OVERALL, REPLICATED, summary
 
 Row = Mapping[str, Any]
+LATEX_COMMENT = "Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}."
+THEIRS = "Ghate et al."
+# Retrieved items in each direction, per stratum.
+MAX_ITEMS = 5
+CONTRIBUTORS = ["config", "exp", "model", *retrieved_items.COLUMNS]
+# The single values of rho in the paper's text (docs/methods.md, section 2).
+SINGLES = Path(__file__).with_name("ghate2025_single.csv")
+# Rounding tolerance for a mean on the edge of the paper's interval.
+TOLERANCE = 1e-12
 
 
 def arranged(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Return the analyses with every column of the page, the paper's experiments first, in its order.
-
-    Columns that a job had switched off are NaN.
-    """
+    """Return the analyses in order of the paper's experiments, with every column of the page (or NaN)."""
     names = (*(column.name for column in COLUMNS), "rho_placebo_units")
     completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
-    return in_order(
-        completed, exp=[*dict.fromkeys([*(exp for pair in PAIRS for exp in pair), *completed["exp"]])]
-    )
+    return in_order(completed, exp=[*dict.fromkeys([*sum(PAIRS, ()), *completed["exp"]])])
 
 
-def main_table(shown: pd.DataFrame) -> dict[str, Any]:
-    """Experiments down, models across: mean ± SD, beside the paper's where dataset=paper."""
-    found = summary(shown).assign(beside=lambda frame: beside(frame))
+def main_table(analyses: pd.DataFrame) -> dict[str, Any]:
+    """Build the table of mean ± SD of rho by experiment and model; for dataset=paper also the paper's."""
+    means = summary(analyses).assign(beside=compare_with_paper)
     lines = []
-    models = [*dict.fromkeys(found["model"])]
-    for (exp, paper), rows in found.groupby(["exp", "paper"], sort=False):
+    models = [*dict.fromkeys(means["model"])]
+    for (exp, paper), rows in means.groupby(["exp", "paper"], sort=False):
         cells = {row["model"]: row for row in records(rows)}
         name = "all" if exp == OVERALL else exp
         lines.append({"exp": name, "paper": "" if exp == OVERALL else paper, "cells": cells})
-    return {"lines": lines, "models": models, "compared": "published_mean" in found, "table": found}
+    return {"lines": lines, "models": models, "compared": "published_mean" in means, "table": means}
+
+
+def latex_table(means: pd.DataFrame) -> str:
+    """Format mean ± SD of rho of `tables.summary` as LaTeX; needs the package `booktabs`."""
+    rows = []
+    for (exp, paper), exp_rows in means.groupby(["exp", "paper"], sort=False):
+        cells = exp_rows.set_index("model")
+        row = {"Experiment": str(exp), "": "" if exp == OVERALL else str(paper)}
+        for model, cell in cells.iterrows():
+            row[str(model)] = _pair(cell["mean"], cell["sd"]) if cell["analyses"] else "--"
+        if "published_mean" in means:
+            row[THEIRS] = _pair(*cells.loc[OVERALL, ["published_mean", "published_sd"]])
+        rows.append(row)
+    models = [str(model) for model in dict.fromkeys(means["model"])]
+    columns = ["Experiment", "", *models, *[THEIRS] * ("published_mean" in means)]
+    table = latex.table(pd.DataFrame(rows, columns=columns).fillna(""), names=2, comment=LATEX_COMMENT)
+    return table.replace(f"\n{OVERALL} & ", f"\n\\midrule\n{OVERALL} & ")
+
+
+def _pair(mean: float, sd: float) -> str:
+    if pd.isna(mean):
+        return ""
+    return f"${mean:.2f}" + ("$" if pd.isna(sd) else rf" \pm {sd:.2f}$")
+
+
+def compare_with_paper(means: pd.DataFrame) -> pd.Series:
+    """Label each mean of `tables.summary` as `inside` or `outside` the paper's mean ± SD, or as empty.
+
+    The label describes and does not judge: the paper's SD is a spread over analyses, not a tolerance.
+    """
+    if "published_mean" not in means:
+        return pd.Series("", index=means.index, dtype=object)
+    distance = (means["mean"] - means["published_mean"]).abs()
+    is_inside = distance <= means["published_sd"] + TOLERANCE
+    return is_inside.map({True: "inside", False: "outside"}).where(distance.notna(), "")
+
+
+def singles(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Join the paper's single values of rho with ours (dataset=paper) by experiment, model and group."""
+    columns = ["exp", "paper", "model", "group", "rho", "ci_low", "ci_high", "config", "stratum"]
+    ours = analyses.loc[analyses["dataset"] == REPLICATED, columns]
+    return pd.read_csv(SINGLES).merge(ours, on=["exp", "model", "group"])
 
 
 def pairs_of_models(differences: pd.DataFrame) -> list[Row]:
-    """Differences of models in short: per experiment and pair, over its groups."""
+    """Summarise differences of models per experiment and pair, over the groups."""
     rows: list[Row] = []
-    for keys, own in differences.groupby(["exp", "first", "second"], sort=False):
-        rows.append(
-            {
-                **dict(zip(("exp", "first", "second"), keys, strict=True)),
-                "mean": own["difference"].mean(),
-                "lowest": own["difference"].min(),
-                "highest": own["difference"].max(),
-                "known": int(own["q"].notna().sum()),
-                "small_q": int((own["q"] <= 0.05).sum()),
-            }
-        )
+    for keys, pair_rows in differences.groupby(["exp", "first", "second"], sort=False):
+        row = dict(zip(("exp", "first", "second"), keys, strict=True))
+        values, q = pair_rows["difference"], pair_rows["q"]
+        row |= {"mean": values.mean(), "lowest": values.min(), "highest": values.max()}
+        rows.append(row | {"known": int(q.notna().sum()), "small_q": int((q <= 0.05).sum())})
     return rows
+
+
+def contributors(findings: Findings) -> pd.DataFrame:
+    """Return the items that raise and lower each stratum's outcome most (columns: `CONTRIBUTORS`).
+
+    Faces are numbered within a job, not displayed or named, since their names may identify a person.
+    """
+    jobs = main_analyses(findings)
+    strata = [*dict.fromkeys(jobs["stratum"])]
+    tables = [pd.DataFrame(columns=CONTRIBUTORS)]
+    for job in jobs.drop_duplicates("config").to_dict("records"):
+        if not findings.has(job["config"], "retrieved"):
+            continue
+        items = findings.read(job["config"], "retrieved")
+        if str(job["exp"]).endswith("_to_faces"):
+            numbers = {item: number for number, item in enumerate(sorted(items["item"].unique()), 1)}
+            items = items.assign(item=[f"face no. {numbers[item]}" for item in items["item"]])
+        items = items.sort_values("contribution", ascending=False, kind="stable")
+        groups = items.groupby("stratum", sort=False)
+        raises = (groups.cumcount() < MAX_ITEMS) & (items["contribution"] > 0)
+        lowers = (groups.cumcount(ascending=False) < MAX_ITEMS) & (items["contribution"] < 0)
+        about = {name: job[name] for name in ("config", "exp", "model")}
+        tables.append(in_order(items[raises | lowers], stratum=strata).assign(**about)[CONTRIBUTORS])
+    return pd.concat(tables[1:] or tables, ignore_index=True)

@@ -1,11 +1,7 @@
-"""SC-EAT as intrinsic measure (docs/methods.md, section 1)."""
+"""Define SC-EAT as intrinsic measure (docs/methods.md, section 1)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,13 +9,8 @@ from src.configs import ProtocolConfig
 from src.metrics import factors, sc_eats, sc_eats_by
 from src.studies.propagation.measures import IntrinsicMeasure, Sums
 
-# A variance below this share of the mean square is rounding.
+# A variance below this share of the mean square is a rounding error.
 FLAT = 1e-12
-
-
-def score(near: Tensor, a: Sequence[np.ndarray], b: np.ndarray, protocol: ProtocolConfig) -> Tensor:
-    """Return effect sizes [N, S]; NaN where all of a target's similarities with A and B are equal."""
-    return sc_eats(near, a, b, protocol.ddof)
 
 
 def by_sums(sums: Sums, protocol: ProtocolConfig) -> Tensor:
@@ -30,18 +21,12 @@ def by_sums(sums: Sums, protocol: ProtocolConfig) -> Tensor:
     return (sums.to_a / sums.n_a - sums.to_b / sums.n_b) / (spread / (n - protocol.ddof)).sqrt()
 
 
-def by_vectors(
-    items: Tensor, a: Sequence[np.ndarray], b: Sequence[np.ndarray], protocol: ProtocolConfig
-) -> Callable[[Tensor], Tensor]:
-    """Return the QR shortcut: deviations of similarities that are not computed."""
-    return partial(sc_eats_by, known=factors(items, a, b, protocol.ddof))
-
-
 SC_EAT = IntrinsicMeasure(
     label="SC-EAT effect size",
-    score=score,
+    score=lambda similarities, a, b, protocol: sc_eats(similarities, a, b, protocol.ddof),
     by_sums=by_sums,
-    by_vectors=by_vectors,
+    # The QR shortcut needs no similarities.
+    by_vectors=lambda items, a, b, protocol: partial(sc_eats_by, known=factors(items, a, b, protocol.ddof)),
     fields=frozenset({"ddof"}),
     undefined="no effect size (zero deviation)",
     metric="effect_size",

@@ -1,17 +1,15 @@
-"""Rho against the size and the strength of models."""
-
-from __future__ import annotations
+"""Correlate rho with size and accuracy of models."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullLocator
-from scipy import stats
 
+from src.metrics import interval, spearman_columns
 from src.report.drawing import Drawing, brief, style
 from src.report.findings import Findings
 from src.report.forest_plot import canvas, key_of
-from src.studies.propagation.combined import shown
-from src.studies.propagation.rho_plot import LIMITS
+from src.studies.propagation.combined import main_analyses
+from src.studies.propagation.figures import LIMITS
 
 QUANTITIES = {
     "parameters_millions": "parameters (millions, log axis)",
@@ -19,66 +17,56 @@ QUANTITIES = {
     "zero_shot": "zero-shot accuracy on ImageNet",
 }
 LOGARITHMIC = ("parameters_millions", "gflops_image")
-# Fewer models give points only.
-ENOUGH, DRAWS, SEED = 8, 2000, 0
-INTERVAL = (0.025, 0.975)
+# Models that a correlation needs, draws of its bootstrap over models, and their seed.
+MIN_MODELS, DRAWS, SEED = 8, 2000, 0
 COLUMNS = ["quantity", "exp", "models", "rho", "ci_low", "ci_high"]
 
 
 def points(findings: Findings) -> pd.DataFrame:
-    """Mean rho per experiment and model, and what is known of the model: `exp, model, rho`, `QUANTITIES`."""
-    analyses = shown(findings)
+    """Join mean rho per experiment and model (`exp, model, rho`) with `QUANTITIES` of the model."""
+    analyses = main_analyses(findings)
     if analyses.empty or findings.models.empty:
         return pd.DataFrame(columns=["exp", "model", "rho", *QUANTITIES])
     means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
     return means.merge(findings.models[["model", *QUANTITIES]], on="model", how="left")
 
 
-def known(found: pd.DataFrame) -> list[str]:
-    """The quantities that at least two models are known by."""
-    return [name for name in QUANTITIES if found.dropna(subset=[name, "rho"])["model"].nunique() > 1]
+def known(means: pd.DataFrame) -> list[str]:
+    """Return the quantities of which at least two models have a value."""
+    return [name for name in QUANTITIES if means.dropna(subset=[name, "rho"])["model"].nunique() > 1]
 
 
-def correlations(found: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's rho over models, from eight models on, with a percentile interval over models.
-
-    Args:
-        found: see `points`.
-
-    Returns:
-        `COLUMNS`; empty below eight models.
-    """
+def correlations(means: pd.DataFrame) -> pd.DataFrame:
+    """Compute Spearman's rho of `points` over eight models or more, with percentile intervals over models."""
     rows = []
-    for quantity in known(found):
-        for exp, own in found.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):
-            if len(own) >= ENOUGH:
-                x, y = own[quantity].to_numpy(dtype=float), own["rho"].to_numpy(dtype=float)
-                about = {"quantity": quantity, "exp": exp, "models": len(own)}
-                rows.append({**about, **dict(zip(COLUMNS[3:], _spearman(x, y), strict=True))})
+    for quantity in known(means):
+        for exp, exp_rows in means.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):
+            if len(exp_rows) >= MIN_MODELS:
+                x, y = exp_rows[quantity].to_numpy(dtype=float), exp_rows["rho"].to_numpy(dtype=float)
+                drawn = np.random.default_rng(SEED).integers(len(x), size=(DRAWS, len(x)))
+                ends = interval(spearman_columns(x[drawn].T, y[drawn].T))
+                rho = spearman_columns(x[:, None], y[:, None]).item()
+                rows.append((quantity, exp, len(exp_rows), rho, *ends))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def figure(found: pd.DataFrame, quantity: str) -> Drawing:
-    """Mean rho of each experiment against a quantity of the models.
-
-    Args:
-        found: see `points`.
-        quantity: of `QUANTITIES`.
-    """
-    rows = found.dropna(subset=[quantity, "rho"])
-    experiments = [*dict.fromkeys(found["exp"])]
+def figure(means: pd.DataFrame, quantity: str) -> Drawing:
+    """Plot mean rho of each experiment (`points`) against a quantity of the models."""
+    rows = means.dropna(subset=[quantity, "rho"])
+    experiments = [*dict.fromkeys(means["exp"])]
     title = f"ρ against {QUANTITIES[quantity].split(' (')[0]}"
-    drawn, axes = canvas(3.2, title, key_of(experiments))
+    plot, axes = canvas(3.2, title, key_of(experiments))
     logarithmic = quantity in LOGARITHMIC
-    # In steps of the axis's own scale, so that a model's points stand beside one another.
-    scale, back = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
+    # Steps on the scale of the axis place the points of a model side by side.
+    scale, unscale = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
     ends = scale(np.array([rows[quantity].min(), rows[quantity].max()], dtype=float))
-    room = max(0.12 * (ends[1] - ends[0]), 0.5 if logarithmic else 0.01)
-    step = 0.012 * (ends[1] - ends[0] + 2 * room)
+    margin = max(0.12 * (ends[1] - ends[0]), 0.5 if logarithmic else 0.01)
+    step = 0.012 * (ends[1] - ends[0] + 2 * margin)
     for number, exp in enumerate(experiments):
-        own = rows[rows["exp"] == exp]
-        x = back(scale(own[quantity].to_numpy(dtype=float)) + step * (number - (len(experiments) - 1) / 2))
-        axes.plot(x, own["rho"], linestyle="", markersize=5.5, alpha=0.9, **style(number))
+        exp_rows = rows[rows["exp"] == exp]
+        shift = step * (number - (len(experiments) - 1) / 2)
+        x = unscale(scale(exp_rows[quantity].to_numpy(dtype=float)) + shift)
+        axes.plot(x, exp_rows["rho"], linestyle="", markersize=5.5, alpha=0.9, **style(number))
     if logarithmic:
         axes.set_xscale("log")
         decades = (ends[1] - ends[0]) / np.log(10)
@@ -86,33 +74,17 @@ def figure(found: pd.DataFrame, quantity: str) -> Drawing:
         axes.xaxis.set_major_locator(LogLocator(subs=steps))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(*back(ends + np.array([-room, room])))
+    axes.set_xlim(*unscale(ends + np.array([-margin, margin])))
     axes.axhline(0, color="#888888", linewidth=0.7)
     axes.grid(alpha=0.25)
     axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=LIMITS)
     sizes = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
     named = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in sizes.to_dict("records"))
-    caption = f"Models from left to right: {named}; a model's points stand side by side so that all are seen."
-    if len(sizes) < ENOUGH:
-        caption += f" {len(sizes)} models: points only; a correlation is given from {ENOUGH} on."
-    said = "; ".join(
-        f"{exp}: " + ", ".join(f"{row['model']} {row['rho']:.2f}" for row in own.to_dict("records"))
-        for exp, own in rows.groupby("exp", sort=False)
+    caption = f"Models from left to right: {named}. Points of a model are shifted so as not to overlap."
+    if len(sizes) < MIN_MODELS:
+        caption += f" {len(sizes)} models: points only; a correlation needs {MIN_MODELS} models."
+    text = "; ".join(
+        f"{exp}: " + ", ".join(f"{row['model']} {row['rho']:.2f}" for row in exp_rows.to_dict("records"))
+        for exp, exp_rows in rows.groupby("exp", sort=False)
     )
-    return Drawing(f"scaling-{quantity}", drawn, title, f"Scatter plot. {title}. {said}.", caption)
-
-
-def _spearman(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    chosen = np.random.default_rng(SEED).integers(len(x), size=(DRAWS, len(x)))
-    drawn = _rho(x[chosen], y[chosen])
-    low, high = np.nanquantile(drawn, INTERVAL) if np.isfinite(drawn).any() else (np.nan, np.nan)
-    return float(_rho(x[None], y[None])[0]), float(low), float(high)
-
-
-def _rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    # One rho per line; NaN where a draw holds one value only.
-    a, b = (stats.rankdata(values, axis=1) for values in (x, y))
-    a, b = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in (a, b))
-    with np.errstate(invalid="ignore"):
-        found: np.ndarray = (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return found
+    return Drawing(f"scaling-{quantity}", plot, title, f"Scatter plot. {title}. {text}.", caption)

@@ -1,6 +1,4 @@
-"""Both scores of each target (Ghate et al. 2025, Algorithm 1)."""
-
-from __future__ import annotations
+"""Compute both scores of each target (Ghate et al. 2025, Algorithm 1)."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -13,20 +11,12 @@ from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import cosines, unit
 from src.studies.propagation.attributes import Pool
-from src.studies.propagation.measures import IntrinsicMeasure, Scorer
-from src.studies.propagation.similarity_blocks import Look, factored
+from src.studies.propagation.measures import IntrinsicMeasure, Scorer, Sets
+from src.studies.propagation.similarity_blocks import SimilarityBlock, shortcut_is_faster
 
 
 class Scores:
-    """Algorithm 1 (Ghate et al. 2025): both scores of each target, averaged over the pools.
-
-    Args:
-        targets, corpus: vectors, as `looks` takes them.
-        pools: parts of the corpus, with their attribute sets; their looks come pool by pool.
-        measure: intrinsic score.
-        scorer: extrinsic score.
-        protocol: choices of the measure.
-    """
+    """Algorithm 1 (Ghate et al. 2025): both scores of each target, averaged over the pools."""
 
     def __init__(
         self,
@@ -41,33 +31,31 @@ class Scores:
         self._measure, self._scorer, self._protocol = measure, scorer, protocol
         self._intrinsic = torch.zeros(len(targets), len(pools[0].a), dtype=torch.float64)
         self._extrinsic = torch.zeros_like(self._intrinsic)
-        self._association: tuple[int, _Association] | None = None
+        self._association: tuple[int, _Association] | None = None  # of the last pool, with its number
 
-    def see(self, look: Look) -> None:
-        """Score the targets of a look in its pool."""
-        if self._association is None or self._association[0] != look.number:
-            pool = self._pools[look.number]
-            shortcut = bool(self._measure.by_vectors) and factored(pool, self._targets, self._corpus)
-            found = _Association(pool, self._corpus, self._measure, self._protocol, shortcut)
-            self._association = look.number, found
-        self._intrinsic[look.block] += self._association[1].of(look)
-        self._extrinsic[look.block] += self._scorer.see(look)
+    def add(self, block: SimilarityBlock) -> None:
+        """Score the targets of a block in its pool."""
+        if self._association is None or self._association[0] != block.pool:
+            pool = self._pools[block.pool]
+            shortcut = shortcut_is_faster(pool, self._targets, self._corpus)
+            association = _Association(pool, self._corpus, self._measure, self._protocol, shortcut)
+            self._association = block.pool, association
+        self._intrinsic[block.targets] += self._association[1].score(block)
+        self._extrinsic[block.targets] += self._scorer.score(block)
 
     @property
     def intrinsic(self) -> np.ndarray:
-        """[N, S]: association with A against B."""
-        found: np.ndarray = (self._intrinsic / len(self._pools)).numpy()
-        return found
+        """Return the association with A against B, [N, S]."""
+        return np.asarray(self._intrinsic / len(self._pools))
 
     @property
     def extrinsic(self) -> np.ndarray:
-        """[N, S]: what comes up."""
-        found: np.ndarray = (self._extrinsic / len(self._pools)).numpy()
-        return found
+        """Return the outcome of retrieval, [N, S]."""
+        return np.asarray(self._extrinsic / len(self._pools))
 
 
 class _Association:
-    """Intrinsic score of any target with the attribute sets of a pool."""
+    """Intrinsic score of targets with the attribute sets of a pool."""
 
     def __init__(
         self, pool: Pool, corpus: Tensor, measure: IntrinsicMeasure, protocol: ProtocolConfig, shortcut: bool
@@ -75,60 +63,53 @@ class _Association:
         self._pool, self._corpus, self._measure, self._protocol = pool, corpus, measure, protocol
         self._by_vectors = None
         if shortcut and measure.by_vectors:
-            a, b = ([self._places(one) for one in side] for side in (pool.a, pool.b))
+            a, b = ([self._places(positions) for positions in side] for side in (pool.a, pool.b))
             self._by_vectors = measure.by_vectors(self._items, a, b, protocol)
 
     @cached_property
     def _items(self) -> Tensor:
-        """Vectors of the items of A and B."""
+        """Return unit vectors of the items of A and B."""
         return unit(self._corpus[self._pool.rows[self._pool.attributes]])
 
     def _places(self, positions: np.ndarray) -> np.ndarray:
-        """Where they are among the items of A and B."""
+        """Convert positions in the pool to positions among the items of A and B."""
         return np.searchsorted(self._pool.attributes, positions)
 
-    def of(self, look: Look) -> Tensor:
-        """[targets, S]; NaN where a target has no score."""
+    def score(self, block: SimilarityBlock) -> Tensor:
+        """Return scores [targets, S]; NaN where a target has no score."""
         if self._by_vectors is None:
-            return self._by_similarities(look.own, look.near)
-        found = self._by_vectors(look.own)
-        if len(untold := found.isnan().any(dim=1).nonzero()[:, 0]):
-            found[untold] = self._by_similarities(look.own[untold])
-        return found
-
-    def _by_similarities(self, own: Tensor, near: Tensor | None = None) -> Tensor:
-        places = self._places if near is None else np.asarray
-        near = cosines(own, self._items) if near is None else near
-        found = torch.empty(len(own), len(self._pool.a), dtype=torch.float64)
-        for b, contents in shared(self._pool.b):
-            a = [places(self._pool.a[content]) for content in contents]
-            found[:, contents] = scored(self._measure, near, a, places(b), self._protocol)
-        return found
-
-
-def scored(
-    measure: IntrinsicMeasure,
-    near: Tensor,
-    a: Sequence[np.ndarray],
-    b: np.ndarray,
-    protocol: ProtocolConfig,
-) -> Tensor:
-    """Score targets by their similarities; see `IntrinsicMeasure.score`.
-
-    Raises:
-        InputError: the measure gives something of another shape.
-    """
-    scores, wanted = measure.score(near, a, b, protocol), (len(near), len(a))
-    if isinstance(scores, Tensor) and tuple(scores.shape) == wanted:
+            return self._by_similarities(block.vectors, block.similarities)
+        scores = self._by_vectors(block.vectors)
+        if len(undefined := scores.isnan().any(dim=1).nonzero()[:, 0]):
+            scores[undefined] = self._by_similarities(block.vectors[undefined])
         return scores
-    given = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
+
+    def _by_similarities(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
+        # Without the similarities with the entire pool, those with the items of A and B are computed.
+        places = self._places if similarities is None else np.asarray
+        similarities = cosines(vectors, self._items) if similarities is None else similarities
+        scores = torch.empty(len(vectors), len(self._pool.a), dtype=torch.float64)
+        for b, columns in group_by_b(self._pool.b):
+            a = [places(self._pool.a[column]) for column in columns]
+            scores[:, columns] = score(self._measure, similarities, a, places(b), self._protocol)
+        return scores
+
+
+def score(
+    measure: IntrinsicMeasure, similarities: Tensor, a: Sets, b: np.ndarray, protocol: ProtocolConfig
+) -> Tensor:
+    """Score targets by their similarities; raise `InputError` if the measure returns another shape."""
+    scores, shape = measure.score(similarities, a, b, protocol), (len(similarities), len(a))
+    if isinstance(scores, Tensor) and tuple(scores.shape) == shape:
+        return scores
+    result = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
     raise InputError(
-        f"protocol.intrinsic={protocol.intrinsic}: expected a tensor of shape {wanted}, a row per target and "
-        f"a column per set A, got {given}. Correct its function `score`."
+        f"protocol.intrinsic={protocol.intrinsic}: expected a tensor of shape {shape}, a row per target and "
+        f"a column per set A, got {result}. Correct its function `score`."
     )
 
 
-def shared(sets: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
-    """Each B, and the contents whose it is: groups share one."""
-    for b in {id(one): one for one in sets}.values():
-        yield b, [content for content, own in enumerate(sets) if own is b]
+def group_by_b(sets: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """Yield each distinct array B with the columns of scores that use it, as groups share one B."""
+    for b in {id(members): members for members in sets}.values():
+        yield b, [column for column, column_b in enumerate(sets) if column_b is b]

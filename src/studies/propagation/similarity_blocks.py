@@ -1,10 +1,8 @@
-"""The pass over all similarities of targets and corpus, block by block: nothing of it is kept.
+"""Compute all similarities of targets and corpus block by block, without storing them.
 
-A pool whose vectors are too many to be held is walked tile by tile, from wherever they are mapped: memory
-does not grow with it.
+Vectors may be mapped from files. A pool that does not fit in memory is processed in tiles, so that memory
+does not grow with the pool.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,114 +15,103 @@ from torch import Tensor
 from src.metrics import cosines, nearer, retrieved, screened, unit
 from src.studies.propagation.attributes import Pool
 
-# Similarities held at once: 25 MB. Fewer targets at a time multiply slower; what is larger than 32 MB
-# glibc asks the kernel for each time anew.
+# Similarities in memory at once: 25 MB. Smaller blocks multiply more slowly; glibc requests arrays
+# larger than 32 MB from the kernel each time.
 BLOCK = 3 * 2**20
-# Bytes of a pool's float64 vectors that are held at once; a larger pool is walked, by tiles of so many.
-HELD, TILE = 2**30, 2**26
-# Items of a tile at most: with more, a block has too few targets to be multiplied fast.
+# Maximum bytes of a pool's float64 vectors in memory; a larger pool is processed by tiles of `TILE` bytes.
+MAX_BYTES, TILE = 2**30, 2**26
+# Maximum items of a tile: with more, a block has too few targets for fast multiplication.
 ITEMS = 2**14
-# Bytes of the nearest items that a walk keeps: it serves as many targets, and others take another walk.
+# Bytes of nearest items stored in a pass over a pool: this limits the targets per pass.
 NEAREST = 2**28
-# Share of a pool whose similarities SC-EAT may ask for: of more, all in float64 are the less work.
+# Maximum share of A and B in a pool at which computing float64 similarities with only these is faster.
 FEW = 0.4
 
 
 @dataclass(frozen=True)
-class Look:
-    """Some targets beside a whole pool.
+class SimilarityBlock:
+    """Similarities of a block of targets with a pool, given by its number."""
 
-    Attributes:
-        number: of the pool.
-        block: which targets.
-        own: their vectors in float64, of unit length, [targets, D] or [targets, Q, D].
-        nearest: [targets, k] positions within the pool of what is retrieved, ascending; None: nothing is.
-        last: whether these are the pool's last targets.
-        near: their similarities [targets, M] with the pool's items; None where they were not needed.
-    """
-
-    number: int
-    block: slice
-    own: Tensor
-    nearest: Tensor | None
-    last: bool
-    near: Tensor | None = None
+    pool: int
+    targets: slice
+    vectors: Tensor  # of the targets in float64, of unit length, [targets, D] or [targets, Q, D]
+    nearest: Tensor | None  # [targets, k] ascending positions in the pool; None without retrieval
+    last: bool  # these are the pool's last targets
+    similarities: Tensor | None = None  # [targets, M] with the pool's items; None where not needed
 
 
-def looks(
-    targets: Tensor, corpus: Tensor, pools: Sequence[Pool], every: bool = True, held: int = HELD
-) -> Iterator[Look]:
-    """Every target beside every pool.
+def similarity_blocks(
+    targets: Tensor, corpus: Tensor, pools: Sequence[Pool], every: bool = True, max_bytes: int = MAX_BYTES
+) -> Iterator[SimilarityBlock]:
+    """Yield every target with every pool, in blocks of targets.
 
-    Args:
-        targets, corpus: unit vectors, [N, D] or [N, Q, D]; they may be mapped from files.
-        pools: parts of the corpus.
-        every: whether the similarities with all items are asked for: all vectors of a pool are held then.
-        held: bytes of a pool's float64 vectors beyond which it is walked, where they are not.
+    Vectors, [N, D] or [N, Q, D], are of unit length and may be mapped from files. A pool whose float64
+    vectors exceed `max_bytes` is processed in tiles, unless similarities with `every` item are needed.
     """
     for number, pool in enumerate(pools):
-        of = _held
+        blocks_of = _in_memory
         if not every:
-            walked = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > held
-            few = factored(pool, targets, corpus) or len(pool.attributes) < FEW * len(pool.rows)
-            of = _walked if walked else _screened if few else _held
-            of = of if pool.k else _alone
-        yield from of(number, pool, targets, corpus)
+            is_large = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > max_bytes
+            few = shortcut_is_faster(pool, targets, corpus) or len(pool.attributes) < FEW * len(pool.rows)
+            blocks_of = _tiled if is_large else _screened if few else _in_memory
+            blocks_of = blocks_of if pool.k else _without_items
+        yield from blocks_of(number, pool, targets, corpus)
 
 
-def factored(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
+def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
     """Return whether a measure's shortcut by vectors (of SC-EAT: `src.metrics.sc_eat_qr`) takes less time."""
-    # A triangle of the width for each content, beside all of A and B.
+    # Per target, the shortcut multiplies D² / 2 numbers for each property, similarities D for each item.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
 
-def _alone(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:  # noqa: ARG001
-    for block in _blocks(targets, len(pool.attributes)):
-        yield Look(number, block, unit(targets[block]), None, block.stop >= len(targets))
+def _without_items(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:  # noqa: ARG001
+    for block, last in _blocks(targets, len(pool.attributes)):
+        yield SimilarityBlock(number, block, unit(targets[block]), None, last)
 
 
-def _held(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
-    # Once per pool: done for each block it would take longer than the product.
+def _in_memory(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+    # Converted once per pool: once per block, it would take longer than the product.
     items = unit(corpus[pool.rows])
-    kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-    for block in _blocks(targets, len(items)):
-        own = unit(targets[block])
-        near = cosines(own, items)
-        nearest = retrieved(near if kept is None else near[:, kept], pool.k) if pool.k else None
-        last = block.stop >= len(targets)
-        if nearest is not None and kept is not None:
-            nearest = kept[nearest]
-        yield Look(number, block, own, nearest, last, near)
+    retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
+    for block, last in _blocks(targets, len(items)):
+        vectors = unit(targets[block])
+        similarities = cosines(vectors, items)
+        searched = similarities if retrievable is None else similarities[:, retrievable]
+        nearest = retrieved(searched, pool.k) if pool.k else None
+        if nearest is not None and retrievable is not None:
+            nearest = retrievable[nearest]
+        yield SimilarityBlock(number, block, vectors, nearest, last, similarities)
 
 
-def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
-    kept = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
+def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+    retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     items = unit(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
     rough = items.float()
-    for block in _blocks(targets, len(items)):
-        own = unit(targets[block])
-        nearest = screened(own, items, rough, pool.k)
-        last = block.stop >= len(targets)
-        yield Look(number, block, own, nearest if kept is None else kept[nearest], last)
+    for block, last in _blocks(targets, len(items)):
+        vectors = unit(targets[block])
+        nearest = screened(vectors, items, rough, pool.k)
+        nearest = nearest if retrievable is None else retrievable[nearest]
+        yield SimilarityBlock(number, block, vectors, nearest, last)
 
 
-def _walked(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[Look]:
-    served = max(1, NEAREST // (16 * pool.k))
-    for start in range(0, len(targets), served):
-        own = targets[start : start + served]
-        nearest = _nearest(pool, own, corpus)
-        for block in _blocks(own, len(pool.attributes)):
-            place = slice(start + block.start, min(start + block.stop, start + len(own)))
-            yield Look(number, place, unit(own[block]), nearest[block], place.stop >= len(targets))
+def _tiled(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+    count = max(1, NEAREST // (16 * pool.k))  # 16 bytes: a similarity and a position
+    for start in range(0, len(targets), count):
+        batch = targets[start : start + count]
+        nearest = _nearest(pool, batch, corpus)
+        for block, _ in _blocks(batch, len(pool.attributes)):
+            place = slice(start + block.start, min(start + block.stop, start + len(batch)))
+            last = place.stop >= len(targets)
+            yield SimilarityBlock(number, place, unit(batch[block]), nearest[block], last)
 
 
 def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
-    """[N, k] positions of what is retrieved, by one walk through the pool."""
+    """Return positions of the retrieved items, [N, k], in a single pass over the pool."""
     size = max(1, min(ITEMS, TILE // (8 * math.prod(corpus.shape[1:]))))
-    blocks = list(_blocks(targets, size))
+    blocks = [block for block, _ in _blocks(targets, size)]
     none = torch.empty(len(targets), 0, dtype=torch.float64)
-    found = [(none[block], none[block].long()) for block in blocks]
-    # All tiles in the same memory: of what is let go of, an allocator keeps some.
+    best = [(none[block], none[block].long()) for block in blocks]
+    # Tiles reuse the same memory, as an allocator does not return all that is freed.
     stored = corpus.new_empty(min(size, pool.size), *corpus.shape[1:])
     vectors = torch.empty_like(stored, dtype=torch.float64)
     for start in range(0, pool.size, size):
@@ -133,13 +120,15 @@ def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
         read = torch.index_select(corpus, 0, torch.from_numpy(pool.rows[tile]), out=stored[: len(tile)])
         items, places = unit(read, out=vectors[: len(tile)]), torch.from_numpy(tile)
         for index, block in enumerate(blocks):
-            near = cosines(unit(targets[block]), items)
-            found[index] = nearer(*found[index], near, places, pool.k)
-            # Or the next would be made beside this one.
-            del near
-    return torch.cat([positions for _, positions in found])
+            similarities = cosines(unit(targets[block]), items)
+            best[index] = nearer(*best[index], similarities, places, pool.k)
+            # Free the similarities before the next ones are allocated.
+            del similarities
+    return torch.cat([positions for _, positions in best])
 
 
-def _blocks(targets: Tensor, items: int) -> Iterator[slice]:
+def _blocks(targets: Tensor, items: int) -> Iterator[tuple[slice, bool]]:
+    """Yield slices of the targets, and whether each is the last."""
     size = max(1, BLOCK // (items * math.prod(targets.shape[1:-1])))
-    return (slice(start, start + size) for start in range(0, len(targets), size))
+    for start in range(0, len(targets), size):
+        yield slice(start, start + size), start + size >= len(targets)

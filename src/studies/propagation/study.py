@@ -1,6 +1,4 @@
-"""The study of propagation."""
-
-from __future__ import annotations
+"""Define the study of propagation."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,9 +12,9 @@ from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
 from src.report.drawing import save
-from src.report.findings import readings
+from src.report.findings import list_specifications
 from src.report.study import StudyReport
-from src.report.tables import first, plain, said
+from src.report.tables import describe, first, plain
 from src.stimuli import CARRIES, IMAGE_ROLES
 from src.studies.propagation import experiment, figures, measures, tables
 from src.studies.propagation.combined import combine
@@ -26,42 +24,33 @@ from src.studies.propagation.null_scores import SAMPLED
 from src.studies.propagation.page_tables import arranged
 from src.studies.propagation.sc_eat import SC_EAT
 from src.studies.propagation.section import section
-from src.studies.propagation.similarity_blocks import BLOCK, HELD
+from src.studies.propagation.similarity_blocks import BLOCK, MAX_BYTES
 from src.studies.propagation.top_k import TOP_K
 from src.studies.protocol import Cost, Study, Tables, Vectors
 
-MEANS = ("placebo_mean", "placebo_q95", "validity")
-# Fields of the protocol that decide nothing in propagation, whatever the roles are.
-OF_OTHERS = {
+# Fields of the protocol for other studies only; `top_k` is of So-B-IT, the score TOP_K reads `k`.
+UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article"),
 }
-# Of each row of a table, in memory, measured (benchmarks.scale).
+# Bytes of memory per row of a table, measured (benchmarks.scale).
 ROW = 1000
 
 
-def roles(exp: PropagationConfig) -> tuple[str, ...]:
-    """Return targets and corpus."""
-    return exp.targets, exp.corpus
-
-
-def check(cfg: RunConfig, shown: Tables) -> object:
+def check(cfg: RunConfig, by_role: Tables) -> object:
     """Check the pair of roles; see `experiment.check`."""
-    targets, corpus = _pair(cfg, shown)
-    return experiment.check(targets, corpus, cfg.protocol, cfg.seed)
+    return experiment.check(*_pair(cfg, by_role), cfg.protocol, cfg.seed)
 
 
-def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Result:
+def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
     """Compute the experiment; see `experiment.run`."""
-    targets, corpus = _pair(cfg, shown)
-    target_vectors, corpus_vectors = _pair(cfg, vectors)
-    return experiment.run(targets, corpus, target_vectors, corpus_vectors, cfg.protocol, cfg.seed)
+    return experiment.run(*_pair(cfg, by_role), *_pair(cfg, vectors), cfg.protocol, cfg.seed)
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
-    """Return the fields of the protocol that decide something for these roles and scores."""
+    """Return the fields of the protocol that affect results for these roles and scores."""
     scores = intrinsic_of(protocol).fields | extrinsic_of(protocol).fields
-    names = {entry.name for entry in fields(ProtocolConfig)} - OF_OTHERS
+    names = {entry.name for entry in fields(ProtocolConfig)} - UNUSED_FIELDS
     names -= (SC_EAT.fields | TOP_K.fields) - scores
     return frozenset(name for name in names if not experiment.unused(name, exp.targets, exp.corpus))
 
@@ -69,28 +58,29 @@ def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozens
 def metrics(result: experiment.Result) -> dict[str, float]:
     """Return rho and mean intrinsic scores by group, and their reliability."""
     rows = result.analyses
-    found = {"rho": float(rows["rho"].mean())}
+    values = {"rho": float(rows["rho"].mean())}
     means = result.tables["targets"].groupby("stratum")["intrinsic"].mean()
     for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
         if group is not None:
-            found[f"rho.{group}"] = float(rho)
-        found[f"{result.measure.metric}.{stratum}"] = float(means.get(stratum, math.nan))
-    return found | reliability(rows)
+            values[f"rho.{group}"] = float(rho)
+        values[f"{result.measure.metric}.{stratum}"] = float(means.get(stratum, math.nan))
+    return values | reliability(rows)
 
 
 def reliability(rows: pd.DataFrame) -> dict[str, float]:
-    """Return means over analyses of what says how far rho can be relied on, where it was asked for."""
-    found = {name: float(rows[name].mean()) for name in MEANS if name in rows}
+    """Average placebo, validity and width of interval over analyses, and count those above their placebo."""
+    names = [name for name in ("placebo_mean", "placebo_q95", "validity") if name in rows]
+    values = {name: float(rows[name].mean()) for name in names}
     if {"ci_low", "ci_high"} <= set(rows):
-        found["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
+        values["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
     better = tables.above(rows)
-    return found | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
+    return values | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
 
 
 def job_figures(
     exp: PropagationConfig, columns: Mapping[str, object], result: experiment.Result
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Draw both scores of each unit."""
+    """Plot both scores of each unit."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
     axes = {"intrinsic": result.measure.label, "outcome": result.outcome.labels[CARRIES[exp.corpus]]}
     yield "scatter.png", *figures.scatter(result.targets, result.analyses, title=title, **axes)
@@ -100,44 +90,39 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
     """Estimate the cost of both scores, of the placebo and of the interval."""
     assert isinstance(cfg.exp, PropagationConfig)
     protocol, corpus = cfg.protocol, cfg.exp.corpus
-    n, m, passes = counts[cfg.exp.targets], counts[corpus], 1
+    n, m, pools = counts[cfg.exp.targets], counts[corpus], 1
     if CARRIES[corpus] == "valence" and corpus not in IMAGE_ROLES:
-        passes = len(cfg.templates)
-        m //= passes
-    vectors = (n + passes * m) * max(width, 64) * 12.0
+        pools = len(cfg.templates)
+        m //= pools
+    vectors = (n + pools * m) * max(width, 64) * 12.0  # bytes in float32 and in float64
     if not (protocol.placebo or protocol.attribute_draws or protocol.property_draws):
-        # What is larger is walked: in memory are a tile of it, and what its table says of each row.
-        vectors = min(vectors, HELD + ROW * (n + passes * m))
+        # Larger pools are processed in tiles: memory holds a tile and the rows of its table.
+        vectors = min(vectors, MAX_BYTES + ROW * (n + pools * m))
     memory = vectors + 8 * BLOCK * 8
     if protocol.placebo:
-        # Similarities of the sampled targets, and what is retrieved for them, for each of some six strata.
+        # Similarities of the sampled targets and their retrieved items, for each of about six strata.
         memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16
-    return Cost(100 * n, memory)
+    return Cost(disk=100 * n, memory=memory)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return the main table, and how far rho depends on the reading."""
-    shown: list[RenderableType] = [tables.terminal(analyses, f"{dataset}: propagation")]
-    if len(readings(analyses)) > 1:
-        shown.append(plain(*tables.spread(analyses, dataset)))
-    return shown
+    """Return the main table and the spread of rho over specifications."""
+    renderables: list[RenderableType] = [tables.terminal(analyses, f"{dataset}: propagation")]
+    if len(list_specifications(analyses)) > 1:
+        renderables.append(plain(*tables.spread(analyses, dataset)))
+    return renderables
 
 
 def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, float]:
-    """Write summary.csv, readings.csv and heatmap.png; return mean and SD of rho."""
+    """Write summary.csv, heatmap.png and, of several specifications, readings.csv; return mean, SD of rho."""
     tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-    shown, reading, others = first(analyses)
-    title = f"{dataset}: {len(shown)} analyses"
+    first_rows, specification, others = first(analyses)
+    title = f"{dataset}: {len(first_rows)} analyses"
     if others:
-        tables.readings(analyses).to_csv(folder / "readings.csv", index=False)
-        title += f" of {said(reading)}, the first of {others + 1} readings"
-    save(*figures.heatmap(shown, title=title), folder / "heatmap.png")
-    return {"rho": shown["rho"].mean(), "rho_sd": shown["rho"].std()}
-
-
-def versions(cfg: RunConfig) -> dict[str, int]:
-    """Return the versions of measure and outcome, where they are not the paper's."""
-    return measures.versions(cfg.protocol)
+        tables.specification_spread(analyses).to_csv(folder / "readings.csv", index=False)
+        title += f" of {describe(specification)}, the first of {others + 1} specifications"
+    save(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
+    return {"rho": first_rows["rho"].mean(), "rho_sd": first_rows["rho"].std()}
 
 
 def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -147,14 +132,14 @@ def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:
 
 STUDY = Study(
     name="propagation",
-    roles=roles,
+    roles=lambda exp: (exp.targets, exp.corpus),
     check=check,
     run=run,
     protocol_fields=protocol_fields,
     metrics=metrics,
     figures=job_figures,
     cost=cost,
-    further_versions=versions,
+    further_versions=lambda cfg: measures.versions(cfg.protocol),
     report=StudyReport(
         combine=combine, arrange=arranged, section=section, terminal=terminal, summarise=summarise
     ),

@@ -1,6 +1,4 @@
-"""Mean outcome of the k most similar items as extrinsic outcome (docs/methods.md, section 2)."""
-
-from __future__ import annotations
+"""Score the mean outcome of the k most similar items (docs/methods.md, section 2)."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,88 +10,77 @@ from src.errors import NotApplicable
 from src.metrics import mean_outcome
 from src.studies.propagation.attributes import HELD_OUT, Corpus, Pool
 from src.studies.propagation.measures import ExtrinsicOutcome
-from src.studies.propagation.null_models import Alternative
-from src.studies.propagation.similarity_blocks import Look
+from src.studies.propagation.null_models import NullModels
+from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import DECIMALS
 
 
 class TopK:
-    """Mean outcome of what is retrieved; how often each item is, for the sampled units.
+    """Mean outcome of the retrieved items, and how often sampled targets retrieve each unit of the corpus.
 
-    Args:
-        pools: parts of the corpus.
-        unit: row of the corpus -> its exchange unit.
-        rows: [units, copies] of the targets that null models are computed on.
+    `corpus_unit` is the exchange unit of each row of the corpus, `rows` the sampled targets [units, copies].
     """
 
-    def __init__(self, pools: Sequence[Pool], unit: np.ndarray, rows: np.ndarray) -> None:
+    def __init__(self, pools: Sequence[Pool], corpus_unit: np.ndarray, rows: np.ndarray) -> None:
         self._outcomes = [torch.from_numpy(pool.outcomes) for pool in pools]
-        self._units = [torch.from_numpy(unit[pool.rows]) for pool in pools] if rows.size else []
-        # Target -> its sampled unit.
+        self._item_units = [torch.from_numpy(corpus_unit[pool.rows]) for pool in pools] if rows.size else []
+        # Maps each target to its sampled unit.
         self._owner = np.full(int(rows.max(initial=-1)) + 1, -1)
         self._owner[rows] = np.arange(len(rows))[:, None]
-        shape = (len(rows), int(unit.max()) + 1) if rows.size else (0, 0)
+        shape = (len(rows), int(corpus_unit.max()) + 1) if rows.size else (0, 0)
         self._counts = torch.zeros(shape, dtype=torch.int32)
-        self._retrieved = sum(pool.k for pool in pools) * rows.shape[1]
+        self._retrieved_per_target = sum(pool.k for pool in pools) * rows.shape[1]
         self._unity = torch.ones(1, dtype=torch.int32)
 
-    def see(self, look: Look) -> Tensor:
-        """Return mean outcomes of what is retrieved, [targets, S]; count it for the sampled units."""
-        assert look.nearest is not None
-        owner = self._owner[look.block]
+    def score(self, block: SimilarityBlock) -> Tensor:
+        """Return mean outcomes of the retrieved items, [targets, S]; count items for the sampled units."""
+        assert block.nearest is not None
+        owner = self._owner[block.targets]
         if (sampled := np.flatnonzero(owner >= 0)).size:
             owners = torch.from_numpy(owner[sampled])
-            retrieved = self._units[look.number][look.nearest[torch.from_numpy(sampled)]]
+            retrieved = self._item_units[block.pool][block.nearest[torch.from_numpy(sampled)]]
             flat = (owners[:, None] * self._counts.shape[1] + retrieved).reshape(-1)
             self._counts.view(-1).scatter_add_(0, flat, self._unity.expand(len(flat)))
-        return mean_outcome(look.nearest, self._outcomes[look.number])
+        return mean_outcome(block.nearest, self._outcomes[block.pool])
 
-    def in_worlds(self, world: Alternative, content: int) -> Callable[[slice], np.ndarray]:
-        """Return a function of sampled units: what is retrieved stays, the property is another one."""
-        assert world.outcomes is not None
-        outcomes = world.outcomes(content)
+    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
+        """Return a function of sampled units: retrieved items stay the same, their property changes."""
+        assert nulls.outcomes is not None
+        outcomes = nulls.outcomes(column)
 
         def means(units: slice) -> np.ndarray:
-            averages: np.ndarray = (self._counts[units].double() @ outcomes / self._retrieved).numpy()
-            return averages.round(DECIMALS)
+            averages = self._counts[units].double() @ outcomes / self._retrieved_per_target
+            return np.asarray(averages).round(DECIMALS)
 
         return means
 
 
-def scorer(corpus: Corpus, targets: Tensor, items: Tensor, rows: np.ndarray) -> TopK:  # noqa: ARG001
-    """Return the scorer of an experiment."""
-    return TopK(corpus.pools, corpus.exchange.unit, rows)
-
-
 def check(corpus: Corpus) -> None:
-    """Check that not everything would be retrieved.
-
-    Raises:
-        NotApplicable: k is no less than a pool.
-    """
+    """Check that each pool retrieves an item but not all; raise `NotApplicable` otherwise."""
     protocol, role = corpus.protocol, corpus.table.role
     for pool in corpus.pools:
         if not 1 <= pool.k < pool.size:
             place = f" in the template {pool.template!r}" if pool.template else ""
-            halved = " (half of it where attributes are held out)" if pool.k != protocol.k else ""
-            limit = max(2, pool.size // 3) * (2 if halved else 1)
-            raise NotApplicable(
-                f"protocol.k={protocol.k}{halved} of {pool.size} {role}{place}: everything would be "
-                f"retrieved and every outcome be equal. Set protocol.k to {limit} or less."
-            )
+            half = " (halved by protocol.attributes=held_out)" * (pool.k != protocol.k)
+            limit = max(1, pool.size // 3) * (2 if half else 1)
+            problem, remedy = "all would be retrieved and all outcomes be equal", f"{limit} or less"
+            if not pool.k:
+                problem, remedy = "none would be retrieved", "2 or more"
+            if pool.size < 2:
+                remedy += f", and add more {role}"
+            problem = f"protocol.k={protocol.k}{half} of {pool.size} {role}{place}: {problem}"
+            raise NotApplicable(f"{problem}. Set protocol.k to {remedy}.")
 
 
 def notes(corpus: Corpus) -> list[str]:
-    """Say how much is retrieved, where attributes are held out or it is more than half."""
+    """State the retrieved share if attributes are held out or the share is above half."""
     remarks = []
     pool, role = min(corpus.pools, key=lambda pool: pool.size), corpus.table.role
     if corpus.protocol.attributes == HELD_OUT:
-        place = " of each template" if pool.template else ""
-        remarks.append(
-            f"attributes are held out: {pool.k} retrieved of {pool.size} of {len(pool.rows)} {role}{place}"
-        )
+        share = f"{pool.k} items are retrieved from {pool.size} of {len(pool.rows)} {role}"
+        remarks.append(f"attributes are held out: {share}{' of each template' if pool.template else ''}")
     if pool.k > pool.size / 2:
-        remarks.append(f"k={pool.k} is above half of the {pool.size} {role} retrieved from")
+        remarks.append(f"k={pool.k} is above half of the {pool.size} {role} that can be retrieved")
     return remarks
 
 
@@ -102,7 +89,7 @@ TOP_K = ExtrinsicOutcome(
         "valence": "mean valence of what is retrieved",
         "group": "share of the group in what is retrieved",
     },
-    scorer=scorer,
+    scorer=lambda corpus, _, __, rows: TopK(corpus.pools, corpus.exchange.unit, rows),
     check=check,
     notes=notes,
     retrieves=True,

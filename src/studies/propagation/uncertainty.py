@@ -1,6 +1,4 @@
-"""What a rho is worth: interval, placebo, validity, spread over A and B (docs/methods.md, section 6)."""
-
-from __future__ import annotations
+"""Estimate the interval, placebo, validity and spread over A and B of rho (docs/methods.md, section 6)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,76 +8,51 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics import auc, interval, weighted_spearman
+from src.metrics import auc, interval, permutation_p, weighted_spearman
 from src.stimuli import CARRIES, Table
 from src.studies.propagation.attributes import Corpus
-from src.studies.propagation.null_scores import Sample, agreement
+from src.studies.propagation.combined import UNCERTAINTY
+from src.studies.propagation.null_scores import Sample, correlate
 from src.studies.propagation.units import Stratum, Units
 from src.studies.shared.exchange_units import label_words
-from src.studies.shared.p_values import reached
-from src.studies.shared.resampling import weights
-
-# Columns of analyses.csv.
-COLUMNS = (
-    *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
-    *("placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"),
-)
-# Columns of a table of stimuli that tell which units are resampled together.
-SHARED = ("parent_a", "parent_b", "race_word", "gender_word")
+from src.studies.shared.resampling import PARENTS, WORDS, weights
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Both scores of each unit.
-
-    Attributes:
-        intrinsic, extrinsic: [units, S].
-    """
+    """Both scores [units, S] of each unit."""
 
     intrinsic: np.ndarray
     extrinsic: np.ndarray
 
 
-def worth(
+def uncertainty_of(
     targets: Table, corpus: Corpus, units: Units, strata: Sequence[Stratum], scored: Scored, sample: Sample
 ) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """What the rho of each stratum is worth.
+    """Return `UNCERTAINTY` of the rho of each stratum, and all draws: `stratum`, `kind`, `draw`, `rho`.
 
-    Args:
-        targets: what was looked up with.
-        corpus: what was retrieved from.
-        units, strata: of the experiment.
-        scored: both scores of each unit.
-        sample: has seen all similarities.
-
-    Returns:
-        `COLUMNS` of each stratum, and all draws: `stratum`, `kind`, `draw`, `rho`.
+    The sample must have received all similarities.
     """
-    rhos: dict[tuple[int, str], np.ndarray] = {
-        (number, kind): found for number, kind, found in sample.rhos(scored.intrinsic, scored.extrinsic)
-    }
+    rhos: list[dict[str, np.ndarray]] = [{} for _ in strata]
+    for number, kind, values in sample.rhos(scored.intrinsic, scored.extrinsic):
+        rhos[number][kind] = values
     resampled = _Resampled(_members(targets, units), corpus)
-    rows = []
-    for number, stratum in enumerate(strata):
+    rows, tables = [], [pd.DataFrame(columns=["stratum", "kind", "draw", "rho"])]
+    for number, (stratum, kinds) in enumerate(zip(strata, rhos, strict=True)):
         if corpus.protocol.bootstrap and len(stratum.rows):
-            rhos[number, "bootstrap"] = resampled.rhos(units, stratum, scored)
-        row = dict.fromkeys(COLUMNS, math.nan) | {"placebo_n": None}
-        row["validity"] = _validity(targets, units, stratum, scored, corpus.contents)
-        kinds = {kind: found for (owner, kind), found in rhos.items() if owner == number}
+            kinds["bootstrap"] = resampled.rhos(units, stratum, scored)
+        row = dict.fromkeys(UNCERTAINTY, math.nan) | {"placebo_n": None}
+        row["validity"] = _validity(targets, units, stratum, scored, corpus.properties)
         rows.append(row | _columns(kinds, *sample.observed(number, scored.intrinsic, scored.extrinsic)))
-    tables = [
-        pd.DataFrame({"draw": np.arange(len(found)), "rho": found}).assign(
-            stratum=strata[number].name, kind=kind
-        )
-        for (number, kind), found in sorted(rhos.items())
-    ]
-    empty = pd.DataFrame({"stratum": [], "kind": [], "draw": [], "rho": []})
-    draws = pd.concat(tables, ignore_index=True) if tables else empty
-    draws = draws[["stratum", "kind", "draw", "rho"]]
+        for kind, values in sorted(kinds.items()):
+            labels = {"stratum": stratum.name, "kind": kind, "draw": np.arange(len(values))}
+            tables.append(pd.DataFrame({**labels, "rho": values}))
+    draws = pd.concat(tables[1:] or tables, ignore_index=True)
     return rows, draws.astype({"stratum": "string", "kind": "string", "draw": "int32", "rho": "float64"})
 
 
 def _columns(kinds: Mapping[str, np.ndarray], observed: float, n: int) -> dict[str, Any]:
+    """Summarise draws by their kind, given the observed rho on the `n` sampled units of the stratum."""
     row: dict[str, Any] = {}
     if "bootstrap" in kinds:
         row["ci_low"], row["ci_high"] = interval(kinds["bootstrap"])
@@ -87,11 +60,12 @@ def _columns(kinds: Mapping[str, np.ndarray], observed: float, n: int) -> dict[s
         drawn = kinds["attributes"]
         row["sd_attributes"] = float(drawn.std(ddof=1)) if len(drawn) > 1 else math.nan
     if "placebo" in kinds:
-        mean, q95 = _spread(kinds["placebo"])
-        row |= {"placebo_mean": mean, "placebo_q95": q95, "p_placebo": reached(kinds["placebo"], observed)}
+        row["placebo_mean"], row["placebo_q95"] = _spread(kinds["placebo"])
+        row["p_placebo"] = permutation_p(kinds["placebo"], observed)
         row |= {"placebo_n": n, "rho_placebo_units": observed}
     if "family" in kinds:
-        row |= {"family_q95": _spread(kinds["family"])[1], "family_p": reached(kinds["family"], observed)}
+        row["family_q95"] = _spread(kinds["family"])[1]
+        row["family_p"] = permutation_p(kinds["family"], observed)
     if "property" in kinds and np.isfinite(kinds["property"]).any():
         low, high = np.nanquantile(kinds["property"], [0.05, 0.95])
         row |= {"property_q05": float(low), "property_q95": float(high)}
@@ -106,52 +80,47 @@ def _spread(rhos: np.ndarray) -> tuple[float, float]:
 
 
 def _members(targets: Table, units: Units) -> pd.DataFrame:
-    """Of each unit its name, and what it shares with others: parents, or words of a phrase."""
+    """Return the name of each unit with its parents or words, which are resampled in its place."""
     frame = targets.frame.iloc[units.rows[:, 0]].reset_index(drop=True)
-    shared = frame[[column for column in SHARED if column in frame.columns]]
+    shared = frame[[column for column in (*PARENTS, *WORDS) if column in frame.columns]]
     if targets.role == "labels":
         shared = label_words(frame)
     return pd.concat([units.frame[["name"]], shared.reset_index(drop=True)], axis=1)
 
 
 class _Resampled:
-    """The bootstrap of each stratum; strata of the same units, one after another, share their samples."""
+    """Bootstrap of each stratum; consecutive strata of the same units share samples."""
 
     def __init__(self, members: pd.DataFrame, corpus: Corpus) -> None:
         self._members, self._corpus = members, corpus
         self._rows, self._weights = np.empty(0, dtype=np.int64), np.empty((0, 0))
 
     def rhos(self, units: Units, stratum: Stratum, scored: Scored) -> np.ndarray:
-        """[draws] rho of the stratum."""
+        """Return rho of the stratum in each draw, [draws]."""
         rows = stratum.rows
         if not np.array_equal(rows, self._rows):
-            chosen = self._members.iloc[rows]
-            self._rows = rows
-            self._weights = weights(chosen, self._corpus.protocol.bootstrap, self._corpus.seed)
-        x, y = (score[rows, stratum.content] for score in (scored.intrinsic, scored.extrinsic))
-        parts = units.parts[rows]
-        members_of = [parts == part for part in np.unique(parts)]
-        found = [weighted_spearman(x[part], y[part], self._weights[:, part]) for part in members_of]
-        mean: np.ndarray = np.mean(found, axis=0)
-        return mean
+            self._rows, protocol = rows, self._corpus.protocol
+            self._weights = weights(self._members.iloc[rows], protocol.bootstrap, self._corpus.seed)
+        x, y = (score[rows, stratum.column] for score in (scored.intrinsic, scored.extrinsic))
+        blocks = units.blocks[rows]
+        masks = [blocks == block for block in np.unique(blocks)]
+        rhos = [weighted_spearman(x[mask], y[mask], self._weights[:, mask]) for mask in masks]
+        return np.asarray(np.mean(rhos, axis=0))
 
 
 def _validity(
-    targets: Table, units: Units, stratum: Stratum, scored: Scored, contents: list[str | None]
+    targets: Table, units: Units, stratum: Stratum, scored: Scored, properties: list[str | None]
 ) -> float:
-    """Whether the intrinsic score finds what targets are known to carry, over all targets.
+    """Compute the agreement of the intrinsic score with the known property of all targets; NaN if unknown.
 
-    Spearman's rho with their own ratings, or the AUC of the group's own targets against all others.
+    Spearman's rho with the targets' ratings, or the AUC of the group's targets against all others.
     """
-    x = scored.intrinsic[:, stratum.content]
-    carried = CARRIES[targets.role]
-    if carried == "valence" and contents == [None]:
-        defined = ~np.isnan(x)
+    x, carried = scored.intrinsic[:, stratum.column], CARRIES[targets.role]
+    defined = ~np.isnan(x)
+    if carried == "valence" and properties == [None] and defined.any():
         valence = units.frame["valence"].to_numpy(dtype=float)[defined, None]
-        return (
-            float(agreement(x[defined, None], valence, units.parts[defined])[0]) if len(valence) else math.nan
-        )
-    if carried == "group" and contents != [None]:
-        own = (units.frame["group"] == stratum.group).to_numpy()
-        return auc(x[own], x[~own])
+        return float(correlate(x[defined, None], valence, units.blocks[defined])[0])
+    if carried == "group" and properties != [None]:
+        in_group = (units.frame["group"] == stratum.group).to_numpy()
+        return auc(x[in_group], x[~in_group])
     return math.nan

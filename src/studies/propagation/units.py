@@ -1,6 +1,4 @@
-"""Units of analysis, and the strata over which scores are correlated."""
-
-from __future__ import annotations
+"""Build units of analysis and the strata over which scores are correlated."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,60 +11,43 @@ from src.configs import ProtocolConfig
 from src.stimuli import CARRIES, IMAGE_ROLES, Table
 from src.studies.propagation.attributes import VALENCE, extremes
 
-# Scores that differ by rounding alone are tied: what is retrieved may be summed in any order.
+# Scores that differ only by rounding are tied: retrieved items may be summed in any order.
 DECIMALS = 12
 
 
 @dataclass(frozen=True)
 class Units:
-    """Units of analysis: images; or words, whose sentences' scores are averaged; or sentences.
+    """Units of analysis: images, words (their sentences' scores are averaged) or sentences.
 
-    Attributes:
-        frame: one row per unit: `id` (the image's, the word or phrase, or the sentence's id), `name` (the
-            image's id, the word or phrase), `group` (None where targets carry a valence), `valence` (NaN
-            where they carry a group), `part` (correlations are made within each, and averaged), and the
-            `template` of a sentence.
-        rows: [units, sentences] rows of the targets' table that are averaged.
+    `frame` has a row per unit: `id` (of the image or sentence, or the word or phrase), `name` (the id of the
+    image, the word or phrase), `group` (None where targets carry a valence), `valence` (NaN where they carry
+    a group), `block` (correlations are computed within each and averaged), and the `template` of a sentence.
     """
 
     frame: pd.DataFrame
-    rows: np.ndarray
+    rows: np.ndarray  # [units, sentences] rows of the targets' table that are averaged
 
-    def averaged(self, scores: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Scores of units, rounded; one sentence without a score (NaN) leaves its unit without one.
-
-        Args:
-            scores: [targets, ...].
-            rows: positions in `scores` of the sentences of each unit; by default `self.rows`.
-
-        Returns:
-            [units, ...].
-        """
-        found: np.ndarray = scores[self.rows if rows is None else rows].mean(axis=1).round(DECIMALS)
-        return found
+    def average(self, scores: np.ndarray) -> np.ndarray:
+        """Average scores [targets, S] by unit and round them; a single NaN makes its unit's score NaN."""
+        return np.asarray(scores[self.rows].mean(axis=1).round(DECIMALS))
 
     @cached_property
-    def parts(self) -> np.ndarray:
-        """[units] number of each unit's part."""
-        return np.asarray(pd.factorize(self.frame["part"], sort=True)[0])
+    def blocks(self) -> np.ndarray:
+        """Return the number of each unit's block, [units]."""
+        return np.asarray(pd.factorize(self.frame["block"], sort=True)[0])
 
 
 def units_of(targets: Table, protocol: ProtocolConfig) -> Units:
-    """The units that a table of targets consists of.
-
-    Args:
-        targets: the stimuli.
-        protocol: what a unit is.
-    """
+    """Build the units of a table of targets."""
     frame = targets.frame
     name = "id" if targets.role in IMAGE_ROLES else "word"
     columns = {column: frame[column] for column in ("group", VALENCE) if column in frame}
-    units = pd.DataFrame({"id": frame["id"], "name": frame[name], "part": "", **columns})
+    units = pd.DataFrame({"id": frame["id"], "name": frame[name], "block": "", **columns})
     rows = np.arange(len(frame))[:, None]
     if name == "word" and protocol.unit in ("sentence", "template"):
         units["template"] = frame["template"]
         if protocol.unit == "template":
-            units["part"] = frame["template"]
+            units["block"] = frame["template"]
     elif name == "word":
         unit, names = pd.factorize(frame["word"], sort=True)
         rows = np.argsort(unit, kind="stable").reshape(len(names), -1)
@@ -78,52 +59,36 @@ def units_of(targets: Table, protocol: ProtocolConfig) -> Units:
 
 @dataclass(frozen=True)
 class Stratum:
-    """The units of one analysis.
-
-    Attributes:
-        name: of the stratum: a group, `extremes`, or `all`.
-        group: of the analysis; None for valence content over valence targets.
-        content: column of the scores.
-        rows: positions of the units.
-        all_too: whether the paper can be read as taking all targets instead.
-    """
+    """Units of an analysis, named by a group, `extremes`, or `all`."""
 
     name: str
-    group: str | None
-    content: int
-    rows: np.ndarray
-    all_too: bool
+    group: str | None  # None: valence is scored, over targets that carry valence
+    column: int  # of the scores, and position in `Corpus.properties`
+    rows: np.ndarray  # positions of the units
+    also_over_all: bool = False  # the paper also correlates over all targets
 
 
 def strata(
-    targets: Table, units: Units, contents: list[str | None], protocol: ProtocolConfig
+    targets: Table, units: Units, properties: list[str | None], protocol: ProtocolConfig
 ) -> Iterator[Stratum]:
-    """Which units enter which analysis (docs/methods.md, section 2, "Correlation").
-
-    Args:
-        targets: the stimuli.
-        units: see `units_of`.
-        contents: what the corpus carries: its groups, or [None] for valence.
-        protocol: how many extreme units make a stratum, and whether all targets do.
-    """
+    """Yield the strata for the `Corpus.properties` (docs/methods.md, section 2, "Correlation")."""
     frame = units.frame
     everything = np.arange(len(frame))
     by_group = CARRIES[targets.role] == "group"
-    if contents == [None] and not by_group:
+    if properties == [None] and not by_group:
         if protocol.targets == "all":
-            yield Stratum("all", None, 0, everything, all_too=False)
+            yield Stratum("all", None, 0, everything)
             return
         items = frame.drop_duplicates("name")
         low, high = extremes(items, "name", protocol.extremes)
         chosen = set(items["name"].to_numpy()[[*low, *high]])
-        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(chosen)), all_too=True)
-    elif contents == [None]:
+        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(chosen)), also_over_all=True)
+    elif properties == [None]:
         for name in targets.groups:
-            rows = np.flatnonzero(frame["group"] == name)
-            yield Stratum(name, name, 0, rows, all_too=False)
+            yield Stratum(name, name, 0, np.flatnonzero(frame["group"] == name))
     else:
-        own = by_group and protocol.strata != "all"
-        for content, group in enumerate(contents):
+        is_split = by_group and protocol.strata != "all"
+        for column, group in enumerate(properties):
             assert group is not None
-            rows = np.flatnonzero(frame["group"] == group) if own else everything
-            yield Stratum(group, group, content, rows, all_too=own)
+            rows = np.flatnonzero(frame["group"] == group) if is_split else everything
+            yield Stratum(group, group, column, rows, also_over_all=is_split)

@@ -1,1 +1,1 @@
-"""Parts that several studies use."""
+"""Provide functions that several studies use."""

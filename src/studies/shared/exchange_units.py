@@ -1,4 +1,4 @@
-"""Exchange units of a corpus: what carries the property, and may be permuted.
+"""Define the exchange units of a corpus, which carry its property (valence or group) and may be permuted.
 
 See docs/methods.md, section 6.1.
 """
@@ -17,106 +17,83 @@ from src.stimuli import IMAGE_ROLES, Table
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that is exchanged: faces, scenes, words, race words or gender words.
+    """Factor whose levels are exchanged: faces, scenes, words, race words or gender words."""
 
-    Attributes:
-        blocks: each [n, s]: its rows, of s levels each, are exchanged for one another.
-        size: number of levels.
-    """
-
+    # Arrays [n, s] whose rows, of s levels each, are exchanged for one another.
     blocks: tuple[np.ndarray, ...]
-    size: int
+    size: int  # number of levels
 
     def permuted(self, rng: np.random.Generator) -> np.ndarray:
-        """Level -> the level in whose place it is put."""
-        found = np.arange(self.size)
+        """Draw a permutation that maps each level to the level it replaces."""
+        levels = np.arange(self.size)
         for block in self.blocks:
-            found[block] = block[rng.permutation(len(block))]
-        return found
+            levels[block] = block[rng.permutation(len(block))]
+        return levels
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """The exchange units of a corpus and how they are permuted.
+    """Exchange units of a corpus and their permutations."""
 
-    Attributes:
-        grid: [units, copies] rows of the corpus's table: a word has a row in each template.
-        levels: [units, factors]: a phrase has a race word and a gender word, any other unit itself.
-        factors: one or two.
-        names: of the units.
-        seed: of the permutations, with the hash of the corpus: all models, strata and experiments share them.
-    """
-
-    grid: np.ndarray
+    grid: np.ndarray  # [units, copies] rows of the corpus's table: a word has a row in each template
+    # [units, factors] indices of levels: a phrase's race word and gender word, or the unit's only level.
     levels: np.ndarray
-    factors: tuple[Factor, ...]
-    names: np.ndarray
+    factors: tuple[Factor, ...]  # one or two factors
+    names: np.ndarray  # names of the units
+    # Seed and hash of the corpus: all models, strata and experiments share the permutations.
     seed: tuple[int, ...]
 
     @cached_property
     def unit(self) -> np.ndarray:
-        """Row -> its unit."""
-        found = np.empty(self.grid.size, dtype=np.int64)
-        found[self.grid] = np.arange(len(self.grid))[:, None]
-        return found
+        """Map each row to its unit."""
+        units = np.empty(self.grid.size, dtype=np.int64)
+        units[self.grid] = np.arange(len(self.grid))[:, None]
+        return units
 
     @cached_property
     def copy(self) -> np.ndarray:
-        """Row -> which of its unit's copies it is."""
-        found = np.empty(self.grid.size, dtype=np.int64)
-        found[self.grid] = np.arange(self.grid.shape[1])[None]
-        return found
+        """Map each row to its index among the copies of its unit."""
+        copies = np.empty(self.grid.size, dtype=np.int64)
+        copies[self.grid] = np.arange(self.grid.shape[1])[None]
+        return copies
 
     @cached_property
-    def _lookup(self) -> np.ndarray:
-        found = np.full([factor.size for factor in self.factors], -1)
-        found[tuple(self.levels.T)] = np.arange(len(self.levels))
-        return found
+    def _unit_of_levels(self) -> np.ndarray:
+        units = np.full([factor.size for factor in self.factors], -1)
+        units[tuple(self.levels.T)] = np.arange(len(self.levels))
+        return units
 
     def permutations(self, count: int, *more: int) -> np.ndarray:
-        """[count, units]: unit -> the unit in whose place it is put, π_r.
+        """Draw permutations π_r that map each unit to the unit it replaces, [count, units].
 
-        Args:
-            count: how many; the first ones do not depend on it.
-            more: appended to the seed, for permutations of another kind.
+        Earlier permutations do not depend on `count`; `more` extends the seed, for
+        permutations of another kind.
         """
-        found = np.empty((count, len(self.grid)), dtype=np.int32)
+        permutations = np.empty((count, len(self.grid)), dtype=np.int32)
         for number in range(count):
             rng = np.random.default_rng([*self.seed, number, *more])
-            moved = [factor.permuted(rng) for factor in self.factors]
-            places = [one[self.levels[:, index]] for index, one in enumerate(moved)]
-            found[number] = self._lookup[tuple(places)]
-        return found
+            permuted_levels = [factor.permuted(rng) for factor in self.factors]
+            levels = [permuted[self.levels[:, index]] for index, permuted in enumerate(permuted_levels)]
+            permutations[number] = self._unit_of_levels[tuple(levels)]
+        return permutations
 
-    def moved(self, rows: np.ndarray, permuted: np.ndarray) -> np.ndarray:
-        """[R, n] rows of the corpus's table in whose place `rows` [n] are put; templates stay.
+    def moved(self, rows: np.ndarray, permutations: np.ndarray) -> np.ndarray:
+        """Return the table's rows that `rows` [n] replace in R permutations, [R, n], within a template."""
+        return np.asarray(self.grid[permutations[:, self.unit[rows]], self.copy[rows]])
 
-        Args:
-            rows: of the table.
-            permuted: [R, units], see `permutations`.
-        """
-        found: np.ndarray = self.grid[permuted[:, self.unit[rows]], self.copy[rows]]
-        return found
-
-    def within(self, part: Sequence[np.ndarray]) -> Exchange:
-        """The same, permuted only among units of one part.
-
-        Args:
-            part: [factors][levels]: label of each level's part.
-        """
+    def within(self, labels: Sequence[np.ndarray]) -> Exchange:
+        """Return an exchange of levels of the same label only; `labels` has an array [levels] per factor."""
         factors = []
-        for factor, parts in zip(self.factors, part, strict=True):
-            blocks = tuple(np.flatnonzero(parts == name)[:, None] for name in np.unique(parts))
+        for factor, level_labels in zip(self.factors, labels, strict=True):
+            names = np.unique(level_labels)
+            blocks = tuple(np.flatnonzero(level_labels == name)[:, None] for name in names)
             factors.append(replace(factor, blocks=blocks))
         return replace(self, factors=tuple(factors))
 
     def families(self, stems: Sequence[str]) -> Exchange:
-        """The same, permuted by whole families of units, among families of one size.
+        """Return an exchange of whole families, units of the same stem, among families of equal size.
 
-        Families do not cross the parts that units are exchanged within.
-
-        Args:
-            stems: [units]: units of one stem are a family.
+        A family does not extend over several blocks.
         """
         (factor,) = self.factors
         blocks = []
@@ -130,22 +107,18 @@ class Exchange:
 
 
 def exchange_of(corpus: Table, seed: int) -> Exchange:
-    """The exchange units of a corpus.
+    """Build the exchange units of a corpus; `seed` is that of the permutations.
 
-    Words (their sentences together), scenes, faces; of labels race words and gender words where each meets
-    each once, else phrases.
-
-    Args:
-        corpus: the stimuli.
-        seed: of the permutations.
+    Units are scenes, faces, or words or phrases with all their sentences. Phrases are exchanged by their race
+    words and gender words where `_crossed` returns these, otherwise as a whole.
     """
     frame = corpus.frame
     if corpus.role in IMAGE_ROLES:
         names, unit = frame["id"].to_numpy(), np.arange(len(frame))
         grid = unit[:, None]
     else:
-        unit, found = pd.factorize(frame["word"], sort=True)
-        names = found.to_numpy()
+        unit, words = pd.factorize(frame["word"], sort=True)
+        names = words.to_numpy()
         copy, _ = pd.factorize(frame["template"], sort=True)
         grid = np.empty((len(names), copy.max() + 1), dtype=np.int64)
         grid[unit, copy] = np.arange(len(frame))
@@ -157,39 +130,40 @@ def exchange_of(corpus: Table, seed: int) -> Exchange:
 
 
 def label_words(frame: pd.DataFrame) -> pd.DataFrame:
-    """Race word and gender word of each row; without such columns a phrase splits at its last blank."""
+    """Return race word and gender word of each row; without such columns split phrases at the last space."""
     if {"race_word", "gender_word"} <= set(frame.columns):
         return frame[["race_word", "gender_word"]]
     split = frame["word"].str.rpartition(" ")
     return pd.DataFrame({"race_word": split[0], "gender_word": split[2]}, index=frame.index)
 
 
-def _crossed(phrases: pd.DataFrame, singly: np.ndarray) -> np.ndarray:
-    found = label_words(phrases)
-    race, race_words = pd.factorize(found["race_word"], sort=True)
-    gender, gender_words = pd.factorize(found["gender_word"], sort=True)
+def _crossed(phrases: pd.DataFrame, uncrossed: np.ndarray) -> np.ndarray:
+    """Return levels of race word and gender word, [phrases, 2], if each pair occurs exactly once.
+
+    Otherwise, or where a guessed split leaves a word alone in its class, return `uncrossed`.
+    """
+    words = label_words(phrases)
+    race, race_words = pd.factorize(words["race_word"], sort=True)
+    gender, gender_words = pd.factorize(words["gender_word"], sort=True)
     pairs = len(set(zip(race, gender, strict=True)))
     if pairs < len(phrases) or pairs < len(race_words) * len(gender_words):
-        return singly
+        return uncrossed
     levels = np.stack([race, gender], axis=1)
     groups = pd.factorize(phrases["group"])[0]
-    # Where nobody says which word is which, a word that is alone in its class is hardly one of several.
-    guessed = "race_word" not in phrases
-    if guessed and any(len(same) < 2 for number in (0, 1) for same in alike(levels, groups, number)):
-        return singly
+    # Without columns of words the split is a guess, likely wrong if no other word names the same groups.
+    sets = [same for factor in (0, 1) for same in equivalent_levels(levels, groups, factor)]
+    if "race_word" not in phrases and any(len(same) < 2 for same in sets):
+        return uncrossed
     return levels
 
 
-def alike(levels: np.ndarray, groups: np.ndarray, number: int) -> Iterator[np.ndarray]:
-    """Levels of a factor that name the same groups, with whatever other level: the race words of a race.
+def equivalent_levels(levels: np.ndarray, groups: np.ndarray, factor: int) -> Iterator[np.ndarray]:
+    """Yield sets of levels of a factor that name the same groups, such as the race words of a race.
 
-    Args:
-        levels: [units, factors].
-        groups: [units].
-        number: of the factor.
+    `levels` are [units, factors], `groups` [units]; `factor` is the index of a factor.
     """
-    others = np.delete(levels, number, axis=1)
-    order = np.lexsort([*others.T, levels[:, number]])
-    signature = pd.Series(groups[order]).groupby(levels[order, number]).agg(tuple)
+    others = np.delete(levels, factor, axis=1)
+    order = np.lexsort([*others.T, levels[:, factor]])
+    signature = pd.Series(groups[order]).groupby(levels[order, factor]).agg(tuple)
     for _, same in signature.groupby(signature, sort=True):
         yield same.index.to_numpy()

@@ -1,6 +1,4 @@
-"""Two groups of faces compared: as observed, under random partitions, and resampled."""
-
-from __future__ import annotations
+"""Compare two groups of faces: observed, under random partitions and resampled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,67 +13,42 @@ from src import metrics
 from src.configs import ProtocolConfig
 from src.studies.shared.resampling import PARENTS, generator, weights
 
-# observed, null (of each random partition), bootstrap (of each sample) -> statistic -> its value or draws.
-Reading = dict[str, dict[str, Any]]
+# observed, null (per random partition) or bootstrap (per sample) -> statistic -> value or draws.
+Comparison = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Faces of a group.
-
-    Attributes:
-        name: of the group.
-        ids: [n], of the faces.
-        cosines: [n, words], with each prompt.
-        weights: [draws, n], how often each face stands in each bootstrap sample.
-    """
+    """Faces of a group."""
 
     name: str
-    ids: np.ndarray
-    cosines: np.ndarray
-    weights: np.ndarray
+    ids: np.ndarray  # [n], ids of the faces
+    cosines: np.ndarray  # [n, words], cosines with each prompt
+    weights: np.ndarray  # [draws, n], weight of each face in each bootstrap sample
 
 
 def group_of(
-    name: str, frame: pd.DataFrame, vectors: Tensor, texts: Tensor, protocol: ProtocolConfig, seed: int
+    name: str, faces: pd.DataFrame, vectors: Tensor, prompts: Tensor, protocol: ProtocolConfig, seed: int
 ) -> Group:
-    """Faces of a group, as they are compared with all others.
-
-    Args:
-        name: of the group.
-        frame: its rows of the table of faces.
-        vectors: of these faces, [n, D] or [n, Q, D].
-        texts: of the prompts, [words, D].
-        protocol: how many bootstrap samples.
-        seed: of these.
-    """
-    parents = [column for column in PARENTS if column in frame.columns]
-    drawn = weights(frame[["id", *parents]].rename(columns={"id": "name"}), protocol.bootstrap, seed)
-    return Group(name, frame["id"].to_numpy(dtype=str), metrics.similarity(vectors, texts).numpy(), drawn)
+    """Build a group from its faces, their vectors, [n, D] or [n, Q, D], and those of prompts, [words, D]."""
+    parents = [column for column in PARENTS if column in faces.columns]
+    drawn = weights(faces[["id", *parents]].rename(columns={"id": "name"}), protocol.bootstrap, seed)
+    return Group(name, faces["id"].to_numpy(dtype=str), metrics.similarity(vectors, prompts).numpy(), drawn)
 
 
 def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[np.ndarray, "draws n"]:
-    """Random partitions of faces: true where one is in the first set.
+    """Draw random partitions of the faces of two groups: true for the first set, of the given size.
 
-    Args:
-        names: of the faces of both groups; the draw hangs on them and the seed alone, so that models,
-            debias and sets of words share it.
-        size: of the first set.
-        draws: how many.
-        seed: of the draw.
+    The draw depends only on names and seed, so that models, debias methods and sets of words share it.
     """
     rng = generator(np.array(names), seed)
     return rng.permuted(np.broadcast_to(np.arange(len(names)) < size, (draws, len(names))), axis=1)
 
 
-def by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: str) -> Reading:
-    """Gaps and CLES of two groups on a set of words.
+def by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: str) -> Comparison:
+    """Compute gaps and CLES of two groups for a set of words, given its columns in the groups' cosines.
 
-    Args:
-        a, b: the groups.
-        columns: of the words in the groups' cosines.
-        members: see `partitions`, of the faces of a and then of b.
-        ties: of the protocol.
+    `members` are `partitions` of the faces of a followed by those of b; `ties` is the field of the protocol.
     """
     x, y = a.cosines[:, columns], b.cosines[:, columns]
     both, z = np.concatenate([x, y]), metrics.z_score(x, y)
@@ -98,14 +71,11 @@ def by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: st
     return {"observed": observed, "null": null, "bootstrap": bootstrap}
 
 
-def by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray, reading: str) -> Reading:
-    """The IAT of two groups.
+def by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray, definition: str) -> Comparison:
+    """Compute the IAT of two groups of equal size.
 
-    Args:
-        a, b: the groups, of one size.
-        pairs: [J, 2], columns of the positive and the negative words in the groups' cosines.
-        members: see `partitions`, of the faces of a and then of b.
-        reading: of the protocol.
+    `pairs` are [J, 2], columns of the positive and the negative words; `members` as in `by_set`;
+    `definition` is the field `iat` of the protocol.
     """
     size = len(a.ids)
     x, y = (metrics.iat_scores(*(group.cosines[:, side] for side in pairs.T)) for group in (a, b))
@@ -115,17 +85,17 @@ def by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray, reading
         "null": (metrics.iat_totals(both, members, size), metrics.iat_totals(both, ~members, size)),
         "bootstrap": (metrics.iat_totals(x, a.weights, size), metrics.iat_totals(y, b.weights, size)),
     }
-    found: Reading = {
-        kind: {"iat": metrics.iat(of_a, of_b, reading), "iat_signed": (of_a - of_b).sum(axis=-1)}
+    statistics: Comparison = {
+        kind: {"iat": metrics.iat(of_a, of_b, definition), "iat_signed": (of_a - of_b).sum(axis=-1)}
         for kind, (of_a, of_b) in totals.items()
     }
-    found["observed"]["iat_rate"] = found["observed"]["iat"] / (2 * size * len(pairs))
-    return found
+    statistics["observed"]["iat_rate"] = statistics["observed"]["iat"] / (2 * size * len(pairs))
+    return statistics
 
 
-def mean(readings: Sequence[Reading]) -> Reading:
-    """Each statistic's mean over sets of words, draw by draw: they share partitions and samples."""
+def mean(comparisons: Sequence[Comparison]) -> Comparison:
+    """Average each statistic over sets of words by draw, as they share partitions and samples."""
     return {
-        kind: {name: np.mean([one[kind][name] for one in readings], axis=0) for name in statistics}
-        for kind, statistics in readings[0].items()
+        kind: {name: np.mean([row[kind][name] for row in comparisons], axis=0) for name in statistics}
+        for kind, statistics in comparisons[0].items()
     }

@@ -1,9 +1,7 @@
-"""What a bootstrap resamples: single units, parents of morphs, words of labels.
+"""Draw bootstrap weights of units by resampling single units, parents of morphs, or words of labels.
 
 See docs/methods.md, section 6.2.
 """
-
-from __future__ import annotations
 
 import hashlib
 
@@ -16,28 +14,20 @@ WORDS = ("race_word", "gender_word")
 
 
 def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "draws n"]:
-    """How often each unit of a stratum stands in each bootstrap sample.
+    """Draw the weight of each unit of a stratum in each bootstrap sample, [draws, n], int16.
 
-    Parts are drawn with replacement, as many as there are in the stratum: a unit's weight is how
-    often it was drawn itself; a morph's is the product of its parents' counts; a phrase's the
-    product of the counts of its race word among the race words and of its gender word among the
-    gender words. Parts are those of this stratum. Rows of one name share a weight.
+    `members` has a column `name`; for morphs also `parent_a` and `parent_b` (null for a face that is not a
+    morph), for labels `race_word` and `gender_word` (null or empty where a phrase lacks the word).
 
-    Args:
-        members: the units of one stratum: `name`; of morphs also `parent_a`, `parent_b` (null for a
-            face that is none); of labels also `race_word`, `gender_word` (null or empty where a
-            phrase has only one of them).
-        draws: how many samples.
-        seed: of the draw, which depends on it and on the names alone: two models on the same
-            targets draw the same samples, in whatever order their rows are.
-
-    Returns:
-        int16.
+    Single units, parents, or words of each kind are drawn with replacement, as many as the stratum has. A
+    unit's weight is its count in the draw; a morph's is the product of its parents' counts; a phrase's is the
+    product of the counts of its race word and its gender word. Rows of the same name share a weight. The draw
+    depends only on seed and names: models on the same targets draw the same samples, in any order of rows.
     """
     names = members["name"].to_numpy(dtype=str)
     rng = generator(names, seed)
     if set(PARENTS) <= set(members.columns):
-        # Whoever is no morph is a part of its own.
+        # A face that is not a morph counts as its single parent.
         pairs = [members[name].fillna(members["name"]).to_numpy(dtype=str) for name in PARENTS]
         parents, places = np.unique(pairs, return_inverse=True)
         first, second = places.reshape(2, -1)
@@ -46,18 +36,18 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
     if set(WORDS) <= set(members.columns):
         product = np.ones((draws, len(names)), dtype=np.int16)
         for name in WORDS:
-            has = members[name].fillna("").to_numpy(dtype=str) != ""
-            words, places = np.unique(members.loc[has, name].to_numpy(dtype=str), return_inverse=True)
-            product[:, has] *= _counts(rng, draws, len(words))[:, places]
+            has_word = members[name].fillna("").to_numpy(dtype=str) != ""
+            words, places = np.unique(members.loc[has_word, name].to_numpy(dtype=str), return_inverse=True)
+            product[:, has_word] *= _counts(rng, draws, len(words))[:, places]
         return product
     single, places = np.unique(names, return_inverse=True)
     return _counts(rng, draws, len(single))[:, places]
 
 
 def generator(names: np.ndarray, *seed: int) -> np.random.Generator:
-    """Random numbers that hang on the names of units, in whatever order, and on seeds alone.
+    """Create a generator seeded by the set of unit names, in any order, and by seeds.
 
-    Models, debias and texts that are shown the same units share them.
+    Models, debias methods and texts with the same units share its random numbers.
     """
     digest = hashlib.sha256("\0".join(np.unique(names)).encode()).digest()
     return np.random.default_rng([*seed, int.from_bytes(digest[:8], "little")])

@@ -1,1 +1,1 @@
-"""So-B-IT: whose faces an encoder finds for the loaded words of a taxonomy (Hamidieh et al. 2024)."""
+"""Audit which faces an encoder finds for the loaded words of a taxonomy (So-B-IT, Hamidieh et al. 2024)."""

@@ -1,6 +1,4 @@
-"""Which groups the faces of a So-B-IT audit fall into, axis by axis."""
-
-from __future__ import annotations
+"""Group the faces of a So-B-IT audit by race, gender or both."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,116 +10,99 @@ from src.errors import InputError, NotApplicable
 from src.stimuli import Table
 from src.studies.shared.resampling import PARENTS, weights
 
-# Axis -> the columns of faces that it is made of.
+# Axis -> the columns of the face table that define it.
 COLUMNS = {"race": ("race",), "gender": ("gender",), "both": ("race", "gender")}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A way to group faces.
+    """A way to group faces."""
 
-    Attributes:
-        name: race, gender or both.
-        groups: names, sorted.
-        cells: [cells, G], which cell lies in which group.
-        base: [G], share of each group among all faces.
-        sizes: [G], faces of each.
-    """
-
-    name: str
-    groups: list[str]
-    cells: np.ndarray
-    base: np.ndarray
-    sizes: np.ndarray
+    name: str  # race, gender or both
+    groups: list[str]  # group names, sorted
+    members: np.ndarray  # [cells, G], true if a cell belongs to a group
+    base: np.ndarray  # [G], share of each group among all faces
+    sizes: np.ndarray  # [G], number of faces in each group
+    place: slice  # position of the groups among those of all axes
 
 
 @dataclass(frozen=True)
 class Faces:
-    """The faces of an audit.
+    """The faces of an audit."""
 
-    Attributes:
-        frame: their rows of the stimulus table.
-        cell: [N], the cell of each: race x gender, or what the axes need of it.
-        cells: names of the cells.
-        axes: the chosen ones.
-    """
-
-    frame: pd.DataFrame
-    cell: np.ndarray
-    cells: list[str]
-    axes: tuple[Axis, ...]
+    frame: pd.DataFrame  # rows of the faces in the stimulus table
+    cell: np.ndarray  # [N], index of each face's cell: race x gender, or only the column that the axes need
+    cells: list[str]  # names of the cells
+    axes: tuple[Axis, ...]  # chosen axes
 
     @property
     def ids(self) -> np.ndarray:
-        """Of the faces."""
+        """Return the ids of the faces."""
         return self.frame["id"].to_numpy(dtype=str)
 
     @property
     def members(self) -> np.ndarray:
-        """[cells, all groups of all axes]."""
-        return np.concatenate([axis.cells for axis in self.axes], axis=1)
+        """Return the group membership of each cell, [cells, all groups of all axes]."""
+        return np.concatenate([axis.members for axis in self.axes], axis=1)
 
     def weights(self, draws: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each cell its rows, and [draws, rows] how often each face stands in each bootstrap sample."""
+        """Yield the rows of each cell and their bootstrap weights.
+
+        A weight counts how often a face occurs in a bootstrap sample: [draws, rows].
+        """
         parents = [name for name in PARENTS if name in self.frame.columns]
-        named = self.frame[["id", *parents]].rename(columns={"id": "name"})
+        identified = self.frame[["id", *parents]].rename(columns={"id": "name"})
         for cell in range(len(self.cells)):
             rows = np.flatnonzero(self.cell == cell)
-            yield rows, weights(named.iloc[rows], draws, seed)
+            yield rows, weights(identified.iloc[rows], draws, seed)
 
 
 def faces_of(table: Table, axes: Sequence[str]) -> Faces:
-    """The faces of a table, grouped by each axis.
-
-    Args:
-        table: the stimuli.
-        axes: names, see `COLUMNS`.
+    """Group the faces of a table by each axis of `COLUMNS`.
 
     Raises:
-        InputError: an axis is none, stands there twice, or some faces lack what it needs.
-        NotApplicable: no face says it, or all are of one group.
+        InputError: an axis is unknown or repeated, or some faces lack a value that it needs.
+        NotApplicable: the table has no such values, or all faces belong to one group.
     """
-    _known(axes)
+    for axis in axes:
+        if axis not in COLUMNS:
+            raise InputError(f"exp.axes: unknown axis {axis!r}. Use some of {', '.join(COLUMNS)}.")
+    if not axes or len({*axes}) < len(axes):
+        raise InputError(f"exp.axes={list(axes)}: expected one or more of {', '.join(COLUMNS)}, each once.")
     needed = [name for name in ("race", "gender") if any(name in COLUMNS[axis] for axis in axes)]
     for name in needed:
-        _column(table, name)
+        _check_column(table, name)
     frame = table.frame
     crossed = frame[needed[0]].astype(str)
     for name in needed[1:]:
         crossed = crossed + " " + frame[name].astype(str)
     cell, cells = pd.factorize(crossed, sort=True)
-    first = [int(np.flatnonzero(cell == number)[0]) for number in range(len(cells))]
+    first_rows = [int(np.flatnonzero(cell == number)[0]) for number in range(len(cells))]
     sizes = np.bincount(cell)
-    made = []
+    grouped: list[Axis] = []
     for axis in axes:
-        columns = frame.iloc[first][list(COLUMNS[axis])].astype(str)
-        whose = columns.agg(" ".join, axis=1).tolist()
-        groups = sorted(set(whose))
-        members = np.array(whose)[:, None] == np.array(groups)[None]
-        made.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members))
-    return Faces(frame, cell, list(map(str, cells)), tuple(made))
+        columns = frame.iloc[first_rows][list(COLUMNS[axis])].astype(str)
+        labels = columns.agg(" ".join, axis=1).tolist()
+        groups = sorted(set(labels))
+        members = np.array(labels)[:, None] == np.array(groups)[None]
+        start = grouped[-1].place.stop if grouped else 0
+        place = slice(start, start + len(groups))
+        grouped.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members, place))
+    return Faces(frame, cell, list(map(str, cells)), tuple(grouped))
 
 
-def _known(axes: Sequence[str]) -> None:
-    for axis in axes:
-        if axis not in COLUMNS:
-            raise InputError(f"exp.axes: {axis!r} is no axis. There are {', '.join(COLUMNS)}.")
-    if not axes or len({*axes}) < len(axes):
-        raise InputError(f"exp.axes={list(axes)}: at least one, and each once, of {', '.join(COLUMNS)}.")
-
-
-def _column(table: Table, name: str) -> None:
+def _check_column(table: Table, name: str) -> None:
     if name not in table.frame.columns or table.frame[name].isna().all():
         raise NotApplicable(
-            f"faces: no column {name}, by which this audit groups them; found "
-            f"{', '.join(map(str, table.frame.columns))}. Add it to the faces' table (race and gender beside "
-            "group), or choose exp.axes=[race] or exp.axes=[gender] where one of both is there."
+            f"faces: no column {name}, by which this audit groups faces; found "
+            f"{', '.join(map(str, table.frame.columns))}. Add race and gender to the table of faces, or "
+            "choose exp.axes=[race] or exp.axes=[gender] if it has one of them."
         )
     empty = table.frame[name].isna() | (table.frame[name].astype(str).str.strip() == "")
     if empty.any():
         raise InputError(
             f"faces: {int(empty.sum())} of {len(empty)} have no {name}, first "
-            f"{table.frame['id'][empty].iloc[0]!r}. Fill it in, or leave them out."
+            f"{table.frame['id'][empty].iloc[0]!r}. Fill it in, or remove these faces."
         )
     if table.frame[name].nunique() < 2:
         raise NotApplicable(

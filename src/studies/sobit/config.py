@@ -1,6 +1,4 @@
-"""Schema of the audits of So-B-IT."""
-
-from __future__ import annotations
+"""Define the schema of So-B-IT audits."""
 
 from dataclasses import dataclass, field
 
@@ -10,11 +8,11 @@ from src.configs.fields import one_of
 
 @dataclass
 class SobitConfig(ExpConfig):
-    """Whose faces an encoder finds for the loaded words of a taxonomy (docs/methods.md, section 4).
+    """Settings of an audit of the faces that an encoder finds for loaded words (docs/methods.md, section 4).
 
     Attributes:
         measure: association (C), retrieval (composition of the top k) or strength (against frequent words).
-        axes: of the faces' columns: race, gender, or both together.
+        axes: columns of the faces that group them: race, gender, or both together.
     """
 
     study: str = "sobit"

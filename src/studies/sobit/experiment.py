@@ -1,6 +1,4 @@
-"""Whose faces an encoder finds for the loaded words of a taxonomy (So-B-IT, Hamidieh et al. 2024)."""
-
-from __future__ import annotations
+"""Audit an encoder's retrieval of faces for loaded words of a taxonomy (So-B-IT, Hamidieh et al. 2024)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +8,15 @@ from torch import Tensor
 
 from src.configs import RunConfig
 from src.errors import InputError, NotApplicable
+from src.metrics import pooled
 from src.stimuli import PROMPTS, Table
-from src.studies.shared.pooling import pooled
 from src.studies.shared.resampling import PARENTS
 from src.studies.sobit.axes import Faces, faces_of
 from src.studies.sobit.config import SobitConfig
-from src.studies.sobit.measures import MEASURES, Asked
-from src.studies.sobit.prompts import baseline, places, prompts, words
+from src.studies.sobit.measures import MEASURES, Inputs
+from src.studies.sobit.prompts import baseline, words
 
-__all__ = ["COLUMNS", "Sobit", "check", "prompts", "run"]
-
-# Of analyses.csv.
+# Columns of analyses.csv.
 COLUMNS = (
     *("taxonomy", "category", "word", "type", "caption", "axis", "group", "n", "n_rest"),
     *("association", "association_low", "association_high"),
@@ -29,88 +25,71 @@ COLUMNS = (
     *("entropy", "kl", "maxskew", "ndkl", "maxskew_q95", "maxskew_p", "ndkl_q95", "ndkl_p"),
     *("similarity", "similarity_low", "similarity_high", "strength", "strength_low", "strength_high"),
 )
-COUNTED = ("n", "n_rest")
+INTEGERS = ("n", "n_rest")
 
 
 @dataclass(frozen=True)
 class Sobit:
-    """What an audit yields.
+    """The results of an audit."""
 
-    Attributes:
-        analyses: `COLUMNS`, one row per word, axis and group; of strength one row per word.
-        tables: attributes (`group`, `template`, `set`, `id`: the faces used); of association draws
-            (`caption`, `axis`, `draw`, `largest`: bootstrap of the largest absolute association of the axis);
-            of retrieval nearest (`caption`, `rank`, `id`, `similarity`: what was retrieved).
-        notes: what a reader of the numbers should know.
-    """
-
-    analyses: pd.DataFrame
+    analyses: pd.DataFrame  # `COLUMNS`, one row per word, axis and group; for strength one row per word
+    # "attributes" (`group`, `template`, `set`, `id`): the faces used; of association, "draws" (`caption`,
+    # `axis`, `draw`, `largest`): bootstrap of the axis's largest absolute association; of retrieval,
+    # "nearest" (`caption`, `rank`, `id`, `similarity`): the retrieved faces.
     tables: dict[str, pd.DataFrame]
-    notes: list[str]
+    notes: list[str]  # caveats for readers of the numbers
 
 
 def check(cfg: RunConfig, faces: Table) -> Faces:
-    """See that faces can be grouped, and that some of them are not retrieved.
+    """Check that the faces can be grouped and that no caption would retrieve all of them; return the groups.
 
     Raises:
-        InputError: they cannot, or the axes are none; `NotApplicable` where other faces might do.
+        InputError: the faces or axes are invalid; `NotApplicable` if other faces might be valid.
     """
     assert isinstance(cfg.exp, SobitConfig)
-    found, count = faces_of(faces, cfg.exp.axes), len(faces.frame)
+    grouped, count = faces_of(faces, cfg.exp.axes), len(faces.frame)
     if cfg.exp.measure != "association" and cfg.protocol.top_k >= count:
         raise NotApplicable(
             f"protocol.top_k={cfg.protocol.top_k} of {count} faces: every caption would retrieve all. "
             f"Set it to {count - 1} or less."
         )
-    return found
+    return grouped
 
 
 def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tensor]) -> Sobit:
-    """Ask an encoder for the words of a taxonomy.
+    """Compute association, retrieval or strength, by `cfg.exp`, of each word of a taxonomy.
 
-    Args:
-        cfg: the job.
-        tables: faces and prompts.
-        vectors: of both, unit length, in the order of the tables; faces [N, D] or [N, Q, D].
+    Vectors are unit-length, in the order of the tables; those of faces are [N, D] or [N, Q, D].
 
     Raises:
-        InputError: see `check`; or vectors do not fit one another.
+        InputError: see `check`; or the widths of the vectors differ.
     """
     assert isinstance(cfg.exp, SobitConfig)
-    faces, seen, said = check(cfg, tables["faces"]), vectors["faces"], vectors[PROMPTS]
-    if seen.shape[-1] != said.shape[-1]:
+    faces, face_vectors, prompt_vectors = check(cfg, tables["faces"]), vectors["faces"], vectors[PROMPTS]
+    if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
-            f"faces have vectors of width {seen.shape[-1]}, prompts of width {said.shape[-1]}. Take both "
-            "from one model."
+            f"faces have vectors of width {face_vectors.shape[-1]}, prompts of width "
+            f"{prompt_vectors.shape[-1]}. Use vectors of the same model."
         )
-    spoken = words(cfg)
-    own = list(dict.fromkeys(spoken["caption"]))
-    asked = Asked(
+    word_rows = words(cfg)
+    captions = list(dict.fromkeys(word_rows["caption"]))
+    sentences = pd.Index(tables[PROMPTS].frame["sentence"])
+    inputs = Inputs(
         faces=faces,
-        seen=pooled(seen) if cfg.protocol.pooling == "mean" else seen,
-        captions=own,
-        said=said[places(tables[PROMPTS], own)],
-        held=said[places(tables[PROMPTS], baseline(cfg))],
+        face_vectors=pooled(face_vectors) if cfg.protocol.pooling == "mean" else face_vectors,
+        captions=captions,
+        caption_vectors=prompt_vectors[sentences.get_indexer(pd.Index(captions))],
+        baseline_vectors=prompt_vectors[sentences.get_indexer(pd.Index(baseline(cfg)))],
         protocol=cfg.protocol,
         seed=cfg.seed,
     )
-    found, beside = MEASURES[cfg.exp.measure](asked)
-    # A word may stand in several categories: its caption is measured once.
-    rows = spoken.assign(taxonomy=cfg.taxonomy.name).merge(found, on="caption", how="left")
-    rows = rows.reindex(columns=list(COLUMNS)).astype(dict.fromkeys(COUNTED, "Int64"))
+    measured, extra_tables = MEASURES[cfg.exp.measure](inputs)
+    # A word may belong to several categories: its caption is measured once.
+    rows = word_rows.assign(taxonomy=cfg.taxonomy.name).merge(measured, on="caption", how="left")
+    rows = rows.reindex(columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
+    cell_names = [faces.cells[cell] for cell in faces.cell]
+    used = pd.DataFrame({"group": cell_names, "template": None, "set": cell_names, "id": faces.ids})
     notes = []
     if set(PARENTS) <= set(faces.frame.columns):
-        notes.append("morphs share parents and are permuted singly: p is too small; intervals draw parents")
-    return Sobit(rows, {**beside, "attributes": _used(faces)}, notes)
-
-
-def _used(faces: Faces) -> pd.DataFrame:
-    whose = [faces.cells[cell] for cell in faces.cell]
-    return pd.DataFrame(
-        {
-            "group": whose,
-            "template": pd.array([None] * len(whose), dtype="string"),
-            "set": whose,
-            "id": faces.ids,
-        }
-    )
+        notes.append("permutations treat morphs as independent: p is too small; intervals resample parents")
+    return Sobit(rows, {**extra_tables, "attributes": used.astype({"template": "string"})}, notes)

@@ -1,6 +1,4 @@
-"""The report's section on So-B-IT: its files, and what its template is given."""
-
-from __future__ import annotations
+"""Build the report's section on So-B-IT: files and template context."""
 
 import base64
 import hashlib
@@ -10,145 +8,92 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from src.report.drawing import Drawing
-from src.report.findings import Findings, first_reading
+from src.report.findings import Findings, first_specification
 from src.report.folder import Folder
 from src.report.format import records
 from src.report.study import Section
-from src.studies.sobit import change_figure, debiasing_changes, word_rows
-from src.studies.sobit.composition_figure import composition
+from src.studies.sobit import debiasing_changes, word_rows
 from src.studies.sobit.heatmap import heatmaps, limit
-from src.studies.sobit.skewed_words import skewed
-from src.studies.sobit.strong_words import strong
+from src.studies.sobit.word_figures import pictures
 
-# Models whose figures and words the page shows.
+# Maximum number of models whose figures and words the page shows.
 DETAILED = 8
 TEMPLATES = Path(__file__).with_name("templates")
 
 
 def section(findings: Findings, folder: Folder) -> Section:
-    """Write figures and tables of So-B-IT.
-
-    Args:
-        findings: of a sweep with rows of So-B-IT.
-        folder: of the report.
-    """
-    # The page allows no other script than this one.
+    """Write the figures and tables of So-B-IT; return the section."""
+    audits = findings.of("sobit")
+    folder.table("sobit", audits, "So-B-IT: every word, axis and group, all specifications, unrounded")
+    rows, specification, others = word_rows.first_rows(word_rows.completed(audits))
+    words = word_rows.by_word(rows)
+    summary = word_rows.summary(words[words["axis"] != ""])
+    folder.table("sobit-words", words, "So-B-IT: a row per word and axis of the specification on the page")
+    folder.table("sobit-models", summary, "So-B-IT: summary per model and axis")
+    models = [*dict.fromkeys(rows["model"])]
+    end = limit(rows)
+    detailed = [
+        _model(rows[rows["model"] == name], words[words["model"] == name], end, number, folder)
+        for number, name in enumerate(models[:DETAILED], 1)
+    ]
+    # The page allows no other script than this one, whose hash it names.
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
+    context = {
+        "specification": specification,
+        "others": others,
+        "words": rows["caption"].nunique(),
+        "faces": word_rows.face_count(rows),
+        "axis_labels": word_rows.AXIS_LABELS,
+        "summary": records(summary),
+        "models": detailed,
+        "models_left": len(models) - len(detailed),
+        "association_columns": word_rows.ASSOCIATION_COLUMNS,
+        "retrieval_columns": word_rows.RETRIEVAL_COLUMNS,
+        "debiasing": _debiasing(findings, folder),
+        "script": Markup(script),
+    }
     return Section(
-        rows=first_reading(findings.of("sobit")),
+        rows=first_specification(audits),
         templates=TEMPLATES,
-        context={"sobit": {**context(findings, folder), "script": Markup(script)}},
+        context={"sobit": context},
         body=("sobit.html",),
         links=(("sobit", "So-B-IT"),),
         script=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
-def context(findings: Findings, folder: Folder) -> dict[str, Any]:
-    """What the template `sobit.html` is given; figures and tables are written.
-
-    Args:
-        findings: of a sweep with rows of So-B-IT.
-        folder: of the report.
-    """
-    every = findings.of("sobit")
-    folder.table("sobit", every, "So-B-IT: every word, axis and group, all readings, to the last bit")
-    rows, reading, others = word_rows.shown(word_rows.completed(every))
-    found = word_rows.by_word(rows)
-    told = word_rows.summary(found[found["axis"] != ""])
-    folder.table("sobit-words", found, "So-B-IT: a row per word and axis of the shown reading")
-    folder.table("sobit-models", told, "So-B-IT in short: per model and axis")
-    models = [*dict.fromkeys(rows["model"])]
-    end = limit(rows)
-    detailed = [
-        _model(rows[rows["model"] == name], found[found["model"] == name], end, number, folder)
-        for number, name in enumerate(models[:DETAILED], 1)
-    ]
-    return {
-        "reading": reading,
-        "others": others,
-        "words": rows["caption"].nunique(),
-        "faces": word_rows.faces(rows),
-        "named": word_rows.NAMED,
-        "table": records(told),
-        "models": detailed,
-        "left": len(models) - len(detailed),
-        "columns": word_rows.COLUMNS,
-        "shares": word_rows.SHARES,
-        "debiasing": _debiasing(findings, folder),
-    }
-
-
-def pictures(rows: pd.DataFrame, number: int) -> dict[str, list[Drawing]]:
-    """The most skewed words, whose faces are nearest, the strongest and weakest; empty where not measured.
-
-    Args:
-        rows: `words.completed` of one model and reading.
-        number: of the model, for the files' names.
-    """
-    every = word_rows.axes(rows)
-    drawn = {
-        "skewed": [skewed(rows, axis, number) for axis in every],
-        "nearest": [composition(rows, axis, number) for axis in every],
-        "strong": [strong(rows, number)],
-    }
-    return {name: [one for one in parts if one] for name, parts in drawn.items()}
-
-
 def _model(
-    rows: pd.DataFrame, found: pd.DataFrame, end: float, number: int, folder: Folder
+    rows: pd.DataFrame, words: pd.DataFrame, end: float, number: int, folder: Folder
 ) -> dict[str, Any]:
-    drawn = {name: folder.pictures(drawings) for name, drawings in pictures(rows, number).items()}
     return {
         "name": str(rows["model"].iloc[0]),
-        **drawn,
+        **{name: folder.pictures(drawings) for name, drawings in pictures(rows, number).items()},
         "heatmaps": folder.pictures(heatmaps(rows, end, number)),
-        "rows": records(found),
+        "rows": records(words),
     }
 
 
 def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:
-    """What debiasing changed; None where no job has a counterpart without."""
-    every = debiasing_changes.changes(findings)
-    if every.empty:
+    """Return the changes by debiasing; None if no debiased job has a counterpart without debiasing."""
+    changes = debiasing_changes.changes(findings)
+    if changes.empty:
         return None
-    verdicts = debiasing_changes.verdicts(every)
+    verdicts = debiasing_changes.verdicts(changes)
     counts = debiasing_changes.counts(verdicts)
     keys = [*debiasing_changes.ABOUT, "caption"]
-    folder.table(
-        "sobit-debiasing",
-        every.merge(verdicts[[*keys, "verdict"]], on=keys),
-        "So-B-IT: what debiasing changes, every word",
-    )
-    folder.table("sobit-verdicts", counts, "the same counted")
-    readings = [*every[["protocol", "seed", "taxonomy"]].drop_duplicates().itertuples(index=False, name=None)]
-    shown, told, counts = (_of(frame, readings[0]) for frame in (every, verdicts, counts))
-    drawn = []
-    pairs = [*shown.groupby(["model", "debias"], sort=False)]
-    for number, ((model, debias), own) in enumerate(pairs[:DETAILED], 1):
-        which = told[(told["model"] == model) & (told["debias"] == debias)]
-        drawn.append(change_figure.changed(own, which, f"sobit-debiasing-{number}"))
-    # The axes of a word one below the other.
-    mixed = told.loc[told["verdict"] == debiasing_changes.MIXED, keys].merge(shown, on=keys)
-    protocol, seed, _ = readings[0]
+    changed = changes.merge(verdicts[[*keys, "verdict"]], on=keys)
+    folder.table("sobit-debiasing", changed, "So-B-IT: change of |C| by debiasing, every word")
+    folder.table("sobit-verdicts", counts, "So-B-IT: numbers of words by how debiasing changed them")
+    specifications = changes[["protocol", "seed", "taxonomy"]].drop_duplicates()
+    # The page shows the first specification.
+    changes, verdicts, counts = (frame.merge(specifications[:1]) for frame in (changes, verdicts, counts))
+    # The merge puts the axes of a word in consecutive rows.
+    mixed = verdicts[verdicts["verdict"] == debiasing_changes.MIXED][keys].merge(changes)
     return {
-        "sentences": [
-            debiasing_changes.sentence(counts, method) for method in dict.fromkeys(counts["debias"])
-        ],
-        "reading": f"protocol {protocol}, seed {seed}",
-        "others": len(readings) - 1,
-        "reasons": [reason for reason in dict.fromkeys(shown["reason"]) if reason],
+        "specification": "protocol {}, seed {}".format(*specifications.iloc[0]),
+        "others": len(specifications) - 1,
+        "reasons": [reason for reason in dict.fromkeys(changes["reason"]) if reason],
         "verdicts": debiasing_changes.VERDICTS,
         "counts": records(counts),
-        "pictures": folder.pictures([one for one in drawn if one]),
-        "left": max(0, len(pairs) - DETAILED),
         "mixed": records(mixed),
     }
-
-
-def _of(frame: pd.DataFrame, reading: tuple[Any, ...]) -> pd.DataFrame:
-    protocol, seed, taxonomy = reading
-    same = (frame["protocol"] == protocol) & (frame["seed"] == seed) & (frame["taxonomy"] == taxonomy)
-    found: pd.DataFrame = frame[same]
-    return found

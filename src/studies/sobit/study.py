@@ -1,6 +1,4 @@
-"""The study of So-B-IT."""
-
-from __future__ import annotations
+"""Define the study of So-B-IT."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,25 +7,36 @@ from matplotlib.figure import Figure
 from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
+from src.report.findings import SPECIFICATION
 from src.report.study import StudyReport
-from src.report.tables import plain
+from src.report.tables import across_models, plain
 from src.stimuli import Table
 from src.storage import results
 from src.studies.protocol import Cost, Study
 from src.studies.sobit import experiment
 from src.studies.sobit.config import SobitConfig
-from src.studies.sobit.section import pictures, section
-from src.studies.sobit.terminal import TITLE, short
-from src.studies.sobit.word_rows import completed
+from src.studies.sobit.prompts import prompts
+from src.studies.sobit.section import section
+from src.studies.sobit.word_figures import pictures
+from src.studies.sobit.word_rows import AXIS_LABELS, by_word, completed, summary
 
-# Fields of the protocol that decide something, by measure.
+# Protocol fields that affect the result, by measure.
 FIELDS = {
     "association": ("permutations", "vocabulary", "baseline", "article", "bootstrap", "pooling"),
     "retrieval": ("top_k", "permutations", "article", "bootstrap", "pooling"),
     "strength": ("top_k", "vocabulary", "baseline", "article", "bootstrap", "pooling"),
 }
-# Of each axis, means over words.
+# Columns that become metrics: means over words, per axis.
 LOGGED = ("maxskew", "ndkl", "entropy")
+TITLE = (
+    "So-B-IT: words with q ≤ .05; mean over words of the largest |C| (association) or MaxSkew (retrieval) "
+    "(95th percentile with permuted labels)"
+)
+# Measure, and columns of `summary`: significant words, all words, mean, mean of the null.
+SUMMARISED = (
+    ("association", "significant", "words", "largest", "null"),
+    ("retrieval", "skewed", "ranked", "maxskew", "maxskew_null"),
+)
 
 
 def roles(exp: SobitConfig) -> tuple[str, ...]:  # noqa: ARG001
@@ -35,27 +44,28 @@ def roles(exp: SobitConfig) -> tuple[str, ...]:  # noqa: ARG001
     return ("faces",)
 
 
-def check(cfg: RunConfig, shown: Mapping[str, Table]) -> object:
+def check(cfg: RunConfig, tables: Mapping[str, Table]) -> object:
     """Check the faces; see `experiment.check`."""
-    return experiment.check(cfg, shown["faces"])
+    return experiment.check(cfg, tables["faces"])
 
 
 def protocol_fields(exp: SobitConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
-    """Return the fields of the protocol that decide something for the measure."""
+    """Return the protocol fields that affect the measure."""
     return frozenset(FIELDS[exp.measure])
 
 
 def metrics(result: experiment.Sobit) -> dict[str, float]:
-    """Return means over words, by axis; `significant` counts captions with q of .05 or less for any group."""
+    """Return means over words, by axis; `significant` is the number of captions with a group of q <= .05."""
     rows = result.analyses
-    found: dict[str, float] = {}
-    for axis, own in rows.groupby("axis"):
-        words = own.assign(size=own["association"].abs()).groupby("caption")
+    values: dict[str, float] = {}
+    for axis, axis_rows in rows.groupby("axis"):
+        words = axis_rows.assign(size=axis_rows["association"].abs()).groupby("caption")
         means = {name: words[name].first().mean() for name in LOGGED}
         means |= {"association": words["size"].max().mean(), "words": len(words)}
-        means |= {"significant": float((words["q"].min() <= 0.05).sum())} if own["q"].notna().any() else {}
-        found |= {f"{name}.{axis}": float(value) for name, value in means.items()}
-    return found | {"similarity": float(rows["similarity"].mean())}
+        if axis_rows["q"].notna().any():
+            means["significant"] = (words["q"].min() <= 0.05).sum()
+        values |= {f"{name}.{axis}": float(value) for name, value in means.items()}
+    return values | {"similarity": float(rows["similarity"].mean())}
 
 
 def job_figures(
@@ -63,9 +73,9 @@ def job_figures(
     columns: Mapping[str, object],
     result: experiment.Sobit,
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Draw the most skewed words, whose faces are nearest, the strongest and the weakest words."""
+    """Draw the most skewed words, the nearest faces, the strongest and the weakest words."""
     rows = completed(results.named(columns, result.analyses))
-    for drawing in (one for parts in pictures(rows, 1).values() for one in parts):
+    for drawing in (drawing for parts in pictures(rows, 1).values() for drawing in parts):
         yield f"{drawing.name}.png", drawing.figure, drawing.alternative
 
 
@@ -73,22 +83,51 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
     """Estimate the cost of the measure, of permutations and of the interval."""
     assert isinstance(cfg.exp, SobitConfig)
     protocol, measure, faces = cfg.protocol, cfg.exp.measure, counts["faces"]
-    captions = len(experiment.prompts(cfg).frame)
+    captions = len(prompts(cfg).frame)
     words = captions - protocol.vocabulary * (measure != "retrieval")
+    # Vectors, int16 bootstrap weights, and blocks of cosines, in bytes.
     memory = faces * (max(width, 64) * 16 + protocol.bootstrap * 2) + 1e9 * min(1, faces * words / 4e7)
     return Cost(12_000 * words, memory)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of words per axis; none if strength alone was measured."""
-    table = short(analyses)
+    """Return a table of words per axis; an empty list if only strength was measured."""
+    table = terminal_table(analyses)
     return [plain(table, f"{dataset}: {TITLE}")] if len(table) else []
+
+
+def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per axis and specification, a column per model; strength has no axis and no row here.
+
+    A model's text is the number of words with q <= .05 for at least one group, of all words; the mean over
+    words of the largest |C| and, in brackets, of the 95th percentile of that group's null. For retrieval,
+    MaxSkew takes the place of |C|.
+    """
+    if sobit.empty:
+        return sobit
+    tables = []
+    for values, group_rows in completed(sobit).groupby([*SPECIFICATION, "taxonomy"], sort=False):
+        specification = dict(zip(SPECIFICATION, values, strict=False))
+        counts = summary(by_word(group_rows)).query("axis != ''").to_dict("records")
+        rows = [
+            {
+                **specification,
+                "model": row["model"],
+                "label": f"{name}: {AXIS_LABELS[row['axis']]}",
+                "text": f"{row[count]} of {row[total]}; {row[mean]:.2f} ({row[null]:.2f})",
+            }
+            for name, count, total, mean, null in SUMMARISED
+            for row in counts
+            if row[total]
+        ]
+        tables.append(across_models(pd.DataFrame(rows), "debias", "protocol", "seed"))
+    return pd.concat(tables, ignore_index=True)
 
 
 STUDY = Study(
     name="sobit",
     roles=roles,
-    prompts=experiment.prompts,
+    prompts=prompts,
     check=check,
     run=experiment.run,
     protocol_fields=protocol_fields,

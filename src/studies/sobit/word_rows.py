@@ -1,28 +1,26 @@
-"""The rows of So-B-IT's experiments as a reader meets them: one per word and axis."""
+"""Arrange the rows of So-B-IT's experiments for reports, one per word and axis."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from src.report.findings import of_reading, readings
+from src.report.findings import list_specifications, of_specification
 from src.report.format import Column
-from src.report.tables import said
+from src.report.tables import describe
 
-# As pages and figures order them; others come after these.
-AXES = ("gender", "race", "both")
-NAMED = {"both": "race × gender"}
-WORD = ("model", "category", "word")
-SMALL = 0.05
+# Order and labels of the axes in pages and figures.
+AXIS_LABELS = {"gender": "gender", "race": "race", "both": "race × gender"}
+WORD = ["model", "category", "word"]
+KEYS = [*WORD, "axis"]
+ALPHA = 0.05
 ASSOCIATION = ("association", "association_low", "association_high", "null_q95", "p", "q", "baseline_share")
 RETRIEVAL = ("share_topk", "share_low", "share_high", "base_share", "ratio", "null_q95", "p", "q")
-EVEN = ("entropy", "kl", "maxskew", "maxskew_q95", "maxskew_p", "ndkl", "ndkl_q95", "ndkl_p")
+SKEW = ("entropy", "kl", "maxskew", "maxskew_q95", "maxskew_p", "ndkl", "ndkl_q95", "ndkl_p")
 STRENGTH = ("strength", "strength_low", "strength_high")
 TEXTS = ("taxonomy", "category", "word", "type", "caption", "axis", "group")
 COUNTS = ("n", "n_rest")
-COLUMNS = (
+ASSOCIATION_COLUMNS = (
     Column("n", "faces", "faces of this group", 0),
     Column("association", "C", "mean cosine of the group's faces less that of all others, in SDs"),
     Column("association_low", "95% from", "lower end of its interval"),
@@ -30,11 +28,9 @@ COLUMNS = (
     Column("null_q95", "null 95th", "95th percentile of |C| with permuted labels of faces"),
     Column("p", "p", "of |C|, corrected over the groups of the axis", 3),
     Column("q", "q", "Benjamini–Hochberg over words", 3),
-    Column(
-        "baseline_share", "rarer", "share of ordinary captions whose largest |C| is at least this one's", 3
-    ),
+    Column("baseline_share", "baseline", "share of ordinary captions with largest |C| at least as large", 3),
 )
-SHARES = (
+RETRIEVAL_COLUMNS = (
     Column("share_topk", "share", "of the nearest faces that are of this group"),
     Column("share_low", "95% from", "lower end of its interval"),
     Column("share_high", "95% to", "upper end of its interval"),
@@ -42,103 +38,96 @@ SHARES = (
     Column("ratio", "ratio", "share / base"),
     Column("maxskew", "MaxSkew", "largest ln(share / base) over the groups"),
     Column("maxskew_q95", "null 95th", "95th percentile of MaxSkew with permuted labels of faces"),
-    Column("ndkl", "NDKL", "how far the first of the nearest differ from the base, 0: not at all"),
+    Column("ndkl", "NDKL", "rank-discounted KL divergence of the nearest faces from the base; 0: equal"),
     Column("strength", "strength", "share of ordinary captions with faces no nearer than this one's"),
 )
 
 
 def completed(sobit: pd.DataFrame) -> pd.DataFrame:
-    """The rows with every column that the page shows, numbers as such and texts as texts."""
-    numbers = (*ASSOCIATION, *RETRIEVAL, *EVEN, *STRENGTH, *COUNTS)
-    found = sobit.reindex(columns=[*dict.fromkeys((*sobit.columns, *TEXTS, *numbers))])
-    return found.astype(dict.fromkeys(numbers, float)).fillna(dict.fromkeys(TEXTS, ""))
+    """Add missing columns that the page needs; convert numbers to float and missing texts to ""."""
+    numbers = (*ASSOCIATION, *RETRIEVAL, *SKEW, *STRENGTH, *COUNTS)
+    full = sobit.reindex(columns=[*dict.fromkeys((*sobit.columns, *TEXTS, *numbers))])
+    return full.astype(dict.fromkeys(numbers, float)).fillna(dict.fromkeys(TEXTS, ""))
 
 
-def shown(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
-    """The rows of the first reading and taxonomy, which these are, and how many others there are."""
-    first = readings(sobit)[0]
-    rows = of_reading(sobit, first)
+def first_rows(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
+    """Return the rows of the first specification and taxonomy, their name, and the number of others."""
+    first = list_specifications(sobit)[0]
+    rows = of_specification(sobit, first)
     taxonomy = rows["taxonomy"].iloc[0]
-    every = sobit[["protocol", "seed", "debias", "taxonomy"]].drop_duplicates()
+    specifications = sobit[["protocol", "seed", "debias", "taxonomy"]].drop_duplicates()
     name = f", words {taxonomy}" if taxonomy else ""
-    return rows[rows["taxonomy"] == taxonomy], said(first) + name, len(every) - 1
+    return rows[rows["taxonomy"] == taxonomy], describe(first) + name, len(specifications) - 1
 
 
 def axes(rows: pd.DataFrame) -> list[str]:
-    """The axes that rows are of, in the order of `AXES`."""
-    found = [str(name) for name in dict.fromkeys(rows["axis"]) if name]
-    return sorted(found, key=lambda name: AXES.index(name) if name in AXES else len(AXES))
+    """Return the axes of the rows, in the order of `AXIS_LABELS`."""
+    return [axis for axis in AXIS_LABELS if (rows["axis"] == axis).any()]
 
 
 def by_word(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, category, word and axis.
-
-    Args:
-        rows: `completed`, of one reading and taxonomy.
+    """Return a row per model, category, word and axis of `completed` rows of one specification.
 
     Returns:
         `WORD`, `axis`, `type`, `caption`; of the group with the largest |C|: `group`, `n`, `ASSOCIATION`, and
-        `q_least`, the smallest q over groups; of the group with the largest share / base: `over`, `RETRIEVAL`
-        (its `null_q95`, `p` and `q` as `share_*`) and `EVEN`, and `share_q_least`; `STRENGTH`. NaN where an
-        experiment was not run. Words that have a strength only stand once, without axis.
+        `smallest_q`, the smallest q over groups; of the group with the largest share / base:
+        `overrepresented`, `RETRIEVAL` (its `null_q95`, `p` and `q` as `share_*`), `SKEW` and
+        `share_smallest_q`; `STRENGTH`. NaN where an experiment was not run. Rows without an axis are
+        returned only if nothing but strength was measured.
     """
-    keys = [*WORD, "axis"]
-    associated = rows.dropna(subset=["association"]).drop_duplicates([*keys, "group"], keep="last")
-    found = _largest(associated, associated["association"].abs(), keys, ["group", "n", *ASSOCIATION])
-    retrieved = rows.dropna(subset=["share_topk"]).drop_duplicates([*keys, "group"], keep="last")
-    shares = _largest(retrieved, retrieved["ratio"], keys, ["group", *RETRIEVAL, *EVEN])
-    names = {name: f"share_{name}" for name in ("null_q95", "p", "q", "q_least")} | {"group": "over"}
-    strong = rows.dropna(subset=["strength"]).drop_duplicates([*WORD], keep="last")
-    every = rows[[*keys, "type", "caption"]].drop_duplicates(keys)
-    every = every[every["axis"] != ""] if (every["axis"] != "").any() else every
-    found = every.merge(found, on=keys, how="left").merge(shares.rename(columns=names), on=keys, how="left")
-    return found.merge(strong[[*WORD, *STRENGTH]], on=list(WORD), how="left")
+    largest = _largest(rows, "association", ["group", "n", *ASSOCIATION])
+    names = {name: f"share_{name}" for name in ("null_q95", "p", "q", "smallest_q")} | {
+        "group": "overrepresented"
+    }
+    shares = _largest(rows, "ratio", ["group", *RETRIEVAL, *SKEW]).rename(columns=names)
+    strong = rows.dropna(subset=["strength"]).drop_duplicates(WORD, keep="last")
+    words = rows[[*KEYS, "type", "caption"]].drop_duplicates(KEYS)
+    words = words[words["axis"] != ""] if (words["axis"] != "").any() else words
+    merged = words.merge(largest, on=KEYS, how="left").merge(shares, on=KEYS, how="left")
+    return merged.merge(strong[[*WORD, *STRENGTH]], on=WORD, how="left")
 
 
-def _largest(
-    rows: pd.DataFrame, size: pd.Series, keys: Sequence[str], columns: Iterable[str]
-) -> pd.DataFrame:
-    """Of each of `keys` the row whose size is largest, and `q_least` over its rows."""
-    by = [rows[key] for key in keys]
-    # Sizes that are all undefined choose no row.
-    at = size.dropna().groupby([one[size.notna()] for one in by], sort=False).idxmax()
-    least = rows["q"].groupby(by, sort=False).min().rename("q_least").reset_index()
-    return rows.loc[at, [*keys, *columns]].merge(least, on=list(keys), how="left")
+def _largest(rows: pd.DataFrame, value: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Return columns of the group with the largest absolute value, and `smallest_q` over all groups."""
+    known = rows.dropna(subset=[value]).drop_duplicates([*KEYS, "group"], keep="last")
+    grouped = known.assign(size=known[value].abs()).groupby(KEYS, sort=False)
+    smallest_q = grouped["q"].min().rename("smallest_q").reset_index()
+    return known.loc[grouped["size"].idxmax(), [*KEYS, *columns]].merge(smallest_q, on=KEYS)
 
 
-def summary(found: pd.DataFrame) -> pd.DataFrame:
-    """`by_word` in short, per model and axis.
+def summary(words: pd.DataFrame) -> pd.DataFrame:
+    """Summarise `by_word` per model and axis.
 
     Returns:
-        `model, axis`; `words` with a C, how many are `significant` (q <= .05 for a group at least), the mean
-        over words of their largest |C| (`largest`) and of that group's `null`, and how many of `compared`
-        words are as `rare` as one ordinary caption in twenty; `ranked` words with a MaxSkew, how many are
-        `skewed` (q <= .05), means of `maxskew`, its `maxskew_null`, and `ndkl`.
+        `model, axis`; numbers of `words` with a C, of `significant` ones (q <= .05 for at least one group),
+        of words with a baseline share (`compared`), of `rare` ones (at most .05), of words with a MaxSkew
+        (`ranked`), and of words whose share has q <= .05 for at least one group (`skewed`); means over words
+        of the largest |C| (`largest`), its group's `null`, `maxskew`, its `maxskew_null`, and `ndkl`.
     """
-    found = found.assign(size=found["association"].abs())
-    grouped = found.groupby(["model", "axis"], sort=False)
-    columns = {
-        "words": grouped["size"].count(),
-        "significant": _count(found["q_least"] <= SMALL, found),
-        "largest": grouped["size"].mean(),
-        "null": grouped["null_q95"].mean(),
-        "rare": _count(found["baseline_share"] <= SMALL, found),
-        "compared": grouped["baseline_share"].count(),
-        "ranked": grouped["maxskew"].count(),
-        "skewed": _count(found["share_q_least"] <= SMALL, found),
-        "maxskew": grouped["maxskew"].mean(),
-        "maxskew_null": grouped["maxskew_q95"].mean(),
-        "ndkl": grouped["ndkl"].mean(),
-    }
-    return pd.DataFrame(columns).reset_index()
+    words = words.assign(
+        size=words["association"].abs(),
+        significant=words["smallest_q"] <= ALPHA,
+        rare=words["baseline_share"] <= ALPHA,
+        skewed=words["share_smallest_q"] <= ALPHA,
+    )
+    summaries = words.groupby(["model", "axis"], sort=False).agg(
+        words=("size", "count"),
+        significant=("significant", "sum"),
+        largest=("size", "mean"),
+        null=("null_q95", "mean"),
+        rare=("rare", "sum"),
+        compared=("baseline_share", "count"),
+        ranked=("maxskew", "count"),
+        skewed=("skewed", "sum"),
+        maxskew=("maxskew", "mean"),
+        maxskew_null=("maxskew_q95", "mean"),
+        ndkl=("ndkl", "mean"),
+    )
+    return summaries.reset_index()
 
 
-def _count(which: pd.Series, found: pd.DataFrame) -> pd.Series:
-    return which.groupby([found["model"], found["axis"]], sort=False).sum().astype(int)
-
-
-def faces(rows: pd.DataFrame) -> str:
-    """How many faces an analysis is of, in words; nothing where nobody says."""
+def face_count(rows: pd.DataFrame) -> str:
+    """Return the number of faces of an analysis as text; an empty string if it is unknown."""
     total = (rows["n"] + rows["n_rest"]).dropna()
     if total.empty:
         return ""

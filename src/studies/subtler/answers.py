@@ -1,122 +1,122 @@
-"""A model's answers to items: free ones, or the likeliest option. None is asked for twice."""
+"""Collect a model's answers to items: free answers, or the likeliest option. Logged answers are reused."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from src.generators.answer_log import Kept
-from src.generators.causal import Causal
+from src.errors import InputError
+from src.generators.answer_log import AnswerLog
+from src.generators.causal import Causal, padding_of
 from src.generators.completions import Unanswered
 from src.storage.cache import fingerprint
-from src.studies.subtler import likelihood, questions
+from src.studies.subtler import likelihood
 from src.studies.subtler.items import OPTIONS
-from src.studies.subtler.likelihood import ORDERS, Likelihoods
+from src.studies.subtler.likelihood import ORDERS
 
-# Items whose options are weighed before they are written down.
-AT_ONCE = 64
+# Fields of a question: the sentence, and the options in the order shown.
+SLOTS = ("context", "first", "second", "third")
+# Number of items whose options are scored between two writes to the log.
+ITEMS_PER_WRITE = 64
 
-# Answers to texts, by their places, as they come.
-Asked = Callable[[Sequence[str]], Iterable[Mapping[int, str | Unanswered]]]
-# Of a log: why a question has no answer.
+# (texts, a text answered before or None) -> answers by index of their text, in batches as they arrive.
+Ask = Callable[[Sequence[str], str | None], Iterable[Mapping[int, str | Unanswered]]]
+# Key in a log of the reason why a question has no answer.
 UNANSWERED = "unanswered"
 
 
+def check_question(question: str) -> None:
+    """Check that a question has the sentence and the three options, each once; else raise `InputError`."""
+    for slot in SLOTS:
+        count = question.count(f"{{{slot}}}")
+        if count != 1:
+            slots = ", ".join(f"{{{name}}}" for name in SLOTS)
+            raise InputError(f"task.question: {{{slot}}} occurs {count} times. Use each of {slots} once.")
+
+
+def compose_question(question: str, context: str, options: Sequence[str], order: Sequence[int]) -> str:
+    """Compose the question of an item, with option `options[order[place]]` at each place."""
+    values = dict(zip(SLOTS, (context, *(options[index] for index in order)), strict=True))
+    # Not str.format: a context may contain braces.
+    marked = question
+    for slot in SLOTS:
+        marked = marked.replace(f"{{{slot}}}", f"\0{slot}\0")
+    return "".join(values.get(piece, piece) for piece in marked.split("\0"))
+
+
+def order_of(item: str, context: str, seed: int) -> tuple[int, ...]:
+    """Draw one of the six orders of the options of a free answer, by item and seed alone."""
+    return ORDERS[int(_rng(item, context, seed).integers(len(ORDERS)))]
+
+
+def _rng(item: str, context: str, seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, int(fingerprint([item, context]), 16)])
+
+
 def is_free(answer: Any) -> bool:
-    """Whether something is a free answer, or says why there is none."""
+    """Return whether a value is a free answer, or the reason for a missing one."""
     if isinstance(answer, dict):
         return set(answer) == {UNANSWERED} and isinstance(answer[UNANSWERED], str)
     return isinstance(answer, str)
 
 
-def is_weighed(answer: Any) -> bool:
-    """Whether something is log-probabilities and numbers of tokens, as `likeliest` keeps them."""
+def is_option_scores(answer: Any) -> bool:
+    """Return whether a value holds log-probabilities and token counts, as `likeliest` logs them."""
     try:
-        found = np.array(answer, dtype=float)
+        values = np.array(answer, dtype=float)
     except (ValueError, TypeError):
         return False
-    return found.shape == (2, len(ORDERS), len(OPTIONS)) and not np.isnan(found).any()
+    return values.shape == (2, len(ORDERS), len(OPTIONS)) and not np.isnan(values).any()
 
 
 def free(
-    ask: Asked, items: pd.DataFrame, question: str, *, seed: int, kept: Kept
+    ask: Ask, items: pd.DataFrame, question: str, *, seed: int, answer_log: AnswerLog
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Items with `response`, what a model says when it is asked once, options in an order by lot.
+    """Add `response`, the free answer of a model to each item, with its options in random order by seed.
 
-    Args:
-        ask: a model.
-        items: see `items.read`.
-        question: see `questions.checked`.
-        seed: of the orders.
-        kept: answers that are there already; new ones go there as they come.
-
-    Returns:
-        The items with `order` (of the options, as they were shown), `response` (null where there is none) and
-        `unanswered` (why not; null where there is one); no figures beside them.
+    New answers are added to the log as they arrive. Also adds `order` (names of the options, as ordered) and
+    `unanswered` (the reason why `response` is null). The second result, metrics, is empty.
     """
-    orders, texts = _questions(items, question, seed)
+    orders, texts = [], []
+    for item, context, *options in items[["item", "context", *OPTIONS]].to_numpy():
+        orders.append(order_of(item, context, seed))
+        texts.append(compose_question(question, context, options, orders[-1]))
     keys = [fingerprint(text) for text in texts]
-    left = [place for place, key in enumerate(keys) if key not in kept.known]
-    for found in ask([texts[place] for place in left]):
-        kept.keep({keys[left[place]]: _logged(answer) for place, answer in found.items()})
-    shown = [", ".join(OPTIONS[index] for index in order) for order in orders]
-    answers = [kept.known[key] for key in keys]
-    why: Any = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answers]
+    missing = [place for place, key in enumerate(keys) if key not in answer_log.known]
+    answered = next((text for text, key in zip(texts, keys, strict=True) if key in answer_log.known), None)
+    for batch in ask([texts[place] for place in missing], answered):
+        logged = {
+            keys[missing[place]]: {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
+            for place, answer in batch.items()
+        }
+        answer_log.keep(logged)
+    order_names = [", ".join(OPTIONS[index] for index in order) for order in orders]
+    answers = [answer_log.known[key] for key in keys]
+    reasons: Any = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answers]
     response: Any = [None if isinstance(answer, dict) else answer for answer in answers]
-    return items.assign(order=shown, response=response, unanswered=why), {}
-
-
-def answered_before(items: pd.DataFrame, question: str, *, seed: int, kept: Kept) -> str | None:
-    """Return a question of these items that a log has an answer to; None where it has none."""
-    _, texts = _questions(items, question, seed)
-    return next((text for text in texts if fingerprint(text) in kept.known), None)
-
-
-def _questions(items: pd.DataFrame, question: str, seed: int) -> tuple[list[tuple[int, int, int]], list[str]]:
-    """Draw the order of each item's options, and write its question."""
-    orders = [
-        questions.order_of(item, context, seed)
-        for item, context in zip(items["item"], items["context"], strict=True)
-    ]
-    texts = [
-        questions.asked(question, context, options, order)
-        for (context, *options), order in zip(items[["context", *OPTIONS]].to_numpy(), orders, strict=True)
-    ]
-    return orders, texts
-
-
-def _logged(answer: str | Unanswered) -> object:
-    return {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
+    return items.assign(order=order_names, response=response, unanswered=reasons), {}
 
 
 def likeliest(
-    model: Causal, items: pd.DataFrame, question: str, *, per_token: bool, kept: Kept
+    model: Causal, items: pd.DataFrame, question: str, *, per_token: bool, answer_log: AnswerLog
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Items with `response`, the option that a model finds likeliest over the six orders of the options.
+    """Add `response`, the option that is likeliest for a model, averaged over the six orders of the options.
 
-    Args:
-        model: which.
-        items: see `items.read`.
-        question: see `questions.checked`.
-        per_token: by the mean log-probability of a token rather than their sum.
-        kept: log-probabilities that are there already; new ones go there as they come.
-
-    Returns:
-        The items with `p_stereotype`, `p_anti_stereotype`, `p_unrelated` (averaged over the orders),
-        `position_effect` and `response` (null where two are equally likely); and its mean.
+    `per_token` uses the mean log-probability of the tokens rather than their sum. New log-probabilities are
+    added to the log. Also adds `p_stereotype`, `p_anti_stereotype`, `p_unrelated` (averaged over the orders)
+    and `position_effect`, whose mean is the metric; `response` is null if two options are equally likely.
     """
     rows = items[["context", *OPTIONS]].to_numpy()
     keys = [fingerprint([question, *row]) for row in rows]
-    left = [place for place, key in enumerate(keys) if key not in kept.known]
-    for part in _parts(left, AT_ONCE):
-        weighed = _weighed(model, [rows[place] for place in part], question)
-        kept.keep({keys[place]: found for place, found in zip(part, weighed, strict=True)})
-    known = np.array([kept.known[key] for key in keys])
-    probabilities = Likelihoods(known[:, 0], known[:, 1].astype(int)).probabilities(per_token=per_token)
-    means, effects = likelihood.averaged(probabilities), likelihood.position_effect(probabilities)
+    missing = [place for place, key in enumerate(keys) if key not in answer_log.known]
+    for start in range(0, len(missing), ITEMS_PER_WRITE):
+        batch = missing[start : start + ITEMS_PER_WRITE]
+        scored = _option_scores(model, [rows[place] for place in batch], question)
+        answer_log.keep({keys[place]: scores for place, scores in zip(batch, scored, strict=True)})
+    logged = np.array([answer_log.known[key] for key in keys])
+    probabilities = likelihood.probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
+    means, effects = probabilities.mean(axis=1), likelihood.position_effect(probabilities)
     chosen = likelihood.choices(means)
     response: Any = np.where(chosen < 0, None, rows[np.arange(len(rows)), 1 + chosen])
     named = {f"p_{name}": means[:, place] for place, name in enumerate(OPTIONS)}
@@ -124,21 +124,32 @@ def likeliest(
     return answered, {"position_effect": float(effects.mean())}
 
 
-def _parts(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(places), size):
-        yield places[start : start + size]
-
-
-def _weighed(model: Causal, rows: Sequence[Sequence[str]], question: str) -> list[Any]:
-    """Of each item the log-probabilities of its options in each order, and the numbers of their tokens."""
-    texts = []
+def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) -> list[Any]:
+    """Compute the log-probabilities and token counts of each item's options, [items][2][orders][options]."""
+    dialogues = []
     for context, *options in rows:
-        endings = [model.ending(option) for option in options]
+        option_tokens = [model.answer_tokens(option) for option in options]
         for order in ORDERS:
-            beginning = model.question(questions.asked(question, context, options, order))
-            texts += [(beginning, ending) for ending in endings]
-    log_p, tokens = likelihood.asked(model.model, texts, batch_size=model.batch_size, padding=model.padding)
+            question_tokens = model.question(compose_question(question, context, options, order))
+            dialogues += [(question_tokens, answer) for answer in option_tokens]
+    padding = padding_of(model.tokenizer)
+    log_p_and_counts = likelihood.log_probabilities(
+        model.model, dialogues, batch_size=model.batch_size, padding=padding
+    )
     shape = (len(rows), len(ORDERS), len(OPTIONS))
-    both = np.stack([log_p.reshape(shape), tokens.reshape(shape)], axis=1)
-    found: list[Any] = both.tolist()
-    return found
+    scores: list[Any] = np.stack([values.reshape(shape) for values in log_p_and_counts], axis=1).tolist()
+    return scores
+
+
+def planted(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:
+    """Add simulated `response`: the stereotype with probability `lean`, else a random option of the three.
+
+    Thus the stereotype is chosen with probability (1 + 2 lean)/3, either other option with (1 - lean)/3; with
+    as many positive as negative items the expectation of tau-c is lean (4 - lean)/3, up to 1/n, and that of
+    del_PL is 100 lean. The draws depend only on the seed and the item.
+    """
+    questions = zip(items["item"], items["context"], strict=True)
+    draws = np.array([_rng(item, context, seed).random(2) for item, context in questions])
+    chosen = np.where(draws[:, 0] < lean, OPTIONS.index("stereotype"), (3 * draws[:, 1]).astype(int))
+    options = items[list(OPTIONS)].to_numpy()
+    return items.assign(response=options[np.arange(len(items)), chosen])

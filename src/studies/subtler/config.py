@@ -1,6 +1,4 @@
-"""Schema of the tasks on subtler biases."""
-
-from __future__ import annotations
+"""Define the schema of the tasks on subtler biases."""
 
 from dataclasses import dataclass
 
@@ -12,20 +10,20 @@ from src.configs.generative import TaskConfig
 
 @dataclass
 class SubtlerConfig(TaskConfig):
-    """Which of three options completes a sentence (docs/methods.md, section 5).
+    """Choice of one of three options to complete a sentence (docs/methods.md, section 5).
 
     Attributes:
-        path: items, a csv in the published columns; null: composed of the domains.
-        language: folder of conf/domain that holds these.
-        domains: names of its YAMLs, or paths of others.
-        count: items composed of each, rounded down to a multiple of 12.
-        stereotype: what that column of the items holds: the option that a stereotype calls for
-            (`by_polarity`), or always the positive one (`positive`): then figures are given as published,
-            and corrected.
-        question: with `{context}`, `{first}`, `{second}` and `{third}` in their places.
-        bootstrap: draws of templates, for intervals.
-        max_unmatched: largest share of answers that may match no option; above it there is no τ, but a
-            reason with examples.
+        path: csv of items in the published columns; null composes them from the domains.
+        language: folder of conf/domain with the domains.
+        domains: names of YAMLs in this folder, or paths of other ones.
+        count: number of items composed from each domain, rounded down to a multiple of 12.
+        stereotype: content of the items' column `stereotype`: the option that a stereotype suggests
+            (`by_polarity`), or always the positive option (`positive`): results are then given both as
+            published and corrected.
+        question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
+        bootstrap: number of draws of templates, for intervals.
+        max_unmatched: largest share of answers that may match no option; above it, a reason with examples
+            is given instead of τ.
     """
 
     study: str = "subtler"

@@ -1,97 +1,149 @@
-"""The YAML of a domain: whether items can be composed of it (docs/methods.md, section 5)."""
-
-from __future__ import annotations
+"""Load and check the YAML of a domain, from which items are composed (docs/methods.md, section 5)."""
 
 import re
+import string
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from src.errors import InputError, brief
-from src.stimuli import safe_yaml
-from src.studies.subtler.domain_sentences import SLOTS, forms, sentences
-from src.studies.subtler.domain_words import Words, known, mapping, text, words
+import yaml
+
+from src.errors import InputError
+from src.stimuli.wordlists import read_mapping
+from src.studies.subtler.domain_words import Words, as_mapping, check_known, is_list, parse_text, parse_words
 
 SECTIONS = ("domain", "language", "stimuli", "attributes", "templates")
-WORD = re.compile(
-    r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+"
-)  # Chinese has no blanks: a character stands for itself
+# Chinese has no spaces: each character is a word.
+WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
+GENDERS = ("male", "female", "not_specified")
+SLOTS = ("stimulus", "attribute")
+FORMS = Path(__file__).with_name("forms.yaml")
+
+Forms = dict[str, list[str]]  # name -> its text for each of `GENDERS`
 
 
 class Domain(NamedTuple):
-    """What items are composed of."""
+    """Templates and words from which items are composed."""
 
     name: str
-    templates: dict[
-        str, list[str]
-    ]  # name -> the sentence for each of GENDERS, {stimulus} and {attribute} open
+    # Name -> the sentence for each of `GENDERS`, with {stimulus} and {attribute} left open.
+    templates: dict[str, list[str]]
     stimuli: Words
     attributes: Words
 
 
 def read(path: Path) -> Mapping[str, Any]:
-    """The YAML of a domain, fit for `checked`.
+    """Read the YAML of a domain, and check it.
 
     Raises:
-        InputError: it is missing or unreadable, has a key twice, or what `checked` refuses.
+        InputError: the file is missing or unreadable, repeats a key, or is refused by `parse_domain`.
     """
-    if not path.is_file():  # a pipe would be waited for
-        raise InputError(f"{path}: there is no such file. Correct the path of the domain.")
-    try:
-        content = safe_yaml.of_yaml(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {brief(error, 300)}. Correct it.") from None
-    domain = mapping(content, str(path))
-    checked(domain, str(path))
+    domain = as_mapping(read_mapping(path, "the path of the domain", "Write name: content."), str(path))
+    parse_domain(domain, str(path))  # raises if an entry is wrong
     return domain
 
 
-def checked(domain: Mapping[str, Any], place: str) -> Domain:
-    """A domain whose entries are what they must be.
+def parse_domain(domain: Mapping[str, Any], place: str) -> Domain:
+    """Parse a domain, and check its entries; raise `InputError` for missing, unknown or unsuitable ones.
 
-    Args:
-        domain: `domain` (its name), `language`, `stimuli` and `attributes` (see `words`), `templates`
-            (name: sentence), and `forms` where it needs its own (name: one for each of GENDERS).
-        place: what errors name: the file.
-
-    Raises:
-        InputError: a section is missing or unknown; an entry is refused by `words`, `forms` or `sentences`;
-            an option stands in a sentence beside which it would be asked for.
+    A domain has `domain` (its name), `language`, `stimuli` and `attributes` (see `parse_words`), `templates`
+    (name: sentence), and optionally further `forms` (name: one text for each of `GENDERS`).
     """
-    known(domain, (*SECTIONS, "forms"), place, "section")
+    check_known(domain, (*SECTIONS, "forms"), place, "section")
     missing = [section for section in SECTIONS if section not in domain]
     if missing:
-        raise InputError(f"{place}: no section {missing[0]!r}. Write it: {', '.join(SECTIONS)} are needed.")
-    found = Domain(
-        text(domain["domain"], f"{place}, domain"),
-        sentences(domain["templates"], forms(domain["language"], domain.get("forms"), place), place),
-        words(domain["stimuli"], f"{place}, stimuli"),
-        words(domain["attributes"], f"{place}, attributes"),
+        raise InputError(f"{place}: section {missing[0]!r} is missing. Add it: {', '.join(SECTIONS)}.")
+    parsed = Domain(
+        parse_text(domain["domain"], f"{place}, domain"),
+        _sentences(domain["templates"], _forms(domain["language"], domain.get("forms"), place), place),
+        parse_words(domain["stimuli"], f"{place}, stimuli"),
+        parse_words(domain["attributes"], f"{place}, attributes"),
     )
-    _not_told(found.stimuli, found.attributes, found.templates, f"{place}, stimuli")
-    _not_told(found.attributes, found.stimuli, found.templates, f"{place}, attributes")
-    return found
+    _refuse_giveaways(parsed.stimuli, parsed.attributes, parsed.templates, f"{place}, stimuli")
+    _refuse_giveaways(parsed.attributes, parsed.stimuli, parsed.templates, f"{place}, attributes")
+    return parsed
 
 
-def _not_told(options: Words, given: Words, templates: dict[str, list[str]], place: str) -> None:
-    """Refuse an option that stands in the sentence beside which it is asked for."""
-    told = [
-        (sentence.format(**dict.fromkeys(SLOTS, "…")), f"templates.{name}")
-        for name, told_of in templates.items()
-        for sentence in told_of
-    ]
-    told += [(word, "the other list") for word in [*given.positive, *given.negative]]
-    bare = [(_bare(sentence), sentence, where) for sentence, where in told]
-    for option in [*options.positive, *options.negative, *options.neutral]:
-        looked_for = _bare(option)
-        for said, sentence, where in bare:
-            if looked_for in said:
+def _forms(language: Any, domain_forms: Any, place: str) -> Forms:
+    """Return the forms of a language (forms.yaml), overridden by those of a domain."""
+    languages: dict[str, Forms] = yaml.safe_load(FORMS.read_text("utf-8"))
+    name = parse_text(language, f"{place}, language")
+    check_known([name], languages, f"{place}, language", "language")
+    forms = dict(languages[name])
+    for form, values in {} if domain_forms is None else as_mapping(domain_forms, f"{place}, forms").items():
+        where = f"{place}, forms.{form}"
+        if form in SLOTS:
+            raise InputError(f"{where}: {{{form}}} is a slot for the words already. Rename the form.")
+        valid = is_list(values) and len(values) == 3 and all(isinstance(value, str) for value in values)
+        if not valid or {"{", "}"} & set("".join(values)):
+            raise InputError(
+                f"{where}: expected three texts without braces, got {values!r:.80}. Write "
+                f"[{', '.join(GENDERS)}]."
+            )
+        forms[str(form)] = [unicodedata.normalize("NFC", value) for value in values]
+    return forms
+
+
+def _sentences(templates: Any, known_forms: Forms, place: str) -> dict[str, list[str]]:
+    """Fill in the forms of each of `GENDERS` in each template, by name; the two slots stay open.
+
+    Each sentence is unique: identical ones for two genders or of two templates are refused.
+    """
+    sentences: dict[str, list[str]] = {}
+    template_of: dict[str, str] = {}  # sentence -> name of its template
+    for name, template in as_mapping(templates, f"{place}, templates").items():
+        where = f"{place}, templates.{name}"
+        sentence = parse_text(template, where)
+        _check_fields(sentence, known_forms, where)
+        open_slots = {slot: f"{{{slot}}}" for slot in SLOTS}
+        sentences[str(name)] = [
+            sentence.format(**{form: values[index] for form, values in known_forms.items()}, **open_slots)
+            for index in range(len(GENDERS))
+        ]
+        for filled in sentences[str(name)]:
+            if filled in template_of:
                 raise InputError(
-                    f"{place}: {option!r} also stands in {sentence!r} ({where}), beside which it is an "
+                    f"{where}: {filled!r} repeats templates.{template_of[filled]} for a gender. Use "
+                    f"a form that distinguishes {', '.join(GENDERS)}, or delete one sentence."
+                )
+            template_of[filled] = str(name)
+    return sentences
+
+
+def _check_fields(sentence: str, known_forms: Forms, where: str) -> None:
+    try:
+        parsed = list(string.Formatter().parse(sentence))
+    except ValueError as error:
+        raise InputError(f"{where}: {error}. Write {{stimulus}}, {{attribute}} and {{form}}.") from None
+    fields = [field for _, field, _, _ in parsed if field is not None]
+    check_known(fields, (*SLOTS, *known_forms), where, "slot or form")
+    if any(spec or conversion for _, _, spec, conversion in parsed) or "{{" in sentence or "}}" in sentence:
+        raise InputError(f"{where}: {sentence!r}: expected only a name between braces. Correct it.")
+    for slot in SLOTS:
+        if fields.count(slot) != 1:
+            raise InputError(f"{where}: {sentence!r} has {{{slot}}} {fields.count(slot)} times. Use it once.")
+
+
+def _refuse_giveaways(options: Words, given: Words, templates: dict[str, list[str]], place: str) -> None:
+    """Refuse an option that occurs in a sentence to which it is an answer."""
+    sentences = [
+        (sentence.format(**dict.fromkeys(SLOTS, "…")), f"templates.{name}")
+        for name, versions in templates.items()
+        for sentence in versions
+    ]
+    sentences += [(word, "the other list") for word in [*given.positive, *given.negative]]
+    bare = [(_bare(sentence), sentence, where) for sentence, where in sentences]
+    for option in [*options.positive, *options.negative, *options.neutral]:
+        bare_option = _bare(option)
+        for bare_sentence, sentence, where in bare:
+            if bare_option in bare_sentence:
+                raise InputError(
+                    f"{place}: {option!r} also occurs in {sentence!r} ({where}), to which it is an "
                     "option: that gives the answer away. Reword one of them."
                 )
 
 
 def _bare(content: str) -> str:
-    """Words alone, between blanks, so that only whole ones are found in each other."""
+    """Reduce a text to its words, each between spaces, so that only complete words match."""
     return f" {' '.join(WORD.findall(content.casefold()))} "

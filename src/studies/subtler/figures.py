@@ -1,96 +1,99 @@
-"""Which figures show what generative models chose: rates and tau, by domain, direction and gender."""
+"""Draw the choices of generative models: rates and tau, by domain, direction and gender."""
 
-from __future__ import annotations
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
-from collections.abc import Sequence
-
+import numpy as np
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import in_order
+from src.report.forest_plot import forest_plot, in_order, in_words, split
 from src.report.format import number
-from src.studies.subtler.rows import ALL, ENDS, GAPS, GENDERS
-from src.studies.subtler.value_plot import HOLLOW, figures, limit
+from src.studies.subtler.rows import GENDERS
+from src.studies.subtler.scoring import ALL, GAP_ENDS, GAPS, TAU_ENDS
 
-RATES = (
-    "Each bar is a difference of rates: of the answers to positive items, how many per cent are positive "
-    "(del_PL), negative (del_NL) or neutral (del_NuL), less the same of negative items. A model that lets an "
-    "item's side play no part has all three near 0. Its line is the 95% interval over sentence templates. "
+# Maximum number of series in a figure; more are split into several figures.
+MAX_SERIES = 6
+NO_INTERVAL = "no interval"
+HOLLOW_NOTE = (
+    f"Hollow: the 95% interval holds 0, or there is “{NO_INTERVAL}” (fewer than two sentence templates, or "
+    "no bootstrap). If too many answers match no option, the point is missing too."
 )
-TAUS = (
-    "Each point is Stuart's τ-c between the side of the item and that of the answer, 0: none. Its line is "
-    "the 95% interval over sentence templates; at the right its value, the number n of answers and, in "
-    "brackets, how many of them match no option. "
+RATES_NOTE = (
+    "Each bar is a difference of rates: the percentage of positive (del_PL), negative (del_NL) or neutral "
+    "(del_NuL) answers to positive items, less that to negative items. For a model that ignores the polarity "
+    "of items, all three are near 0. The line is the 95% interval over sentence templates. "
+)
+TAUS_NOTE = (
+    "Each point is Stuart's τ-c between the polarity of the item and that of the answer; 0: no association. "
+    "The line is the 95% interval over sentence templates. At the right are the value, the number n of "
+    "answers and, in brackets, how many of them match no option. "
 )
 
 
 def drawings(
-    own: pd.DataFrame, beside: pd.DataFrame, direction: str, *, name: str, title: str
+    set_rows: pd.DataFrame, axis_rows: pd.DataFrame, direction: str, *, name: str, title: str
 ) -> dict[str, list[Drawing]]:
-    """`gaps` and `taus` of one direction; empty where it was not asked.
+    """Draw `gaps` and `taus` of one direction (SAI or ASA); empty if it has no rows.
 
-    Args:
-        own: `rows.completed` with `series`.
-        beside: the same of all that should share the axes: both directions, both codings.
-        direction: SAI or ASA.
-        name: of the files.
-        title: of what is drawn.
+    `set_rows` are the rows of one task and coding, as `rows.completed` returns them, with `series`, the entry
+    of the legend; `axis_rows` are those of all figures that share the axes.
     """
-    rows = own[own["direction"] == direction]
+    rows = set_rows[set_rows["direction"] == direction]
     if rows.empty:
         return {"gaps": [], "taus": []}
-    percent = limit(beside.loc[beside["gender"] == ALL, [*GAPS, *ENDS[:-2]]], 100)
-    one = limit(beside[["tau_c", *ENDS[-2:]]], 1)
-    of, files = f"{direction}, {title}", f"{name}-{direction}"
-    gaps = figures(
+    gap_limit = _limit(axis_rows.loc[axis_rows["gender"] == ALL, [*GAPS, *GAP_ENDS]], maximum=100)
+    tau_limit = _limit(axis_rows[["tau_c", *TAU_ENDS]], maximum=1)
+    subject, suffix = f"{direction}, {title}", f"{name}-{direction}"
+    gaps = _plots(
         _gaps(rows[rows["gender"] == ALL]),
         bars=True,
         axis="difference, percentage points",
-        limit=percent,
-        name=f"subtler-gaps-{files}",
-        title=f"Rates: {of}",
-        caption=RATES + HOLLOW,
+        limit=gap_limit,
+        name=f"subtler-gaps-{suffix}",
+        title=f"Rates: {subject}",
+        caption=RATES_NOTE + HOLLOW_NOTE,
     )
-    taus = figures(
+    taus = _plots(
         _taus(rows),
         bars=False,
         axis="Stuart's τ-c",
-        limit=one,
-        name=f"subtler-tau-{files}",
-        title=f"τ-c: {of}",
-        caption=TAUS + HOLLOW,
+        limit=tau_limit,
+        name=f"subtler-tau-{suffix}",
+        title=f"τ-c: {subject}",
+        caption=TAUS_NOTE + HOLLOW_NOTE,
     )
     return {"gaps": gaps, "taus": taus}
 
 
 def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
-    rows = rows.rename(columns={"domain": "block"})
-    ends = {gap: {gap: "value", f"{gap}_low": "low", f"{gap}_high": "high"} for gap in GAPS}
-    parts = [rows[["block", "series", *ends[gap]]].rename(columns=ends[gap]).assign(name=gap) for gap in GAPS]
-    counts = {domain: _counted(own["n"]) for domain, own in rows.groupby("block", sort=False)}
-    found = pd.concat(parts, ignore_index=True)
-    found = found.assign(text=found["value"].map(_signed), note=found["block"].map(counts))
-    return _ordered(found, GAPS)
+    rows = rows.assign(block=rows["domain"])
+    counts = {domain: _n_text(domain_rows["n"]) for domain, domain_rows in rows.groupby("block", sort=False)}
+    tables = [
+        rows.assign(name=gap, value=rows[gap], low=rows[f"{gap}_low"], high=rows[f"{gap}_high"])
+        for gap in GAPS
+    ]
+    gaps = pd.concat(tables, ignore_index=True)
+    gaps = gaps.assign(text=gaps["value"].map(_signed), note=gaps["block"].map(counts))
+    return _ordered(gaps, GAPS)
 
 
 def _taus(rows: pd.DataFrame) -> pd.DataFrame:
-    texts = [
-        f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})"
-        for row in rows.to_dict("records")
-    ]
+    entries = rows.to_dict("records")
+    texts = [f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})" for row in entries]
     named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "name"}
-    found = rows[[*named, "series"]].rename(columns=named).assign(text=texts, note="τ-c, n (unmatched)")
-    ordered = _ordered(found, GENDERS)
+    taus = rows.rename(columns=named).assign(text=texts, note="τ-c, n (unmatched)")
+    ordered = _ordered(taus, GENDERS)
     return ordered.assign(name=ordered["name"].str.replace("_", " "))
 
 
 def _ordered(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Blocks as they come, `all` at the end; names as they are given, others after them."""
+    """Order the rows: blocks as they occur, `all` last; names as given, others after them."""
     blocks = [block for block in dict.fromkeys(rows["block"]) if block != ALL]
     return in_order(rows, block=[*blocks, ALL], name=[*dict.fromkeys([*names, *rows["name"]])])
 
 
-def _counted(sizes: pd.Series) -> str:
+def _n_text(sizes: pd.Series) -> str:
     low, high = sizes.min(), sizes.max()
     return f"n = {low:,.0f}" + (f" to {high:,.0f}" if high > low else "")
 
@@ -98,3 +101,54 @@ def _counted(sizes: pd.Series) -> str:
 def _signed(value: float) -> str:
     text = number(value, 1)
     return f"+{text}" if value > 0 and float(text) else text
+
+
+def _plots(
+    rows: pd.DataFrame, *, bars: bool, axis: str, limit: float, name: str, title: str, caption: str
+) -> list[Drawing]:
+    """Draw values with intervals on an axis from -limit to limit, one figure per `MAX_SERIES` series.
+
+    The rows have `block` and its `note`, `name` within it, `series`, `value`, `low`, `high` (NaN: no
+    interval), and `text`, the label.
+    """
+    rows = in_order(rows, block=(), name=(), series=())
+    series = [*dict.fromkeys(rows["series"])]
+    entries = rows.to_dict("records")
+    words = [f"{row['series']} {row['name']} {row['text']} {_interval(row)}" for row in entries]
+    rows = rows.assign(words=words, filled=(rows["low"] > 0) | (rows["high"] < 0))
+    plots = []
+    for names, file, heading in split(series, MAX_SERIES, name, title):
+        series_rows = rows[rows["series"].isin(names)]
+        figure, axes, placed = forest_plot(
+            # Further series of a name are listed below it without the name.
+            series_rows.assign(name=series_rows["name"].mask(series_rows.duplicated(["block", "name"]), "")),
+            title=heading,
+            label=axis,
+            series=series,
+            hollow="interval holds 0",
+            bars=bars,
+            limits=(-limit, limit),
+        )
+        for row in placed[placed["low"].isna()].to_dict("records"):
+            # The text is on the other side of zero, where it overlaps neither bar nor point.
+            side = -1 if row["value"] > 0 else 1
+            about: dict[str, Any] = {"ha": "right" if side < 0 else "left", "color": "#555555"}
+            at = side * 0.06 * limit, row["y"]
+            axes.text(*at, NO_INTERVAL, fontsize=7, style="italic", va="center", **about)
+        kind = "Bar chart" if bars else "Dot plot"
+        alternative = f"{kind} of {axis}, with 95% intervals. {heading}. {in_words(placed)}."
+        plots.append(Drawing(file, figure, heading, alternative, caption))
+    return plots
+
+
+def _limit(values: pd.DataFrame, maximum: float) -> float:
+    """Return the end of an axis that shows all compared values, none of which exceeds `maximum`."""
+    furthest = float(np.nanmax(values.abs().to_numpy(dtype=float), initial=maximum / 50))
+    return min(1.06 * furthest, 1.02 * maximum)
+
+
+def _interval(row: Mapping[Hashable, Any]) -> str:
+    if pd.isna(row["low"]):
+        return NO_INTERVAL
+    digits = 1 if max(abs(row["low"]), abs(row["high"])) > 1 else 2
+    return f"[{row['low']:.{digits}f}, {row['high']:.{digits}f}]".replace("-", "−")

@@ -1,39 +1,80 @@
-"""Which option a free answer means (docs/methods.md, section 5, "Answers").
+"""Match a free answer to an option (docs/methods.md, section 5, "Answers").
 
-An answer counts only where the whole of it is one option, whatever its case and typography, once reasoning
-and the usual wrappings are dropped (`wrappings`). A sentence around an option is none: "it is not rigid"
-holds one option and means another, and the published answers have none either. Nor is a number alone: nobody
-knows here in which order the options were shown.
+An answer counts only if it is exactly one option, whatever its case and typography, after reasoning and the
+usual wrappings are removed. A sentence around an option does not count: "it is not rigid" contains one option
+and means another; the published answers have no such sentences either. Nor does a number alone: the order of
+the options is not known here.
 """
-
-from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 
-from src.studies.subtler.wrappings import unwrapped
-
-# What may stand around an answer: final punctuation, quotes, brackets and emphasis.
+# Characters that may surround an answer: final punctuation, quotes, brackets and emphasis.
 AROUND = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"
 DASHES = re.compile(r"\s*[-‐‑‒–—―−]+\s*")
-# "Option 2: ", "选项二：", and the bare "2. ", of one digit lest an age or a year be taken for it.
+# "Option 2: ", "选项二：", and the bare "2. ", of one digit so that an age or a year does not match.
 NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
+
+# Text that models add to an answer: reasoning, control tokens, labels, markup.
+_IGNORE = re.IGNORECASE | re.DOTALL
+_TAGS = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)"
+# Marks around reasoning: of Qwen3 and DeepSeek-R1, of Magistral, of Kimi.
+_OPENED = rf"(?:<{_TAGS}>|\[THINK\]|◁think▷)"
+_CLOSED = rf"(?:</{_TAGS}>|\[/THINK\]|◁/think▷)"
+OPENED, CLOSED = re.compile(_OPENED, _IGNORE), re.compile(_CLOSED, _IGNORE)
+# gpt-oss writes to channels, of which the last is the answer.
+CHANNEL, FINAL = "<|channel|>", "<|channel|>final<|message|>"
+CONTROL = re.compile(r"<\|[^<>|]{1,40}\|>|</?s>|<(?:eos|bos|pad|end_of_turn)>", _IGNORE)
+
+# Signs that may precede a label, and separate it from the labelled text.
+_BEFORE = r"[\s\"'“”‘’*_`{(\[]*"
+_SIGNS = r"[\s\"'“”‘’*_`]*"
+_LETTER = r"(?:\d{1,2}|[a-e一二三])"
+_CHINESE = r"[\u3400-\u9fff「『“‘\"《【]"
+_ENGLISH_LABEL = (
+    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:(?:the|my)\s+)?(?:(?:final|correct|best|right)\s+)?"
+    r"(?:answer|option|choice)"
+)
+_CHINESE_LABEL = r"(?:因此|所以)?[,，]?(?:我的|正确|最终|最佳|最合适的?)?(?:答案|选项|选择|回答)"
+# Layers of wrapping; each pattern captures the text `inside` without interpreting it.
+LAYERS = tuple(
+    re.compile(rf"\A(?:{pattern})\Z", _IGNORE)
+    for pattern in (
+        r"(?:`{3,}|~{3,})\w*\s*\n(?P<inside>.*?)\n?\s*(?:`{3,}|~{3,})",  # a fenced block
+        r"(?P<dollars>\$+)(?P<inside>[^$]+)(?P=dollars)[.。]?",  # TeX: $…$, \(…\), \boxed{…}
+        r"\\[(\[](?P<inside>.+)\\[)\]][.。]?",
+        r"\\(?:f?box(?:ed)?|text|textbf|textit|mathrm|mathbf)\{(?P<inside>.*)\}[.。]?",
+        r"<(?P<tag>[a-z][\w-]*)>(?P<inside>.*)</(?P=tag)>",  # tags: <answer>…</answer>, [INST]…[/INST]
+        r"\[(?P<bracketed>[a-z]+)\](?P<inside>.*)\[/(?P=bracketed)\]",
+        rf"{_BEFORE}{_ENGLISH_LABEL}(?:{_SIGNS}[:=]{_SIGNS}|\s+is(?:{_SIGNS}:{_SIGNS}|\s+{_SIGNS}))(?P<inside>.+)",
+        rf"(?:【\s*)?{_CHINESE_LABEL}(?:{_SIGNS}[是为]?{_SIGNS}[:=]|[是为]|\s*】:?){_SIGNS}(?P<inside>.+)",
+        rf"(?:option|choice|选项)\s*\(?{_LETTER}\)?\s*[:.)、-]\s*(?P<inside>\S.*)",  # "Option b: …"
+        rf"\(\s*{_LETTER}\s*\)\s*(?P<inside>\S.*)",  # "(b) …", "b. …"
+        r"[a-e][.):]\s+(?P<inside>\S.*)",
+        rf"{_LETTER}[.):、]\s*(?P<inside>{_CHINESE}.*)",
+        r"(?:[-*•+>]|#{1,6})\s+(?P<inside>\S.*)",  # a list item, quotation or heading
+        rf"(?P<inside>.*\S)\s*\((?:option|选项)\s*{_LETTER}\)[.。]?",
+    )
+)
+CIRCLED = {ord("①"): "(1)", ord("②"): "(2)", ord("③"): "(3)"}
+# Maximum number of layers, far more than any model writes.
+MAX_LAYERS = 8
 
 
 def match(response: object, options: Sequence[str]) -> int | None:
-    """Index of the option that an answer is, or None where it is none of them.
+    """Return the index of the option that an answer equals, or None if it equals none.
 
-    Case, full-width forms, surrounding blanks, quotes and punctuation, kinds of dashes and apostrophes make
-    no difference, nor does "option N:" in front, a block of reasoning, or a wrapping such as "Answer: …".
-    The first reading that fits decides, the most literal one first, so that options may hold or end in
-    punctuation, and be told apart by it.
+    Case, full-width forms, surrounding spaces, quotes and punctuation, kinds of dashes and apostrophes make
+    no difference, nor does a leading "option N:", a block of reasoning, or a wrapping such as "Answer: …".
+    Normalisations are tried from the most literal on, and the first that matches decides, so that options may
+    contain or end in punctuation, and differ by it alone.
 
     Args:
-        response: as the model gave it; whatever is no text (a missing cell) is no answer.
-        options: two or more, no two alike.
+        response: answer of the model; anything but text (a missing cell) matches no option.
+        options: two or more distinct options.
 
     >>> schools = ["Yale University", "Washington University in St. Louis"]
     >>> match(" Option 2: washington university in St. Louis.", schools)
@@ -53,10 +94,10 @@ def match(response: object, options: Sequence[str]) -> int | None:
 
 
 def _fitting(text: str, options: Sequence[str]) -> list[int]:
-    """Options that a text is by the most literal reading that fits any."""
-    for read, offered in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
-        answer = read(text)
-        fitting = [index for index, option in enumerate(options) if offered(option) == answer]
+    """Return the options that a text equals by the most literal normalisation that matches any."""
+    for of_answer, of_option in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
+        answer = of_answer(text)
+        fitting = [index for index, option in enumerate(options) if of_option(option) == answer]
         if answer and fitting:
             return fitting
     return []
@@ -64,7 +105,7 @@ def _fitting(text: str, options: Sequence[str]) -> list[int]:
 
 @lru_cache(2**16)
 def _literal(text: str) -> str:
-    # Full-width digits, letters and punctuation are written as plain ones.
+    # NFKC replaces full-width digits, letters and punctuation by plain ones.
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -75,5 +116,39 @@ def _bare(text: str) -> str:
 
 @lru_cache(2**16)
 def _unnumbered(text: str) -> str:
-    # In brackets or emphasis too: "**Option 2:** rigid".
+    # The number may be in brackets or emphasis: "**Option 2:** rigid".
     return _bare(NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 ")))
+
+
+def without_reasoning(text: str) -> str:
+    """Remove blocks of reasoning and control tokens; empty if the reasoning never ends.
+
+    The answer is the text after the last block, or, if that is empty, the text before the first. A chat
+    template may have opened a block that the answer closes. An unclosed block was truncated at the token
+    limit before any answer.
+
+    >>> without_reasoning("<think>Which one?</think> rigid"), without_reasoning("<think>Which")
+    ('rigid', '')
+    """
+    if CHANNEL in text:
+        text = text.rpartition(FINAL)[2] if FINAL in text else ""
+    before, *_, after = [text, *CLOSED.split(text)]
+    if OPENED.search(after):
+        return ""
+    answer = CONTROL.sub(" ", after).strip()
+    return answer or CONTROL.sub(" ", OPENED.split(before)[0]).strip()
+
+
+def unwrapped(text: str) -> Iterator[str]:
+    """Yield an answer without its reasoning, then with one layer of wrapping after the other removed.
+
+    >>> list(unwrapped("<think>Hm.</think> **Answer:** (a) rigid"))
+    ['**Answer:** (a) rigid', '(a) rigid', 'rigid']
+    """
+    text = unicodedata.normalize("NFKC", without_reasoning(text).translate(CIRCLED)).strip()
+    for _ in range(MAX_LAYERS):
+        yield text
+        layer = next(filter(None, (layer.match(text) for layer in LAYERS)), None)
+        if layer is None:
+            return
+        text = layer["inside"].strip()

@@ -1,89 +1,104 @@
-"""What generative models chose, as a reader meets it: which rows are shown, and how they are called."""
-
-from __future__ import annotations
+"""Select and name the rows of generative models that the report shows."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from src.report.findings import READING, of_reading, readings
+from src.report.findings import SPECIFICATION, first_specification
+from src.studies.subtler.scoring import ALL, ENDS, GAPS, RATES
 
-ALL = "all"
 DIRECTIONS = {"SAI": "stimulus given, attribute chosen", "ASA": "attribute given, stimulus chosen"}
 CODINGS = {"published": "as published", "corrected": "corrected"}
 GENDERS = (ALL, "female", "male", "not_specified")
-RATES = ("PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL")
-GAPS = ("del_PL", "del_NL", "del_NuL")
 COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
-ENDS = tuple(f"{name}_{end}" for name in (*GAPS, "tau_c") for end in ("low", "high"))
 NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *ENDS)
-ITEMS = ("exp", "coding")
+REMEDY = (
+    "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
+    "if not, word task.question more clearly. task.max_unmatched is the permitted share of such answers."
+)
 
 
 def completed(subtler: pd.DataFrame) -> pd.DataFrame:
-    """The rows with every column that the page shows: NaN where an older version had none."""
+    """Add the columns of the page that results of older versions lack, with NaN."""
     columns = (*NUMBERS, "position_effect")
-    found = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns, "reason"))])
-    return found.astype(dict.fromkeys(columns, float)).fillna({"reason": ""})
+    filled = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns, "reason"))])
+    return filled.astype(dict.fromkeys(columns, float)).fillna({"reason": ""})
 
 
-def shown(subtler: pd.DataFrame) -> pd.DataFrame:
-    """Of each task and model the rows of its first reading.
+def first_specifications(subtler: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the first specification of each task and model.
 
-    Recorded answers of two languages may be of two protocols: a first reading of the whole would hide one.
-
-    Args:
-        subtler: rows of analyses.csv of generative models; there may be none.
+    Recorded answers in two languages may have two protocols: the first of all rows would hide a language.
     """
     if subtler.empty:
         return subtler
-    parts = [of_reading(own, readings(own)[0]) for _, own in subtler.groupby(["exp", "model"], sort=False)]
-    return pd.concat(parts, ignore_index=True)
+    groups = subtler.groupby(["exp", "model"], sort=False)
+    tables = [first_specification(group) for _, group in groups]
+    return pd.concat(tables, ignore_index=True)
 
 
-def others(subtler: pd.DataFrame) -> int:
-    """How many readings of a task and a model are not shown."""
-    every = subtler[["exp", "model", *READING]].drop_duplicates()
-    return len(every) - len(every[["exp", "model"]].drop_duplicates())
+def count_others(subtler: pd.DataFrame) -> int:
+    """Count the specifications of tasks and models that are not shown."""
+    combinations = subtler[["exp", "model", *SPECIFICATION]].drop_duplicates()
+    return len(combinations) - len(combinations[["exp", "model"]].drop_duplicates())
 
 
-def told(own: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a task, without `all` domains where there is one domain: they are the same."""
-    return own[own["domain"] != ALL] if len(domains(own)) == 1 else own
-
-
-def domains(own: pd.DataFrame) -> list[str]:
-    """The domains of rows, in their order, without `all`."""
-    return [str(name) for name in dict.fromkeys(own["domain"]) if name != ALL]
+def domains(rows: pd.DataFrame) -> list[str]:
+    """Return the domains of rows, in order of occurrence, without `all`."""
+    return [str(name) for name in dict.fromkeys(rows["domain"]) if name != ALL]
 
 
 def sets(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each task and coding, and what to call them."""
-    for (task, coding), own in rows.groupby([*ITEMS], sort=False):
-        yield called(rows, str(task), str(coding)), told(own)
+    """Yield the name and rows of each task and coding.
+
+    With a single domain, the rows of `all` domains are left out: they are the same.
+    """
+    for (task, coding), subset in rows.groupby(["exp", "coding"], sort=False):
+        several = len(domains(subset)) > 1
+        yield name_of(rows, str(task), str(coding)), subset if several else subset[subset["domain"] != ALL]
 
 
-def called(rows: pd.DataFrame, task: str, coding: str) -> str:
-    """A task's name, with the coding where it has several."""
+def name_of(rows: pd.DataFrame, task: str, coding: str) -> str:
+    """Name a task, with the coding if it has several."""
     several = rows.loc[rows["exp"] == task, "coding"].nunique() > 1
     return f"{task}, {CODINGS.get(coding, coding)}" if several else task
 
 
 def compared(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The rows of tasks side by side: with `series`, and what to call them.
+    """Return the rows that compare tasks, by model ("": all models together), with a name in `series`.
 
-    Only domains that all tasks have are compared; `all` of them only where these are the same. A model that
-    did several tasks is compared with itself; where none did, all models are.
+    Only domains that all tasks share are compared; `all` of them only if the tasks have no others. The tasks
+    of each model with several are compared; if there is no such model, those of all models.
     """
-    tasks = [domains(own) for _, own in rows.groupby("exp", sort=False)]
-    common = [name for name in (tasks[0] if tasks else []) if all(name in one for one in tasks)]
+    tasks = [domains(group) for _, group in rows.groupby("exp", sort=False)]
+    common = [
+        name for name in (tasks[0] if tasks else []) if all(name in task_domains for task_domains in tasks)
+    ]
     if len(tasks) < 2 or not common:
         return []
-    whole = [ALL] * (len(common) > 1 and all(len(one) == len(common) for one in tasks))
-    names = [called(rows, task, coding) for task, coding in zip(rows["exp"], rows["coding"], strict=True)]
-    found = rows.assign(series=names)[rows["domain"].isin([*common, *whole])]
-    by_model = {str(model): own for model, own in found.groupby("model", sort=False)}
-    both = {model: own for model, own in by_model.items() if own["exp"].nunique() > 1}
-    if both:
-        return [*both.items()]
-    return [("", found.assign(series=found["model"].astype(str) + ": " + found["series"]))]
+    pooled = [ALL] * (len(common) > 1 and all(len(task_domains) == len(common) for task_domains in tasks))
+    names = [name_of(rows, task, coding) for task, coding in zip(rows["exp"], rows["coding"], strict=True)]
+    shared = rows.assign(series=names)[rows["domain"].isin([*common, *pooled])]
+    by_model = {str(model): group for model, group in shared.groupby("model", sort=False)}
+    several = {model: group for model, group in by_model.items() if group["exp"].nunique() > 1}
+    if several:
+        return [*several.items()]
+    return [("", shared.assign(series=shared["model"].astype(str) + ": " + shared["series"]))]
+
+
+def reasons(subtler: pd.DataFrame) -> list[str]:
+    """Return a line for each model, task, coding, domain and direction without τ-c, with the reason.
+
+    If no domain has τ-c, one line covers all domains.
+    """
+    if "reason" not in subtler:  # rows of an older version
+        return []
+    totals = subtler[subtler["gender"] == ALL].fillna({"reason": ""})
+    by = [*SPECIFICATION, "model", "exp", "coding", "direction"]
+    all_lack_tau = totals["reason"].ne("").groupby([totals[name] for name in by]).transform("all")
+    listed = totals[(totals["reason"] != "") & (~all_lack_tau | (totals["domain"] == ALL))]
+    named = ["model", "exp", "coding", "domain", "direction"]
+    return [
+        f"{' '.join(str(row[name]) for name in named)}: no τ-c. {row['reason']}. {REMEDY}"
+        for row in listed.to_dict("records")
+    ]

@@ -1,122 +1,126 @@
-"""The report's section on what generative models chose: its files, and what its template is given."""
+"""Write the report's section on the choices of generative models: its files and its template context."""
 
-from __future__ import annotations
-
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from src.report.findings import Findings
+from src.report import latex
+from src.report.findings import SPECIFICATION, Findings
 from src.report.folder import Folder
 from src.report.format import records, slugs
 from src.report.study import Section
-from src.studies.subtler import figures, latex_table
+from src.studies.subtler import figures
 from src.studies.subtler import rows as subtler
-from src.studies.subtler.terminal import reasons
+from src.studies.subtler.scoring import ALL, GAPS, RATES
 
-# Models whose tables the page shows; models of which tasks stand side by side.
+# Maximum number of models whose tables, and comparisons of tasks, the page shows.
 DETAILED = 8
-SMALL = 0.05
+ALPHA = 0.05
+COMMENT = (
+    "Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.\n"
+    "% Needs \\usepackage{booktabs}."
+)
 
 
 def section(findings: Findings, folder: Folder) -> Section:
-    """Write figures and tables of what generative models chose.
-
-    Args:
-        findings: of a sweep with rows of subtler biases.
-        folder: of the report.
-    """
-    every = findings.of("subtler")
+    """Write the figures and tables of the choices of generative models; return the section."""
+    analyses = findings.of("subtler")
+    description = "subtler biases: every task, coding, domain, direction and gender, all specifications"
+    folder.table("subtler", analyses, description)
+    first = subtler.first_specifications(analyses)
+    rows = subtler.completed(first)
+    listed = pd.concat([set_rows for _, set_rows in subtler.sets(rows)])
+    folder.text("subtler.tex", latex_table(listed), "subtler biases: τ-c as LaTeX (booktabs)")
+    totals = listed[listed["gender"] == ALL]
+    holds_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
+    models = [*dict.fromkeys(rows["model"])][:DETAILED]
+    compared = subtler.compared(rows)
+    context = {
+        "others": subtler.count_others(analyses),
+        "answers": records(count_answers(rows[rows["gender"] == ALL])),
+        "sets": _sets(rows, models, folder),
+        "directions": subtler.DIRECTIONS,
+        "gaps": GAPS,
+        "rates": RATES,
+        "two_codings": sorted({*rows["coding"]}) != ["published"],
+        "doubtful": int(((totals["p"] <= ALPHA) & holds_zero).sum()),
+        "with_interval": int(totals["tau_c_low"].notna().sum()),
+        "without_interval": int(listed["tau_c_low"].isna().sum()),
+        "strata": len(listed),
+        "reasons": subtler.reasons(rows),
+        "models_left": rows["model"].nunique() - len(models),
+        "compared_models": [title for title, _ in compared if title],
+        "compared": [
+            _pictures(set_rows, set_rows, f"compared-{number}", title or "side by side", folder)
+            for number, (title, set_rows) in enumerate(compared[:DETAILED], 1)
+        ],
+        "compared_left": max(0, len(compared) - DETAILED),
+    }
     return Section(
-        rows=subtler.shown(every),
+        rows=first,
         templates=Path(__file__).with_name("templates"),
-        context={"subtler": context(every, folder)},
+        context={"subtler": context},
         body=("subtler.html",),
         links=(("subtler", "Subtler biases"),),
     )
 
 
-def context(found: pd.DataFrame, folder: Folder) -> dict[str, Any]:
-    """What the template `subtler.html` is given; figures and tables are written.
+def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
+    """Count all, unmatched and missing answers of each task, model and specification.
 
-    Args:
-        found: rows of analyses.csv of generative models, every task and reading.
-        folder: of the report.
+    `position_effect`, the mean over answers, is NaN unless answers are the likeliest options.
     """
-    folder.table(
-        "subtler", found, "subtler biases: every task, coding, domain, direction and gender, all readings"
-    )
-    rows = subtler.completed(subtler.shown(found))
-    told = pd.concat([own for _, own in subtler.sets(rows)])
-    folder.text("subtler.tex", latex_table.table(told), "subtler biases: τ-c as LaTeX (booktabs)")
-    whole = told[told["gender"] == subtler.ALL]
-    models = [*dict.fromkeys(rows["model"])][:DETAILED]
-    compared = subtler.compared(rows)
-    return {
-        "others": subtler.others(found),
-        "answers": records(answers(rows[rows["gender"] == subtler.ALL])),
-        "sets": _sets(rows, models, folder),
-        "directions": subtler.DIRECTIONS,
-        "gaps": subtler.GAPS,
-        "rates": subtler.RATES,
-        "coded": sorted({*rows["coding"]}) != ["published"],
-        "doubtful": int(((whole["p"] <= SMALL) & _holds_zero(whole)).sum()),
-        "with_interval": int(whole["tau_c_low"].notna().sum()),
-        "without": int(told["tau_c_low"].isna().sum()),
-        "strata": len(told),
-        "reasons": reasons(rows),
-        "left": rows["model"].nunique() - len(models),
-        "itself": [title for title, _ in compared if title],
-        "compared": [
-            _pictures(own, own, f"compared-{number}", title or "side by side", folder)
-            for number, (title, own) in enumerate(compared[:DETAILED], 1)
-        ],
-        "compared_left": max(0, len(compared) - DETAILED),
-    }
-
-
-def answers(whole: pd.DataFrame) -> pd.DataFrame:
-    """Of each task and model how many answers there are, match no option, were not given, by which reading.
-
-    `position_effect`, the mean over answers, is NaN where options were not weighed.
-
-    Args:
-        whole: rows of all genders.
-    """
-    one = whole[whole["domain"] == subtler.ALL].drop_duplicates(["exp", "model", "direction"])
-    by = ["exp", "model", "protocol", "seed", "debias"]
-    one = one.assign(position_effect=one["position_effect"] * one["n"])
+    strata = totals[totals["domain"] == ALL].drop_duplicates(["exp", "model", "direction"])
+    by = ["exp", "model", *SPECIFICATION]
+    strata = strata.assign(position_effect=strata["position_effect"] * strata["n"])
     sums: Any = dict.fromkeys(("n", "n_unmatched", "n_unanswered"), "sum")
-    sums["position_effect"] = lambda own: own.sum(min_count=len(own))
-    told: pd.DataFrame = one.groupby(by, sort=False, as_index=False).agg(sums)
-    effect = told["position_effect"] / told["n"]
-    return told.assign(share=told["n_unmatched"] / told["n"], position_effect=effect)
-
-
-def _holds_zero(rows: pd.DataFrame) -> pd.Series:
-    return (rows["tau_c_low"] <= 0) & (rows["tau_c_high"] >= 0)
+    sums["position_effect"] = lambda values: values.sum(min_count=len(values))
+    counts: pd.DataFrame = strata.groupby(by, sort=False, as_index=False).agg(sums)
+    effect = counts["position_effect"] / counts["n"]
+    return counts.assign(share=counts["n_unmatched"] / counts["n"], position_effect=effect)
 
 
 def _sets(rows: pd.DataFrame, models: list[str], folder: Folder) -> list[dict[str, Any]]:
     named = rows.assign(series=rows["model"].astype(str))
-    parts = dict(subtler.sets(named))
-    names = slugs(parts)
+    sets = dict(subtler.sets(named))
+    names = slugs(sets)
     return [
         {
             "name": title,
-            **_pictures(own, named[named["exp"] == own["exp"].iloc[0]], names[title], title, folder),
-            "rows": records(own[(own["gender"] == subtler.ALL) & own["model"].isin(models)]),
+            **_pictures(subset, named[named["exp"] == subset["exp"].iloc[0]], names[title], title, folder),
+            "rows": records(subset[(subset["gender"] == ALL) & subset["model"].isin(models)]),
         }
-        for title, own in parts.items()
+        for title, subset in sets.items()
     ]
 
 
 def _pictures(
-    own: pd.DataFrame, beside: pd.DataFrame, name: str, title: str, folder: Folder
+    rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: Folder
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"gaps": [], "taus": []}
+    pictures: dict[str, Any] = {"gaps": [], "taus": []}
     for direction in subtler.DIRECTIONS:
-        for kind, drawings in figures.drawings(own, beside, direction, name=name, title=title).items():
-            found[kind] += folder.pictures(drawings)
-    return found
+        for kind, drawings in figures.drawings(rows, axis_rows, direction, name=name, title=title).items():
+            pictures[kind] += folder.pictures(drawings)
+    return pictures
+
+
+def latex_table(rows: pd.DataFrame) -> str:
+    """Format tau-c of all genders as LaTeX: tasks, domains and directions as rows, models as columns."""
+    totals = rows[rows["gender"] == ALL]
+    models = [str(model) for model in dict.fromkeys(totals["model"])]
+    lines = []
+    for keys, stratum in totals.groupby(["exp", "coding", "domain", "direction"], sort=False):
+        task, coding, domain, direction = map(str, keys)
+        line = {"Task": subtler.name_of(totals, task, coding), "Domain": domain, "": direction}
+        lines.append(line | {str(row["model"]): _cell(row) for row in stratum.to_dict("records")})
+    return latex.table(pd.DataFrame(lines, columns=["Task", "Domain", "", *models]).fillna(""), 3, COMMENT)
+
+
+def _cell(row: Mapping[Hashable, Any]) -> str:
+    if pd.isna(row["tau_c"]):
+        return "--"
+    low, high = row["tau_c_low"], row["tau_c_high"]
+    interval = "no interval" if pd.isna(low) else f"$[{low:.2f}, {high:.2f}]$"
+    return f"${row['tau_c']:.2f}$ {interval} ({row['n']:.0f})"

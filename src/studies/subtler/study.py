@@ -1,6 +1,7 @@
-"""The study of subtler biases of language models."""
+"""Register the study of subtler biases of language models."""
 
-from __future__ import annotations
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import pandas as pd
 from rich.console import RenderableType
@@ -8,17 +9,39 @@ from rich.text import Text
 
 from src.configs import RecordedConfig
 from src.report.study import StudyReport
-from src.report.tables import plain
+from src.report.tables import across_models, plain
 from src.studies.generator_protocol import GeneratorStudy
 from src.studies.subtler import experiment
+from src.studies.subtler.rows import reasons
+from src.studies.subtler.scoring import ALL
 from src.studies.subtler.section import section
-from src.studies.subtler.terminal import TITLE, reasons, short
+
+TITLE = "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over templates, n (unmatched)"
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of tau-c, and a line for each task without one."""
-    shown: list[RenderableType] = [plain(short(analyses), f"{dataset}: {TITLE}")]
-    return shown + [Text(line, style="yellow") for line in reasons(analyses)]
+    """Return a table of tau-c, and a line for each stratum without tau-c."""
+    output: list[RenderableType] = [plain(terminal_table(analyses), f"{dataset}: {TITLE}")]
+    return output + [Text(line, style="yellow") for line in reasons(analyses)]
+
+
+def terminal_table(subtler: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per specification, task, coding, domain and direction, and a column of texts per model."""
+    if subtler.empty:
+        return subtler
+    totals = subtler[subtler["gender"] == ALL]
+    label = totals[["exp", "coding", "domain", "direction"]].astype(str).agg(" ".join, axis=1)
+    texts = [_cell(row) for row in totals.to_dict("records")]
+    return across_models(totals.assign(label=label, text=texts), "protocol", "seed")
+
+
+def _cell(row: Mapping[Hashable, Any]) -> str:
+    if row.get("reason") and pd.isna(row["tau_c"]):
+        return f"no τ-c: {row['n_unmatched']} of {row['n']} match no option"
+    interval = (
+        f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]" if pd.notna(row["tau_c_low"]) else "no interval"
+    )
+    return f"{row['tau_c']:.3f} {interval}, {row['n']} ({row['n_unmatched']})"
 
 
 STUDY = GeneratorStudy(

@@ -1,1 +1,1 @@
-"""Zero-shot accuracy: what a projection costs in use."""
+"""Measure zero-shot accuracy, of which debiasing may cost a part."""

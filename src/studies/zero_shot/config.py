@@ -1,6 +1,4 @@
-"""Schema of the zero-shot experiments."""
-
-from __future__ import annotations
+"""Define the schema of the zero-shot experiments."""
 
 from dataclasses import dataclass
 
@@ -12,15 +10,15 @@ from src.configs.fields import number
 
 @dataclass
 class ZeroShotConfig(ExpConfig):
-    """How often the word that is nearest to a scene is one of its own: what a projection costs.
+    """Settings of zero-shot accuracy: the share of scenes whose nearest word matches them.
 
     Attributes:
-        tolerance: a word is a scene's own if their valences' ranks (0 to 1) differ by no more.
+        tolerance: maximum difference of valence ranks (0 to 1) at which a word matches a scene.
     """
 
     study: str = "zero_shot"
-    targets: str = MISSING
-    corpus: str = MISSING
+    targets: str = MISSING  # role of the scored stimuli
+    corpus: str = MISSING  # role that holds the classes
     tolerance: float = number(0, 1)
 
 

@@ -1,12 +1,10 @@
-"""The zero-shot experiments."""
-
-from __future__ import annotations
+"""Define the study of zero-shot accuracy."""
 
 import pandas as pd
 from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
-from src.report.findings import Findings, first_reading
+from src.report.findings import Findings, first_specification
 from src.report.folder import Folder
 from src.report.study import Section, StudyReport
 from src.report.tables import across_models, means, plain
@@ -23,22 +21,22 @@ def roles(exp: ZeroShotConfig) -> tuple[str, ...]:
     return exp.targets, exp.corpus
 
 
-def check(cfg: RunConfig, shown: Tables) -> None:
+def check(cfg: RunConfig, tables: Tables) -> None:
     """Check the pair of roles; see `experiment.check`."""
     assert isinstance(cfg.exp, ZeroShotConfig)
-    experiment.check(cfg.exp, shown[cfg.exp.targets], shown[cfg.exp.corpus])
+    experiment.check(cfg.exp, tables[cfg.exp.targets], tables[cfg.exp.corpus])
 
 
-def run(cfg: RunConfig, shown: Tables, vectors: Vectors) -> experiment.Accuracy:
+def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> experiment.Accuracy:
     """Compute the accuracy; see `experiment.run`."""
     assert isinstance(cfg.exp, ZeroShotConfig)
     first, second = roles(cfg.exp)
-    both = shown[first], shown[second]
-    return experiment.run(cfg.exp, *both, vectors[first], vectors[second], cfg.protocol, cfg.seed)
+    pair = tables[first], tables[second]
+    return experiment.run(cfg.exp, *pair, vectors[first], vectors[second], cfg.protocol, cfg.seed)
 
 
 def protocol_fields(exp: ZeroShotConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
-    """Return the fields of the protocol that decide something here."""
+    """Return the protocol fields that affect the result."""
     return frozenset({"placebo", "bootstrap", "pooling"})
 
 
@@ -49,14 +47,14 @@ def metrics(result: experiment.Accuracy) -> dict[str, float]:
 
 def section(findings: Findings, folder: Folder) -> Section:  # noqa: ARG001
     """Return the rows for the head of the page; the section on debiasing shows the numbers."""
-    return Section(rows=first_reading(findings.of(STUDY.name)))
+    return Section(rows=first_specification(findings.of(STUDY.name)))
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table of accuracies."""
     rows = [
-        means(own, str(name), "accuracy", "chance", "{:.3f} ({:.3f})")
-        for name, own in analyses.groupby("exp", sort=False)
+        means(exp_rows, str(name), "accuracy", "chance", "{:.3f} ({:.3f})")
+        for name, exp_rows in analyses.groupby("exp", sort=False)
     ]
     return [plain(across_models(pd.concat(rows), "debias", "protocol", "seed"), f"{dataset}: {TITLE}")]
 

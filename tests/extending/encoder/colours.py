@@ -1,4 +1,4 @@
-"""Colours of pictures and letters of sentences: an encoder family of one file, with nothing to fetch."""
+"""Encode colours of pictures and letters of sentences: an encoder family in a single file."""
 
 from dataclasses import dataclass
 
@@ -25,9 +25,9 @@ class Colours(nn.Module):
 
     def __init__(self, width):
         super().__init__()
-        drawn = torch.Generator().manual_seed(0)
-        self.image = nn.Parameter(torch.randn(3 * SIDE * SIDE, width, generator=drawn), requires_grad=False)
-        self.text = nn.Parameter(torch.randn(CODES, width, generator=drawn), requires_grad=False)
+        rng = torch.Generator().manual_seed(0)
+        self.image = nn.Parameter(torch.randn(3 * SIDE * SIDE, width, generator=rng), requires_grad=False)
+        self.text = nn.Parameter(torch.randn(CODES, width, generator=rng), requires_grad=False)
 
     def transform(self, picture):
         """Return the pixels of a small copy, [3, SIDE, SIDE]."""
@@ -57,7 +57,7 @@ class Colours(nn.Module):
 
 
 def encoder(config, accelerator):
-    """Return the encoder; the house adds the config, the accelerator and the version to its identity."""
+    """Return the encoder; src adds the config, the accelerator and the version to its identity."""
     return Encoder(
         identity={"architecture": "random projections"},
         weights=lambda: {"revision": "drawn", "sha256": "none: drawn with seed 0"},
@@ -66,8 +66,5 @@ def encoder(config, accelerator):
 
 
 FAMILY = EncoderFamily(
-    name="colours",
-    config=ColoursConfig,
-    encoder=encoder,
-    pretraining=lambda config: "none",
+    name="colours", config=ColoursConfig, encoder=encoder, pretraining=lambda config: "none"
 )

@@ -1,4 +1,4 @@
-"""A folder of pictures for each group: the loader of a file layout of one's own."""
+"""Load faces from a folder of pictures for each group: a file layout in a single file."""
 
 from pathlib import Path
 
@@ -25,5 +25,5 @@ def load(root, suffix=".png"):
     )
     frame["group"] = [path.parent.name for path in paths]
     frame["sha256"], frame["conversions"] = hashes(paths)
-    left = len(files) - len(paths)
-    return frame, len(files), [f"{left} are no {suffix}"] if left else []
+    others = len(files) - len(paths)
+    return frame, len(files), [f"{others} are no {suffix}"] if others else []

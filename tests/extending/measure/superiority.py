@@ -1,4 +1,4 @@
-"""An intrinsic measure of one's own: how often a target is nearer to an item of A than to one of B."""
+"""Measure how often a target is nearer to an item of A than to one of B: an intrinsic measure."""
 
 import torch
 
@@ -6,13 +6,13 @@ from src.studies.propagation.measures import IntrinsicMeasure
 
 
 def score(near, a, b, protocol):
-    """Return the share of pairs in which A is nearer, ties a half, for each target and each A: [N, S].
+    """Return the share of pairs in which A is nearer for each target and each A, [N, S]; a tie counts half.
 
     Args:
         near: similarities of N targets with the items of the corpus.
         a: positions of the items of each of S sets A.
         b: positions of the items of B.
-        protocol: choices of the protocol, none of which it has a use for.
+        protocol: options of the protocol; unused.
     """
     to_b = near[:, b].sort(dim=1).values
     shares = []

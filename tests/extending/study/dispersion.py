@@ -1,4 +1,4 @@
-"""How far the faces of a group lie from their mean: a study of one file, with its own section."""
+"""Measure how far the faces of a group lie from their mean: a study in a single file, with a section."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from rich.text import Text
 from src.configs import ExpConfig
 from src.configs.fields import number
 from src.errors import InputError
-from src.report.findings import first_reading
+from src.report.findings import first_specification
 from src.report.format import records
 from src.report.study import Section, StudyReport
 from src.studies.protocol import Study
@@ -19,7 +19,7 @@ from src.studies.protocol import Study
 class DispersionConfig(ExpConfig):
     """Fields of the experiment."""
 
-    least: int = number(2, default=2)  # faces of a group, at least
+    min_faces: int = number(2, default=2)  # of a group
 
 
 @dataclass(frozen=True)
@@ -34,28 +34,30 @@ class Dispersion:
 def check(cfg, tables):
     """Check that each group has enough faces."""
     for group, size in tables["faces"].frame["group"].value_counts().items():
-        if size < cfg.exp.least:
-            raise InputError(f"exp.options.least={cfg.exp.least}: {group!r} has {size} faces. Lower it.")
+        if size < cfg.exp.min_faces:
+            raise InputError(
+                f"exp.options.min_faces={cfg.exp.min_faces}: {group!r} has {size} faces. Lower it."
+            )
 
 
 def run(cfg, tables, vectors):
     """Measure 1 − the length of each group's mean vector."""
     frame, unit = tables["faces"].frame, vectors["faces"]
     rows = [
-        {"group": group, "n": len(own), "dispersion": 1 - float(unit[own.index].mean(0).norm())}
-        for group, own in frame.groupby("group")
+        {"group": group, "n": len(faces), "dispersion": 1 - float(unit[faces.index].mean(0).norm())}
+        for group, faces in frame.groupby("group")
     ]
     return Dispersion(pd.DataFrame(rows), {}, [])
 
 
 def section(findings, folder):
     """Write a table, and return the section."""
-    every = findings.of("dispersion:STUDY")
-    folder.table("dispersion", every, "dispersion of each group")
+    dispersions = findings.of("dispersion:STUDY")
+    folder.table("dispersion", dispersions, "dispersion of each group")
     return Section(
-        rows=first_reading(every),
+        rows=first_specification(dispersions),
         templates=Path(__file__).parent,
-        context={"rows": records(every)},
+        context={"rows": records(dispersions)},
         body=("dispersion.html",),
         links=(("dispersion", "Dispersion"),),
     )

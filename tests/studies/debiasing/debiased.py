@@ -1,11 +1,11 @@
-"""A sweep over ways of debiasing, made up, as its jobs leave it: spreads shrink as they are told to."""
+"""Draw the results of a sweep over debiasing methods, with planted changes of the spreads."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 
-from src.report.findings import Findings
+from tests.report import made
 
 GROUPS = ["Black Men", "Black Women", "White Men"]
 PROPAGATION = {
@@ -28,98 +28,77 @@ DRAWS = {"bootstrap": 200, "placebo": 99}
 FACES = 12
 
 
-def world(
+def sweep(
     folder,
     *,
     models=("toy_s", "toy_m"),
     methods=tuple(PLANTED),
     experiments=EXPERIMENTS,
-    readings=(("paper", 0),),
+    specifications=(("paper", 0),),
     groups=GROUPS,
     size=40,
     draws=DRAWS,
     without=(),
 ):
-    """Findings of models x methods x experiments x readings.
+    """Draw findings of models x methods x experiments x specifications.
 
     `without` are jobs (model, method, experiment) that failed.
     """
     frames, folders, jobs = {"propagation": [], "implicit": [], "zero_shot": []}, {}, []
-    for protocol, seed in readings:
-        for model in models:
-            for exp in experiments:
-                for method in methods:
-                    config = f"{len(jobs):032x}"
-                    paper = PROPAGATION.get(exp) or AUDITS.get(exp, ("",))[0]
-                    common = {"exp": exp, "paper": paper, "model": model, "dataset": "demo"}
-                    common |= {"debias": method, "protocol": protocol, "seed": seed, "config": config}
-                    job = {**common, "run": config[:8], "overrides": f"model={model} exp={exp}"}
-                    if (model, method, exp) in without:
-                        jobs.append({**job, "status": "failed", "reason": "disk full"})
-                        continue
-                    place = folder / config
-                    place.mkdir(parents=True)
-                    folders[config] = place
-                    # What methods share is what a paired bootstrap shares; a little is their own.
-                    numbers = [EXPERIMENTS.index(exp), models.index(model), seed]
-                    rng = np.random.default_rng(numbers)
-                    own = np.random.default_rng([*numbers, methods.index(method)])
-                    kind, make = (
-                        ("implicit", _audit) if exp in AUDITS
-                        else ("propagation", _propagation) if exp in PROPAGATION
-                        else ("zero_shot", _zero_shot)
-                    )  # fmt: skip
-                    rows = make((rng, own), place, exp, groups, size, draws, PLANTED[method])
-                    frames[kind].append(pd.DataFrame([{**common, **row} for row in rows]))
-                    jobs.append({**job, "status": "finished", "reason": ""})
-    found = {
-        name: pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-        for name, parts in frames.items()
+    for (protocol, seed), model, exp, method in product(specifications, models, experiments, methods):
+        config = f"{len(jobs):032x}"
+        common = {"exp": exp, "paper": PROPAGATION.get(exp) or AUDITS.get(exp, ("",))[0], "model": model}
+        common |= {"dataset": "demo", "debias": method, "protocol": protocol, "seed": seed, "config": config}
+        lost = (model, method, exp) in without
+        status = {"status": "failed", "reason": "disk full"} if lost else {"status": "finished", "reason": ""}
+        jobs.append({**common, "run": config[:8], "overrides": f"model={model} exp={exp}", **status})
+        if lost:
+            continue
+        folders[config] = folder / config
+        folders[config].mkdir(parents=True)
+        # A paired bootstrap shares what methods share; each method adds a little noise.
+        numbers = [EXPERIMENTS.index(exp), models.index(model), seed]
+        rngs = np.random.default_rng(numbers), np.random.default_rng([*numbers, methods.index(method)])
+        kind = "implicit" if exp in AUDITS else "propagation" if exp in PROPAGATION else "zero_shot"
+        make = {"implicit": _audit, "propagation": _propagation, "zero_shot": _zero_shot}[kind]
+        rows = make(rngs, folders[config], exp, groups, size, draws, PLANTED[method])
+        frames[kind].append(pd.DataFrame([{**common, **row} for row in rows]))
+    tables = {
+        kind: pd.concat(rows, ignore_index=True) if rows else pd.DataFrame() for kind, rows in frames.items()
     }
-    if len(found["propagation"]):
-        found["propagation"]["q"] = np.nan
-    return Findings(
-        dataset="demo", sweep="0" * 32, status="FINISHED", started="2026-03-01T10:00:00+00:00",
-        folders=folders, jobs=pd.DataFrame(jobs), missing=[], models=pd.DataFrame(), provenance={},
-        frames=found,
-    )  # fmt: skip
+    if len(tables["propagation"]):
+        tables["propagation"]["q"] = np.nan
+    about = {"status": "FINISHED", "missing": [], "folders": folders, "jobs": pd.DataFrame(jobs)}
+    return made.findings_of(**about, **tables)
 
 
 def _propagation(rngs, place, exp, groups, size, draws, planted):
-    rng, own_rng = rngs
+    rng, job_rng = rngs
     source, corpus = exp.split("_to_")
     grouped = source in ("faces", "labels") or corpus in ("faces", "labels")
     strata = groups if grouped else ["extremes"]
     places = np.linspace(-0.5, 0.5, len(strata)) if len(strata) > 1 else np.zeros(1)
     targets, drawn, rows = [], [], []
     for stratum, middle in zip(strata, places, strict=True):
-        ids = [f"{source}-{number:03d}" for number in range(size)]
-        if source == "faces":
-            ids = [f"{stratum}-{one}" for one in ids]
-        elif source == "labels":
+        ids = [f"{stratum}-" * (source == "faces") + f"{source}-{number:03d}" for number in range(size)]
+        if source == "labels":
             race, gender = stratum.split(" ")
             side = int(np.sqrt(size))
             ids = [f"{race.lower()}{a} {gender.lower()}{b}" for a in range(side) for b in range(side)]
-        noise = rng.normal(size=(2, len(ids))) + 0.3 * own_rng.normal(size=(2, len(ids)))
-        own = pd.DataFrame({"id": ids, "stratum": stratum})
-        own["group"] = pd.array(
-            [stratum if source in ("faces", "labels") else None] * len(ids), dtype="string"
-        )
-        own["intrinsic"] = planted[0] * middle + 0.1 * noise[0]
-        own["extrinsic"] = 0.5 + 0.2 * planted[1] * middle + 0.02 * noise[1]
-        own["valence"] = np.nan
-        targets.append(own)
+        noise = rng.normal(size=(2, len(ids))) + 0.3 * job_rng.normal(size=(2, len(ids)))
+        group = pd.array([stratum if source in ("faces", "labels") else None] * len(ids), dtype="string")
+        scores = {"intrinsic": planted[0] * middle + 0.1 * noise[0]}
+        scores["extrinsic"] = 0.5 + 0.2 * planted[1] * middle + 0.02 * noise[1]
+        columns = {"id": ids, "stratum": stratum, "group": group, **scores, "valence": np.nan}
+        targets.append(pd.DataFrame(columns))
         rho = 0.4 + 0.1 * middle + 0.1 * planted[1]
-        values = {
-            kind: rho * (kind == "bootstrap")
-            + 0.1 * rng.normal(size=number)
-            + 0.05 * own_rng.normal(size=number)
-            for kind, number in draws.items()
-        }
-        drawn += [
-            pd.DataFrame({"stratum": stratum, "kind": kind, "draw": range(len(one)), "rho": one})
-            for kind, one in values.items()
-        ]
+        for kind, number in draws.items():
+            rhos = (
+                rho * (kind == "bootstrap")
+                + 0.1 * rng.normal(size=number)
+                + 0.05 * job_rng.normal(size=number)
+            )
+            drawn.append(pd.DataFrame({"stratum": stratum, "kind": kind, "draw": range(number), "rho": rhos}))
         rows.append(
             {"group": stratum if grouped else None, "stratum": stratum, "n": len(ids), "n_excluded": 0,
              "rho": rho, "p": 0.01, "reason": "", **dict.fromkeys(["rho_all", "p_all", "n_all"], np.nan),
@@ -132,7 +111,7 @@ def _propagation(rngs, place, exp, groups, size, draws, planted):
 
 
 def _audit(rngs, place, exp, groups, size, draws, planted):
-    rng, own_rng = rngs
+    rng, job_rng = rngs
     paper, sets = AUDITS[exp]
     rows, drawn = [], []
     for first, second in combinations(groups, 2):
@@ -140,14 +119,14 @@ def _audit(rngs, place, exp, groups, size, draws, planted):
         for name in sets:
             gap, iat = planted[2] * rng.uniform(0.05, 0.25), planted[2] * rng.uniform(5, 50)
             number = draws.get("bootstrap", 0)
-            noise = 0.02 * rng.normal(size=number) + 0.01 * own_rng.normal(size=number)
+            noise = 0.02 * rng.normal(size=number) + 0.01 * job_rng.normal(size=number)
             numbers = {"cles": 0.5 + gap, "cles_gap": gap, "iat": iat if name == "semantic" else np.nan}
             numbers |= {"null_mean": 2.0 if paper == "IAT" else 0.02, "p_null": 0.01}
             numbers |= {"null_q95": 3 * numbers["null_mean"], "cles_low": 0.4, "cles_high": 0.6 + gap}
             parts.append((name, numbers, noise))
         if len(sets) > 1:
-            mean = {key: np.mean([part[1][key] for part in parts]) for key in parts[0][1]}
-            parts.append(("emotions", mean, np.mean([part[2] for part in parts], axis=0)))
+            mean = {key: np.mean([piece[1][key] for piece in parts]) for key in parts[0][1]}
+            parts.append(("emotions", mean, np.mean([piece[2] for piece in parts], axis=0)))
         for name, numbers, noise in parts:
             about = {"attribute": name, "group_a": first, "group_b": second}
             rows.append({**about, "n_a": FACES, "n_b": FACES, **numbers})
@@ -162,28 +141,23 @@ def _audit(rngs, place, exp, groups, size, draws, planted):
 
 
 def _zero_shot(rngs, place, exp, groups, size, draws, planted):
-    rng, own_rng = rngs
+    rng, job_rng = rngs
     accuracy = 0.5 * planted[3]
     number = draws.get("bootstrap", 0)
-    noise = 0.02 * rng.normal(size=number) + 0.01 * own_rng.normal(size=number)
-    scenes = {"id": [f"scene-{one}" for one in range(size)], "group": None, "stratum": "scenes"}
+    noise = 0.02 * rng.normal(size=number) + 0.01 * job_rng.normal(size=number)
+    scenes = {"id": [f"scene-{item}" for item in range(size)], "group": None, "stratum": "scenes"}
     pd.DataFrame({**scenes, "intrinsic": np.nan, "extrinsic": 0.5}).to_parquet(place / "targets.parquet")
-    drawn = {
-        "stratum": "scenes",
-        "kind": "bootstrap",
-        "draw": range(len(noise)),
-        "accuracy": accuracy + noise,
-    }
+    drawn = {"stratum": "scenes", "kind": "bootstrap", "draw": range(number), "accuracy": accuracy + noise}
     _keep(place, "draws", [pd.DataFrame(drawn)])
     low, high = (np.quantile(accuracy + noise, [0.025, 0.975])) if len(noise) else (np.nan, np.nan)
     return [{"n": size, "accuracy": accuracy, "chance": 0.2, "ci_low": low, "ci_high": high}]
 
 
 def _keep(place, name, frames):
-    found = pd.concat(frames or [pd.DataFrame()])
-    if len(found):
+    result = pd.concat(frames or [pd.DataFrame()])
+    if len(result):
         # In any order: nothing may depend on it.
-        found.sample(frac=1, random_state=1).to_parquet(place / f"{name}.parquet", index=False)
+        result.sample(frac=1, random_state=1).to_parquet(place / f"{name}.parquet", index=False)
 
 
 def _sets(place, names, ids):

@@ -1,21 +1,28 @@
-"""Pools of tokens, and poems about faces: each is written once."""
+"""Check the study of poems: pools and scores, comparisons of groups, and their page."""
 
 import hashlib
+import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
+from scipy import stats
 
 from src.configs import TinyVlmConfig
-from src.errors import InputError
-from src.generators import tiny_vlm
-from src.generators.answer_log import Kept
+from src.errors import InputError, NotApplicable
+from src.generators import tiny
+from src.generators.answer_log import AnswerLog
 from src.generators.multimodal import Multimodal
-from src.studies.poems import poem_prompts
+from src.report import page
+from src.stimuli import Table
+from src.studies.poems import comparison, poem_prompts
+from src.studies.poems import study as poem
 from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
+from tests.report import made
 
 IDS = st.lists(st.integers(0, 12), max_size=8)
 WORDS = {"positive": ["joy", "calm"], "negative": ["fear", "shame"]}
@@ -27,18 +34,19 @@ def task(**changes):
 
 
 @given(st.lists(st.tuples(st.sampled_from(poem_prompts.POLES), IDS), max_size=6), st.sets(st.integers(0, 12)))
-def test_pools_are_unique_ids_without_special_or_shared_ones(rows, special):
-    found = poem_prompts.pools(pd.DataFrame(rows, columns=["pool", "ids"]), special)
+def test_pools_hold_unique_ids_without_special_ones_and_with_or_without_shared_ones(rows, special):
+    pools = poem_prompts.collect_pools(pd.DataFrame(rows, columns=["pool", "ids"]), special)
     for number in range(13):
         of = {pool for pool, ids in rows if number in ids and number not in special}
         for pool in poem_prompts.POLES:
-            assert found[pool, "kept"].count(number) == (pool in of)
-            assert found[pool, "removed"].count(number) == (of == {pool})
+            assert pools[pool, "kept"].count(number) == (pool in of)
+            assert pools[pool, "removed"].count(number) == (of == {pool})
 
 
 @pytest.fixture(scope="module")
 def model():
-    made = tiny_vlm.load(TinyVlmConfig(width=32, layers=2, heads=2, batch_size=2))
+    made = tiny.load_multimodal(TinyVlmConfig(width=32, layers=2, heads=2, batch_size=2))
+    # Larger weights: the untrained model would write nearly the same about every face.
     for parameter in made.model.parameters():
         if parameter.dim() > 1:
             parameter.mul_(8)
@@ -54,62 +62,191 @@ def faces(tmp_path):
 
 
 def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces, tmp_path, monkeypatch):
-    with Kept(tmp_path / "log.jsonl") as kept:
-        words = poem_prompts.on_words(model, task(), kept)
-        own = poem_prompts.pools(words, model.special)
-        first = poem_prompts.on_faces(model, task(), faces.head(2), own, kept)
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        words = poem_prompts.generate_on_words(model, task(), answer_log)
+        token_pools = poem_prompts.collect_pools(words, model.special)
+        first = poem_prompts.generate_on_faces(model, task(), faces.head(2), token_pools, answer_log)
     assert words["word"].tolist() == ["joy", "calm", "fear", "shame"]
-    assert len(own["positive", "removed"]) < len(own["positive", "kept"])
-    asked = []
+    assert len(token_pools["positive", "removed"]) < len(token_pools["positive", "kept"])
+    batch_sizes = []
 
     def counted(self, prompts, *rest, **how):
-        asked.append(len(prompts))
+        batch_sizes.append(len(prompts))
         return written(self, prompts, *rest, **how)
 
     written = Multimodal.written
     monkeypatch.setattr(Multimodal, "written", counted)
-    with Kept(tmp_path / "log.jsonl") as kept:
-        again = poem_prompts.on_words(model, task(), kept)
-        whole = poem_prompts.on_faces(model, task(), faces, own, kept)
-        twice = poem_prompts.on_faces(model, task(), pd.concat([faces, faces]), own, kept)
-    assert asked == [0, 3, 0]
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        again = poem_prompts.generate_on_words(model, task(), answer_log)
+        poems = poem_prompts.generate_on_faces(model, task(), faces, token_pools, answer_log)
+        twice = poem_prompts.generate_on_faces(
+            model, task(), pd.concat([faces, faces]), token_pools, answer_log
+        )
+    assert batch_sizes == [0, 3, 0]
     pd.testing.assert_frame_equal(words, again)
-    pd.testing.assert_frame_equal(whole.head(2), first)
-    pd.testing.assert_frame_equal(twice.head(5), whole)
-    names = {f"{pool}_{shared}": ids for (pool, shared), ids in own.items()}
-    ((part,),) = (
-        found.values()
-        for found in written(model, ["On <image>."], [seeing.Path(faces["path"][3])], most=6, pools=names)
+    pd.testing.assert_frame_equal(poems.head(2), first)
+    pd.testing.assert_frame_equal(twice.head(5), poems)
+    names = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
+    ((answer,),) = (
+        batch.values()
+        for batch in written(
+            model, ["On <image>."], [seeing.Path(faces["path"][3])], max_new_tokens=6, pools=names
+        )
     )
-    assert whole.loc[3, "tokens"] == len(part.tokens)
-    assert whole.loc[3, "text"] == part.text
-    assert {name: whole.loc[3, name] for name in names} == pytest.approx(part.log_p, abs=1e-4)
-    with Kept(tmp_path / "log.jsonl") as kept:  # a poem of another length, or of other pools, is another
-        poem_prompts.on_faces(model, task(most=4), faces.head(1), own, kept)
-        poem_prompts.on_faces(model, task(), faces.head(1), {**own, ("positive", "kept"): [1]}, kept)
-    assert asked[3:] == [1, 1]
-
-
-def test_an_empty_pool_has_no_score(model, faces, tmp_path):
-    own = {(pool, shared): [70] for pool in poem_prompts.POLES for shared in poem_prompts.SHARED}
-    with Kept(tmp_path / "log.jsonl") as kept:
-        found = poem_prompts.on_faces(model, task(), faces, {**own, ("negative", "removed"): []}, kept)
-    assert found["negative_removed"].isna().all()
-    assert np.isfinite(found["positive_removed"]).all()
+    assert poems.loc[3, "tokens"] == len(answer.tokens)
+    assert poems.loc[3, "text"] == answer.text
+    assert {name: poems.loc[3, name] for name in names} == pytest.approx(answer.log_p, abs=1e-4)
+    # A poem of another length, or of other pools, is another.
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        poem_prompts.generate_on_faces(model, task(most=4), faces.head(1), token_pools, answer_log)
+        poem_prompts.generate_on_faces(
+            model, task(), faces.head(1), {**token_pools, ("positive", "kept"): [1]}, answer_log
+        )
+    assert batch_sizes[3:] == [1, 1]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"image_prompt": "On a face."}, "task.image_prompt='On a face.': <image> must stand in it once"),
-        ({"text_prompt": "On {word} {word}."}, "{word} must stand in it once"),
-        ({"words": {"positive": ["joy"]}}, "two lists of words"),
-        ({"words": {"positive": ["joy"], "negative": [" "]}}, "two lists of words"),
-        ({"words": {"positive": ["joy"], "negative": []}}, "two lists of words"),
+        ({"image_prompt": "On a face."}, "task.image_prompt='On a face.': expected <image> once"),
+        ({"text_prompt": "On {word} {word}."}, "expected {word} once, got it 2 times"),
+        ({"words": {"positive": ["joy"]}}, "expected words under positive and negative"),
+        ({"words": {"positive": ["joy"], "negative": []}}, "expected words under positive and negative"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(changes, message):
-    poem_prompts.checked(task())
+def test_prompts_without_their_slot_and_pools_without_words_are_refused(changes, message):
+    poem_prompts.check_task(task())
     with pytest.raises(InputError) as refused:
-        poem_prompts.checked(task(**changes))
+        poem_prompts.check_task(task(**changes))
     assert message in str(refused.value)
+
+
+SIZES = {("positive", "removed"): 4, ("positive", "kept"): 6, ("negative", "removed"): 0}
+
+
+@pytest.fixture
+def scores():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["x", "y", "z"], [9, 7, 8])
+    result = pd.DataFrame(
+        {"id": [f"{n:02}" for n in range(24)], "group": groups, "tokens": rng.integers(3, 9, 24)}
+    )
+    shift = {"x": 0.0, "y": 1.5, "z": 0.2}
+    result["positive_removed"] = [round(rng.normal(shift[group]), 1) for group in groups]  # with ties
+    result["positive_kept"] = rng.normal(size=24)
+    return result.assign(negative_removed=np.nan)
+
+
+def naive(a, b):
+    return np.mean([1.0 if x > y else 0.5 if x == y else 0.0 for x, y in itertools.product(a, b)])
+
+
+def compared(scores, **changes):
+    how = {"permutations": 400, "bootstrap": 300, "seed": 0, **changes}
+    return comparison.compare(scores[["id"]], scores, SIZES, **how)
+
+
+def test_cles_and_its_uncertainty_are_those_of_pairs(scores):
+    result = compared(scores)
+    assert list(result) == [*comparison.COLUMNS]
+    assert len(result) == 9
+    for row in result[result["pool_size"] > 0].to_dict("records"):
+        column = f"{row['pool']}_{row['shared']}"
+        a, b = (scores[scores["group"] == row[f"group_{side}"]] for side in "ab")
+        assert (row["n_a"], row["n_b"]) == (len(a), len(b))
+        assert (row["tokens_a"], row["tokens_b"]) == (a["tokens"].mean(), b["tokens"].mean())
+        assert row["cles"] == pytest.approx(naive(a[column], b[column]))
+        assert row["cles_gap"] == pytest.approx(abs(row["cles"] - 0.5))
+        rng, both = np.random.default_rng(1), np.concatenate([a[column], b[column]])
+        null, drawn = [], []
+        for _ in range(2000):
+            mixed = rng.permutation(both)
+            null.append(abs(naive(mixed[: len(a)], mixed[len(a) :]) - 0.5))
+            drawn.append(naive(rng.choice(a[column], len(a)), rng.choice(b[column], len(b))))
+        assert row["p"] == pytest.approx(np.mean(np.array(null) >= row["cles_gap"] - 1e-12), abs=0.07)
+        assert row["p"] * 401 == pytest.approx(round(row["p"] * 401))
+        assert [row["cles_low"], row["cles_high"]] == pytest.approx(
+            np.percentile(drawn, [2.5, 97.5]), abs=0.05
+        )
+    known = result[result["p"].notna()]
+    assert known["q"].to_numpy() == pytest.approx(stats.false_discovery_control(known["p"]))
+
+
+def test_draws_depend_on_the_seed_and_can_be_switched_off(scores):
+    pd.testing.assert_frame_equal(compared(scores), compared(scores))
+    assert (compared(scores)["p"] != compared(scores, seed=1)["p"]).any()
+    none = compared(scores, permutations=0, bootstrap=0)
+    assert none[["p", "q", "cles_low"]].isna().all(axis=None)
+    assert none["cles"].tolist() == pytest.approx(compared(scores)["cles"].tolist(), nan_ok=True)
+
+
+def table(*groups):
+    return Table("faces", pd.DataFrame({"id": [f"{n:02}" for n in range(len(groups))], "group": groups}), 0)
+
+
+def test_so_many_faces_of_each_group_are_drawn():
+    displayed = table(*"xxxxxxyyyzz")
+    assert len(comparison.draw_faces(displayed, None, 0)) == 11
+    result = comparison.draw_faces(displayed, 3, 0)
+    assert result["group"].tolist() == list("xxxyyyzz")
+    assert result["id"].is_unique
+    pd.testing.assert_frame_equal(result, comparison.draw_faces(displayed, 3, 0))
+    assert any(
+        result["id"].tolist() != comparison.draw_faces(displayed, 3, seed)["id"].tolist()
+        for seed in range(1, 4)
+    )
+
+
+def test_too_few_groups_or_faces_are_refused():
+    with pytest.raises(NotApplicable, match="all are of group 'x'"):
+        comparison.draw_faces(table(*"xx"), None, 0)
+    with pytest.raises(InputError, match="1 face of 'y'"):
+        comparison.draw_faces(table(*"xxy"), None, 0)
+
+
+NAMES = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
+
+
+def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):
+    pairs = [("Niffite Men", "Luupite Men"), ("Niffite Men", "Laapian Men")]
+    result = pd.DataFrame(pairs, columns=["group_a", "group_b"]).assign(
+        **NAMES, model=model, protocol="greedy+dataset=demo", config=model, pool="positive", shared="removed"
+    )
+    result = result.assign(n_a=6, n_b=7, pool_size=size, tokens_a=20.0, tokens_b=31.4, most=64)
+    numbers = {"cles": 0.5 + np.array(gaps), "cles_gap": np.abs(gaps), "p": 0.01, "q": 0.02}
+    numbers |= {"cles_low": 0.1, "cles_high": 0.44}
+    if not size:
+        numbers = dict.fromkeys(numbers, np.nan)
+    elif not drawn:
+        numbers |= dict.fromkeys(("p", "q", "cles_low", "cles_high"), np.nan)
+    return result.assign(**numbers)
+
+
+def test_models_stand_side_by_side():
+    (row,) = poem.terminal_table(pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])).to_dict(
+        "records"
+    )
+    assert row[""] == "positive, shared tokens removed"
+    assert row["protocol"] == "greedy+dataset=demo"
+    widest = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
+    assert row["a"] == f"{widest} [0.10, 0.44], q 0.020, 6 and 7 faces, 20 and 31 tokens"
+    assert row["b"] == "empty pool"
+    assert row["c"] == f"{widest}, 6 and 7 faces, 20 and 31 tokens"
+
+
+def test_the_page_shows_every_pair_and_says_which_pool_is_empty(tmp_path):
+    negative = rows("a").assign(pool="negative")
+    with_shared = [rows("a").assign(shared="kept"), negative.assign(shared="kept")]
+    result = pd.concat([rows("a"), negative, *with_shared, rows("b", size=0), rows("c", drawn=False)])
+    path = page.write(made.findings_of(poems=result), tmp_path)
+    text = path.read_text()
+    assert text.count("data-poems=") == len(result)
+    for name in ("poems-a", "poems-c"):
+        with Image.open(tmp_path / "figures" / f"{name}.png") as picture:
+            assert "Niffite Men / Laapian Men, positive: 0.20" in picture.info["Description"]
+    assert not (tmp_path / "figures" / "poems-b.png").exists()
+    assert "Empty pools: positive, shared tokens removed." in text
+    assert "At most 64 tokens per poem" in text
+    assert pd.read_csv(tmp_path / "tables" / "poems.csv")["cles"].tolist() == pytest.approx(
+        result["cles"].tolist(), nan_ok=True
+    )

@@ -1,40 +1,36 @@
-"""Other intrinsic measures and extrinsic outcomes than SC-EAT and top-k."""
+"""Check all intrinsic measures and extrinsic outcomes, their null scores, shortcuts and blocks."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.configs import ProtocolConfig
-from src.errors import InputError, NotApplicable
+from src.errors import NotApplicable
+from src.metrics import sc_eat, similarity
 from src.stimuli import CARRIES
 from src.studies.propagation import experiment, measures, nearest_class
+from src.studies.propagation import similarity_blocks as blocks_module
+from src.studies.propagation.attributes import Pool
+from src.studies.propagation.combined import UNCERTAINTY
 from src.studies.propagation.cosine_difference import DIFFERENCE
-from src.studies.propagation.measures import Sums
 from src.studies.propagation.sc_eat import SC_EAT
-from src.studies.shared.exchange_units import Exchange, exchange_of
+from src.studies.propagation.scores import Scores
+from src.studies.propagation.similarity_blocks import similarity_blocks
+from src.studies.propagation.top_k import TopK
+from src.studies.shared.exchange_units import exchange_of
 from tests import reference
-from tests.conftest import precomputed
-from tests.studies.propagation.test_experiment import PROTOCOL, loaded
-from tests.studies.propagation.test_uncertainty import draws, inputs, result
+from tests.studies.propagation.test_uncertainty import PROTOCOL, draws, inputs, loaded, result, scores_of
 
+OFF = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
 CHOICES = [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}]
 VALENCE = [exp for exp in reference.EXPERIMENTS if CARRIES[exp.rpartition("_")[2]] == "valence"]
 GROUP = [exp for exp in reference.EXPERIMENTS if exp not in VALENCE]
-
-
-@pytest.fixture(scope="module", params=[0, 3], ids=["one vector", "three vectors per image"])
-def folder(request, tmp_path_factory):
-    return precomputed(tmp_path_factory.mktemp("vectors") / "lab", seed=request.param, q=request.param)
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory):
-    return precomputed(tmp_path_factory.mktemp("vectors") / "lab", seed=1)
 
 
 def naive(exp, folder, choice, **more):
@@ -43,134 +39,83 @@ def naive(exp, folder, choice, **more):
 
 
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_scores_and_permutations_are_the_naive_loop(exp, choice, folder):
-    found = result(folder, exp, **choice, bootstrap=0, property_draws=0)
+@pytest.mark.parametrize("choice", [{}, *CHOICES], ids=str)
+def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
+    outputs = result(folder, exp, **choice, bootstrap=0, property_draws=0)
     analyses, scores = naive(exp, folder, choice)
-    given_scores = {
-        (row.stratum, row.id): (row.intrinsic, row.extrinsic) for row in found.targets.itertuples()
-    }
-    assert set(given_scores) == set(scores)
-    for key, pair in scores.items():
-        assert given_scores[key] == pytest.approx(pair, abs=1e-10), key
+    wanted = {key: pytest.approx(pair, abs=1e-10) for key, pair in scores.items()}
+    assert scores_of(outputs.targets) == wanted
     for column in ("rho", "p", "rho_all"):
         wanted = [row[column] for row in analyses]
-        assert found.analyses[column].tolist() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+        assert outputs.analyses[column].tolist() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
     exchange = exchange_of(inputs(folder, exp)[1], 5)
-    for number, places in enumerate(exchange.permutations(2)):
+    for number, places in enumerate(exchange.permutations(1)):
         put = dict(zip(exchange.names, exchange.names[places], strict=True))
         for row in naive(exp, folder, choice, moved=put)[0]:
-            drawn = draws(found, "placebo", row["stratum"])[number]
+            drawn = draws(outputs, "placebo", row["stratum"])[number]
             assert drawn == pytest.approx(row["rho"], abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
-@pytest.mark.parametrize("choice", [CHOICES[0] | CHOICES[1]], ids=str)
-def test_placebo_interval_and_draws_serve_every_choice(exp, choice, single):
-    found = result(single, exp, **choice)
+def test_uncertainty_serves_other_scores(exp, single):
+    outputs = result(single, exp, **CHOICES[0], **CHOICES[1])
     kinds = {"placebo", "attributes", "bootstrap"} | ({"property"} if exp in VALENCE else set())
     kinds |= {"family"} if exp.endswith("words") else set()
-    assert set(found.draws["kind"]) == kinds
-    for row in found.analyses.itertuples():
-        assert row.placebo_n > 0
-        assert row.p_placebo >= 1 / 20
-        assert row.ci_low <= row.rho <= row.ci_high
-        assert row.sd_attributes >= 0
-    assert found.analyses["intrinsic_label"].unique() == ["difference of mean cosines"]
-    assert found.analyses["extrinsic_label"].str.startswith("share of templates nearer").all() == (
-        exp in VALENCE
-    )
-
-
-@pytest.mark.parametrize("exp", ["scenes_to_words", "words_to_scenes", "faces_to_labels", "words_to_faces"])
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_a_permutation_that_moves_nothing_gives_what_is_measured(exp, choice, folder, monkeypatch):
-    def unmoved(self, count, *more):
-        return np.tile(np.arange(len(self.grid), dtype=np.int32), (count, 1))
-
-    monkeypatch.setattr(Exchange, "permutations", unmoved)
-    found = result(folder, exp, **choice)
-    for row in found.analyses.itertuples():
-        assert draws(found, "placebo", row.stratum) == pytest.approx(row.rho, abs=1e-9, nan_ok=True)
+    rows = outputs.analyses
+    assert set(outputs.draws["kind"]) == kinds
+    assert (rows["placebo_n"] > 0).all()
+    assert (rows["p_placebo"] >= 1 / 20).all()
+    assert ((rows["ci_low"] <= rows["rho"]) & (rows["rho"] <= rows["ci_high"])).all()
+    assert (rows["sd_attributes"] >= 0).all()
+    assert rows["intrinsic_label"].unique() == ["difference of mean cosines"]
+    is_nearer = rows["extrinsic_label"].str.startswith("share of templates nearer")
+    assert is_nearer.all() == (exp in VALENCE)
 
 
 @pytest.mark.parametrize("exp", ["faces_to_words", "labels_to_faces"])
 @pytest.mark.parametrize("measure", [SC_EAT, DIFFERENCE], ids=["sc_eat", "difference"])
-def test_a_measure_without_shortcuts_has_the_same_nulls(exp, measure, folder, monkeypatch):
-    plain = replace(measure, by_sums=None, by_vectors=None)
-    both = []
-    for chosen in (measure, plain):
-        monkeypatch.setattr(experiment, "intrinsic_of", lambda _, chosen=chosen: chosen)
-        both.append(result(folder, exp))
-    pd.testing.assert_frame_equal(both[0].draws, both[1].draws, rtol=0, atol=1e-12)
-    pd.testing.assert_frame_equal(both[0].targets, both[1].targets, rtol=0, atol=1e-11)
+def test_shortcuts_change_no_null(exp, measure, folder, monkeypatch):
+    results = []
+    for variant in (measure, replace(measure, by_sums=None, by_vectors=None)):
+        monkeypatch.setattr(experiment, "intrinsic_of", lambda _, variant=variant: variant)
+        results.append(result(folder, exp))
+    pd.testing.assert_frame_equal(results[0].draws, results[1].draws, rtol=0, atol=1e-12)
+    pd.testing.assert_frame_equal(results[0].targets, results[1].targets, rtol=0, atol=1e-11)
 
 
-def test_what_a_score_does_without_decides_nothing(single):
-    off = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
-    for exp in ("faces_to_labels", "words_to_scenes"):
-        by_class, other = (result(single, exp, extrinsic="zero_shot", k=k, **off) for k in (11, 10_000))
-        pd.testing.assert_frame_equal(by_class.analyses, other.analyses, check_exact=True)
-        assert "retrieved" not in by_class.tables
-    apart, other = (result(single, "faces_to_labels", intrinsic="difference", ddof=ddof) for ddof in (0, 1))
-    pd.testing.assert_frame_equal(apart.draws, other.draws, check_exact=True)
-
-
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
+@pytest.mark.parametrize("choice", [{}, *CHOICES], ids=str)
 @pytest.mark.parametrize("exp", ["labels_to_faces", "faces_to_words"])
-def test_scores_are_the_same_whether_all_similarities_are_asked_for_or_not(choice, exp, folder):
-    off = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
-    for sizes in ({}, {"set_size": 6, "extremes": 3}):
-        every, few = result(folder, exp, **choice, **sizes), result(folder, exp, **choice, **sizes, **off)
-        pd.testing.assert_frame_equal(every.targets, few.targets, rtol=0, atol=1e-11)
+def test_scores_do_not_depend_on_null_models(choice, exp, folder):
+    every, few = (result(folder, exp, **choice, **off) for off in ({}, OFF | {"bootstrap": 0}))
+    pd.testing.assert_frame_equal(every.targets, few.targets, rtol=0, atol=1e-11)
+    assert few.analyses[[*UNCERTAINTY]].drop(columns="validity").isna().all(axis=None)
+    assert few.draws.empty
 
 
 @pytest.mark.parametrize("exp", VALENCE)
-def test_held_out_extremes_are_no_classes(exp, single):
-    with pytest.raises(NotApplicable, match=r"zero_shot are A and B.*Set protocol.attributes=corpus"):
+def test_extremes_outside_the_corpus_cannot_be_classes(exp, single):
+    message = r"attributes=held_out removes A and B.*Set protocol.attributes=corpus"
+    with pytest.raises(NotApplicable, match=message):
         result(single, exp, extrinsic="zero_shot", attributes="held_out")
 
 
 @pytest.mark.parametrize("exp", GROUP)
-def test_held_out_groups_have_classes_of_the_other_half(exp, single):
-    found = result(single, exp, extrinsic="zero_shot", attributes="held_out")
-    assert any("attributes are held out: classes are of" in note for note in found.notes)
-    targets, corpus, target_vectors, items, protocol, seed = inputs(
-        single, exp, extrinsic="zero_shot", attributes="held_out"
-    )
-    (pool,) = experiment.check(targets, corpus, protocol, seed).pools
-    moved = items.clone()
-    moved[np.setdiff1d(np.arange(len(items)), pool.rows[pool.retrievable])] *= -1
-    other = experiment.run(targets, corpus, target_vectors, moved, protocol, seed)
-    pd.testing.assert_series_equal(found.targets["extrinsic"], other.targets["extrinsic"])
-    assert not found.targets["intrinsic"].equals(other.targets["intrinsic"])
-
-
-# Properties.
-
-SIZES = st.tuples(*(st.integers(1, 6) for _ in range(3)))
-
-
-@given(seed=st.integers(0, 2**32 - 1), sizes=SIZES, shift=st.floats(-1, 1))
-def test_a_difference_is_that_of_means_by_every_way(seed, sizes, shift):
-    rng = np.random.default_rng(seed)
-    n, n_a, n_b = sizes
-    x, items = (torch.nn.functional.normalize(torch.from_numpy(rng.normal(size=(m, 4)))) for m in (n, 12))
-    a, other, b = (rng.permutation(12)[:size] for size in (n_a, n_a, n_b))
-    near, protocol = x @ items.T, ProtocolConfig()
-    scores = DIFFERENCE.score(near, [a, other], b, protocol)
-    for row, target in zip(near.tolist(), scores.tolist(), strict=True):
-        assert target == pytest.approx([reference.difference(row, one, b) for one in (a, other)], abs=1e-14)
-    torch.testing.assert_close(DIFFERENCE.score(near + shift, [a, other], b, protocol), scores)
-    torch.testing.assert_close(DIFFERENCE.score(near, [b], a, protocol)[:, 0], -scores[:, 0])
-    torch.testing.assert_close(DIFFERENCE.by_vectors(items, [a, other], [b, b], protocol)(x), scores)
-    sums = [torch.stack([near[:, one].sum(dim=1) for one in sets]) for sets in ((a, other), (b, b))]
-    by_sums = DIFFERENCE.by_sums(Sums(sums[0], n_a, sums[1], n_b, lambda: None), protocol)
-    torch.testing.assert_close(by_sums.T, scores)
+def test_classes_of_split_groups_do_not_depend_on_the_other_half(exp, single):
+    given = inputs(single, exp, extrinsic="zero_shot", attributes="held_out")
+    outputs = experiment.run(*given)
+    assert any("attributes are held out: classes consist of" in note for note in outputs.notes)
+    targets, corpus, target_vectors, items, *options = given
+    (pool,) = experiment.check(targets, corpus, *options).pools
+    flipped = items.clone()
+    # Reverse every item that cannot be retrieved.
+    flipped[np.setdiff1d(np.arange(len(items)), pool.rows[pool.retrievable])] *= -1
+    other = experiment.run(targets, corpus, target_vectors, flipped, *options)
+    pd.testing.assert_series_equal(outputs.targets["extrinsic"], other.targets["extrinsic"])
+    assert not outputs.targets["intrinsic"].equals(other.targets["intrinsic"])
 
 
 @given(seed=st.integers(0, 2**32 - 1), several=st.booleans(), order=st.permutations(range(3)))
-def test_shares_of_templates_sum_to_one_and_do_not_know_the_order_of_classes(seed, several, order):
+def test_shares_sum_to_1_in_any_order_of_classes(seed, several, order):
     rng = np.random.default_rng(seed)
     # Few directions: ties are the rule.
     x, classes = (
@@ -188,20 +133,96 @@ def test_shares_of_templates_sum_to_one_and_do_not_know_the_order_of_classes(see
             assert row == pytest.approx([near[name] for name in range(3)], abs=1e-9)
 
 
-# Names.
-
-
-def test_what_is_no_measure_is_named():
-    with pytest.raises(InputError, match=r"intrinsic=math:pi: expected IntrinsicMeasure, got float"):
-        measures.intrinsic_of(ProtocolConfig(intrinsic="math:pi"))
-    with pytest.raises(InputError, match="extrinsic: unknown name 'zero_shoot'. Did you mean 'zero_shot'"):
-        measures.extrinsic_of(ProtocolConfig(extrinsic="zero_shoot"))
-
-
-def test_versions_are_those_of_what_is_not_the_first():
+def test_versions_are_of_scores_other_than_the_first():
     first = ProtocolConfig()
     assert measures.versions(first) == {}
     other = replace(first, intrinsic="difference", extrinsic="zero_shot")
     assert measures.versions(other) == {"intrinsic.difference": 1, "extrinsic.zero_shot": 1}
-    own = "src.studies.propagation.cosine_difference:DIFFERENCE"
-    assert measures.versions(replace(first, intrinsic=own)) == {f"intrinsic.{own}": 1}
+    name = "src.studies.propagation.cosine_difference:DIFFERENCE"
+    assert measures.versions(replace(first, intrinsic=name)) == {f"intrinsic.{name}": 1}
+
+
+WIDTH = 3
+
+
+def vectors(rng, count, several):
+    """Draw vectors of few directions, so that ties are the rule; two for each item where `several`."""
+    drawn = rng.integers(-1, 2, (count, 2 if several else 1, WIDTH)).astype(np.float32)
+    drawn[(drawn == 0).all(axis=-1)] = 1
+    drawn *= rng.uniform(1, 1 + 1e-7, (count, drawn.shape[1], 1)).astype(np.float32)
+    return torch.from_numpy(drawn if several else drawn[:, 0])
+
+
+def pools_of(rng, count, held_out):
+    """Build two interleaved pools, each for two properties: their A differ, their B is the same."""
+    pools = []
+    for start in (0, 1):
+        rows = np.arange(start, count, 2)
+        a, other, b = (rng.permutation(len(rows))[: len(rows) // 2] for _ in range(3))
+        retrievable = np.sort(rng.permutation(len(rows))[1:]) if held_out else None
+        outcomes, k = rng.uniform(size=(len(rows), 2)), int(rng.integers(1, len(rows) - 1))
+        pools.append(Pool(rows, None, [a, other], [b, b], outcomes, k, retrievable))
+    return pools
+
+
+def score(targets, corpus, pools, **options):
+    """Return scores, and the positions of the items retrieved from each pool."""
+    top_k = TopK(pools, np.empty(0, int), np.empty((0, 1), int))
+    scores = Scores(targets, corpus, pools, SC_EAT, top_k, ProtocolConfig(ddof=1))
+    nearest = [[] for _ in pools]
+    for block in similarity_blocks(targets, corpus, pools, **options):
+        if options.get("every", True):
+            assert block.similarities is not None
+        scores.add(block)
+        nearest[block.pool].append(block.nearest)
+    return scores, [torch.cat(tensors) for tensors in nearest]
+
+
+@pytest.mark.parametrize("several", ["targets", "corpus", "neither"])
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    block=st.sampled_from([1, 30, 2**20]),
+    held_out=st.booleans(),
+    tile=st.sampled_from([None, 1, 5, 2**20]),
+)
+def test_scores_equal_brute_force(several, seed, block, held_out, tile):
+    rng = np.random.default_rng(seed)
+    targets, corpus = vectors(rng, 7, several == "targets"), vectors(rng, 24, several == "corpus")
+    pools = pools_of(rng, len(corpus), held_out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks_module, "BLOCK", block)
+        # About three targets per pass.
+        patch.setattr(blocks_module, "NEAREST", 16 * 3 * pools[0].k)
+        if tile:
+            patch.setattr(blocks_module, "ITEMS", tile)
+        scores, retrieved = score(targets, corpus, pools, every=tile is None, max_bytes=0)
+
+    sides = targets.tolist(), corpus.tolist()
+    similarities = [[round(reference.cosine(x, y), 12) for y in sides[1]] for x in sides[0]]
+    intrinsic, extrinsic = np.zeros((7, 2)), np.zeros((7, 2))
+    for pool, nearest in zip(pools, retrieved, strict=True):
+        rows = [[row[item] for item in pool.rows] for row in similarities]
+        items = range(len(pool.rows)) if pool.retrievable is None else pool.retrievable.tolist()
+        best = [sorted(items, key=lambda i, row=row: (-row[i], i))[: pool.k] for row in rows]
+        assert nearest.tolist() == [sorted(positions) for positions in best]
+        table = torch.tensor(rows, dtype=torch.float64)
+        for column in range(2):
+            intrinsic[:, column] += sc_eat(table[:, pool.a[column]], table[:, pool.b[column]]).numpy() / 2
+        extrinsic += pool.outcomes[nearest.numpy()].mean(axis=1) / 2
+    assert scores.intrinsic == pytest.approx(intrinsic, rel=1e-10, abs=1e-12, nan_ok=True)
+    assert scores.extrinsic == pytest.approx(extrinsic, rel=1e-12)
+
+
+def test_small_deviations_have_exact_effect_sizes():
+    rng = np.random.default_rng(0)
+    corpus = torch.from_numpy(rng.normal(size=(40, 4)))
+    corpus[:, 0] = 0
+    # All cosines 0; of 1e-5; of any size.
+    targets = torch.from_numpy(np.stack([[1, 0, 0, 0], [1, 1e-5, 1e-5, 0], *rng.normal(size=(3, 4))]))
+    pools = [Pool(np.arange(40), None, [np.arange(15)], [np.arange(10, 40)], np.zeros((40, 1)), 3)]
+    scores, _ = score(targets, corpus, pools, every=False)
+    expected = sc_eat(similarity(targets, corpus[:15]), similarity(targets, corpus[10:]))
+    assert math.isnan(scores.intrinsic[0, 0])
+    assert scores.intrinsic[1, 0] == pytest.approx(expected[1].item(), rel=1e-12)
+    assert scores.intrinsic[2:, 0] == pytest.approx(expected[2:].numpy(), rel=0, abs=2e-12)

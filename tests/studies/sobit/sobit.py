@@ -1,5 +1,7 @@
 """So-B-IT's experiments, made up but believable, as their jobs leave them on disk."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -14,44 +16,28 @@ EXPERIMENTS = ("sobit_association", "sobit_retrieval", "sobit_strength")
 # What a way of debiasing leaves of the effect of race and of gender.
 LEFT = {"none": (1, 1), "orth_proj": (1.4, 0.1), "orth_proj_scm": (0.2, 0.2)}
 K = 100
-NUMBERS = (
-    *("association", "association_low", "association_high", "share_topk", "base_share", "ratio", "share_low"),
-    *(
-        "share_high",
-        "null_q95",
-        "p",
-        "q",
-        "baseline_share",
-        "entropy",
-        "kl",
-        "maxskew",
-        "ndkl",
-        "maxskew_q95",
-    ),
-    *("maxskew_p", "ndkl_q95", "ndkl_p", "similarity", "similarity_low", "similarity_high", "strength"),
-    *("strength_low", "strength_high"),
-)
+NUMBERS = [
+    "association", "association_low", "association_high", "share_topk", "base_share", "ratio", "share_low",
+    "share_high", "null_q95", "p", "q", "baseline_share", "entropy", "kl", "maxskew", "ndkl", "maxskew_q95",
+    "maxskew_p", "ndkl_q95", "ndkl_p", "similarity", "similarity_low", "similarity_high", "strength",
+    "strength_low", "strength_high",
+]  # fmt: skip
+LEADING = ["taxonomy", "category", "word", "type", "caption", "axis", "group", "n", "n_rest"]
 
 
 def taxonomy(each=40, odd=()):
     """Words of the ten categories; `odd` are further ones of the first."""
-    letters = [
-        a + b + c for a in ("ka", "lo", "mi", "tu") for b in ("ren", "sal", "vi") for c in ("d", "mor", "t")
-    ]
+    letters = list(
+        map("".join, itertools.product(("ka", "lo", "mi", "tu"), ("ren", "sal", "vi"), ("d", "mor", "t")))
+    )
     endings = ("ed", "er", "ing", "ly ill", "-world", "ic", "al", "ist", "ish", "keeper of the peace")
-    rows = [
-        (
-            category,
-            letters[number % len(letters)]
-            + endings[(number // 7 + at) % 10]
-            + "2" * (number >= len(letters)),
-        )
-        for at, category in enumerate(CATEGORIES)
-        for number in range(each)
-    ]
-    found = pd.DataFrame([*((CATEGORIES[0], word) for word in odd), *rows], columns=["category", "word"])
-    found = found.drop_duplicates().assign(type="adjective", taxonomy="sobit")
-    return found.assign(caption="a photo of a " + found["word"] + " person").reset_index(drop=True)
+    rows = [(CATEGORIES[0], word) for word in odd]
+    for (at, category), number in itertools.product(enumerate(CATEGORIES), range(each)):
+        stem, ending = letters[number % len(letters)], endings[(number // 7 + at) % 10]
+        rows.append((category, stem + ending + "2" * (number >= len(letters))))
+    result = pd.DataFrame(rows, columns=["category", "word"])
+    result = result.drop_duplicates().assign(type="adjective", taxonomy="sobit")
+    return result.assign(caption="a photo of a " + result["word"] + " person").reset_index(drop=True)
 
 
 def groups(races, genders, faces):
@@ -68,72 +54,48 @@ def groups(races, genders, faces):
 
 def swept(
     folder, *, models=("toy_s", "toy_m"), debias=("none", "orth_proj"), words=None, experiments=EXPERIMENTS,
-    races=RACES, genders=GENDERS, faces=900, draws=200, readings=("paper",), **other
+    races=RACES, genders=GENDERS, faces=900, draws=200, **other
 ):  # fmt: skip
-    """Findings of models x debias x experiments x readings; `other` replaces fields."""
+    """Return findings of models x debias x experiments; `other` replaces fields."""
     words = taxonomy() if words is None else words
     frames, folders, jobs = [], {}, []
-    for protocol in readings:
-        for number, model in enumerate(models):
-            for treated in debias:
-                for exp in experiments:
-                    config = f"{len(folders):031x}b"
-                    place = folder / config
-                    place.mkdir(parents=True)
-                    common = {
-                        "exp": exp,
-                        "paper": "So-B-IT",
-                        "model": model,
-                        "dataset": "demo",
-                        "debias": treated,
-                    }
-                    common |= {"protocol": protocol, "seed": 0, "config": config}
-                    rows = job(place, exp, words, groups(races, genders, faces), LEFT[treated], number, draws)
-                    columns = [
-                        *common,
-                        "taxonomy",
-                        "category",
-                        "word",
-                        "type",
-                        "caption",
-                        "axis",
-                        "group",
-                        "n",
-                    ]
-                    rows = rows.assign(**common).reindex(columns=[*columns, "n_rest", *NUMBERS])
-                    frames.append(rows.merge(words[["word", "category"]], how="left"))
-                    folders[config] = place
-                    jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
+    for (number, model), treated, exp in itertools.product(enumerate(models), debias, experiments):
+        config = f"{len(folders):031x}b"
+        place = folder / config
+        place.mkdir(parents=True)
+        common = {"exp": exp, "paper": "So-B-IT", "model": model, "dataset": "demo", "debias": treated}
+        common |= {"protocol": "paper", "seed": 0, "config": config}
+        rows = job(place, exp, words, groups(races, genders, faces), LEFT[treated], number, draws)
+        rows = rows.assign(**common).reindex(columns=[*common, *LEADING, *NUMBERS])
+        frames.append(rows.merge(words[["word", "category"]], how="left"))
+        folders[config] = place
+        jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
     about = {"sobit": pd.concat(frames, ignore_index=True), "folders": folders, "jobs": pd.DataFrame(jobs)}
     about["models"] = pd.DataFrame({"model": models, "pretraining": "the dataset's captions"})
-    return made.nothing(**{"status": "FINISHED", "missing": [], **about, **other})
+    return made.findings_of(**{"status": "FINISHED", "missing": [], **about, **other})
 
 
-def job(place, exp, words, every, left, number, draws):
+def job(place, exp, words, groups_by_axis, left, number, draws):
     """The rows of a job; its other tables are written."""
     rng = np.random.default_rng([5, number])
     if exp == "sobit_strength":
         similarity = 0.25 + 0.03 * rng.normal(size=len(words))
         share = stats.rankdata(similarity) / len(words)
         ends = {"strength_low": np.clip(share - 0.06, 0, 1), "strength_high": np.clip(share + 0.05, 0, 1)}
-        about = {
-            "similarity": similarity,
-            "similarity_low": similarity - 0.01,
-            "similarity_high": similarity + 0.01,
-        }
+        about = {"similarity": similarity}
+        about |= {f"similarity_{end}": similarity + by for end, by in (("low", -0.01), ("high", 0.01))}
         return words.assign(strength=share, **about, **ends, axis="", group="")
-    c = associations(rng, len(words), every, left)
-    # What models and ways of debiasing share is what a paired bootstrap shares.
-    shared, own = np.random.default_rng(8), np.random.default_rng([number, round(10 * left[0])])
+    c = associations(rng, len(words), groups_by_axis, left)
+    # Noise common to all models and ways of debiasing cancels in paired differences, as their faces and draws
+    # are the same; `job_rng` is the noise of one of them.
+    common_rng, job_rng = np.random.default_rng(8), np.random.default_rng([number, round(10 * left[0])])
     parts, drawn = [], []
-    for axis, (names, sizes) in every.items():
+    for axis, (names, sizes) in groups_by_axis.items():
         error = np.sqrt(1 / sizes + 1 / (sizes.sum() - sizes))
-        noise = error * (
-            shared.normal(size=(draws, len(words), len(names)))
-            + 0.2 * own.normal(size=(draws, len(words), len(names)))
-        )
-        made_of = _associated if exp == "sobit_association" else _retrieved
-        columns = made_of(own, c[axis], error, sizes)
+        size = (draws, len(words), len(names))
+        noise = error * (common_rng.normal(size=size) + 0.2 * job_rng.normal(size=size))
+        draw_columns = _associated if exp == "sobit_association" else _retrieved
+        columns = draw_columns(job_rng, c[axis], error, sizes)
         index = pd.MultiIndex.from_product([range(len(words)), names], names=["at", "group"])
         frame = pd.DataFrame(
             {name: np.broadcast_to(value, c[axis].shape).ravel() for name, value in columns.items()}, index
@@ -143,39 +105,36 @@ def job(place, exp, words, every, left, number, draws):
         parts.append(frame.assign(n_rest=sizes.sum() - frame["n"]))
         largest = np.abs(columns.get("association", c[axis]) + noise).max(-1)
         index = pd.MultiIndex.from_product([range(draws), words["caption"]], names=["draw", "caption"])
-        drawn.append(
-            pd.DataFrame({"largest": largest.ravel().astype(np.float32)}, index)
-            .reset_index()
-            .assign(axis=axis)
-        )
-    found = pd.concat(parts, ignore_index=True)
-    found = found.join(words, on="at").drop(columns="at")
+        frame = pd.DataFrame({"largest": largest.ravel().astype(np.float32)}, index).reset_index()
+        drawn.append(frame.assign(axis=axis))
+    result = pd.concat(parts, ignore_index=True)
+    result = result.join(words, on="at").drop(columns="at")
     if exp == "sobit_association":
-        pd.concat(drawn).drop_duplicates(["caption", "axis", "draw"]).sample(
-            frac=1, random_state=1
-        ).to_parquet(place / "draws.parquet", index=False)
+        drawn = pd.concat(drawn).drop_duplicates(["caption", "axis", "draw"])
+        drawn.sample(frac=1, random_state=1).to_parquet(place / "draws.parquet", index=False)
     else:
         ranks = {"caption": words["caption"].iloc[0], "rank": range(1, K + 1), "similarity": 0.3}
-        pd.DataFrame({**ranks, "id": [f"CFD-{one}" for one in range(K)]}).to_parquet(
+        pd.DataFrame({**ranks, "id": [f"CFD-{item}" for item in range(K)]}).to_parquet(
             place / "nearest.parquet"
         )
-    ids = [f"CFD-{one}" for one in range(20)]
+    ids = [f"CFD-{item}" for item in range(20)]
     sets = pd.DataFrame({"group": None, "template": None, "set": "faces", "id": ids})
     sets.astype({"group": "string", "template": "string"}).to_parquet(place / "attributes.parquet")
-    return found
+    return result
 
 
-def associations(rng, words, every, left):
-    """[words, groups] of each axis: race and gender add up, some words hang on one of the two only."""
-    races, genders = (len(every[axis][0]) for axis in ("race", "gender"))
-    on = rng.random((2, words, 1)) < 0.45
-    race = left[0] * on[0] * rng.normal(scale=0.3, size=(words, races))
-    gender = left[1] * on[1] * rng.normal(scale=0.25, size=(words, genders))
-    sizes = every["both"][1].reshape(races, genders)
-    mean = race[:, :, None] + gender[:, None, :]
-    shares = {"race": (mean * sizes).sum(2) / sizes.sum(1), "gender": (mean * sizes).sum(1) / sizes.sum(0)}
-    shares["both"] = mean.reshape(words, -1)
-    return {axis: _against_rest(shares[axis], every[axis][1]) for axis in every}
+def associations(rng, word_count, groups_by_axis, left):
+    """Draw associations [words, groups] of each axis: race and gender add up; some words have only one."""
+    races, genders = (len(groups_by_axis[axis][0]) for axis in ("race", "gender"))
+    on = rng.random((2, word_count, 1)) < 0.45
+    race = left[0] * on[0] * rng.normal(scale=0.3, size=(word_count, races))
+    gender = left[1] * on[1] * rng.normal(scale=0.25, size=(word_count, genders))
+    sizes = groups_by_axis["both"][1].reshape(races, genders)
+    pair_means = race[:, :, None] + gender[:, None, :]
+    means = {"race": (pair_means * sizes).sum(2) / sizes.sum(1)}
+    means["gender"] = (pair_means * sizes).sum(1) / sizes.sum(0)
+    means["both"] = pair_means.reshape(word_count, -1)
+    return {axis: _against_rest(means[axis], groups_by_axis[axis][1]) for axis in groups_by_axis}
 
 
 def _against_rest(means, sizes):
@@ -201,7 +160,7 @@ def _associated(rng, c, error, sizes):
 def _retrieved(rng, c, error, sizes):
     base = sizes / sizes.sum()
     wanted = base * np.exp(2 * c)
-    counts = np.stack([rng.multinomial(K, one / one.sum()) for one in wanted])
+    counts = np.stack([rng.multinomial(K, item / item.sum()) for item in wanted])
     share = counts / K
     deviation, spread = np.abs(share - base), np.sqrt(base * (1 - base) / K)
     p = np.minimum(1, len(sizes) * 2 * stats.norm.sf(deviation / spread))

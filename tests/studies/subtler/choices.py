@@ -1,4 +1,4 @@
-"""What generative models chose, made up, and scored as their jobs score it."""
+"""Synthetic choices of generative models, scored as by their jobs."""
 
 import numpy as np
 import pandas as pd
@@ -25,8 +25,8 @@ def items(domains, *, each=2, templates=4, lean=0.3, seed=0):
         for _ in range(each)
     ]
     answers, chance = ["good", "bad", "neither", "else"], [0.4 + lean / 2, 0.4 - lean / 2, 0.15, 0.05]
-    found = pd.DataFrame(rows).assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
-    return found.assign(response=rng.choice(answers, len(found), p=chance))
+    result = pd.DataFrame(rows).assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
+    return result.assign(response=rng.choice(answers, len(result), p=chance))
 
 
 def scored(model, task, *, protocol="recorded", **other):
@@ -35,12 +35,11 @@ def scored(model, task, *, protocol="recorded", **other):
     rows = [scoring.score(frame, coding, bootstrap=40, seed=0) for coding in CODINGS[task]]
     about = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
     about |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
-    found = pd.concat(rows, ignore_index=True)
-    return pd.concat([pd.DataFrame([about] * len(found)), found], axis="columns")
+    result = pd.concat(rows, ignore_index=True)
+    return pd.concat([pd.DataFrame([about] * len(result)), result], axis="columns")
 
 
 def swept(*frames, **other):
     """Findings of jobs."""
-    found = pd.concat(frames, ignore_index=True)
     about = {"dataset": "subtler", "status": "FINISHED", "missing": []}
-    return made.nothing(**{**about, "subtler": found, **other})
+    return made.findings_of(**{**about, "subtler": pd.concat(frames, ignore_index=True), **other})

@@ -2,16 +2,6 @@
 
 import csv
 
-PUBLISHED = [
-    "bias_type",
-    "target_gender",
-    "context",
-    "anti_stereotype",
-    "stereotype",
-    "unrelated",
-    "item_category",
-    "type_category",
-]
 # Each of them differs from the row that it stands for in what is named.
 ROW = {
     "bias_type": "ageism",
@@ -23,6 +13,7 @@ ROW = {
     "item_category": "negative",
     "type_category": "type1",
 }
+PUBLISHED = list(ROW)
 
 
 def row(**cells):

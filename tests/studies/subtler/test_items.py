@@ -7,7 +7,7 @@ import pytest
 
 from src.errors import InputError
 from src.studies.subtler.items import read
-from src.studies.subtler.template_ids import templates
+from src.studies.subtler.template_ids import infer_templates
 from tests.paths import SHARED
 from tests.studies.subtler.made import PUBLISHED, row, written
 
@@ -62,67 +62,21 @@ def test_a_mark_other_columns_and_their_order_make_no_difference(tmp_path):
     assert "response" not in plain
 
 
-def test_a_template_that_the_file_names_is_taken(tmp_path):
-    rows = [row(template="T1"), row(template="T2")]
-    assert read(written(tmp_path / "items.csv", rows))["template"].tolist() == ["T1", "T2"]
-
-
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "message"),
     [
         ({"item_category": "neutral"}, "item_category 'neutral' in row 2 "),
-        ({"item_category": "neutral"}, "Use positive or negative."),
-        ({"type_category": "type"}, "type_category 'type' in row 2 "),
-        ({"target_gender": "x"}, "target_gender 'x' in row 2 "),
-        ({"context": " "}, "no context in row 2 "),
         ({"unrelated": ""}, "no unrelated in row 2 "),
-        ({"bias_type": ""}, "no bias_type in row 2 "),
         ({"context": "He is blank."}, "context without BLANK in row 2 "),
         ({"unrelated": "RIGID "}, "options that repeat in row 2 "),
-        ({"unrelated": " Adaptable"}, "options that repeat in row 2 "),
-        ({"stereotype": "adaptable"}, "options that repeat in row 2 "),
     ],
 )
-def test_a_bad_row_is_named(tmp_path, cells, said):
+def test_a_bad_row_is_named(tmp_path, cells, message):
     path = written(tmp_path / "items.csv", [row(), row(**cells), row()])
     with pytest.raises(InputError) as error:
         read(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert said in str(error.value)
-
-
-def test_many_bad_rows_are_counted(tmp_path):
-    path = written(tmp_path / "items.csv", [row(unrelated="Rigid")] * 14)
-    with pytest.raises(InputError, match=r"in row 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 4 more \(1 is the first"):
-        read(path)
-
-
-def test_missing_columns_are_named_with_what_is_there(tmp_path):
-    columns = [name for name in PUBLISHED if name not in ("context", "unrelated")]
-    path = written(tmp_path / "items.csv", [row()], columns=columns)
-    with pytest.raises(
-        InputError, match="no column context, unrelated; found bias_type, target_gender, anti"
-    ):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "no column .*; found nothing"),
-        (b"\xef\xbb\xbf\n\n", "no column .*; found nothing"),
-        (",".join(PUBLISHED).encode(), "a header and no items"),
-        ("大多数".encode("gb18030"), "Save it as a csv in UTF-8"),
-        ((",".join(PUBLISHED) + "\na,b\n").encode(), "more or fewer than 8 cells in row 1 "),
-        (",".join(PUBLISHED).encode("utf-16"), "Save it as a csv in UTF-8"),
-    ],
-)
-def test_what_is_no_csv_of_items(tmp_path, content, said):
-    (tmp_path / "items.csv").write_bytes(content)
-    with pytest.raises(InputError, match=said):
-        read(tmp_path / "items.csv")
-    with pytest.raises(InputError, match="no such file"):
-        read(tmp_path / "none.csv")
+    assert message in str(error.value)
 
 
 SCHOOLS = ["Yale University", "St. Louis", "friendly", "lazy", "unfriendly"]
@@ -146,19 +100,10 @@ SCHOOLS = ["Yale University", "St. Louis", "friendly", "lazy", "unfriendly"]
     ],
 )
 def test_forms_and_stimuli_share_a_template(sentences):
-    assert templates(pd.Series(sentences), SCHOOLS).nunique() == 1
+    assert infer_templates(pd.Series(sentences), SCHOOLS).nunique() == 1
 
 
-def test_other_words_are_another_template():
-    sentences = [
-        "He looks lazy; he is BLANK",
-        "He seems lazy; he is BLANK",
-        "He looks lazy; he must be BLANK",
-    ]
-    assert templates(pd.Series(sentences), SCHOOLS).nunique() == 3
-
-
-def test_directions_share_no_template_and_a_lone_one_is_told_of(tmp_path, caplog):
+def test_directions_share_no_template_and_a_lone_direction_is_logged(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     rows = [row(), row(context="The woman is BLANK years old, she is rigid.", type_category="type2")]
     rows[1] |= {"anti_stereotype": "64", "stereotype": "28", "unrelated": "45"}
@@ -166,32 +111,26 @@ def test_directions_share_no_template_and_a_lone_one_is_told_of(tmp_path, caplog
     assert not caplog.records
     assert read(written(tmp_path / "one.csv", rows[:1]))["template"].tolist() == ["SAI: * blank old year"]
     (record,) = caplog.records
-    assert "only SAI of ageism" in record.getMessage()
+    assert "only direction SAI of ageism" in record.getMessage()
+
+
+DOMAINS = ("ageism", "beauty", "beauty_profession", "institution", "nationality")
+PUBLISHED_TEMPLATES = ((12, 11), (9, 10), (8, 9), (16, 15), (19, 12))
 
 
 @recorded
 @pytest.mark.parametrize(
-    ("name", "rows", "found"),
+    ("name", "rows", "result"),
     [
-        (
-            "dataset_en.csv",
-            11_940,
-            {
-                "ageism": (12, 11),
-                "beauty": (9, 10),
-                "beauty_profession": (8, 9),
-                "institution": (16, 15),
-                "nationality": (19, 12),
-            },
-        ),
+        ("dataset_en.csv", 11_940, dict(zip(DOMAINS, PUBLISHED_TEMPLATES, strict=True))),
         ("dataset_zh.csv", 1_110, {"ageism": (7, 5)}),
     ],
 )
-def test_templates_of_the_published_items(name, rows, found):
+def test_templates_of_the_published_items(name, rows, result):
     items = read(SUBTLER / name)
     assert len(items) == rows
     counted = items.groupby(["domain", "direction"])["template"].nunique().unstack()
-    assert {row.Index: (row.SAI, row.ASA) for row in counted.itertuples()} == found
+    assert {row.Index: (row.SAI, row.ASA) for row in counted.itertuples()} == result
     # Each template has all three pronoun forms; one of institutions is published in two.
     forms = items.groupby(["domain", "direction", "template"])["gender"].value_counts().unstack()
     assert forms.isna().to_numpy().sum() == (1 if "en" in name else 0)

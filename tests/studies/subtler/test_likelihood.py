@@ -1,23 +1,36 @@
-"""Log-probabilities against one text at a time; what is made of them against docs/methods.md, section 5."""
+"""Free answers, and likelihoods of options: those of each text alone, and none twice."""
 
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.studies.subtler.likelihood import ORDERS, Likelihoods, asked, averaged, choices, position_effect
+from src.configs import HfConfig, TinyConfig
+from src.generators import model_weights, tiny
+from src.generators.answer_log import AnswerLog
+from src.studies.subtler import answers
+from src.studies.subtler.items import OPTIONS
+from src.studies.subtler.likelihood import choices, log_probabilities, position_effect, probabilities
+from tests.generators.checkpoint import saved
+
+QUESTION = "{context}\nWhich?\n1 {first}\n2 {second}\n3 {third}"
 
 
 @pytest.fixture(scope="module")
-def model():
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+def model(tmp_path_factory):
+    config = HfConfig(id=str(saved(tmp_path_factory.mktemp("model"))), batch_size=5, most=6)
+    return model_weights.load(model_weights.published(config), torch.device("cpu"))
 
-    torch.manual_seed(0)
-    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
-    return Qwen2ForCausalLM(Qwen2Config(vocab_size=60, num_key_value_heads=2, **size)).eval()
+
+@pytest.fixture
+def items():
+    rows = [(f"{name} is BLANK.", f"{name}y", "dull", f"so-{name}") for name in ("ann", "bob", "eve", "kim")]
+    items = pd.DataFrame(rows, columns=["context", *OPTIONS])
+    return items.assign(item=[str(n) for n in range(1, 5)])
 
 
 def naive(model, beginning, ending):
@@ -30,37 +43,78 @@ def naive(model, beginning, ending):
     return total
 
 
-def texts(count=23, seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        (rng.integers(0, 60, rng.integers(1, 30)).tolist(), rng.integers(0, 60, rng.integers(1, 7)).tolist())
-        for _ in range(count)
-    ]
+def naive_shares(model, items):
+    """Compute docs/methods.md, section 5, one text at a time."""
+    means_of_items = []
+    for row in items.itertuples():
+        options, means = [getattr(row, name) for name in OPTIONS], np.zeros(3)
+        for order in itertools.permutations(range(3)):
+            first, second, third = (options[index] for index in order)
+            text = QUESTION.format(context=row.context, first=first, second=second, third=third)
+            endings = map(model.answer_tokens, options)
+            scores = [naive(model.model, model.question(text), ending) for ending in endings]
+            means += np.exp(scores) / np.exp(scores).sum() / 6
+        means_of_items.append(means)
+    return np.array(means_of_items)
+
+
+def test_likelihoods_are_those_of_each_text_alone(model, items, tmp_path):
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        scored, figures = answers.likeliest(model, items, QUESTION, per_token=False, answer_log=answer_log)
+    expected = naive_shares(model, items)
+    assert scored[[f"p_{name}" for name in OPTIONS]].to_numpy() == pytest.approx(expected, abs=1e-5)
+    chosen = [items.iloc[row][OPTIONS[best]] for row, best in enumerate(expected.argmax(axis=1))]
+    assert scored["response"].tolist() == chosen
+    assert figures["position_effect"] == pytest.approx(scored["position_effect"].mean())
+    assert scored["position_effect"].between(1e-6, 1).all()
+
+
+def test_no_text_is_scored_or_sent_twice(model, items, tmp_path, monkeypatch):
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        first, _ = answers.likeliest(model, items.head(2), QUESTION, per_token=True, answer_log=answer_log)
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        all_items, _ = answers.likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
+        monkeypatch.setattr(answers, "_option_scores", lambda *_: pytest.fail("weighed again"))
+        again, _ = answers.likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
+    pd.testing.assert_frame_equal(all_items, again)
+    pd.testing.assert_frame_equal(all_items.head(2), first)
+    texts_sent = []
+
+    def ask(texts, answered):
+        for place, text in enumerate(texts):
+            texts_sent.append(text)
+            yield {place: "x" if len(texts_sent) < 3 else "y"}
+
+    def broken(texts, answered):
+        for number, batch in enumerate(ask(texts, answered)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield batch
+
+    with AnswerLog(tmp_path / "free.jsonl") as answer_log, pytest.raises(KeyboardInterrupt):
+        answers.free(broken, items, QUESTION, seed=0, answer_log=answer_log)
+    with AnswerLog(tmp_path / "free.jsonl") as answer_log:
+        answered_items, _ = answers.free(ask, items, QUESTION, seed=0, answer_log=answer_log)
+    assert answered_items["response"].tolist() == ["x", "x", "y", "y"]
+    # The third was in flight when the run broke off.
+    assert len(texts_sent) == len({*texts_sent}) + 1 == 5
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
-def test_an_ending_s_log_probability_is_that_of_the_text_alone(model, batch_size):
-    given_texts = texts()
-    log_p, tokens = asked(model, given_texts, batch_size=batch_size, padding=3)
-    assert log_p == pytest.approx([naive(model, *text) for text in given_texts], abs=1e-5)
-    assert tokens.tolist() == [len(ending) for _, ending in given_texts]
-
-
-def test_the_padding_decides_nothing(model):
-    one, other = (asked(model, texts(), batch_size=8, padding=padding)[0] for padding in (0, 59))
-    assert one == pytest.approx(other, abs=1e-6)
-
-
-def test_every_order_is_there_once():
-    assert sorted(ORDERS) == sorted(itertools.permutations(range(3)))
+def test_an_ending_s_log_probability_is_that_of_the_text_alone(batch_size):
+    model, rng = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=0)), np.random.default_rng(0)
+    texts = [[rng.integers(0, 60, rng.integers(1, most)).tolist() for most in (30, 7)] for _ in range(23)]
+    log_p, tokens = log_probabilities(model, texts, batch_size=batch_size, padding=3)
+    assert log_p == pytest.approx([naive(model, *text) for text in texts], abs=1e-5)
+    assert tokens.tolist() == [len(ending) for _, ending in texts]
 
 
 def test_what_is_made_of_likelihoods():
     rng = np.random.default_rng(1)
     log_p, tokens = rng.normal(-9, 3, (5, 6, 3)), rng.integers(1, 5, (5, 6, 3))
     for per_token in (False, True):
-        found = Likelihoods(log_p, tokens).probabilities(per_token=per_token)
-        means, effects = averaged(found), position_effect(found)
+        result = probabilities(log_p, tokens, per_token=per_token)
+        means, effects = result.mean(axis=1), position_effect(result)
         for item in range(5):
             each = []
             for order in range(6):
@@ -88,11 +142,9 @@ def test_the_same_in_every_order_is_no_position_effect(scores, shift):
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))
     # A constant of an order, such as a hard question's, moves nothing.
     moved = log_p + shift * np.arange(6)[None, :, None]
-    one, other = (
-        Likelihoods(found, np.ones((1, 6, 3), int)).probabilities(per_token=False) for found in (log_p, moved)
-    )
-    assert position_effect(one) == pytest.approx(0, abs=1e-12)
-    assert one == pytest.approx(other)
+    entry, other = (probabilities(result, np.ones((1, 6, 3)), per_token=False) for result in (log_p, moved))
+    assert position_effect(entry) == pytest.approx(0, abs=1e-12)
+    assert entry == pytest.approx(other)
     skewed = np.array(scores).reshape(1, 6, 3)
-    found = Likelihoods(skewed, np.ones((1, 6, 3), int)).probabilities(per_token=False)
-    assert 0 <= position_effect(found)[0] <= 1
+    result = probabilities(skewed, np.ones((1, 6, 3)), per_token=False)
+    assert 0 <= position_effect(result)[0] <= 1

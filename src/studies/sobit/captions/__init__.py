@@ -1,1 +1,1 @@
-"""Audit of training captions: which loaded words stand beside which groups (docs/methods.md, section 4)."""
+"""Audit training captions for loaded words that co-occur with groups (docs/methods.md, section 4)."""

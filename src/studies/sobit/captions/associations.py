@@ -1,6 +1,4 @@
-"""Does a model associate a word with the groups that its captions mention it with?"""
-
-from __future__ import annotations
+"""Correlate a model's associations with how often its captions mention words together with groups."""
 
 import math
 import tempfile
@@ -9,141 +7,124 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy import stats
+from numpy.random import Generator
 
+from src import metrics
 from src.errors import InputError
-from src.metrics import interval, spearman, spearman_columns, weighted_spearman
 from src.report import load
 from src.storage import results
 from src.tracking import Past, Tracker, finished
 
 EXPERIMENT = "sobit_association"
-# A word that fewer captions mention says little of a ratio.
-LEAST = 20
+# Ratios of words with fewer captions are too uncertain.
+MIN_CAPTIONS = 20
 BOOTSTRAP, PERMUTATIONS = 2000, 1000
-TOLERANCE = 1e-12
-ABOUT = ("run", "model", "dataset", "debias", "protocol", "seed")
+JOB = ("run", "model", "dataset", "debias", "protocol", "seed")
 KEYS = ["word", "type", "axis", "group"]
-LISTED = 10
+LISTED = 10  # maximum number of runs that a message names
 
 
-def chosen(tracker: Tracker, wanted: str) -> Past:
-    """The finished job of `sobit_association` whose id begins so.
+def find_run(tracker: Tracker, id_prefix: str) -> Past:
+    """Return the finished job of `sobit_association` whose id begins with `id_prefix`.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: no job or more than one has such an id.
     """
-    there = [run for run in reversed(finished(tracker)) if run.tags.get("exp") == EXPERIMENT]
-    found = [run for run in there if run.id.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    problem = (
-        f"begins the ids of {len(found)} runs" if found else f"no finished run of {EXPERIMENT} has this id"
-    )
+    available = [run for run in reversed(finished(tracker)) if run.tags.get("exp") == EXPERIMENT]
+    matches = [run for run in available if run.id.startswith(id_prefix)]
+    if len(matches) == 1:
+        return matches[0]
+    problem = f"no finished run of {EXPERIMENT} has this id"
+    if matches:
+        problem = f"begins the ids of {len(matches)} runs"
     lines = [
-        f"  {run.id}  {run.tags.get('model')}  {run.dataset}  {run.started}"
-        for run in (found or there)[:LISTED]
+        f"\n  {run.id}  {run.tags.get('model')}  {run.dataset}  {run.started}"
+        for run in (matches or available)[:LISTED]
     ]
-    remedy = "There are, newest first:\n" + "\n".join(lines)
-    if not lines:
-        remedy = f"There is none: python -m src.run exp={EXPERIMENT} dataset=..."
-    raise InputError(f"run={wanted}: {problem}. {remedy}")
+    remedy = f"Run one: python -m src.run exp={EXPERIMENT} dataset=..."
+    if lines:
+        remedy = "Available, newest first:" + "".join(lines)
+    raise InputError(f"run={id_prefix}: {problem}. {remedy}")
 
 
-def fetched(tracker: Tracker, run: Past) -> pd.DataFrame:
-    """The analyses.csv of a run.
+def load_analyses(tracker: Tracker, run: Past) -> pd.DataFrame:
+    """Load the analyses.csv of a run.
 
     Raises:
-        InputError: it is gone.
+        InputError: the results are missing or cannot be read.
     """
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         try:
-            found = results.read_csv(load.fetch(tracker, run.id, Path(place)) / results.ANALYSES)
+            analyses = results.read_csv(load.fetch(tracker, run.id, Path(folder)) / results.ANALYSES)
         except OSError as error:
-            raise InputError(f"run={run.id}: its results cannot be read ({error}).") from None
-    return found.assign(run=run.id)
+            raise InputError(f"run={run.id}: cannot read its results ({error}). Run it again.") from None
+    return analyses.assign(run=run.id)
 
 
 def correlate(ratios: pd.DataFrame, analyses: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Spearman's rho over words of a caption ratio and a model's association, per axis and group.
+    """Compute Spearman's rho over words of a caption ratio and a model's association, per axis and group.
 
     The ratio enters as ln((n_both + 1/2) / (n_word n_group / captions + 1/2)), which is defined at 0 mentions
-    and drawn towards 0 where few are expected. Words that fewer than `LEAST` captions mention stay out.
-    The interval is a percentile bootstrap over words, 2,000 draws; p the share of 1,000 permutations
-    of the associations over the words whose |rho| is at least as large, (1 + #)/(R + 1); `placebo_q95` the
-    95th percentile of theirs; q Benjamini and Hochberg's over all groups of the run. The interval covers
-    other words, not other captions or faces; and rho is no cause: both may have a third source.
-
-    Args:
-        ratios: see `ratios.table`.
-        analyses: analyses.csv of a run of sobit_association, and `run`.
-        seed: of the draws.
+    and shrinks towards 0 where few are expected. Words in fewer than `MIN_CAPTIONS` captions are excluded.
+    The interval is a percentile bootstrap over words, 2,000 draws; p is the share of 1,000 permutations
+    of the associations over the words whose |rho| is at least as large, (1 + #)/(R + 1); `placebo_q95` is
+    the 95th percentile of their |rho|; q is Benjamini and Hochberg's over all groups of the run. The interval
+    covers other words, not other captions or faces; rho does not imply a cause: both may share one.
 
     Returns:
-        `ABOUT` of the run, `axis`, `group`, `n` words, `n_rare` left out as rare, `n_unmatched` words of the
-        run that were not counted, `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`, `reason` why there
-        is no rho. Groups of only one side have a row with their reason.
+        `JOB` of the run, `axis`, `group`, `n` words, `n_rare` excluded as rare, `n_unmatched` words of the
+        run that were not counted, `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`, `reason` for a
+        missing rho. Groups that only the captions or only the run have get a row with the reason.
     """
-    about = {name: analyses[name].iloc[0] for name in ABOUT}
-    counted, measured = (
-        frame.drop_duplicates(KEYS).astype(dict.fromkeys(KEYS, str)) for frame in (ratios, analyses)
-    )
-    pairs = pd.concat([counted, measured])[["axis", "group"]].drop_duplicates()
+    about = {name: analyses[name].iloc[0] for name in JOB}
+    as_text = dict.fromkeys(KEYS, str)
+    sides = [frame.drop_duplicates(KEYS).astype(as_text) for frame in (ratios, analyses)]
+    pairs = pd.concat(sides)[["axis", "group"]].drop_duplicates()
     rows = []
     for number, (axis, group) in enumerate(pairs.itertuples(index=False)):
-        one, other = (
-            frame[(frame["axis"] == axis) & (frame["group"] == group)] for frame in (counted, measured)
-        )
-        rng = np.random.default_rng([seed, number])
-        rows.append({**about, "axis": axis, "group": group, **_correlation(one, other, rng)})
-    found = pd.DataFrame(rows)
-    p = found["p"].dropna()
-    adjusted = pd.Series(stats.false_discovery_control(p) if len(p) else p, p.index, dtype=float)
-    found.insert(list(found).index("p") + 1, "q", adjusted.reindex(found.index))
-    return found
+        of_group = [frame[(frame["axis"] == axis) & (frame["group"] == group)] for frame in sides]
+        statistics = _correlation(of_group[0], of_group[1], np.random.default_rng([seed, number]))
+        rows.append({**about, "axis": axis, "group": group, **statistics})
+    correlations = pd.DataFrame(rows)
+    correlations.insert(list(correlations).index("p") + 1, "q", metrics.benjamini_hochberg(correlations["p"]))
+    return correlations
 
 
 def log_ratio(rows: pd.DataFrame) -> Float[np.ndarray, " n"]:
-    """Logarithm of a ratio of ratios.csv that is defined at 0; see `correlate`."""
+    """Return the logarithm of each caption ratio, smoothed to be defined at 0; see `correlate`."""
     expected = rows["n_word"] * (rows["n_group"] / rows["captions"])
     ratio: np.ndarray = ((rows["n_both"] + 0.5) / (expected + 0.5)).to_numpy(float)
     return np.asarray(np.log(ratio))
 
 
-def _correlation(
-    counted: pd.DataFrame, measured: pd.DataFrame, rng: np.random.Generator
-) -> dict[str, object]:
-    undefined = dict.fromkeys(("rho", "rho_low", "rho_high", "placebo_q95", "p"), math.nan)
-    both = counted.merge(measured[[*KEYS, "association"]], on=KEYS)
-    often = both[(both["n_word"] >= LEAST) & both["association"].notna()]
-    sizes = {"n": len(often), "n_rare": len(both) - len(often), "n_unmatched": len(measured) - len(both)}
+def _correlation(ratios: pd.DataFrame, associations: pd.DataFrame, rng: Generator) -> dict[str, object]:
+    both = ratios.merge(associations[[*KEYS, "association"]], on=KEYS)
+    common = both[(both["n_word"] >= MIN_CAPTIONS) & both["association"].notna()]
+    sizes = {"n": len(common), "n_rare": len(both) - len(common)}
+    sizes["n_unmatched"] = len(associations) - len(both)
+    x, y = log_ratio(common), common["association"].to_numpy(float)
+    rho = metrics.spearman(x, y).rho
     reason = ""
-    if not len(measured):
+    if not len(associations):
         reason = "the run has no group of this name on this axis"
-    elif not len(counted):
-        reason = "the labels' words name no group of this name on this axis"
-    elif not counted["n_group"].iloc[0]:
+    elif not len(ratios):
+        reason = "the label words include none for this group on this axis"
+    elif not ratios["n_group"].iloc[0]:
         reason = "no caption names the group"
+    elif len(common) < 3:
+        reason = f"{len(common)} words: at least 3 are needed"
+    elif math.isnan(rho):
+        reason = "all values of one side are equal"
     if reason:
+        undefined = dict.fromkeys(("rho", "rho_low", "rho_high", "placebo_q95", "p"), math.nan)
         return {**sizes, **undefined, "reason": reason}
-    x, y = log_ratio(often), often["association"].to_numpy(float)
-    found = spearman(x, y)
-    if found.reason:
-        # Its words are of propagation.
-        reason = (
-            f"{len(often)} words: at least 3 are needed"
-            if len(often) < 3
-            else "all values of one side are equal"
-        )
-        return {**sizes, **undefined, "reason": reason}
-    return {**sizes, "rho": found.rho, **_worth(x, y, found.rho, rng), "reason": ""}
+    return {**sizes, "rho": rho, **_uncertainty(x, y, rho, rng), "reason": ""}
 
 
-def _worth(x: np.ndarray, y: np.ndarray, rho: float, rng: np.random.Generator) -> dict[str, float]:
+def _uncertainty(x: np.ndarray, y: np.ndarray, rho: float, rng: Generator) -> dict[str, float]:
     weights = rng.multinomial(len(x), np.full(len(x), 1 / len(x)), size=BOOTSTRAP)
-    low, high = interval(weighted_spearman(x, y, weights))
+    low, high = metrics.interval(metrics.weighted_spearman(x, y, weights))
     permuted = rng.permuted(np.broadcast_to(y, (PERMUTATIONS, len(y))), axis=1).T
-    placebo = np.abs(spearman_columns(x[:, None], permuted))
-    reached = int((placebo >= abs(rho) - TOLERANCE).sum())
-    q95 = float(np.quantile(placebo, 0.95))
-    return {"rho_low": low, "rho_high": high, "placebo_q95": q95, "p": (1 + reached) / (PERMUTATIONS + 1)}
+    placebo = np.abs(metrics.spearman_columns(x[:, None], permuted))
+    p, q95 = metrics.permutation_p(placebo, abs(rho)), float(np.quantile(placebo, 0.95))
+    return {"rho_low": low, "rho_high": high, "placebo_q95": q95, "p": p}

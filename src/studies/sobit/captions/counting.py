@@ -1,75 +1,136 @@
-"""Files of captions counted from end to end."""
-
-from __future__ import annotations
+"""Count captions of Parquet files in batches, and the rows that cannot be read."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from src.errors import InputError
-from src.studies.sobit.captions import mentions, stream
-from src.studies.sobit.captions.files import File
+from src.studies.sobit.captions import mentions
+from src.studies.sobit.captions.files import DAMAGE, File, is_text
 from src.studies.sobit.captions.lexicon import Lexicon
+
+# Maximum captions, and bytes, per batch: larger batches use more memory at the same speed.
+BATCH, BYTES = 2**14, 2**24
+# Number of bytes read at once: a row group need not fit into memory.
+BUFFER = 2**20
+NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE = "null", "not_text", "empty", "invalid_utf8", "unreadable"
+BROKEN = (NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE)
 
 
 @dataclass
 class Audit:
-    """What was counted.
+    """The counts of an audit."""
 
-    Attributes:
-        counts: of the captions.
-        rows: that were met, captions or not; those of a file that cannot be opened are not known.
-        broken: rows that are no caption, by each kind of `stream.BROKEN`.
-        problems: file -> why it or some of its rows could not be read.
-    """
+    counts: mentions.Counts  # counts of the captions
+    problems: dict[str, str]  # file -> reason why it or some of its rows could not be read
+    # Number of rows that are not captions, by kind of `BROKEN`.
+    broken: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(BROKEN, 0)))
 
-    counts: mentions.Counts
-    rows: int = 0
-    broken: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(stream.BROKEN, 0)))
-    problems: dict[str, str] = field(default_factory=dict)
+    @property
+    def rows(self) -> int:
+        """Return the number of rows read, captions or not; without rows of files that cannot be opened."""
+        return self.counts.captions + self.broken.total()
 
 
-def counted(
-    found: Sequence[File],
-    column: str,
-    lexicon: Lexicon,
-    told: Callable[[int], object] = int,
-) -> Audit:
-    """Count the captions of files; memory holds one batch, whatever the files' size.
-
-    Args:
-        found: the files, those that cannot be opened as well.
-        column: of the captions.
-        lexicon: what is looked for.
-        told: called after every batch with the rows that are done.
+def count_files(files: Sequence[File], column: str, lexicon: Lexicon) -> Audit:
+    """Count the captions of files with a progress bar; one batch at a time is in memory.
 
     Raises:
         InputError: no row is a caption.
     """
-    audit = Audit(mentions.nothing(lexicon))
-    audit.problems |= {str(file.path): file.problem for file in found if file.problem}
-    for batch in stream.gathered(_captions(found, column, audit)):
-        audit.counts.add(mentions.count(batch, lexicon))
-        told(_rows(audit))
-    audit.rows = _rows(audit)
+    problems = {str(file.path): file.problem for file in files if file.problem}
+    audit = Audit(mentions.no_counts(lexicon), problems)
+    readable = (scan(file, column, audit.broken, problems) for file in files if not file.problem)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("captions", total=sum(file.rows for file in files))
+        for batch in rebatched(batch for batches in readable for batch in batches):
+            audit.counts.add(mentions.count(batch, lexicon))
+            progress.update(task, completed=audit.rows)
     if not audit.counts.captions:
         why = ", ".join(f"{rows:,} {kind}" for kind, rows in audit.broken.items() if rows) or "no rows at all"
-        problem = next(iter(audit.problems.items()), None)
-        first = f" The first problem: {problem[0]}: {problem[1]}." if problem else ""
+        first = next((f" The first problem: {file}: {problem}." for file, problem in problems.items()), "")
         raise InputError(
-            f"column {column}: not one caption in {len(found)} files ({why}).{first} Name another column or "
+            f"column {column}: no caption in {len(files)} files ({why}).{first} Name another column or "
             "file: text_column=NAME, path=FILE."
         )
     return audit
 
 
-def _captions(found: Sequence[File], column: str, audit: Audit) -> Iterator[pl.Series]:
-    for file in found:
-        if not file.problem:
-            yield from stream.captions(file, column, audit.broken, audit.problems)
+def scan(file: File, column: str, broken: Counter[str], problems: dict[str, str]) -> Iterator[pl.Series]:
+    """Yield the captions of a readable file in batches; update `broken` (kind -> rows) and `problems`."""
+    try:
+        # Not polars: its scan holds a whole row group, and refuses a file for one cell of invalid UTF-8.
+        reader = pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
+    except DAMAGE as error:  # removed since it was first opened
+        broken[UNREADABLE] += file.rows
+        problems[str(file.path)] = str(error).splitlines()[0]
+        return
+    with reader:
+        for group in range(reader.num_row_groups):
+            remaining = reader.metadata.row_group(group).num_rows
+            problem = ""
+            try:
+                for batch in reader.iter_batches(BATCH, [group], [column], use_threads=False):
+                    remaining -= len(batch)
+                    yield valid_captions(batch.column(0), broken)
+            except DAMAGE as error:
+                problem = str(error).splitlines()[0]
+            if remaining and not problem:  # a damaged page may end early without an error
+                problem = f"{remaining} rows fewer than its footer states"
+            if problem:
+                broken[UNREADABLE] += remaining
+                problems.setdefault(str(file.path), f"row group {group}: {problem}")
 
 
-def _rows(audit: Audit) -> int:
-    return audit.counts.captions + audit.broken.total()
+def valid_captions(cells: pa.Array, broken: Counter[str]) -> pl.Series:
+    """Return the captions among cells, and count the other cells in `broken`."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    broken[NULL] += cells.null_count
+    if not is_text(cells.type):
+        broken[NO_TEXT] += len(cells) - cells.null_count
+        return pl.Series([], dtype=pl.String)
+    # Strings are cast to bytes too, because reading does not validate them.
+    cells = cells.cast(pa.large_binary()).drop_null()
+    try:
+        texts = pl.Series(cells.cast(pa.large_string()))
+    except pa.ArrowInvalid:
+        texts = pl.Series(map(_decoded, cells.to_pylist()), dtype=pl.String).drop_nulls()
+    broken[NO_UTF8] += len(cells) - len(texts)
+    filled = texts.filter(texts.str.strip_chars() != "")
+    broken[EMPTY] += len(texts) - len(filled)
+    return filled
+
+
+def _decoded(cell: bytes) -> str | None:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def rebatched(batches: Iterable[pl.Series]) -> Iterator[pl.Series]:
+    """Yield the same captions in batches of similar size, as row groups and captions vary in length."""
+    waiting: list[pl.Series] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= BATCH:
+            yield from _cut(pl.concat(waiting))
+            waiting = []
+    if waiting:
+        yield from _cut(pl.concat(waiting))
+
+
+def _cut(captions: pl.Series) -> Iterator[pl.Series]:
+    pieces = 1 + int(captions.estimated_size()) // BYTES
+    step = max(1, -(-len(captions) // pieces))
+    for start in range(0, len(captions), step):
+        yield captions.slice(start, step)

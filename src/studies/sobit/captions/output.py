@@ -1,6 +1,4 @@
-"""What an audit of captions leaves: ratios.csv, counts.json, correlations.csv, figures; and what it says."""
-
-from __future__ import annotations
+"""Write and print the results of an audit of captions: ratios, counts, correlations, figures."""
 
 import json
 from collections.abc import Mapping
@@ -19,47 +17,37 @@ from src.report.format import slugs
 from src.studies.sobit.captions import figures
 from src.studies.sobit.captions.counting import Audit
 from src.studies.sobit.captions.files import File
-from src.studies.sobit.captions.lexicon import NOUN, Lexicon, forms, names
+from src.studies.sobit.captions.lexicon import NOUN, Lexicon, forms, name_forms
 from src.studies.sobit.captions.mentions import AXES
 
 RATIOS, COUNTS, CORRELATIONS = "ratios.csv", "counts.json", "correlations.csv"
-# Words in one line of the terminal.
+# Maximum number of words, or of files, that the terminal lists.
 LISTED = 12
 
 
 @dataclass(frozen=True)
 class Results:
-    """All that is known at the end.
+    """The results of an audit of captions."""
 
-    Attributes:
-        said: what was asked for.
-        labels: whose words name groups.
-        lexicon: what was looked for.
-        files: where.
-        audit: what was counted.
-        ratios: see `ratios.table`.
-        correlations: see `associations.correlate`; None where no run is named.
-        seconds: that it took, figures not included.
-    """
-
-    said: Mapping[str, str]
-    labels: LabelsConfig
-    lexicon: Lexicon
-    files: list[File]
-    audit: Audit
-    ratios: pd.DataFrame
+    settings: Mapping[str, str]  # options of the command line, with the column of captions
+    labels: LabelsConfig  # labels whose words name groups
+    lexicon: Lexicon  # words and groups that were searched for
+    files: list[File]  # files of captions
+    audit: Audit  # counts of the captions
+    ratios: pd.DataFrame  # table of ratios, see `ratios.table`
+    # Correlations, see `associations.correlate`; None if no run is named.
     correlations: pd.DataFrame | None
-    seconds: float
+    seconds: float  # duration, without figures
 
 
 def folder(path: str) -> Path:
-    """Where results go unless somebody says: named by the file or folder, or by the pattern."""
+    """Return the default folder of the results, named after the file, folder or pattern."""
     name = Path(path).expanduser().resolve().stem or "captions"
     return CHECKOUT / "outputs" / "captions" / slugs([name])[name]
 
 
 def write(results: Results, draft: Path) -> Path:
-    """Write all files into an empty folder; gives the path of counts.json."""
+    """Write all files into an empty folder; return the path of counts.json."""
     results.ratios.to_csv(draft / RATIOS, index=False)
     if results.correlations is not None:
         results.correlations.to_csv(draft / CORRELATIONS, index=False)
@@ -71,23 +59,24 @@ def write(results: Results, draft: Path) -> Path:
 
 
 def summary(results: Results) -> dict[str, Any]:
-    """Everything but the ratios, for machines."""
+    """Return everything but the ratios, for machines."""
     audit, lexicon = results.audit, results.lexicon
-    counts = audit.counts
+    counts, labels = audit.counts, results.labels
+    words = lexicon.words[["word", "type"]].itertuples(index=False)
     return {
-        "asked": {name: masked(value) for name, value in results.said.items()},
+        "asked": {name: masked(value) for name, value in results.settings.items()},
         "rows": audit.rows,
         "captions": counts.captions,
         "broken": dict(audit.broken),
         "problems": audit.problems,
         "seconds": round(results.seconds, 3),
         "words": len(lexicon.words),
-        "never_mentioned": never(results),
+        "never_mentioned": never_mentioned(results),
         "naming_any_group": dict(zip(AXES, counts.named.tolist(), strict=True)),
         "naming": {
-            axis: dict(zip(lexicon.members(axis), own.tolist(), strict=True))
+            axis: dict(zip(lexicon.members(axis), axis_counts.tolist(), strict=True))
             for axis in AXES
-            for own in [counts.groups[(lexicon.groups["axis"] == axis).to_numpy()]]
+            for axis_counts in [counts.groups[lexicon.groups["axis"] == axis]]
         },
         "limits": figures.LIMITS,
         "files": [
@@ -95,46 +84,42 @@ def summary(results: Results) -> dict[str, Any]:
             | ({"problem": file.problem} if file.problem else {})
             for file in results.files
         ],
-        "looked_for": looked_for(results),
+        # Forms as listed, before case and hyphens are normalised.
+        "looked_for": {
+            "words": {f"{word} ({kind})": forms(word, kind == NOUN) for word, kind in words},
+            "groups": {
+                group: name_forms(group_words)
+                for group, group_words in (labels.race_words | labels.gender_words).items()
+            },
+        },
     }
 
 
-def looked_for(results: Results) -> dict[str, dict[str, list[str]]]:
-    """What stands for each word and each group in a caption, before case and hyphens are made plain."""
-    words = results.lexicon.words
-    kinds = zip(words["word"], words["type"], strict=True)
-    named = {**results.labels.race_words, **results.labels.gender_words}
-    return {
-        "words": {f"{word} ({kind})": forms(word, kind == NOUN) for word, kind in kinds},
-        "groups": {group: names(own) for group, own in named.items()},
-    }
+def never_mentioned(results: Results) -> list[str]:
+    """Return the words that no caption mentions."""
+    words = results.lexicon.words["word"]
+    return list(words[results.audit.counts.words == 0].unique())
 
 
-def never(results: Results) -> list[str]:
-    """Words that no caption mentions."""
-    words = results.lexicon.words
-    return [str(word) for word in dict.fromkeys(words.loc[results.audit.counts.words == 0, "word"])]
-
-
-def tell(results: Results) -> None:
-    """Say on the terminal what was found, and what it is not."""
+def print_results(results: Results) -> None:
+    """Print the results and their limits on the terminal."""
     console = Console()
     audit = results.audit
     broken = ", ".join(f"{rows:,} {kind.replace('_', ' ')}" for kind, rows in audit.broken.items() if rows)
     title = f"{audit.counts.captions:,} captions: ratio to the group's share of all captions (95% interval)"
     console.print(tables.plain(figures.overview(results.ratios), title))
     if results.correlations is not None:
-        about = results.correlations.iloc[0]
-        named = f"captions against run {about['run']} ({about['model']}, debias {about['debias']})"
-        console.print(tables.plain(figures.correlations(results.correlations), named))
-    print(f"Rows: {audit.rows:,}; no captions: {broken or 'none'}.")
+        run = results.correlations.iloc[0]
+        comparison = f"captions against run {run['run']} ({run['model']}, debias {run['debias']})"
+        console.print(tables.plain(figures.correlations(results.correlations), comparison))
+    print(f"Rows: {audit.rows:,}; not captions: {broken or 'none'}.")
     for file, problem in list(audit.problems.items())[:LISTED]:
         print(f"Unreadable: {file}: {problem}")
     if len(audit.problems) > LISTED:
         print(f"Unreadable: {len(audit.problems) - LISTED} more files, in {COUNTS}")
-    if unsaid := never(results):
-        more = f" and {len(unsaid) - LISTED} more" if len(unsaid) > LISTED else ""
-        listed = ", ".join(unsaid[:LISTED]) + more
-        print(f"Never mentioned: {len(unsaid)} of {len(results.lexicon.words)} words: {listed}.")
+    if unmentioned := never_mentioned(results):
+        more = f" and {len(unmentioned) - LISTED} more" if len(unmentioned) > LISTED else ""
+        listed = ", ".join(unmentioned[:LISTED]) + more
+        print(f"Never mentioned: {len(unmentioned)} of {len(results.lexicon.words)} words: {listed}.")
     for limit in figures.LIMITS:
         print(f"- {limit}")

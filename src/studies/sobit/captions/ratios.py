@@ -1,6 +1,4 @@
-"""How much more often captions that mention a word name a group than captions do at all."""
-
-from __future__ import annotations
+"""Compare how often captions with a word name a group to how often all captions do."""
 
 import math
 from typing import Any
@@ -10,97 +8,70 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from src.metrics import benjamini_hochberg
 from src.studies.sobit.captions.lexicon import Lexicon
 from src.studies.sobit.captions.mentions import AXES, Counts
 
+Numbers = Int[np.ndarray, " n"]
+Values = Float[np.ndarray, " n"]
+Limits = tuple[Values, Values]  # lower and upper
+
 Z = float(stats.norm.ppf(0.975))
-NEVER = "no caption mentions the word"
-NOBODY = "no caption names the group"
+COLUMNS = [
+    *("category", "word", "type", "axis", "group", "captions", "n_word", "n_group", "n_both"),
+    *("share", "base", "ratio", "ratio_low", "ratio_high", "placebo_low", "placebo_high", "p", "q"),
+    *("n_named", "n_word_named", "share_named", "base_named", "ratio_named"),
+    *("ratio_named_low", "ratio_named_high", "p_named", "q_named", "note"),
+]
+NO_WORD = "no caption mentions the word"
+NO_GROUP = "no caption names the group"
 
 
 def table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.DataFrame:
-    """One row per word x axis x group.
-
-    Args:
-        counts: of the captions.
-        lexicon: what was counted.
-        words: the taxonomy's `category`, `word`, `type`; a word in two categories has rows in each.
+    """Return a row per word, axis and group; a word in two categories has rows in each.
 
     Returns:
         `category`, `word`, `type`, `axis`, `group`; `captions`, `n_word`, `n_group`, `n_both`; `share` =
         n_both / n_word, `base` = n_group / captions, `ratio` = share / base with its 95% interval
-        `ratio_low`, `ratio_high` (see `interval`); `placebo_low`, `placebo_high`, within which 95% of the
-        ratios lie when captions name the group whether they say the word or not; `p` of that (see
+        `ratio_low`, `ratio_high` (see `interval`); `placebo_low`, `placebo_high`: range of 95% of the
+        ratios if captions name the group independently of the word; `p` of that null (see
         `p_value`), and `q` after Benjamini and Hochberg over the words within axis and group. The same
         among the captions that name any group of the axis: `n_named`, `n_word_named`, `share_named`,
         `base_named`, `ratio_named`, `ratio_named_low`, `ratio_named_high`, `p_named`, `q_named`. `note`
-        says why there is no ratio.
+        explains a missing ratio.
     """
     size, groups = len(lexicon.words), lexicon.groups
-    word = np.repeat(np.arange(size), len(groups))
-    group = np.tile(np.arange(len(groups)), size)
-    axis = np.array([AXES.index(name) for name in groups["axis"]], dtype=int)[group]
-    found = pd.concat([lexicon.words.iloc[word], groups.iloc[group].set_index(word)], axis=1)
-    found = found.reset_index(drop=True).assign(
+    axis = [AXES.index(name) for name in groups["axis"]]
+    rows = lexicon.words.merge(groups, how="cross").assign(
         captions=counts.captions,
-        n_word=counts.words[word],
-        n_group=counts.groups[group],
-        n_both=counts.both[word, group],
-        n_named=counts.named[axis],
-        n_word_named=counts.words_named[word, axis],
+        n_word=np.repeat(counts.words, len(groups)),
+        n_group=np.tile(counts.groups, size),
+        n_both=counts.both.ravel(),
+        n_named=np.tile(counts.named[axis], size),
+        n_word_named=counts.words_named[:, axis].ravel(),
     )
-    found = _compared(found, "n_word", "captions", "")
-    found = _compared(found, "n_word_named", "n_named", "_named")
-    low, high = placebo(*(found[name].to_numpy() for name in ("n_word", "n_group", "captions")))
-    found = found.assign(placebo_low=low, placebo_high=high)
-    found["note"] = np.where(found["n_word"] == 0, NEVER, np.where(found["n_group"] == 0, NOBODY, ""))
-    return words.merge(found, on=["word", "type"], how="left")[_columns()]
+    rows = _add_ratios(rows, "n_word", "captions", "")
+    rows = _add_ratios(rows, "n_word_named", "n_named", "_named")
+    low, high = placebo(*(rows[name].to_numpy() for name in ("n_word", "n_group", "captions")))
+    rows = rows.assign(placebo_low=low, placebo_high=high)
+    rows["note"] = np.where(rows["n_word"] == 0, NO_WORD, np.where(rows["n_group"] == 0, NO_GROUP, ""))
+    return words.merge(rows, on=["word", "type"], how="left")[COLUMNS]
 
 
-def _columns() -> list[str]:
-    named = [f"{name}_named" for name in ("share", "base", "ratio")]
-    return [
-        *("category", "word", "type", "axis", "group", "captions", "n_word", "n_group", "n_both"),
-        *("share", "base", "ratio", "ratio_low", "ratio_high", "placebo_low", "placebo_high", "p", "q"),
-        *("n_named", "n_word_named", *named, "ratio_named_low", "ratio_named_high", "p_named", "q_named"),
-        "note",
-    ]
-
-
-def _compared(found: pd.DataFrame, word: str, captions: str, suffix: str) -> pd.DataFrame:
-    sizes = [found[name].to_numpy() for name in ("n_both", word, "n_group", captions)]
-    share, base = _divided(sizes[0], sizes[1]), _divided(sizes[2], sizes[3])
+def _add_ratios(rows: pd.DataFrame, word: str, captions: str, suffix: str) -> pd.DataFrame:
+    """Add share, base, ratio, interval, p and q, given the columns of two counts and the suffix of names."""
+    sizes = [rows[name].to_numpy() for name in ("n_both", word, "n_group", captions)]
+    share, base = rows["n_both"] / rows[word], rows["n_group"] / rows[captions]
     low, high = interval(*sizes)
     p = pd.Series(p_value(*sizes))
-    columns: dict[str, Any] = {
-        f"share{suffix}": share,
-        f"base{suffix}": base,
-        f"ratio{suffix}": _divided(share, base),
-        f"ratio{suffix}_low": low,
-        f"ratio{suffix}_high": high,
-        f"p{suffix}": p,
-        f"q{suffix}": p.groupby([found["axis"], found["group"]]).transform(_adjusted),
-    }
-    return found.assign(**columns)
+    q = p.groupby([rows["axis"], rows["group"]]).transform(benjamini_hochberg)
+    columns: dict[str, Any] = {"share": share, "base": base, "ratio": share / base, "p": p, "q": q}
+    columns = {f"{name}{suffix}": values for name, values in columns.items()}
+    return rows.assign(**columns, **{f"ratio{suffix}_low": low, f"ratio{suffix}_high": high})
 
 
-def _divided(of: np.ndarray, by: np.ndarray) -> Float[np.ndarray, " n"]:
-    found = np.full(len(of), math.nan)
-    np.divide(of, by, out=found, where=by > 0)
-    return found
-
-
-def _adjusted(p: pd.Series) -> pd.Series:
-    known = p.dropna()
-    return pd.Series(stats.false_discovery_control(known) if len(known) else known, known.index).reindex(
-        p.index
-    )
-
-
-def wilson(
-    successes: Float[np.ndarray, " n"], trials: Float[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Wilson's 95% interval of a share (as scipy's `binomtest(...).proportion_ci(method="wilson")`)."""
+def wilson(successes: Values, trials: Values) -> Limits:
+    """Compute Wilson's 95% interval of a share (as scipy's `binomtest(...).proportion_ci("wilson")`)."""
     share = successes / trials
     middle = share + Z**2 / (2 * trials)
     reach = Z * np.sqrt(share * (1 - share) / trials + Z**2 / (4 * trials**2))
@@ -109,74 +80,63 @@ def wilson(
     return np.where(successes == 0, 0.0, low), np.where(successes == trials, 1.0, high)
 
 
-def interval(
-    n_both: Int[np.ndarray, " n"],
-    n_word: Int[np.ndarray, " n"],
-    n_group: Int[np.ndarray, " n"],
-    captions: Int[np.ndarray, " n"],
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """95% interval of the ratio share / base, the base's own error and its overlap with the share included.
+def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Limits:
+    """Compute the 95% interval of the ratio share / base, including the error of the base and its overlap.
 
     With w the share of captions that mention the word, the ratio is f / (w f + 1 - w), f being the risk
     ratio of naming the group with the word against without it, from disjoint captions. f's limits come
     from the Wilson intervals of these two shares (MOVER-R: Donner & Zou 2012, "Closed-form confidence
     intervals for functions of the normal mean and standard deviation"); the ratio rises with f, so they are
-    carried over; and the error of w, which matters where a group is hardly named without the word, is
-    added in quadrature to the reach of the logarithm by the delta method (our choice). Checked by simulation:
-    tests/studies/sobit/captions/test_ratios.py. Captions are taken as independent: copies of one make it
-    too narrow.
+    carried over; and the error of w, which matters where a group is hardly named without the word, is added
+    in quadrature to the half-width of the logarithm by the delta method (our choice). Checked by simulation:
+    tests/studies/sobit/captions/test_ratios.py. Captions are taken as independent: copies of one make the
+    interval too narrow.
 
     Returns:
-        NaN where nobody mentions the word or names the group, or every caption mentions the word.
+        Lower and upper limits; NaN where no caption mentions the word or names the group, or all mention
+        the word.
     """
-    both, word, group, every = (
-        np.asarray(number, dtype=float) for number in (n_both, n_word, n_group, captions)
-    )
-    rest = every - word
+    both, word, group, total = np.array([n_both, n_word, n_group, captions], dtype=float)
+    rest = total - word
     known = (word > 0) & (group > 0) & (rest > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        one, other, base, w = both / word, (group - both) / rest, group / every, word / every
-        low_one, high_one = wilson(both, word)
-        low_other, high_other = wilson(group - both, rest)
-        least = _lower(one, low_one, other, high_other)
-        most = _upper(one, high_one, other, low_other)
-        low = least / (w * least + 1 - w)
-        # Where nobody without the word is of the group the risk ratio has no upper end; the ratio has.
-        high = np.where(np.isinf(most), 1 / w, most / (w * most + 1 - w))
-        of_w = Z * (one - other) / base * np.sqrt(w * (1 - w) / every)
-        ratio = one / base
-        wider_low = ratio * np.exp(-np.hypot(np.log(ratio / low), of_w))
-        wider_high = ratio * np.exp(np.hypot(np.log(high / ratio), of_w))
+        share, rest_share, base, w = (both / word, (group - both) / rest, group / total, word / total)
+        share_low, share_high = wilson(both, word)
+        rest_low, rest_high = wilson(group - both, rest)
+        risk_low = _lower(share, share_low, rest_share, rest_high)
+        risk_high = _upper(share, share_high, rest_share, rest_low)
+        low = risk_low / (w * risk_low + 1 - w)
+        # Without captions of the group but not the word, the risk ratio is unbounded; the ratio is not.
+        high = np.where(np.isinf(risk_high), 1 / w, risk_high / (w * risk_high + 1 - w))
+        error_of_w = Z * (share - rest_share) / base * np.sqrt(w * (1 - w) / total)
+        ratio = share / base
+        wider_low = ratio * np.exp(-np.hypot(np.log(ratio / low), error_of_w))
+        wider_high = ratio * np.exp(np.hypot(np.log(high / ratio), error_of_w))
     low, high = np.where(low > 0, wider_low, low), np.where(ratio > 0, wider_high, high)
     return np.where(known, low, math.nan), np.where(known, high, math.nan)
 
 
-def _lower(one: np.ndarray, limit: np.ndarray, other: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    # As published, but for a common factor that may be 0.
-    product, of = one * other, limit * (2 * one - limit)
-    root = np.sqrt(np.maximum(product**2 - of * upper * (2 * other - upper), 0))
-    return np.where(one == 0, 0.0, of / (product + root))
+def _lower(share: np.ndarray, limit: np.ndarray, rest_share: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    # Lower limit of the risk ratio as published, without a common factor that may be 0.
+    product, term = share * rest_share, limit * (2 * share - limit)
+    root = np.sqrt(np.maximum(product**2 - term * upper * (2 * rest_share - upper), 0))
+    return np.where(share == 0, 0.0, term / (product + root))
 
 
-def _upper(one: np.ndarray, limit: np.ndarray, other: np.ndarray, lower: np.ndarray) -> np.ndarray:
-    product, by = one * other, lower * (2 * other - lower)
-    root = np.sqrt(np.maximum(product**2 - limit * (2 * one - limit) * by, 0))
-    return np.where(other == 0, math.inf, (product + root) / by)
+def _upper(share: np.ndarray, limit: np.ndarray, rest_share: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    product, term = share * rest_share, lower * (2 * rest_share - lower)
+    root = np.sqrt(np.maximum(product**2 - limit * (2 * share - limit) * term, 0))
+    return np.where(rest_share == 0, math.inf, (product + root) / term)
 
 
-def p_value(
-    n_both: Int[np.ndarray, " n"],
-    n_word: Int[np.ndarray, " n"],
-    n_group: Int[np.ndarray, " n"],
-    captions: Int[np.ndarray, " n"],
-) -> Float[np.ndarray, " n"]:
-    """Exact two-sided p of a word and a group standing together by chance.
+def p_value(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Values:
+    """Compute the exact two-sided p of a word and a group co-occurring by chance.
 
-    Chance: which captions name the group is permuted; n_both is hypergeometric. Twice the smaller tail,
-    at most 1. Captions that share a source or a wording are no independent draws: then p is too small.
+    Under chance, the captions that name the group are permuted; n_both is hypergeometric. p is twice the
+    smaller tail, at most 1. Captions that share a source or a wording are not independent: p is too small.
 
     Returns:
-        NaN where nobody mentions the word or names the group.
+        NaN where no caption mentions the word or names the group.
     """
     known = (n_word > 0) & (n_group > 0)
     urn = captions, n_group, n_word
@@ -184,10 +144,8 @@ def p_value(
     return np.where(known, np.minimum(1, 2 * tail), math.nan)
 
 
-def placebo(
-    n_word: Int[np.ndarray, " n"], n_group: Int[np.ndarray, " n"], captions: Int[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """2.5th and 97.5th percentile of the ratio when which captions name the group is permuted; exact."""
+def placebo(n_word: Numbers, n_group: Numbers, captions: Numbers) -> Limits:
+    """Compute the exact 2.5th and 97.5th percentiles of the ratio when the group's captions are permuted."""
     known = (n_word > 0) & (n_group > 0)
     low, high = (
         np.where(known, stats.hypergeom.ppf(level, captions, n_group, n_word), math.nan)

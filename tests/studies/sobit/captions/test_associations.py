@@ -27,62 +27,55 @@ def counted(seed=0, groups=(("race", "Black"), ("race", "White"), ("gender", "Me
          "n_both": int(rng.binomial(400, 0.1 * math.exp(rng.normal(0, 0.4))))}
         for number in range(WORDS) for axis, group in groups
     ]  # fmt: skip
-    found = pd.DataFrame(rows)
-    return pd.concat([found, found.assign(category="two")], ignore_index=True)
+    result = pd.DataFrame(rows)
+    return pd.concat([result, result.assign(category="two")], ignore_index=True)
 
 
 def measured(ratios, noise=0.2, seed=1, **renamed):
     """Rows of analyses.csv in which associations follow the ratios."""
     rng = np.random.default_rng(seed)
-    found = ratios[["category", "word", "type", "axis", "group"]].copy()
+    result = ratios[["category", "word", "type", "axis", "group"]].copy()
     wanted = np.log((ratios["n_both"] + 0.5) / 40)
-    by_word = dict.fromkeys(zip(found["word"], found["group"], strict=True))
+    by_word = dict.fromkeys(zip(result["word"], result["group"], strict=True))
     noises = dict(zip(by_word, rng.normal(0, noise, len(by_word)), strict=True))
-    keys = zip(found["word"], found["group"], strict=True)
-    found["association"] = wanted + [noises[key] for key in keys]
+    keys = zip(result["word"], result["group"], strict=True)
+    result["association"] = wanted + [noises[key] for key in keys]
     about = {"exp": "sobit_association", "paper": "So-B-IT", "model": "toy", "dataset": "demo"}
     about |= {"debias": "none", "protocol": "paper", "seed": 0, "config": "c", "run": "r"}
-    return found.assign(**about).replace({"group": renamed})
+    return result.assign(**about).replace({"group": renamed})
 
 
-def test_a_planted_correlation_is_found_and_an_absent_one_is_not():
-    ratios = counted()
-    found = associations.correlate(ratios, measured(ratios), 0).set_index("group")
+def test_a_planted_correlation_is_detected_and_an_absent_correlation_is_not():
+    ratios, analyses = counted(), measured(counted())
+    result = associations.correlate(ratios, analyses, 0).set_index("group")
+    association_of = analyses.drop_duplicates(associations.KEYS).set_index(["word", "group"])["association"]
     for group in ("Black", "White", "Men"):
-        one = found.loc[group]
-        own = ratios[(ratios["group"] == group) & (ratios["category"] == "one") & (ratios["n_word"] >= 20)]
-        beside = (
-            measured(ratios).drop_duplicates(associations.KEYS).set_index(["word", "group"])["association"]
-        )
+        item = result.loc[group]
+        subset = ratios[(ratios["group"] == group) & (ratios["category"] == "one") & (ratios["n_word"] >= 20)]
         wanted = stats.spearmanr(
-            np.log((own["n_both"] + 0.5) / 40.5), [beside[word, group] for word in own["word"]]
+            np.log((subset["n_both"] + 0.5) / 40.5), [association_of[word, group] for word in subset["word"]]
         )
-        assert one["rho"] == pytest.approx(wanted.statistic)
-        assert one["rho_low"] < one["rho"] < one["rho_high"]
-        assert one["rho"] > one["placebo_q95"]
-        assert one["p"] == pytest.approx(1 / 1001)
-        assert one["q"] == pytest.approx(1 / 1001)
-        assert one[["n", "n_rare", "n_unmatched"]].tolist() == [WORDS - 1, 1, 0]
+        assert item["rho"] == pytest.approx(wanted.statistic)
+        assert item["rho_low"] < item["rho"] < item["rho_high"]
+        assert item["rho"] > item["placebo_q95"]
+        assert item["p"] == pytest.approx(1 / 1001)
+        assert item["q"] == pytest.approx(1 / 1001)
+        assert item[["n", "n_rare", "n_unmatched"]].tolist() == [WORDS - 1, 1, 0]
+    again = associations.correlate(ratios, measured(ratios), 0).set_index("group")
+    pd.testing.assert_frame_equal(result, again)
     absent = associations.correlate(ratios, measured(ratios, noise=50), 0)
     assert (absent["p"] > 0.01).all()
     assert absent["placebo_q95"].between(0.2, 0.32).all()
 
 
-def test_the_same_seed_gives_the_same_draws():
-    ratios = counted()
-    one, same, other = (associations.correlate(ratios, measured(ratios), seed) for seed in (0, 0, 1))
-    pd.testing.assert_frame_equal(one, same)
-    assert not np.allclose(one["rho_low"], other["rho_low"])
-
-
-def test_groups_and_words_of_one_side_are_said():
+def test_groups_and_words_of_a_single_side_are_reported():
     ratios = counted()
     analyses = measured(ratios, Men="Male")
-    found = associations.correlate(ratios, analyses[analyses["word"] != "word5"], 0).set_index("group")
-    assert found.loc["Men", "reason"] == "the run has no group of this name on this axis"
-    assert found.loc["Male", "reason"] == "the labels' words name no group of this name on this axis"
-    assert found.loc[["Men", "Male"], ["rho", "p", "q"]].isna().all(axis=None)
-    assert found.loc["Black", "n"] == WORDS - 2
+    result = associations.correlate(ratios, analyses[analyses["word"] != "word5"], 0).set_index("group")
+    assert result.loc["Men", "reason"] == "the run has no group of this name on this axis"
+    assert result.loc["Male", "reason"] == "the label words include none for this group on this axis"
+    assert result.loc[["Men", "Male"], ["rho", "p", "q"]].isna().all(axis=None)
+    assert result.loc["Black", "n"] == WORDS - 2
     fewer = associations.correlate(ratios[ratios["word"] != "word5"], analyses, 0).set_index("group")
     assert fewer.loc["Black", "n_unmatched"] == 1
     nobody = associations.correlate(ratios.assign(n_group=0), measured(ratios), 0)
@@ -91,21 +84,17 @@ def test_groups_and_words_of_one_side_are_said():
     assert set(rare["reason"]) == {"0 words: at least 3 are needed"}
 
 
-def test_the_logarithm_is_defined_where_no_caption_says_both():
-    rows = pd.DataFrame(
-        {"n_both": [0, 10], "n_word": [100, 100], "n_group": [50, 50], "captions": [500, 500]}
-    )
-    assert associations.log_ratio(rows).tolist() == pytest.approx([math.log(0.5 / 10.5), 0])
-
-
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Two finished runs of the experiment, one that failed and one of another experiment; ids."""
+    """Store two finished runs, a failed one, and one of another experiment; return tracker, ids and URI.
+
+    The digest of the second run is wrong, so that its results count as altered.
+    """
     folder = tmp_path_factory.mktemp("store")
     uri = f"sqlite:///{folder}/mlflow.db"
     tracker = Tracker(uri)
     analyses = measured(counted()).drop(columns="run")
-    found = {}
+    result = {}
     for name, exp, status in [
         ("first", "sobit_association", "FINISHED"),
         ("second", "sobit_association", "FINISHED"),
@@ -118,18 +107,8 @@ def store(tmp_path_factory):
         run.log(tags={"kind": "job", "exp": exp, "model": "toy", "results": digest})
         run.artifacts(folder / name / "results", "results")
         tracker.close(run, status)
-        found[name] = run.id
-    return tracker, found, uri
-
-
-def test_a_run_is_had_by_the_beginning_of_its_id(store):
-    tracker, ids, _ = store
-    run = associations.chosen(tracker, ids["first"][:16])
-    assert run.id == ids["first"]
-    found = associations.fetched(tracker, run)
-    assert set(found["run"]) == {ids["first"]}
-    ratios = counted()
-    assert associations.correlate(ratios, found, 0)["rho"].notna().all()
+        result[name] = run.id
+    return tracker, result, uri
 
 
 def test_an_audit_writes_what_the_run_says_of_its_words(store, tmp_path, monkeypatch, capsys):
@@ -145,25 +124,25 @@ def test_an_audit_writes_what_the_run_says_of_its_words(store, tmp_path, monkeyp
         tmp_path / "in.parquet", [f"{word} {whom}" for word, whom in zip(chosen, people, strict=True)]
     )
     _, ids, uri = store
-    asked = [f"path={path}", f"run={ids['first'][:20]}", f"tracking.uri={uri}", f"output={tmp_path}/out"]
-    assert entry.main(asked) == 0
-    found = pd.read_csv(tmp_path / "out" / "correlations.csv").set_index("group")
-    assert set(found["run"]) == {ids["first"]}
-    assert found.loc[["Black", "White", "Men"], "n"].tolist() == [WORDS] * 3
-    assert found.loc[["Black", "White", "Men"], "rho"].abs().max() < 0.5
-    assert found.loc["Asian", "reason"] == "the run has no group of this name on this axis"
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"against run {ids['first']}" in said.replace("\n", " ")
+    requested = [f"path={path}", f"run={ids['first'][:20]}", f"tracking.uri={uri}", f"output={tmp_path}/out"]
+    assert entry.main(requested) == 0
+    result = pd.read_csv(tmp_path / "out" / "correlations.csv").set_index("group")
+    assert set(result["run"]) == {ids["first"]}
+    assert result.loc[["Black", "White", "Men"], "n"].tolist() == [WORDS] * 3
+    assert result.loc[["Black", "White", "Men"], "rho"].abs().max() < 0.5
+    assert result.loc["Asian", "reason"] == "the run has no group of this name on this axis"
+    message = " ".join(capsys.readouterr().out.split())
+    assert f"against run {ids['first']}" in message.replace("\n", " ")
 
 
 def test_runs_that_cannot_serve_are_refused(store):
     tracker, ids, _ = store
     for name in ("failed", "other"):
-        with pytest.raises(InputError, match="no finished run of sobit_association has this id") as said:
-            associations.chosen(tracker, ids[name])
-        assert ids["first"] in str(said.value)
-        assert ids[name] not in str(said.value).partition(". ")[2]
-    with pytest.raises(InputError, match="results cannot be read .other content than was written"):
-        associations.fetched(tracker, associations.chosen(tracker, ids["second"]))
+        with pytest.raises(InputError, match="no finished run of sobit_association has this id") as message:
+            associations.find_run(tracker, ids[name])
+        assert ids["first"] in str(message.value)
+        assert ids[name] not in str(message.value).partition(". ")[2]
+    with pytest.raises(InputError, match="cannot read its results .other content than was written"):
+        associations.load_analyses(tracker, associations.find_run(tracker, ids["second"]))
     with pytest.raises(InputError, match="begins the ids of 2 runs"):
-        associations.chosen(tracker, "")
+        associations.find_run(tracker, "")

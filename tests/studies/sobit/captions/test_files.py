@@ -1,7 +1,12 @@
-"""Captions out of Parquet files: which files, which column, and what is counted as broken."""
+"""Captions out of Parquet files: which files, which column, what is broken, and how others are converted."""
 
+import gzip
 import itertools
+import json
+import re
+import shlex
 from collections import Counter
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -9,71 +14,54 @@ import pyarrow.parquet as pq
 import pytest
 
 from src.errors import InputError
-from src.studies.sobit.captions import counting, files, stream
+from src.studies.sobit.captions import counting, files
 from tests.studies.sobit.captions.made import LEXICON, code, written
 
 GOOD = ["a calm man", "two criminals", "a white queen"]
+QUOTED = ["a calm man, at sea", 'two "criminals"', "a white queen"]
 
 
-def count(*paths, column="caption"):
-    return counting.counted([files.opened(path) for path in paths], column, LEXICON)
+def count(path):
+    opened = files.read_footer(path)
+    column = files.column_of([opened], "caption" if len(opened.columns) > 1 else "")
+    return counting.count_files([opened], column, LEXICON)
 
 
-def broken(found):
-    return {kind: rows for kind, rows in found.broken.items() if rows}
+def broken(result):
+    return {kind: rows for kind, rows in result.broken.items() if rows}
 
 
 def test_a_file_a_folder_and_a_pattern(tmp_path):
-    one, two = (written(tmp_path / "in" / name, GOOD) for name in ("a.parquet", "below/b.parquet"))
+    item, two = (written(tmp_path / "in" / name, GOOD) for name in ("a.parquet", "below/b.parquet"))
     (tmp_path / "in" / "notes.txt").write_text("mine")
-    assert files.found(str(one)) == [one]
-    assert files.found(str(tmp_path / "in")) == [one, two]
-    assert files.found(f"{tmp_path}/in/**/b.par*") == [two]
+    assert files.matching_files(str(item)) == [item]
+    assert files.matching_files(str(tmp_path / "in")) == [item, two]
+    assert files.matching_files(f"{tmp_path}/in/**/b.par*") == [two]
     odd = written(tmp_path / "odd" / "part[0].parquet", GOOD)
-    assert files.found(str(odd)) == [odd]
-    for wanted, said in (("nowhere", "no such file or folder"), ("empty", "holds no .parquet file")):
+    assert files.matching_files(str(odd)) == [odd]
+    for wanted, message in (("nowhere", "no such file or folder"), ("empty", "holds no .parquet file")):
         (tmp_path / "empty").mkdir(exist_ok=True)
-        with pytest.raises(InputError, match=said):
-            files.found(f"{tmp_path}/{wanted}")
+        with pytest.raises(InputError, match=message):
+            files.matching_files(f"{tmp_path}/{wanted}")
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        *(pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()),
-        pa.dictionary(pa.int32(), pa.string()),
-    ],
+    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
 )
 def test_every_kind_of_text_is_read(tmp_path, kind):
-    cells = pa.array([*GOOD, None, "", "  ", "a calm sea"]).cast(kind)
-    found = count(written(tmp_path / "a.parquet", cells))
-    assert found.counts.captions == 4
-    assert found.rows == 7
-    assert found.counts.words[code("calm")] == 2
-    assert broken(found) == {"null": 1, "empty": 2}
+    result = count(written(tmp_path / "a.parquet", pa.array([*GOOD, None, "", "  "]).cast(kind)))
+    assert (result.counts.captions, result.rows) == (3, 6)
+    assert broken(result) == {"null": 1, "empty": 2}
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.string()])
 def test_bytes_that_are_no_utf8_are_counted(tmp_path, kind):
-    cells = pa.array([b"a calm man", b"\xff\xfe calm", None, "a calm café".encode()]).view(pa.binary())
-    if kind == pa.string():
-        # Arrow does not look at what a writer calls a string.
-        cells = pa.Array.from_buffers(kind, len(cells), cells.buffers())
-    found = count(written(tmp_path / "a.parquet", cells))
-    assert found.counts.words[code("calm")] == 2
-    assert broken(found) == {"null": 1, "invalid_utf8": 1}
-
-
-def test_a_shard_without_texts_is_counted_as_such(tmp_path):
-    numbers = written(tmp_path / "a.parquet", [1, 2, None])
-    nulls = written(tmp_path / "b.parquet", [None, None])
-    found = count(numbers, nulls, written(tmp_path / "c.parquet", GOOD))
-    assert found.counts.captions == 3
-    assert broken(found) == {"null": 3, "not_text": 2}
-    with pytest.raises(InputError, match="column caption holds int64, no text"):
-        files.column_of([files.opened(numbers)], "caption")
-    with pytest.raises(InputError, match=r"not one caption in 1 files \(2 null\)"):
-        count(nulls)
+    cells = pa.array([b"a calm man", b"\xff\xfe calm", None, "a calm café".encode()])
+    # Arrow does not look at what a writer calls a string.
+    cells = pa.Array.from_buffers(kind, len(cells), cells.buffers())
+    result = count(written(tmp_path / "a.parquet", cells))
+    assert result.counts.words[code("calm")] == 2
+    assert broken(result) == {"null": 1, "invalid_utf8": 1}
 
 
 def damaged(path, tmp_path, at):
@@ -90,11 +78,11 @@ def damaged(path, tmp_path, at):
 def test_a_damaged_row_group_is_counted_and_the_others_are_read(tmp_path):
     path = written(tmp_path / "a.parquet", [*GOOD * 10], row_group_size=10)
     bad = damaged(path, tmp_path, 1)
-    found = count(bad)
-    assert found.rows == 30
-    assert found.counts.captions == 20
-    assert broken(found) == {"unreadable": 10}
-    assert found.problems[str(bad)].startswith("row group 1: ")
+    result = count(bad)
+    assert result.rows == 30
+    assert result.counts.captions == 20
+    assert broken(result) == {"unreadable": 10}
+    assert result.problems[str(bad)].startswith("row group 1: ")
 
 
 @pytest.mark.thorough
@@ -105,21 +93,12 @@ def test_whichever_bit_is_wrong_every_row_that_is_promised_is_a_caption_or_count
         bad = bytearray(good)
         bad[place] ^= 1 << bit
         path.write_bytes(bad)
-        file, lost = files.opened(path), Counter()
+        file, lost = files.read_footer(path), Counter()
         kinds.add(file.problem.partition(" ")[0] or "read")
         if not file.problem:
-            seen = sum(map(len, stream.captions(file, files.column_of([file], ""), lost, {})))
-            assert seen + sum(lost.values()) == file.rows, (place, bit)
-    assert {"read", "its"} <= kinds
-
-
-def test_rows_of_a_page_that_ends_early_are_counted(tmp_path, monkeypatch):
-    path = written(tmp_path / "a.parquet", GOOD)
-    read = pq.ParquetFile.iter_batches
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *of, **how: (b[:2] for b in read(*of, **how)))
-    found = count(path)
-    assert (found.counts.captions, broken(found)) == (2, {"unreadable": 1})
-    assert found.problems == {str(path): "row group 0: 1 rows of its footer are not there"}
+            observed = sum(map(len, counting.scan(file, files.column_of([file], ""), lost, {})))
+            assert observed + sum(lost.values()) == file.rows, (place, bit)
+    assert {"read", "damaged:"} <= kinds
 
 
 def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):
@@ -128,29 +107,20 @@ def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):
     cut.write_bytes(good.read_bytes()[:-40])
     short.write_bytes(b"PAR1")
     text.write_text("a calm man\n" * 10)
-    opened = [files.opened(path) for path in (cut, good, short, text)]
+    opened = [files.read_footer(path) for path in (cut, good, short, text)]
     assert files.column_of(opened, "") == "caption"
-    found = counting.counted(opened, "caption", LEXICON)
-    assert found.counts.captions == 3
-    assert set(found.problems) == {str(cut), str(short), str(text)}
-    assert all(found.problems.values())
+    result = counting.count_files(opened, "caption", LEXICON)
+    assert result.counts.captions == 3
+    assert set(result.problems) == {str(cut), str(short), str(text)}
+    assert all(result.problems.values())
     with pytest.raises(InputError, match=r"none of 2 files can be read; the first: .*cut.parquet"):
-        files.column_of([files.opened(cut), files.opened(text)], "")
+        files.column_of([files.read_footer(cut), files.read_footer(text)], "")
 
 
-def test_a_file_that_goes_meanwhile_is_counted(tmp_path):
-    good, gone = (written(tmp_path / name, GOOD) for name in ("a.parquet", "b.parquet"))
-    opened = [files.opened(good), files.opened(gone)]
-    gone.unlink()
-    found = counting.counted(opened, "caption", LEXICON)
-    assert broken(found) == {"unreadable": 3}
-    assert str(gone) in found.problems
-
-
-def test_the_column_is_found_or_asked_for(tmp_path):
+def test_the_column_is_detected_or_required(tmp_path):
     def table(name, **columns):
         pq.write_table(pa.table(columns), tmp_path / name)
-        return files.opened(tmp_path / name)
+        return files.read_footer(tmp_path / name)
 
     only = table("only.parquet", id=[1], words=["a"])
     usual = table("usual.parquet", url=["u"], TEXT=["a"], size=[1])
@@ -168,28 +138,81 @@ def test_the_column_is_found_or_asked_for(tmp_path):
 
 
 def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
-    """One row group of 60 MB is never held whole."""
+    """Check that a row group of 60 MB is never in memory as a single array."""
     cells = pa.array([f"{number:07d} " + "a calm man at the sea " * 4 for number in range(600_000)])
     path = written(tmp_path / "a.parquet", cells, use_dictionary=False, compression="none")
     del cells
     assert path.stat().st_size > 50e6
-    opened = files.opened(path)
+    opened = files.read_footer(path)
     assert pq.ParquetFile(path).num_row_groups == 1
-    before, most, rows = pa.total_allocated_bytes(), 0, 0
-    for batch in stream.captions(opened, "caption", Counter(), {}):
+    before, largest, rows = pa.total_allocated_bytes(), 0, 0
+    for batch in counting.scan(opened, "caption", Counter(), {}):
         rows += len(batch)
-        assert len(batch) <= stream.BATCH
-        most = max(most, pa.total_allocated_bytes() - before)
+        assert len(batch) <= counting.BATCH
+        largest = max(largest, pa.total_allocated_bytes() - before)
     assert rows == 600_000
-    assert most < 16e6
+    assert largest < 16e6
 
 
-def test_batches_are_of_one_size_and_few_bytes():
-    small = [pl.Series(["a"] * 100)] * 500
-    sizes = [len(batch) for batch in stream.gathered(small)]
-    assert sum(sizes) == 50_000
-    assert min(sizes[:-1]) >= stream.BATCH
-    assert max(sizes) < stream.BATCH + 100
-    long = list(stream.gathered([pl.Series(["long " * 200_000] * 60)]))
-    assert sum(map(len, long)) == 60
-    assert max(batch.estimated_size() for batch in long) <= stream.BYTES + 2e6
+# Captions that are no Parquet of texts: the refusal brings the command that makes them one.
+
+
+CSV = pl.DataFrame({"n": [1, 2, 3], "caption": QUOTED}).write_csv()
+OTHERS = {
+    "a.csv": CSV,
+    "a.tsv": "n\tcaption\n" + "".join(f"{n}\t{caption}\n" for n, caption in enumerate(QUOTED)),
+    "a.jsonl": "".join(json.dumps({"caption": caption}) + "\n" for caption in QUOTED),
+    "list.json": json.dumps(QUOTED),
+    "rows.json": json.dumps([{"caption": caption} for caption in QUOTED]),
+    "a.txt": "\n".join(QUOTED) + "\n",
+    "it's a $1 list.csv": CSV,
+    "a.csv.gz": gzip.compress(CSV.encode()),
+}
+
+
+def converted(message, folder):
+    """Run the command of a refusal, and return the file that it says to name then."""
+    command, path = re.search(
+        r"Convert it: (python -c .*) and then set path=(.*\.parquet)\.$", message
+    ).groups()
+    python, option, code = shlex.split(command)
+    assert (python, option) == ("python", "-c")
+    exec(code, {})
+    assert Path(path).parent == folder
+    return Path(path)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_command_of_the_refusal_makes_captions_that_are_read(tmp_path, name):
+    path = tmp_path / name
+    content = OTHERS[name]
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as refused:
+        files.column_of([files.read_footer(path)], "")
+    message = str(refused.value)
+    assert message.startswith(f"{path}: captions are read from Parquet, and this is ")
+    result = count(converted(message, tmp_path))
+    assert (result.counts.captions, result.counts.words.sum()) == (3, 2)
+
+
+def test_several_captions_a_row_become_separate_rows(tmp_path):
+    lists = pa.array([QUOTED[:2], None, [], QUOTED[2:]], pa.list_(pa.string()))
+    path = written(tmp_path / "a.parquet", lists, column="captions")
+    for column in ("", "captions"):
+        with pytest.raises(
+            InputError, match=r"a.parquet: column captions holds list<.*>, several"
+        ) as refused:
+            files.column_of([files.read_footer(path)], column)
+    result = count(converted(str(refused.value), tmp_path))
+    assert result.counts.captions == 3
+
+
+def test_what_is_of_no_known_kind_says_what_is_needed(tmp_path):
+    (tmp_path / "a.csv").write_text(CSV)
+    with pytest.raises(
+        InputError, match=r"holds no .parquet file. .*a.csv: captions are read from Parq.*Convert"
+    ):
+        files.matching_files(str(tmp_path))
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"none of 1 files can be read.*Name others: path=FILE"):
+        files.column_of([files.read_footer(tmp_path / "a.xlsx")], "")

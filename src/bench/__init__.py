@@ -1,1 +1,0 @@
-"""Moved to benchmarks, at the top of the repository."""

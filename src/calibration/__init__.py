@@ -1,1 +1,0 @@
-"""Moved to validation.calibration, at the top of the repository."""

@@ -1,1 +1,0 @@
-"""Entry of the audit of training captions."""

@@ -1,0 +1,157 @@
+"""Load faces whose file names encode their labels."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from src.configs import CfdConfig, UtkFaceConfig
+from src.errors import InputError, brief, first_few
+from src.stimuli import group_sampling
+from src.stimuli.csvs import check_unique, read_csv
+from src.stimuli.pictures import hashed
+from src.stimuli.safe_paths import no_link_out
+from src.stimuli.safe_yaml import is_text
+from src.stimuli.table import Loaded
+
+SUFFIXES = (".jpg", ".jpeg", ".png")
+CFD_EXAMPLE = "CFD-BF-001-025-N.jpg"
+# Race, gender, number of the person, number of the picture, a count (if the Indian set has two pictures of an
+# expression), and the expression.
+CFD_NAME = (
+    r"(?P<name>CFD-(?P<person>(?P<race>[ABLWMI])(?P<gender>[FM])-\d+)-\d+(-\d+)?"
+    r"-(?P<expression>N|A|HC|HO|F))"
+)
+AGES = ("AgeSelf", "AgeRated")  # columns of the norming data; the first that has an age is used
+MAX_AGE = 130  # years; higher ages are mistakes
+UTKFACE_EXAMPLE = "25_0_1_20170116174525125.jpg"
+# Some published names have a meaningless blank or suffix after the time; those that lack gender or race
+# do not match.
+UTKFACE_NAME = r"(?P<name>(?P<age>\d{1,3})_(?P<gender>[01])_(?P<race>[0-4])_\d+)\D*"
+
+
+def cfd(cfg: CfdConfig) -> Loaded:
+    """Load the Chicago Face Database (Ma, Correll & Wittenbrink 2015), version 3.0: studio photographs.
+
+    Its extensions lie in the same folder: multiracial faces (Ma, Kantner & Wittenbrink 2020) and faces from
+    India (Lakshmi et al. 2020). Only the chosen groups and expressions are loaded; `norming` adds ages.
+    """
+    remedy = (
+        "Set dataset.root to the folder that contains cfd/, faces.root to the one that contains Images/, or "
+        "faces.pictures to folders of pictures below it (see make data). For other pictures use faces=folder."
+    )
+    root = Path(cfg.root)
+    folders = [root / folder for folder in cfg.pictures]
+    rows, picture_count, notes = _labels(folders, root, CFD_NAME, CFD_EXAMPLE, remedy)
+    expressions = {name: [name] for name in cfg.expressions}
+    wanted = group_sampling.renamed(rows, "expression", expressions, root).notna()
+    chosen, group_notes = group_sampling.grouped(rows, cfg, root, "expression", wanted)
+    groups = group_sampling.group_names(cfg.races, cfg.genders)
+    frame, sample_notes = group_sampling.sampled(chosen, groups, cfg, root)
+    notes += group_notes + sample_notes
+    repeated = frame["person"][frame.duplicated(["person", "expression"])].nunique()
+    if repeated:
+        notes.append(f"{repeated} people have more than one picture of an expression, all kept")
+    if cfg.norming is not None:
+        no_link_out([root / cfg.norming], root, "faces.root")
+        frame["age"], age_notes = _ages(frame["person"], root / cfg.norming)
+        notes += age_notes
+    return hashed(frame).drop(columns="person"), picture_count, notes
+
+
+def _ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
+    """Return the age of each person in years, null if unknown, and notes."""
+    remedy = "Save a sheet of the norming workbook as csv and set faces.norming to it, or to null."
+    rows = read_csv(path, ["Model"], remedy, optional=AGES, header_remedy=remedy)
+    # The Indian sheets write IF601-519 for the person whose pictures are named IF-601.
+    parts = rows["Model"].str.extract(r"^([A-Z][FM])-?(\d+)")
+    rows["person"] = parts[0] + "-" + parts[1]
+    rows = rows[rows["person"].notna()]
+    numbers = {name: pd.to_numeric(rows[name], errors="coerce") for name in AGES if name in rows}
+    ages = {name: values.where(values.between(0, MAX_AGE)) for name, values in numbers.items()}
+    filled = [name for name, values in ages.items() if values.notna().any()]
+    if not filled:
+        raise InputError(
+            f"{path}: no age in {' or '.join(AGES)}. Set faces.norming to another csv, or to null."
+        )
+    check_unique(rows, "person", path)
+    age = people.map(dict(zip(rows["person"], ages[filled[0]], strict=True)))
+    notes = [f"age is {filled[0]} of {path.name}"]
+    without = sorted(set(people[age.isna()]))
+    if without:
+        notes.append(f"{len(without)} people have no age in {path.name}, first {without[0]}")
+    return age, notes
+
+
+def utkface(cfg: UtkFaceConfig) -> Loaded:
+    """Load UTKFace (Zhang, Song & Qi 2017): faces from the web, named by age, gender and race.
+
+    Only chosen groups are loaded, and ages in years within `ages` if it is set.
+    """
+    root, ages = Path(cfg.root), cfg.ages
+    if ages is not None and (len(ages) != 2 or ages[0] > ages[1]):
+        raise InputError(f"faces.ages={list(ages)}: must be the youngest and the oldest age, as in [20,29].")
+    remedy = (
+        "Set dataset.root to the folder that contains utkface/, or faces.root to the one of the pictures "
+        "(see make data). For other pictures use faces=folder."
+    )
+    rows, picture_count, notes = _labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
+    rows["age"] = rows["age"].astype(int)
+    wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
+    chosen, group_notes = group_sampling.grouped(rows, cfg, root, "age", wanted)
+    groups = group_sampling.group_names(cfg.races, cfg.genders)
+    frame, sample_notes = group_sampling.sampled(chosen, groups, cfg, root)
+    return hashed(frame), picture_count, notes + group_notes + sample_notes
+
+
+def _labels(
+    folders: Sequence[Path], root: Path, pattern: str, example: str, remedy: str
+) -> tuple[pd.DataFrame, int, list[str]]:
+    """Read labels from the names of the pictures in folders and their subfolders, with notes on other files.
+
+    The pattern matches a name without its last suffix: its group `name` becomes the column `id`, its further
+    groups columns of their own. Returns the matching pictures, sorted by `path`, and the number of pictures.
+    """
+    files, other_files = _files(folders, root, remedy)
+    matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]
+    if undecodable := next((str(path) for path, match in matches if match and not is_text(str(path))), ""):
+        raise InputError(f"{brief(undecodable, 1000)}: the name is not UTF-8. Rename the picture.")
+    fitting = [{"path": str(path), **match.groupdict()} for path, match in matches if match]
+    misnamed = [path.name for path, match in matches if match is None]
+    listed = ", ".join(str(folder) for folder in folders)
+    if not fitting:
+        content = f"{len(files)} pictures, first {brief(files[0].name)!r}" if files else "no picture"
+        raise InputError(f"{listed}: no picture is named like {example}; found {content}. {remedy}")
+    frame = pd.DataFrame(fitting).rename(columns={"name": "id"})
+    repeated = frame[frame["id"].duplicated()]
+    if len(repeated):
+        first = frame["path"][frame["id"] == repeated["id"].iloc[0]].iloc[0]
+        raise InputError(
+            f"{repeated['path'].iloc[0]}: the picture {repeated['id'].iloc[0]} is at {first} already "
+            f"({len(repeated)} such pictures). Delete the copies, or name only the folder of one of them."
+        )
+    notes = []
+    if other_files:
+        notes.append(f"{len(other_files)} files that are no pictures ({first_few(other_files, 3)})")
+    if misnamed:
+        notes.append(f"{len(misnamed)} pictures are not named like {example} ({first_few(misnamed, 3)})")
+    return frame, len(files), notes
+
+
+def _files(folders: Sequence[Path], root: Path, remedy: str) -> tuple[list[Path], list[str]]:
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder. {remedy}")
+    paths = {path for folder in folders for path in folder.rglob("*")}
+    no_link_out([*folders, *paths], root, "faces.root")
+    # Linked folders are not searched: their pictures would be missed, unless the target is searched itself.
+    searched = [Path(os.path.realpath(folder)) for folder in folders]
+    for link in sorted(path for path in paths if path.is_symlink() and path.is_dir()):
+        if not any(Path(os.path.realpath(link)).is_relative_to(folder) for folder in searched):
+            raise InputError(f"{link}: links to folders are not followed. Replace the link by the folder.")
+    files = sorted(path for path in paths if path.is_file())
+    # Archives packed on a Mac contain a `._` shadow of each picture.
+    pictures = [path for path in files if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
+    return pictures, [path.name for path in files if path not in set(pictures)]

@@ -1,0 +1,232 @@
+"""Compute the changes by debiasing: each number of a job against the same job without it.
+
+They show whether removing group directions changes what is retrieved, or only the intrinsic measure.
+See docs/methods.md, section 6.11.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from src.report.findings import Findings
+from src.studies.debiasing import spreads
+from src.studies.debiasing.job_pairs import Pair, joined, pairs
+from src.studies.shared.draws import Draws, interval, p_of_difference
+
+CLES, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
+# Spreads over groups of the intrinsic score (SC-EAT), and of the retrieval outcome.
+INTRINSIC, OUTCOME = "spread_intrinsic", "spread_outcome"
+SPREADS = (INTRINSIC, OUTCOME)
+COLUMNS = ["model", "debias", "measure", "exp", "attribute", "protocol", "seed", "before", "after"]
+COLUMNS += ["difference", "ci_low", "ci_high", "ratio", "ratio_low", "ratio_high", "p_placebo"]
+COLUMNS += ["chance_before", "chance_after", "n", "over", "config_before", "config_after", "reason"]
+# Columns that identify a number: two experiments may compute the same one.
+NUMBER = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
+# Study -> measure under which a pair that lacks a job is listed.
+MEASURE_OF_STUDY = {"propagation": RHO, "implicit": CLES, "zero_shot": ACCURACY}
+GROUPS = ["group_a", "group_b"]
+NO_DRAWS, UNKNOWN = np.empty((2, 0)), (np.nan, np.nan)  # before and after
+
+
+def changes(findings: Findings) -> pd.DataFrame:
+    """Compute all changes by debiasing of a sweep, for every specification.
+
+    Returns:
+        A row per number, `COLUMNS` (ratios for spreads only); in addition `paper` and `dataset` of the job,
+        `draws` (see `_change`), `lost` (true where one of the two jobs has no results) and `own_targets`
+        (true where each group is analysed on its own targets, in addition to the analysis over all).
+    """
+    draws = Draws(findings)
+    rows = [row for pair in pairs(findings) for row in _changes(findings, draws, pair)]
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "paper", "dataset", "draws", "lost", "own_targets"])
+    table = table.astype({"lost": bool, "own_targets": bool})
+    # Two audits use the same words, one for CLES, one for the IAT: of equal numbers the intended one stays.
+    ranked = table.assign(unintended=(table["paper"] == "IAT") != (table["measure"] == IAT))
+    numbers = ranked.sort_values("unintended", kind="stable").groupby(NUMBER, sort=False)
+    intended = table["exp"].eq(numbers["exp"].transform("first"))
+    return table[(table["attribute"] == "") | intended].reset_index(drop=True)
+
+
+def _changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:
+    if pair.reason:
+        yield _change(pair, MEASURE_OF_STUDY[pair.study], reason=pair.reason)
+    elif pair.study == "propagation":
+        tables = [findings.read(config, "targets") for config in pair.configs]
+        targets = spreads.common_targets(*tables)
+        yield _rho(draws, pair, targets)
+        target_count = max(table["id"].nunique() if "id" in table else 0 for table in tables)
+        yield from _spreads(draws, pair, targets, target_count)
+    elif pair.study == "implicit":
+        yield from _audit(findings, draws, pair)
+    else:
+        yield _accuracy(findings, draws, pair)
+
+
+def _change(
+    pair: Pair,
+    measure: str,
+    values: Iterable[float] = UNKNOWN,
+    *,
+    attribute: str = "",
+    draws: np.ndarray = NO_DRAWS,
+    chance: Iterable[float] = UNKNOWN,
+    p_placebo: float = np.nan,
+    n: int = 0,
+    over: int = 0,
+    reason: str = "",
+) -> dict[str, Any]:
+    """Return a number before and after debiasing, as a row of `changes`.
+
+    `draws` are the numbers of R bootstrap samples, the same before and after, [2, R]; R may be 0.
+    `chance` is the number expected by chance, before and after: an audit's mean over random partitions, the
+    mean of the placebo, the accuracy of guessing, the spread of equal groups (`spreads.spreads`). `n` is the
+    number of resampled units; `over` that of the pairs of groups, analyses or groups that are averaged.
+    """
+    before, after = values
+    row = {**pair.job, "debias": pair.debias, "measure": measure, "attribute": attribute, "draws": draws}
+    row |= {"before": before, "after": after, "difference": after - before, "p_placebo": p_placebo}
+    row |= {"n": n, "over": over, "reason": reason, "lost": bool(pair.reason)}
+    row |= zip(("chance_before", "chance_after"), chance, strict=True)
+    row |= zip(("config_before", "config_after"), pair.configs, strict=True)
+    row |= zip(("ci_low", "ci_high"), interval(draws[1], draws[0]), strict=True)
+    if measure in SPREADS and before > 0:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = draws[1] / draws[0]
+        row["ratio"] = after / before
+        row |= zip(("ratio_low", "ratio_high"), interval(ratios, np.zeros(len(ratios))), strict=True)
+    groups = pair.rows[0].reindex(columns=["group", "n_all"])
+    return row | {"own_targets": bool(groups.notna().all(axis=1).any())}
+
+
+def _rho(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, Any]:
+    """Return the change of the mean rho over the analyses that have one in both jobs."""
+    rows = joined(pair, ["stratum"], RHO)
+    strata = [*rows["stratum"]]
+    total = max(len(job_rows) for job_rows in pair.rows)
+    reasons = [] if len(strata) == total else [f"{len(strata)} of {total} analyses have a ρ in both jobs"]
+    before, after = pair.configs
+    # Draws of different stimuli are not paired: neither an interval nor a p is computed.
+    same = all(draws.stimuli(before, stratum) == draws.stimuli(after, stratum) for stratum in strata)
+    boots, placebos = (
+        _paired([[draws.of(config, stratum, kind) for stratum in strata] for config in pair.configs if same])
+        for kind in ("bootstrap", "placebo")
+    )
+    if strata and not boots.size:
+        reasons.append("no interval: " + ("no bootstrap" if same else "the targets, or A and B, differ"))
+    observed = _means(rows, "rho_placebo_units")  # on the units that the placebo permutes
+    return _change(
+        pair,
+        RHO,
+        _means(rows, RHO),
+        draws=boots,
+        chance=_means(rows, "placebo_mean"),
+        p_placebo=p_of_difference(observed[1] - observed[0], placebos[1] - placebos[0]),
+        n=targets.loc[targets["stratum"].isin(strata), "id"].nunique(),
+        over=len(strata),
+        reason="; ".join(reasons),
+    )
+
+
+def _spreads(draws: Draws, pair: Pair, targets: pd.DataFrame, target_count: int) -> Iterator[dict[str, Any]]:
+    """Yield the spreads between groups; `target_count` is the number of targets of the larger job."""
+    groups = set.intersection(*(set(rows.dropna(subset=["group"])["stratum"]) for rows in pair.rows))
+    grouped = targets[targets["stratum"].isin(groups)]
+    counts: dict[str, Any] = {"over": grouped["stratum"].nunique(), "n": grouped["id"].nunique()}
+    if groups and counts["over"] < 2:
+        for measure in SPREADS:
+            yield _change(pair, measure, **counts, reason="a spread needs targets of two groups or more")
+    elif groups:
+        # As many draws as both jobs have; 0 if one has no bootstrap.
+        samples = min(len(draws.of(config, name, "bootstrap")) for config in pair.configs for name in groups)
+        reasons = []
+        if counts["n"] != target_count:
+            reasons.append(f"{counts['n']} of {target_count} targets have both scores before and after")
+        reasons += [] if len({*map(draws.sets, pair.configs)}) == 1 else ["A and B differ"]
+        reasons += [] if samples else ["no interval: no bootstrap"]
+        labels = str(pair.job["exp"]).startswith("labels_to_")
+        values = spreads.spreads(grouped, labels=labels, draws=samples, seed=int(pair.job["seed"]))
+        for measure, (observed, drawn, chance) in zip(SPREADS, values, strict=True):
+            reason = "; ".join(reasons)
+            yield _change(pair, measure, observed, draws=drawn, chance=chance, **counts, reason=reason)
+
+
+def _audit(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:
+    """Yield |CLES - 1/2| and IAT of each attribute: means over the pairs of groups that both jobs have."""
+    same = len({*map(draws.sets, pair.configs)}) == 1
+    bootstraps = [_bootstrap(findings, config) for config in pair.configs] if same else []
+    attributes = dict.fromkeys(pd.concat([rows["attribute"] for rows in pair.rows]))
+    for attribute, measure in itertools.product(attributes, (CLES, IAT)):
+        attribute_rows = [rows[rows["attribute"] == attribute] for rows in pair.rows]
+        total = max(rows[measure].count() if measure in rows else 0 for rows in attribute_rows)
+        if not total:  # an audit without pairs of words has no IAT
+            continue
+        rows = joined(pair, ["attribute", *GROUPS], measure)
+        rows = rows[rows["attribute"] == attribute]
+        groups = [*rows[GROUPS].itertuples(index=False, name=None)]
+        boots = _paired([_by_groups(frame, attribute, groups, measure) for frame in bootstraps])
+        reasons = [] if len(rows) == total else [f"{len(rows)} of {total} pairs of groups are in both jobs"]
+        if groups and not boots.size:
+            reasons.append("no interval: " + ("no bootstrap" if same else "the faces differ"))
+        # An audit has a null for either CLES or the IAT.
+        has_null = (pair.job["paper"] == "IAT") == (measure == IAT)
+        counts = {row[f"group_{x}"]: row[f"n_{x}_after"] for row in rows.to_dict("records") for x in "ab"}
+        yield _change(
+            pair,
+            measure,
+            _means(rows, measure),
+            attribute=attribute,
+            draws=boots,
+            chance=_means(rows, "null_mean") if has_null else UNKNOWN,
+            n=int(sum(counts.values())),
+            over=len(rows),
+            reason="; ".join(reasons),
+        )
+
+
+def _accuracy(findings: Findings, draws: Draws, pair: Pair) -> dict[str, Any]:
+    """Return the change of the share of scenes whose nearest word matches them."""
+    both = pd.concat([rows.head(1) for rows in pair.rows])  # before, after
+    same = len({draws.stimuli(config, "scenes") for config in pair.configs}) == 1
+    boots = _paired([[_bootstrap(findings, config)[ACCURACY]] for config in pair.configs if same])
+    return _change(
+        pair,
+        ACCURACY,
+        both[ACCURACY].astype(float),
+        draws=boots,
+        chance=both["chance"].astype(float),
+        n=int(both["n"].min()),
+        over=1,
+        reason="" if boots.size else "no interval: " + ("no bootstrap" if same else "the scenes differ"),
+    )
+
+
+def _bootstrap(findings: Findings, config: str) -> pd.DataFrame:
+    columns = ["attribute", *GROUPS, "kind", "draw", CLES, IAT, ACCURACY]
+    draws = findings.read(config, "draws").reindex(columns=columns)
+    return draws[draws["kind"] == "bootstrap"].sort_values("draw", kind="stable")
+
+
+def _by_groups(
+    drawn: pd.DataFrame, attribute: str, groups: Sequence[tuple[str, str]], measure: str
+) -> list[np.ndarray]:
+    """Return the draws of each pair of groups, [R]; an empty array for a pair without draws."""
+    grouped = drawn[drawn["attribute"] == attribute].groupby(GROUPS, sort=False)[measure]
+    # Both measures are absolute; the IAT's draws may be signed.
+    draws_by_pair = {pair: values.abs().to_numpy(dtype=float) for pair, values in grouped}
+    return [draws_by_pair.get(pair, np.empty(0)) for pair in groups]
+
+
+def _paired(both: Sequence[Sequence[np.ndarray | pd.Series]]) -> np.ndarray:
+    """Average series of draws, draw by draw, before and after, [2, R]; `NO_DRAWS` unless lengths match."""
+    if len({len(draws) for series in both for draws in series}) != 1:
+        return NO_DRAWS
+    return np.stack([np.mean(series, axis=0, dtype=float) for series in both])
+
+
+def _means(rows: pd.DataFrame, column: str) -> np.ndarray:
+    """Return the means of a column of `joined`, before and after, [2]; NaN if any value is NaN."""
+    values = rows.reindex(columns=[f"{column}_before", f"{column}_after"]).astype(float)
+    return values.mean(skipna=False).to_numpy()

@@ -1,0 +1,161 @@
+"""Draw words with intervals and nulls: most skewed, nearest faces, strongest and weakest."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from src.report.drawing import Drawing
+from src.report.forest_plot import forest_plot, in_digits, in_order, in_words
+from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, axes
+
+# Words per group; twice as many on an axis of two groups, where one has the negative C of the other.
+SKEWED = 6
+# Numbers of words whose nearest faces are drawn: on axes of at most `ROOMY` groups, and of more.
+NEAREST, FEW, ROOMY = 6, 3, 8
+# Words at each end of the strength scale.
+STRONG = 10
+SKEWED_CAPTION = (
+    "For each group, the words with the largest |C|. As the largest of many values they are overestimates, "
+    "and would be smaller for other faces. Each point is C, its line the 95% interval (faces resampled), the "
+    "number at the right its value. Grey: range of C in 95 of 100 permutations of the faces' labels, "
+    "corrected for the number of groups."
+)
+NEAREST_CAPTION = (
+    "The words with the largest MaxSkew. As the largest of many values they are overestimates, and would be "
+    "smaller for other faces. A bar is a group's share of the nearest faces, its line the 95% interval, the "
+    "tick the group's share of all faces (base), and the number at the right their ratio. Grey: range in 95 "
+    "of 100 permutations of the faces' labels, corrected for the number of groups. Hollow: q > .05."
+)
+STRONG_CAPTION = (
+    "Strength: the share of ordinary captions (of frequent words) whose nearest faces are no nearer than "
+    "those of this caption. Near 1, some faces are unusually near to the word; near 0 none are, and what the "
+    "word retrieves says little. Lines are 95% intervals (faces resampled)."
+)
+TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "markeredgewidth": 1.6}
+
+
+def pictures(rows: pd.DataFrame, number: int) -> dict[str, list[Drawing]]:
+    """Draw the most skewed words, nearest faces, strongest and weakest words; empty lists if not measured."""
+    all_axes = axes(rows)
+    drawn = {
+        "skewed": [skewed(rows, axis, number) for axis in all_axes],
+        "nearest": [nearest(rows, axis, number) for axis in all_axes],
+        "strong": [strong(rows, number)],
+    }
+    return {name: [drawing for drawing in parts if drawing] for name, parts in drawn.items()}
+
+
+def skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
+    """Draw the most skewed words of each group of an axis; return None without associations."""
+    known = rows[rows["axis"] == axis].dropna(subset=["association"]).drop_duplicates(["caption", "group"])
+    if known.empty:
+        return None
+    groups = [*dict.fromkeys(known["group"])]
+    mirrored = len(groups) == 2
+    order = known["association"].abs().sort_values(ascending=False, kind="stable").index
+    largest = known.loc[order].groupby("group").head(SKEWED * (1 + mirrored))
+    largest = largest.sort_values("association", ascending=False, kind="stable")
+    drawn_groups = groups[:1] if mirrored else groups
+    chosen = in_order(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
+    title = f"{known['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
+    faces = chosen[["n", "n_rest"]].sum(axis=1)
+    text = chosen["association"].map(in_digits)
+    figure, _, placed = forest_plot(
+        chosen.assign(
+            block=chosen["group"].map(str),
+            note=[f"n = {n:,.0f} of {total:,.0f} faces" for n, total in zip(chosen["n"], faces, strict=True)],
+            name=chosen["word"].map(str),
+            series="C, 95% interval",
+            value=chosen["association"],
+            low=chosen["association_low"],
+            high=chosen["association_high"],
+            band_low=-chosen["null_q95"],
+            band_high=chosen["null_q95"],
+            filled=chosen["q"] <= ALPHA,
+            text=text,
+            words=chosen["word"].map(str) + " " + text,
+        ),
+        title=title,
+        label="C, in SDs (0: as near as the others' faces)",
+        band="permuted labels: 95%",
+        hollow="q > .05",
+    )
+    alternative = f"Dot plot of C with intervals and nulls. {title}. {in_words(placed)}."
+    caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * mirrored
+    return Drawing(f"sobit-skewed-{number}-{axis}", figure, title, alternative, caption)
+
+
+def nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
+    """Draw the shares among the nearest faces as bars; return None without retrieval."""
+    known = rows[rows["axis"] == axis].dropna(subset=["share_topk"]).drop_duplicates(["caption", "group"])
+    if known.empty:
+        return None
+    words = known.drop_duplicates("caption").sort_values("maxskew", ascending=False, kind="stable")
+    captions = words["caption"].head(NEAREST if known["group"].nunique() <= ROOMY else FEW).tolist()
+    drawn = in_order(known[known["caption"].isin(captions)], caption=captions)
+    title = f"{known['model'].iloc[0]}: {AXIS_LABELS[axis]}, nearest faces"
+    figure, plot, placed = forest_plot(
+        drawn.assign(
+            block=drawn["word"].map(str),
+            note=[
+                f"MaxSkew {in_digits(skew)}" + f" (null 95th {in_digits(null)})" * pd.notna(null)
+                for skew, null in zip(drawn["maxskew"], drawn["maxskew_q95"], strict=True)
+            ],
+            name=drawn["group"].map(str),
+            series="share, 95% interval",
+            value=drawn["share_topk"],
+            low=drawn["share_low"],
+            high=drawn["share_high"],
+            band_low=drawn["base_share"] - drawn["null_q95"],
+            band_high=drawn["base_share"] + drawn["null_q95"],
+            filled=drawn["q"] <= ALPHA,
+            text=[f"× {in_digits(ratio, 1)}" for ratio in drawn["ratio"]],
+            words=[
+                f"{group} {share:.2f} of {base:.2f}"
+                for group, share, base in drawn[["group", "share_topk", "base_share"]].to_numpy()
+            ],
+        ),
+        title=title,
+        label="share of the nearest faces",
+        band="permuted labels: 95%",
+        hollow="q > .05",
+        key=[Line2D([], [], label="base", linestyle="", **TICK)],
+        bars=True,
+    )
+    plot.plot(placed["base_share"], placed["y"], linestyle="", **TICK)
+    plot.set_xlim(0, min(1, plot.get_xlim()[1]))
+    alternative = (
+        f"Bars of each group's share of the nearest faces, and its share of all. {title}. {in_words(placed)}."
+    )
+    return Drawing(f"sobit-nearest-{number}-{axis}", figure, title, alternative, NEAREST_CAPTION)
+
+
+def strong(rows: pd.DataFrame, number: int) -> Drawing | None:
+    """Draw the strongest and weakest words as dots; return None without strength."""
+    known = rows.dropna(subset=["strength"]).drop_duplicates("caption")
+    if known.empty:
+        return None
+    known = known.sort_values(["strength", "similarity"], ascending=False, kind="stable")
+    count = min(STRONG, -(-len(known) // 2))
+    ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(STRONG)}
+    drawn = pd.concat([rows.assign(block=name) for name, rows in ends.items()])
+    title = f"{known['model'].iloc[0]}: strong and weak words"
+    text = drawn["strength"].map(in_digits)
+    figure, _, placed = forest_plot(
+        drawn.assign(
+            note=f"of {len(known)} words",
+            name=drawn["word"].map(str),
+            series="strength, 95% interval",
+            value=drawn["strength"],
+            low=drawn["strength_low"],
+            high=drawn["strength_high"],
+            text=text,
+            words=drawn["word"].map(str) + " " + text,
+        ),
+        title=title,
+        label="strength",
+        limits=(-0.02, 1.02),
+    )
+    alternative = f"Dot plot of strength with intervals. {title}. {in_words(placed.assign(note=''))}."
+    return Drawing(f"sobit-strength-{number}", figure, title, alternative, STRONG_CAPTION)

@@ -1,1 +1,0 @@
-"""Moved to validation.truth, at the top of the repository."""

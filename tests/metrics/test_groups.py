@@ -1,0 +1,91 @@
+"""Check associations with groups and shares of groups against naive loops of docs/methods.md, section 4."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from src import metrics
+
+
+def drawn(seed, groups=3, count=40):
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(groups), rng.integers(groups, size=count - groups)])
+    return rng, rng.permutation(labels)
+
+
+def one_hot(labels, groups):
+    return labels[..., None] == np.arange(groups)
+
+
+def naive(top, base):
+    """Compute by loops the measures of retrieved groups, as numbers in their order."""
+    k, p = len(top), [float(np.mean(top == g)) for g in range(len(base))]
+    total = discounts = 0.0
+    for i in range(1, k + 1):
+        shares = [np.mean(top[:i] == g) for g in range(len(base))]
+        total += stats.entropy(shares, base) / math.log2(i + 1)
+        discounts += 1 / math.log2(i + 1)
+    return {
+        "entropy": -sum(x * math.log(x) for x in p if x > 0) / math.log(len(p)),
+        "kl": stats.entropy(p, base),
+        "maxskew": max(math.log(max(x, 1 / k) / q) for x, q in zip(p, base, strict=True)),
+        "ndkl": total / discounts,
+    }
+
+
+@given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 20))
+def test_against_loops(seed, groups, k):
+    rng, labels = drawn(seed, groups)
+    base = np.bincount(labels, minlength=groups) / len(labels)
+    top = labels[rng.permutation(len(labels))[:k]]
+    p = np.bincount(top, minlength=groups) / k
+    result = {"entropy": metrics.normalised_entropy(p), "kl": metrics.kl(p, base)}
+    result |= {"maxskew": metrics.max_skew(p, base, k), "ndkl": metrics.ndkl(one_hot(top, groups), base)}
+    assert result == pytest.approx(naive(top, base), abs=1e-12)
+
+
+def test_the_ends():
+    even, item = np.full(4, 0.25), np.array([0.0, 1.0, 0, 0])
+    assert metrics.normalised_entropy(even) == 1
+    assert metrics.normalised_entropy(item) == 0
+    assert metrics.kl(even, even) == 0
+    assert metrics.max_skew(even, even, 100) == 0
+    # Nobody of a group is retrieved: MaxSkew stays finite, and is that of the group that is.
+    assert metrics.max_skew(item, even, 100) == pytest.approx(math.log(4))
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5), st.integers(6, 60))
+def test_association_is_its_definition(seed, groups, count):
+    rng, labels = drawn(seed, groups, count)
+    cosines = rng.normal(0.2, 0.03, (4, count)).round(12)
+    result = metrics.group_association(cosines, one_hot(labels, groups))
+    for w, row in enumerate(cosines):
+        for g in range(groups):
+            gap = row[labels == g].mean() - row[labels != g].mean()
+            assert result[w, g] == pytest.approx(gap / row.std(ddof=1), abs=1e-9)
+
+
+def test_a_caption_that_is_equally_similar_to_all_images_has_no_association():
+    cosines = np.full((1, 6), 0.3)
+    assert np.isnan(metrics.group_association(cosines, one_hot(np.array([0, 1, 0, 1, 0, 1]), 2))).all()
+
+
+def test_permuted_labels_are_given_to_the_images_as_a_loop_would():
+    rng, labels = drawn(7, groups=6, count=50)
+    cosines = rng.normal(size=(3, 50))
+    cells = np.array([rng.permutation(labels) for _ in range(9)])
+    both, race = np.eye(6, dtype=bool), one_hot(np.array([0, 0, 1, 1, 2, 2]), 3)
+    result = metrics.permuted_association(metrics.standardised(cosines), cells, [race, both])
+    for axis, of_cell in enumerate(([0, 0, 1, 1, 2, 2], range(6))):
+        for r, given_labels in enumerate(np.array(of_cell)[cells]):
+            for w, row in enumerate(cosines):
+                largest = 0
+                for group in set(of_cell):
+                    inside, rest = row[given_labels == group], row[given_labels != group]
+                    c = (inside.mean() - rest.mean()) / row.std(ddof=1)
+                    largest = max(largest, abs(c) / math.sqrt(1 / len(inside) + 1 / len(rest)))
+                assert result[axis][r, w] == pytest.approx(largest, abs=1e-9)

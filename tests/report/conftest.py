@@ -1,0 +1,125 @@
+"""Write and read a page, check what holds of every page; record what the drawing of a report receives."""
+
+import re
+import sys
+import types
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+import matplotlib.text
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import src.report
+from src.storage import results
+
+
+@dataclass
+class Page:
+    """`src.report.page`, but for the drawing."""
+
+    drawn: list = field(default_factory=list)
+    fails: Exception | None = None
+
+    def write(self, findings, folder):
+        assert list(folder.iterdir()) == []
+        if self.fails:
+            raise self.fails
+        self.drawn.append(findings)
+        (folder / "figures").mkdir()
+        (folder / "figures" / "one.svg").write_text("<svg/>")
+        (folder / "index.html").write_text(f"<h1>{findings.sweep}</h1>")
+        return folder / "index.html"
+
+
+@pytest.fixture
+def page(monkeypatch):
+    page = Page()
+    module = types.ModuleType("src.report.page")
+    module.write = page.write
+    monkeypatch.setitem(sys.modules, "src.report.page", module)
+    monkeypatch.setattr(src.report, "page", module, raising=False)
+    return page
+
+
+class Read(HTMLParser):
+    """Every tag with its attributes, and cells with the row that they stand in and the text they show."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.cells, self.row, self.cell, self.fragments = [], [], None, None, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        self.fragments.append("" if tag == "wbr" else " ")
+        if tag == "tr":
+            self.row = attributes
+        elif tag == "td" and "data-column" in attributes:
+            self.cell = [self.row, attributes, ""]
+            self.cells.append(self.cell)
+
+    def handle_endtag(self, tag):
+        if tag == "td":
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1][0] != "style":
+            self.fragments.append(data)
+        if self.cell:
+            self.cell[2] += data
+
+    @property
+    def text(self):
+        return " ".join("".join(self.fragments).split())
+
+
+@pytest.fixture(scope="module")
+def written(findings, tmp_path_factory):
+    """Return the page of the module's findings."""
+    from src.report import page
+
+    return page.write(findings, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def read(written):
+    return Read(written.read_text(encoding="utf-8"))
+
+
+def pictures(folder):
+    """Return the text alternative of each picture of a page, by its name."""
+    return {path.stem: Image.open(path).info["Description"] for path in (folder / "figures").glob("*.png")}
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+
+
+def check_page(written, read):
+    """Check that a page asks for nothing, its links, pictures and faces' names; return its images."""
+    links = {attributes["href"] for _, attributes in read.tags if "href" in attributes}
+    ids = {"#" + attributes["id"] for _, attributes in read.tags if "id" in attributes}
+    assert all(link in ids or (written.parent / link).is_file() for link in links), links - ids
+    assert not {"link", "iframe", "object", "embed"} & {tag for tag, _ in read.tags}
+    assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
+    images = [attributes for tag, attributes in read.tags if tag == "img"]
+    assert all(image["src"].startswith("data:image/") and len(image["alt"]) > 40 for image in images)
+    assert {image["alt"] for image in images} == set(pictures(written.parent).values())
+    text = re.sub(r'src="data:[^"]*"|<script>.*?</script>', "", written.read_text("utf-8"), flags=re.DOTALL)
+    assert not re.search(r"https?:|//|@import|url\(", text)
+    tables = [path.read_text("utf-8") for path in (written.parent / "tables").iterdir()]
+    assert not any("CFD" in content for content in (text, *tables))
+    return images
+
+
+def check_rows(findings, written, study, table):
+    """Check that the table of all rows of a study comes back to the last bit."""
+    rows = results.read_csv(written.parent / "tables" / f"{table}.csv").drop(columns="study")
+    both = (
+        frame.replace("", np.nan).dropna(axis="columns", how="all") for frame in (rows, findings.of(study))
+    )
+    pd.testing.assert_frame_equal(*both, check_dtype=False, check_exact=True)
