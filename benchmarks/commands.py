@@ -146,7 +146,7 @@ def uncertainty(size: Size, place: Path) -> Iterator[Row]:
     """Time each experiment at the paper's size on stored vectors, with each level of uncertainty."""
     (place / "lab").mkdir()
     write(paper_tables(size), size.width, place / "lab")
-    for exp in EXPERIMENTS:
+    for exp in EXPERIMENTS[: size.experiments]:
         command = ["src.run", "model=precomputed", f"model.path={place}/lab", f"exp={exp}", "resume=false"]
         command += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{place}/uncertainty/mlflow.db"]
         for level, off in LEVELS.items():
@@ -170,11 +170,11 @@ def sobit(size: Size, place: Path) -> Iterator[Row]:
 
 def peers(size: Size) -> Iterator[Compared]:
     """Compare the embedding of texts and pictures, and each experiment, with their peers."""
-    for model in ("clip_b32", "clip_l14"):
+    for model in size.encoders:
         yield from in_fresh_process(texts, model, size.sentences)
-    for model, count in {"clip_b32": size.pictures, "clip_l14": max(1, size.pictures // 16)}.items():
+    for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
         yield from in_fresh_process(pictures, model, count, side=224, accelerator="cpu", precision="fp32")
-    rows = [row for exp in EXPERIMENTS for row in in_fresh_process(analysis, size, exp)]
+    rows = [row for exp in EXPERIMENTS[: size.experiments] for row in in_fresh_process(analysis, size, exp)]
     yield from rows + summed(rows)
     yield from in_fresh_process(analysis, size, "scenes_to_words", vectors=32)
 

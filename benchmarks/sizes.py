@@ -35,6 +35,8 @@ class Size:
         sentences, pictures: stimuli to embed.
         streamed: items of a corpus on disk, and number of captions.
         models: number of toys in a sweep.
+        encoders: encoders that embed texts and pictures.
+        experiments: number of experiments on random vectors.
         repeats: number of rounds in which sweeps are timed.
     """
 
@@ -54,6 +56,8 @@ class Size:
     pictures: int = 512
     streamed: int = 10_000_000
     models: int = 3
+    encoders: tuple[str, ...] = ("clip_b32", "clip_l14")
+    experiments: int = 8
     repeats: int = 3
 
 
@@ -73,5 +77,7 @@ QUICK = Size(
     pictures=8,
     streamed=200_000,
     models=1,
+    encoders=("clip_b32",),
+    experiments=2,
     repeats=1,
 )
