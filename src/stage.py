@@ -160,7 +160,7 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     # The column `model` also names changed options; metrics.json groups by the model's folder.
     model_folders = [job.relative_to(folder).parts[0] for job in jobs]
     by_folder = (frame.assign(model=name) for name, frame in zip(model_folders, frames, strict=True))
-    summary = tables.nested(pd.concat(by_folder, ignore_index=True))
+    summary = tables.mean_tree(pd.concat(by_folder, ignore_index=True))
     output.mkdir(parents=True, exist_ok=True)
     analyses.to_csv(output / results.ANALYSES, index=False)
     (output / "metrics.json").write_text(json.dumps(summary, indent=2) + "\n")

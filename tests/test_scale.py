@@ -37,13 +37,13 @@ def _streamed(place, items):
 def test_brute_force_detects_inexact_results(tmp_path, monkeypatch):
     corpora.write(tmp_path, 20_000)
     assert scale.stream(tmp_path, 20_000, 5, 50, max_bytes=2**30)["exact"]
-    original = similarity_blocks.nearer
+    original = similarity_blocks.merge_tile
 
     def wrong(*given):
         values, positions = original(*given)
         return values, positions.flip(1)
 
-    monkeypatch.setattr(similarity_blocks, "nearer", wrong)
+    monkeypatch.setattr(similarity_blocks, "merge_tile", wrong)
     assert not scale.stream(tmp_path, 20_000, 5, 50, max_bytes=0)["exact"]
 
 
@@ -55,7 +55,7 @@ def test_an_experiment_on_a_tiled_corpus_equals_that_in_memory(exp, monkeypatch)
     )
     # Each vector twice: ties are the rule.
     x, y = (vectors(len(table.frame), table.role) for table in (targets, corpus))
-    monkeypatch.setattr(similarity_blocks, "ITEMS", 70)
+    monkeypatch.setattr(similarity_blocks, "MAX_TILE_ITEMS", 70)
     tiled_calls = []
     tiled = similarity_blocks._tiled
     monkeypatch.setattr(similarity_blocks, "_tiled", lambda *args: tiled_calls.append(1) or tiled(*args))

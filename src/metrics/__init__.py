@@ -33,6 +33,6 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
-from src.metrics.retrieval import mean_outcome, nearer, retrieved, screened, top_k
+from src.metrics.retrieval import mean_outcome, merge_tile, retrieved, screened, top_k
 from src.metrics.sc_eat_qr import Factors, factors, sc_eats_by
 from src.metrics.similarity import cosines, pooled, similarity, unit

@@ -108,7 +108,7 @@ def _takes_all(items: int, k: int) -> bool:
     return k == items
 
 
-def nearer(
+def merge_tile(
     values: Float[Tensor, "n previous"],
     positions: Int[Tensor, "n previous"],
     similarities: Float[Tensor, "n t"],
@@ -130,8 +130,8 @@ def nearer(
 
     >>> import torch
     >>> tile, none = torch.tensor([[0.5, 0.1]]), torch.empty(1, 0)
-    >>> first = nearer(none, none.long(), tile, torch.tensor([0, 1]), 2)
-    >>> nearer(*first, tile, torch.tensor([2, 3]), 2)[1]
+    >>> first = merge_tile(none, none.long(), tile, torch.tensor([0, 1]), 2)
+    >>> merge_tile(*first, tile, torch.tensor([2, 3]), 2)[1]
     tensor([[0, 2]])
     """
     if values.shape[1] < k:

@@ -91,7 +91,7 @@ def mark(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -> None
     axes.vlines(x, y - 0.35, y + 0.35, color=color, linewidth=1.2, zorder=2)
 
 
-def in_words(rows: pd.DataFrame) -> str:
+def describe_rows(rows: pd.DataFrame) -> str:
     """Return the `words` of all rows, by block."""
     texts = []
     for (block, note), block_rows in rows.groupby(["block", "note"], sort=False):
@@ -135,7 +135,7 @@ def point_style(number: int, filled: bool = True) -> dict[str, Any]:
     }
 
 
-def key_of(names: Sequence[str]) -> list[Line2D]:
+def legend_handles(names: Sequence[str]) -> list[Line2D]:
     """Return the legend entries of series."""
     return [Line2D([], [], markersize=6, label=plain(name), **point_style(n)) for n, name in enumerate(names)]
 

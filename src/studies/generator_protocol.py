@@ -73,12 +73,12 @@ class GeneratorStudy:
 
     Attributes:
         name: name in the results, and below `studies` in `src/versions.yaml`.
-        inputs: (cfg, name of the task) -> items or faces; raises `InputError` if prompts or settings do not
-            fit, or inputs do not suffice, `NotApplicable` if another model or dataset might suffice.
+        inputs: (cfg, name of the task) -> items or faces; raises `InputError` for unsuitable prompts or
+            settings or too few inputs, and `NotApplicable` where another model or dataset might be suitable.
         run: (cfg, inputs, generator, columns that name the job) -> result.
         protocol: (cfg, name of the dataset's YAML) -> first part of the name of the protocol.
-        fields: fields of the config that decide numbers, besides those of every task (`llm`, `task`, ...).
-        parts: parts in `src/versions.yaml` that decide numbers, besides the study's, metrics and generators.
+        fields: fields of the config that affect numbers, besides those of every task (`llm`, `task`, ...).
+        parts: keys of `src/versions.yaml` that affect numbers, besides the study, metrics and generators.
         report: additions to reports and to the terminal.
     """
 
@@ -91,12 +91,12 @@ class GeneratorStudy:
     report: StudyReport
 
     def versions(self) -> dict[str, int]:
-        """Return the declared versions of what decides the study's numbers."""
+        """Return the declared versions of the code that affects the study's numbers."""
         return declared("metrics", "generators", *self.parts, f"studies.{self.name}")
 
 
 def study_of(task: configs.TaskConfig) -> GeneratorStudy:
-    """Return the study of a task; raise `InputError` unless it is of generative models."""
+    """Return the study of a task; raise `InputError` if it is not of generative models."""
     study = configs.studies.load(task.study)
     if not isinstance(study, GeneratorStudy):
         raise InputError(

@@ -16,8 +16,7 @@ from src.storage.versions import declared
 
 Tables = Mapping[str, Table]
 Vectors = Mapping[str, Tensor]
-# File name, figure and text alternative.
-NamedFigure = tuple[str, Figure, str]
+NamedFigure = tuple[str, Figure, str]  # file name, figure and text alternative
 
 
 class StudyResult(Protocol):
@@ -29,7 +28,7 @@ class StudyResult(Protocol):
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Name -> content of each table beside analyses.csv."""
+        """Return the further tables of the result, by name."""
 
     @property
     def notes(self) -> list[str]:
@@ -51,19 +50,19 @@ class Study:
     Attributes:
         name: name in the results, and below `studies` in `src/versions.yaml`.
         roles: (exp) -> roles of the dataset's stimuli that an experiment needs.
-        check: (cfg, tables) -> None; raises `InputError` before any work if the tables do not suffice, or
-            `NotApplicable` if another dataset or protocol might suffice.
+        check: (cfg, tables) -> None; raises `InputError` before any work if the tables are unsuitable, or
+            `NotApplicable` if another dataset or protocol might be suitable.
         run: (cfg, tables, unit vectors in the order of the tables) -> result.
-        protocol_fields: (exp, protocol) -> fields of the protocol that decide something in an experiment.
+        protocol_fields: (exp, protocol) -> fields of the protocol that affect an experiment.
         metrics: (result) -> MLflow metrics; NaN where undefined.
         report: additions to reports and to the terminal.
-        prompts: (cfg) -> texts that an experiment brings itself, or None.
+        prompts: (cfg) -> texts that the experiment itself supplies, or None.
         figures: (exp, columns that name the job, result) -> file name, figure and text alternative of each.
         cost: (cfg, number of stimuli by role, width of vectors) -> cost of an analysis; default: none.
         config: config class of a study that is defined elsewhere: `exp.options` are its fields.
-        config_groups: config groups that decide numbers of this study alone.
-        further_versions: (cfg) -> versions of what decides numbers of jobs with this config alone.
-        version: of a study that is defined elsewhere; raise it when numbers change.
+        config_groups: config groups that affect the numbers of this study only.
+        further_versions: (cfg) -> versions of code that affects numbers only of jobs with this config.
+        version: version of a study that is defined elsewhere; raise it when numbers change.
     """
 
     name: str
@@ -82,7 +81,7 @@ class Study:
     version: int | None = None
 
     def versions(self, cfg: RunConfig) -> dict[str, int]:
-        """Return the declared versions of what decides a job's numbers."""
+        """Return the declared versions of the code that affects a job's numbers."""
         if self.version is not None:
             return {**declared("metrics"), f"studies.{self.name}": self.version}
         return declared("metrics", "inference", f"studies.{self.name}") | self.further_versions(cfg)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from src.metrics import cosines, mean_outcome, nearer, retrieved, screened, similarity, top_k
+from src.metrics import cosines, mean_outcome, merge_tile, retrieved, screened, similarity, top_k
 
 # Few distinct values, so that ties are the rule.
 tied = arrays(
@@ -44,7 +44,7 @@ def test_retrieval_does_not_depend_on_tiles_of_the_corpus(values, data):
     complete = torch.from_numpy(values)
     result = complete[:, :0], torch.empty(len(complete), 0, dtype=torch.int64)
     for tile in torch.arange(complete.shape[1]).split(size):
-        result = nearer(*result, complete[:, tile], tile, k)
+        result = merge_tile(*result, complete[:, tile], tile, k)
     assert result[1].tolist() == [sorted(brute_force(row, k)) for row in values.tolist()]
     assert torch.equal(result[1], retrieved(complete, k))
     assert torch.equal(result[0], complete.gather(1, result[1]))

@@ -128,7 +128,7 @@ def test_words_exchanged_phrase_by_phrase_are_noticed(monkeypatch):
     kind = nulls.Null("scenes", "labels", True, "corpus")
     values = [nulls.p_value(kind, number) for number in range(40)]
     assert nulls.tabulate([(kind, values)], quick=True)["holds"].all()
-    monkeypatch.setattr(exchange_units, "_crossed", lambda phrases, singly: singly)
+    monkeypatch.setattr(exchange_units, "_crossed_levels", lambda phrases, singly: singly)
     values = [nulls.p_value(kind, number) for number in range(40)]
     assert not nulls.tabulate([(kind, values)], quick=True)["holds"].any()
 

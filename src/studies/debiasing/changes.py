@@ -1,6 +1,6 @@
-"""Compute the changes by debiasing: each number of a job against the same job without it.
+"""Compute the changes by debiasing: each number of a debiased job against the same job without debiasing.
 
-They show whether removing group directions changes what is retrieved, or only the intrinsic measure.
+The changes show whether removing group directions changes what is retrieved, or only the intrinsic measure.
 See docs/methods.md, section 6.11.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from src.report.findings import Findings
 from src.studies.debiasing import spreads
-from src.studies.debiasing.job_pairs import Pair, joined, pairs
+from src.studies.debiasing.job_pairs import Pair, join_rows, pairs
 from src.studies.shared.draws import Draws, interval, p_of_difference
 
 CLES, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
@@ -23,8 +23,8 @@ SPREADS = (INTRINSIC, OUTCOME)
 COLUMNS = ["model", "debias", "measure", "exp", "attribute", "protocol", "seed", "before", "after"]
 COLUMNS += ["difference", "ci_low", "ci_high", "ratio", "ratio_low", "ratio_high", "p_placebo"]
 COLUMNS += ["chance_before", "chance_after", "n", "over", "config_before", "config_after", "reason"]
-# Columns that identify a number: two experiments may compute the same one.
-NUMBER = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
+# Columns that identify a number, which two experiments may both compute.
+NUMBER_KEYS = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
 # Study -> measure under which a pair that lacks a job is listed.
 MEASURE_OF_STUDY = {"propagation": RHO, "implicit": CLES, "zero_shot": ACCURACY}
 GROUPS = ["group_a", "group_b"]
@@ -43,9 +43,9 @@ def changes(findings: Findings) -> pd.DataFrame:
     rows = [row for pair in pairs(findings) for row in _changes(findings, draws, pair)]
     table = pd.DataFrame(rows, columns=[*COLUMNS, "paper", "dataset", "draws", "lost", "own_targets"])
     table = table.astype({"lost": bool, "own_targets": bool})
-    # Two audits use the same words, one for CLES, one for the IAT: of equal numbers the intended one stays.
+    # Two audits share words, one meant for CLES, one for the IAT: keep a measure of the audit meant for it.
     ranked = table.assign(unintended=(table["paper"] == "IAT") != (table["measure"] == IAT))
-    numbers = ranked.sort_values("unintended", kind="stable").groupby(NUMBER, sort=False)
+    numbers = ranked.sort_values("unintended", kind="stable").groupby(NUMBER_KEYS, sort=False)
     intended = table["exp"].eq(numbers["exp"].transform("first"))
     return table[(table["attribute"] == "") | intended].reset_index(drop=True)
 
@@ -56,13 +56,13 @@ def _changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str,
     elif pair.study == "propagation":
         tables = [findings.read(config, "targets") for config in pair.configs]
         targets = spreads.common_targets(*tables)
-        yield _rho(draws, pair, targets)
-        target_count = max(table["id"].nunique() if "id" in table else 0 for table in tables)
-        yield from _spreads(draws, pair, targets, target_count)
+        yield _rho_change(draws, pair, targets)
+        total = max(table["id"].nunique() if "id" in table else 0 for table in tables)
+        yield from _spread_changes(draws, pair, targets, total)
     elif pair.study == "implicit":
-        yield from _audit(findings, draws, pair)
+        yield from _audit_changes(findings, draws, pair)
     else:
-        yield _accuracy(findings, draws, pair)
+        yield _accuracy_change(findings, draws, pair)
 
 
 def _change(
@@ -80,10 +80,10 @@ def _change(
 ) -> dict[str, Any]:
     """Return a number before and after debiasing, as a row of `changes`.
 
-    `draws` are the numbers of R bootstrap samples, the same before and after, [2, R]; R may be 0.
+    `draws` [2, R] are the number in R bootstrap samples, which before and after share; R may be 0.
     `chance` is the number expected by chance, before and after: an audit's mean over random partitions, the
     mean of the placebo, the accuracy of guessing, the spread of equal groups (`spreads.spreads`). `n` is the
-    number of resampled units; `over` that of the pairs of groups, analyses or groups that are averaged.
+    number of resampled units; `over` is the number of averaged pairs of groups, analyses or groups.
     """
     before, after = values
     row = {**pair.job, "debias": pair.debias, "measure": measure, "attribute": attribute, "draws": draws}
@@ -101,37 +101,37 @@ def _change(
     return row | {"own_targets": bool(groups.notna().all(axis=1).any())}
 
 
-def _rho(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, Any]:
-    """Return the change of the mean rho over the analyses that have one in both jobs."""
-    rows = joined(pair, ["stratum"], RHO)
+def _rho_change(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, Any]:
+    """Return the change of the mean rho over the analyses with a rho in both jobs."""
+    rows = join_rows(pair, ["stratum"], RHO)
     strata = [*rows["stratum"]]
     total = max(len(job_rows) for job_rows in pair.rows)
     reasons = [] if len(strata) == total else [f"{len(strata)} of {total} analyses have a ρ in both jobs"]
-    before, after = pair.configs
     # Draws of different stimuli are not paired: neither an interval nor a p is computed.
-    same = all(draws.stimuli(before, stratum) == draws.stimuli(after, stratum) for stratum in strata)
-    boots, placebos = (
-        _paired([[draws.of(config, stratum, kind) for stratum in strata] for config in pair.configs if same])
+    hashes = [[draws.stimuli_hash(config, stratum) for stratum in strata] for config in pair.configs]
+    configs = pair.configs if hashes[0] == hashes[1] else ()
+    bootstrap, placebo = (
+        _mean_draws([[draws.of(config, stratum, kind) for stratum in strata] for config in configs])
         for kind in ("bootstrap", "placebo")
     )
-    if strata and not boots.size:
-        reasons.append("no interval: " + ("no bootstrap" if same else "the targets, or A and B, differ"))
+    if strata and not bootstrap.size:
+        reasons.append("no interval: " + ("no bootstrap" if configs else "the targets, or A and B, differ"))
     observed = _means(rows, "rho_placebo_units")  # on the units that the placebo permutes
     return _change(
         pair,
         RHO,
         _means(rows, RHO),
-        draws=boots,
+        draws=bootstrap,
         chance=_means(rows, "placebo_mean"),
-        p_placebo=p_of_difference(observed[1] - observed[0], placebos[1] - placebos[0]),
+        p_placebo=p_of_difference(observed[1] - observed[0], placebo[1] - placebo[0]),
         n=targets.loc[targets["stratum"].isin(strata), "id"].nunique(),
         over=len(strata),
         reason="; ".join(reasons),
     )
 
 
-def _spreads(draws: Draws, pair: Pair, targets: pd.DataFrame, target_count: int) -> Iterator[dict[str, Any]]:
-    """Yield the spreads between groups; `target_count` is the number of targets of the larger job."""
+def _spread_changes(draws: Draws, pair: Pair, targets: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
+    """Yield the spreads between groups; `total` is the number of targets of the larger job."""
     groups = set.intersection(*(set(rows.dropna(subset=["group"])["stratum"]) for rows in pair.rows))
     grouped = targets[targets["stratum"].isin(groups)]
     counts: dict[str, Any] = {"over": grouped["stratum"].nunique(), "n": grouped["id"].nunique()}
@@ -142,9 +142,9 @@ def _spreads(draws: Draws, pair: Pair, targets: pd.DataFrame, target_count: int)
         # As many draws as both jobs have; 0 if one has no bootstrap.
         samples = min(len(draws.of(config, name, "bootstrap")) for config in pair.configs for name in groups)
         reasons = []
-        if counts["n"] != target_count:
-            reasons.append(f"{counts['n']} of {target_count} targets have both scores before and after")
-        reasons += [] if len({*map(draws.sets, pair.configs)}) == 1 else ["A and B differ"]
+        if counts["n"] != total:
+            reasons.append(f"{counts['n']} of {total} targets have both scores before and after")
+        reasons += [] if len({*map(draws.sets_hash, pair.configs)}) == 1 else ["A and B differ"]
         reasons += [] if samples else ["no interval: no bootstrap"]
         labels = str(pair.job["exp"]).startswith("labels_to_")
         values = spreads.spreads(grouped, labels=labels, draws=samples, seed=int(pair.job["seed"]))
@@ -153,24 +153,24 @@ def _spreads(draws: Draws, pair: Pair, targets: pd.DataFrame, target_count: int)
             yield _change(pair, measure, observed, draws=drawn, chance=chance, **counts, reason=reason)
 
 
-def _audit(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:
+def _audit_changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:
     """Yield |CLES - 1/2| and IAT of each attribute: means over the pairs of groups that both jobs have."""
-    same = len({*map(draws.sets, pair.configs)}) == 1
-    bootstraps = [_bootstrap(findings, config) for config in pair.configs] if same else []
+    is_same = len({*map(draws.sets_hash, pair.configs)}) == 1
+    frames = [_bootstrap_draws(findings, config) for config in pair.configs] if is_same else []
     attributes = dict.fromkeys(pd.concat([rows["attribute"] for rows in pair.rows]))
     for attribute, measure in itertools.product(attributes, (CLES, IAT)):
         attribute_rows = [rows[rows["attribute"] == attribute] for rows in pair.rows]
         total = max(rows[measure].count() if measure in rows else 0 for rows in attribute_rows)
         if not total:  # an audit without pairs of words has no IAT
             continue
-        rows = joined(pair, ["attribute", *GROUPS], measure)
+        rows = join_rows(pair, ["attribute", *GROUPS], measure)
         rows = rows[rows["attribute"] == attribute]
         groups = [*rows[GROUPS].itertuples(index=False, name=None)]
-        boots = _paired([_by_groups(frame, attribute, groups, measure) for frame in bootstraps])
+        bootstrap = _mean_draws([_draws_by_pair(frame, attribute, groups, measure) for frame in frames])
         reasons = [] if len(rows) == total else [f"{len(rows)} of {total} pairs of groups are in both jobs"]
-        if groups and not boots.size:
-            reasons.append("no interval: " + ("no bootstrap" if same else "the faces differ"))
-        # An audit has a null for either CLES or the IAT.
+        if groups and not bootstrap.size:
+            reasons.append("no interval: " + ("no bootstrap" if is_same else "the faces differ"))
+        # Each audit has a null for one measure, CLES or the IAT.
         has_null = (pair.job["paper"] == "IAT") == (measure == IAT)
         counts = {row[f"group_{x}"]: row[f"n_{x}_after"] for row in rows.to_dict("records") for x in "ab"}
         yield _change(
@@ -178,7 +178,7 @@ def _audit(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, A
             measure,
             _means(rows, measure),
             attribute=attribute,
-            draws=boots,
+            draws=bootstrap,
             chance=_means(rows, "null_mean") if has_null else UNKNOWN,
             n=int(sum(counts.values())),
             over=len(rows),
@@ -186,47 +186,48 @@ def _audit(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, A
         )
 
 
-def _accuracy(findings: Findings, draws: Draws, pair: Pair) -> dict[str, Any]:
+def _accuracy_change(findings: Findings, draws: Draws, pair: Pair) -> dict[str, Any]:
     """Return the change of the share of scenes whose nearest word matches them."""
-    both = pd.concat([rows.head(1) for rows in pair.rows])  # before, after
-    same = len({draws.stimuli(config, "scenes") for config in pair.configs}) == 1
-    boots = _paired([[_bootstrap(findings, config)[ACCURACY]] for config in pair.configs if same])
+    rows = pd.concat([job_rows.head(1) for job_rows in pair.rows])  # before, after
+    is_same = len({draws.stimuli_hash(config, "scenes") for config in pair.configs}) == 1
+    configs = pair.configs if is_same else ()
+    bootstrap = _mean_draws([[_bootstrap_draws(findings, config)[ACCURACY]] for config in configs])
     return _change(
         pair,
         ACCURACY,
-        both[ACCURACY].astype(float),
-        draws=boots,
-        chance=both["chance"].astype(float),
-        n=int(both["n"].min()),
+        rows[ACCURACY].astype(float),
+        draws=bootstrap,
+        chance=rows["chance"].astype(float),
+        n=int(rows["n"].min()),
         over=1,
-        reason="" if boots.size else "no interval: " + ("no bootstrap" if same else "the scenes differ"),
+        reason="" if bootstrap.size else f"no interval: {'no bootstrap' if is_same else 'the scenes differ'}",
     )
 
 
-def _bootstrap(findings: Findings, config: str) -> pd.DataFrame:
+def _bootstrap_draws(findings: Findings, config: str) -> pd.DataFrame:
     columns = ["attribute", *GROUPS, "kind", "draw", CLES, IAT, ACCURACY]
     draws = findings.read(config, "draws").reindex(columns=columns)
     return draws[draws["kind"] == "bootstrap"].sort_values("draw", kind="stable")
 
 
-def _by_groups(
-    drawn: pd.DataFrame, attribute: str, groups: Sequence[tuple[str, str]], measure: str
+def _draws_by_pair(
+    draws: pd.DataFrame, attribute: str, groups: Sequence[tuple[str, str]], measure: str
 ) -> list[np.ndarray]:
     """Return the draws of each pair of groups, [R]; an empty array for a pair without draws."""
-    grouped = drawn[drawn["attribute"] == attribute].groupby(GROUPS, sort=False)[measure]
+    grouped = draws[draws["attribute"] == attribute].groupby(GROUPS, sort=False)[measure]
     # Both measures are absolute; the IAT's draws may be signed.
     draws_by_pair = {pair: values.abs().to_numpy(dtype=float) for pair, values in grouped}
     return [draws_by_pair.get(pair, np.empty(0)) for pair in groups]
 
 
-def _paired(both: Sequence[Sequence[np.ndarray | pd.Series]]) -> np.ndarray:
+def _mean_draws(jobs: Sequence[Sequence[np.ndarray | pd.Series]]) -> np.ndarray:
     """Average series of draws, draw by draw, before and after, [2, R]; `NO_DRAWS` unless lengths match."""
-    if len({len(draws) for series in both for draws in series}) != 1:
+    if len({len(draws) for series in jobs for draws in series}) != 1:
         return NO_DRAWS
-    return np.stack([np.mean(series, axis=0, dtype=float) for series in both])
+    return np.stack([np.mean(series, axis=0, dtype=float) for series in jobs])
 
 
 def _means(rows: pd.DataFrame, column: str) -> np.ndarray:
-    """Return the means of a column of `joined`, before and after, [2]; NaN if any value is NaN."""
+    """Return the means of a column of `join_rows`, before and after, [2]; NaN if any value is NaN."""
     values = rows.reindex(columns=[f"{column}_before", f"{column}_after"]).astype(float)
     return values.mean(skipna=False).to_numpy()

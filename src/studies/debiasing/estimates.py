@@ -24,9 +24,9 @@ COLUMNS += ["lowest", "highest", "models", "lower", "experiments", "comparisons"
 
 
 def first_specification(changes: pd.DataFrame) -> pd.DataFrame:
-    """Return the changes of the first specification: the paper's, or the nearest to it."""
-    compared = changes[~changes["lost"]]
-    specifications = list_specifications(compared if len(compared) else changes)
+    """Return the changes under the first specification: the paper's, or the closest to it."""
+    with_results = changes[~changes["lost"]]
+    specifications = list_specifications(with_results if len(with_results) else changes)
     if not specifications:
         return changes
     protocol, seed, _ = specifications[0]
@@ -50,19 +50,19 @@ def estimates(changes: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A row per model (or `ALL`), method and measure, over comparisons: pairs of jobs of one model and
         experiment. `COLUMNS` are `value` (the mean difference after − before; of a spread the geometric mean
-        of after / before, less 1) with its 95% interval, NaN without draws; means of `before`, `after` and
+        of after / before, minus 1) with its 95% interval, NaN without draws; means of `before`, `after` and
         `chance` (with debiasing); `lowest` and `highest` of the comparisons; numbers of `models`, of models
         with a `lower` value, of `experiments` and `comparisons`, of comparisons `left` out for lack of a
-        value, and of those `at_chance`, whose `after` is no larger than expected by chance.
+        value, and of comparisons `at_chance`, with `after` no larger than expected by chance.
     """
     changes = changes[~(changes["own_targets"] & changes["measure"].isin(SPREADS))]
     rows = []
     for method in changes["debias"].unique():
         for measure in MEASURE_LABELS:
-            compared = _comparisons(changes[(changes["debias"] == method) & (changes["measure"] == measure)])
-            models = compared["model"].unique()
-            by_model = {ALL: compared} if len(compared) else {}
-            by_model |= {model: compared[compared["model"] == model] for model in models if len(models) > 1}
+            pooled = _comparisons(changes[(changes["debias"] == method) & (changes["measure"] == measure)])
+            models = pooled["model"].unique()
+            by_model = {ALL: pooled} if len(pooled) else {}
+            by_model |= {model: pooled[pooled["model"] == model] for model in models if len(models) > 1}
             for model, comparisons in by_model.items():
                 labels = {"model": model, "debias": method, "measure": measure}
                 rows.append(labels | _estimate(comparisons, relative=measure in SPREADS))
@@ -72,16 +72,16 @@ def estimates(changes: pd.DataFrame) -> pd.DataFrame:
 def _comparisons(changes: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each pair of jobs; for an audit the means over its attributes.
 
-    An attribute that is itself the mean of the others does not change that mean.
+    An attribute that is the mean of the other attributes does not change their mean.
     """
     rows = []
     for _, pair in changes.groupby(["model", "exp", "config_after"], sort=False):
         numbers = np.ascontiguousarray(pair[["before", "after", "chance_after"]])
-        rows.append([*pair[["model", "exp"]].iloc[0], *numbers.mean(axis=0), _stacked(pair).mean(axis=0)])
+        rows.append([*pair[["model", "exp"]].iloc[0], *numbers.mean(axis=0), _stack_draws(pair).mean(axis=0)])
     return pd.DataFrame(rows, columns=["model", "exp", "before", "after", "chance", "draws"])
 
 
-def _stacked(rows: pd.DataFrame) -> np.ndarray:
+def _stack_draws(rows: pd.DataFrame) -> np.ndarray:
     """Stack draws, [rows, 2, R]; R is 0 where rows differ in their number of draws."""
     equal = rows["draws"].map(np.shape).nunique() == 1
     return np.stack([*rows["draws"]]) if equal else np.empty((1, 2, 0))
@@ -91,7 +91,7 @@ def _estimate(rows: pd.DataFrame, *, relative: bool) -> dict[str, Any]:
     rows = rows.assign(changed=_mean_change(rows[["before", "after"]].to_numpy().T[None], relative))
     known = rows[np.isfinite(rows["changed"])]
     values = known[["before", "after"]].to_numpy()[..., None]
-    draws = _mean_change(_stacked(known), relative)
+    draws = _mean_change(_stack_draws(known), relative)
     low, high = interval(draws, np.zeros(len(draws)))
     return {
         "value": _mean_change(values, relative)[0] if len(known) else np.nan,

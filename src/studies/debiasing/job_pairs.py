@@ -7,15 +7,13 @@ from typing import Any
 import pandas as pd
 
 from src.report.findings import Findings
+from src.studies.shared.draws import UNTREATED
 
-NONE = "none"  # value of `debias` of a job without debiasing
-# Studies whose jobs are compared.
-STUDIES = ("propagation", "implicit", "zero_shot")
+STUDIES = ("propagation", "implicit", "zero_shot")  # studies of the compared jobs
 # Columns that are equal in two jobs that differ only in their debiasing.
-JOB = ("exp", "paper", "model", "dataset", "protocol", "seed")
-# Columns that identify a job without results.
-LOST = ("exp", "model", "protocol", "seed")
-ENDED = ("finished", "taken_over")  # statuses of jobs with results
+JOB_KEYS = ("exp", "paper", "model", "dataset", "protocol", "seed")
+LOST_KEYS = ("exp", "model", "protocol", "seed")  # columns that identify a job without results
+STATUSES_WITH_RESULTS = ("finished", "taken_over")  # statuses of jobs with results
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +21,7 @@ class Pair:
     """A job with debiasing, and its counterpart without."""
 
     study: str  # one of `STUDIES`
-    job: Mapping[str, Any]  # values of `JOB` of both
+    job: Mapping[str, Any]  # values of `JOB_KEYS`, equal in both jobs
     debias: str  # debiasing method
     configs: tuple[str, str]  # `config` of the job without and with debiasing; empty where it has no results
     reason: str  # reason why they cannot be compared; empty where they can
@@ -33,9 +31,9 @@ class Pair:
 def methods(findings: Findings) -> list[str]:
     """Return the debiasing methods of the sweep, including those whose jobs all failed."""
     frames = (*map(findings.of, STUDIES), findings.jobs)
-    named = [frame["debias"] for frame in frames if "debias" in frame]
-    names = dict.fromkeys(str(name) for column in named for name in column.dropna())
-    return [name for name in names if name not in ("", NONE)]
+    columns = [frame["debias"] for frame in frames if "debias" in frame]
+    names = dict.fromkeys(str(name) for column in columns for name in column.dropna())
+    return [name for name in names if name not in ("", UNTREATED)]
 
 
 def pairs(findings: Findings) -> list[Pair]:
@@ -47,33 +45,33 @@ def pairs(findings: Findings) -> list[Pair]:
         if frame.empty or not all_methods:
             continue
         jobs = frame.assign(paper=frame["paper"].fillna(""))
-        for keys, job_rows in jobs.groupby(list(JOB), sort=False):
-            job = dict(zip(JOB, keys, strict=True))
+        for keys, job_rows in jobs.groupby(list(JOB_KEYS), sort=False):
+            job = dict(zip(JOB_KEYS, keys, strict=True))
             configs = {method: [*rows.unique()] for method, rows in job_rows.groupby("debias")["config"]}
-            before = configs.get(NONE, [""])[0]
+            before = configs.get(UNTREATED, [""])[0]
             for method in all_methods:
                 for after in configs.get(method, [""]):
-                    lacking = [name for name, config in ((NONE, before), (method, after)) if not config]
-                    lost_keys = [(*(str(job[column]) for column in LOST), name) for name in lacking]
-                    texts = [f"no results with debias={key[-1]}" + lost.get(key, "") for key in lost_keys]
+                    missing = [name for name, config in ((UNTREATED, before), (method, after)) if not config]
+                    lost_keys = [(*(str(job[column]) for column in LOST_KEYS), name) for name in missing]
+                    reasons = [f"no results with debias={key[-1]}" + lost.get(key, "") for key in lost_keys]
                     rows = (job_rows[job_rows["config"] == before], job_rows[job_rows["config"] == after])
-                    matched.append(Pair(study, job, method, (before, after), "; ".join(texts), rows))
+                    matched.append(Pair(study, job, method, (before, after), "; ".join(reasons), rows))
     return matched
 
 
-def joined(pair: Pair, keys: Sequence[str], column: str) -> pd.DataFrame:
+def join_rows(pair: Pair, keys: Sequence[str], column: str) -> pd.DataFrame:
     """Join by `keys` the rows of both jobs with a value in the column; suffixes: `_before`, `_after`."""
-    both = [
+    before, after = (
         rows.reindex(columns=[*dict.fromkeys((*keys, *rows.columns, column))]).dropna(subset=[column])
         for rows in pair.rows
-    ]
-    return both[0].merge(both[1], on=list(keys), suffixes=("_before", "_after"))
+    )
+    return before.merge(after, on=list(keys), suffixes=("_before", "_after"))
 
 
 def _lost(jobs: pd.DataFrame) -> dict[tuple[str, ...], str]:
-    """Return the status and reason of each job without results, by `LOST` and `debias`."""
-    statuses = jobs.reindex(columns=[*LOST, "debias", "status", "reason"])
+    """Return the status and reason of each job without results, by `LOST_KEYS` and `debias`."""
+    statuses = jobs.reindex(columns=[*LOST_KEYS, "debias", "status", "reason"])
     return {
-        tuple(str(row[name]) for name in (*LOST, "debias")): f" ({row['status']}: {row['reason']})"
-        for row in statuses[~statuses["status"].isin(ENDED)].to_dict("records")
+        tuple(str(row[name]) for name in (*LOST_KEYS, "debias")): f" ({row['status']}: {row['reason']})"
+        for row in statuses[~statuses["status"].isin(STATUSES_WITH_RESULTS)].to_dict("records")
     }

@@ -17,13 +17,13 @@ MAX_WEIGHTS = 2**22
 def common_targets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """Return the targets that have all four `SCORES` in two jobs.
 
-    The arguments are targets.parquet of each job; a job without targets has no column `id`.
+    The arguments are targets.parquet of each job; the table of a job without targets has no column `id`.
     """
     if "id" not in before or "id" not in after:
         return pd.DataFrame(columns=["stratum", "id", *SCORES])
     keys = [name for name in ("stratum", "id", "template") if name in before and name in after]
-    both = before.merge(after[[*keys, *MEASURES]], on=keys, suffixes=("_before", "_after"))
-    return both.dropna(subset=SCORES).reset_index(drop=True)
+    merged = before.merge(after[[*keys, *MEASURES]], on=keys, suffixes=("_before", "_after"))
+    return merged.dropna(subset=SCORES).reset_index(drop=True)
 
 
 def spreads(
@@ -39,7 +39,7 @@ def spreads(
         and the spread expected from the choice of targets alone if all groups' means were equal, [2]: the
         root mean square over the draws, after centring each group's means; NaN without draws.
     """
-    observed, drawn = [], []
+    observed, resampled = [], []
     members, counts = pd.DataFrame(), np.empty(0)
     for _, stratum_targets in targets.groupby("stratum", sort=True):
         stratum_members = _members(stratum_targets.reset_index(drop=True), labels)
@@ -48,8 +48,8 @@ def spreads(
             members, counts = stratum_members, weights(stratum_members, draws, seed)
         scores = stratum_targets[SCORES].to_numpy(dtype=float)
         observed.append(scores.mean(axis=0))
-        drawn.append(_means(scores, counts))
-    means, samples = np.stack(observed), np.stack(drawn)
+        resampled.append(_means(scores, counts))
+    means, samples = np.stack(observed), np.stack(resampled)
     for columns in (slice(0, 2), slice(2, 4)):  # before and after of each of `MEASURES`
         drawn_means, chance = samples[..., columns], np.full(2, np.nan)
         if draws:

@@ -11,7 +11,7 @@ from src.report.format import grouped, number, records
 from src.report.study import Section, StudyReport
 from src.studies.debiasing import estimates
 from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
-from src.studies.debiasing.job_pairs import JOB, STUDIES, methods
+from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
 
 
 def section(findings: Findings, folder: Folder) -> Section | None:
@@ -37,7 +37,7 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         "labels": labels | {IAT: "IAT"},
         "score": score,
         "comparisons": grouped(records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
-        "lacking": records(all_changes.loc[all_changes["lost"], [*JOB, "debias", "reason"]]),
+        "lacking": records(all_changes.loc[all_changes["lost"], [*JOB_KEYS, "debias", "reason"]]),
     }
     return Section(
         rows=pd.DataFrame(),

@@ -19,10 +19,10 @@ from src.studies.implicit.config import AuditConfig
 from src.studies.shared.group_comparison import (
     Comparison,
     Group,
-    by_pairs,
-    by_set,
+    compare_by_pairs,
+    compare_by_set,
     group_of,
-    mean,
+    mean_comparison,
     partitions,
 )
 
@@ -107,11 +107,11 @@ def _comparisons(
 ) -> Iterator[tuple[str, Comparison]]:
     """Yield the statistics of two groups, set by set; for several sets also their means."""
     members = partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
-    comparisons = {name: by_set(a, b, columns, members, protocol.ties) for name, columns in sets.items()}
+    comparisons = {name: compare_by_set(a, b, words, members, protocol.ties) for name, words in sets.items()}
     if len(comparisons) > 1:
-        comparisons[exp.attribute] = mean(list(comparisons.values()))
+        comparisons[exp.attribute] = mean_comparison(list(comparisons.values()))
     # Pairs of words belong to no set: each set repeats their IAT.
-    iat: Comparison = by_pairs(a, b, pairs, members, protocol.iat) if len(pairs) else {}
+    iat: Comparison = compare_by_pairs(a, b, pairs, members, protocol.iat) if len(pairs) else {}
     for name, comparison in comparisons.items():
         yield name, {kind: statistics | iat.get(kind, {}) for kind, statistics in comparison.items()}
 

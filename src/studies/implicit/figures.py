@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from src.report import heatmap as report_heatmap
 from src.report.drawing import Drawing, brief, plain, style
-from src.report.forest_plot import canvas, forest_plot, in_digits, key_of, mark
+from src.report.forest_plot import canvas, forest_plot, in_digits, legend_handles, mark
 from src.studies.implicit import model_ranking
 
 # Axis label and decimal digits of the statistics that are compared with a null, by column of analyses.csv.
@@ -154,7 +154,7 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
 def _bubble_key(rows: pd.DataFrame, sets: Sequence[str], numbered: bool) -> list[Line2D]:
     area = f"area: IAT, 0 to {rows['iat'].max():.1f}"
     ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
-    key = [*key_of(sets), Line2D([], [], linestyle="", markersize=8, label=area, **ring)]
+    key = [*legend_handles(sets), Line2D([], [], linestyle="", markersize=8, label=area, **ring)]
     names = [f"{number} {brief(name, LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
     return key + [Line2D([], [], linestyle="", label=plain(name)) for name in names if numbered]
 

@@ -13,7 +13,7 @@ from src.studies.shared.exchange_units import Exchange, equivalent_levels, excha
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
-# Bits of the parts of a corpus with held-out attribute sets; units in neither part are not used.
+# Bits of the parts of a corpus with held-out attribute sets: its units are drawn, retrieved, or neither.
 SETS, RETRIEVED, NEITHER = 1, 2, 0
 
 
@@ -26,12 +26,12 @@ class Pool:
     """
 
     rows: np.ndarray  # positions [M] in the corpus's table
-    template: str | None  # of the pool's sentences; None if the pool is the entire corpus
+    template: str | None  # template of the pool's sentences; None if the pool is the entire corpus
     a: list[np.ndarray]  # [n] for each of the S `Corpus.properties`
     b: list[np.ndarray]
     outcomes: np.ndarray  # [M, S] valence of each item, or 1 for a member of the group and 0 for others
-    k: int  # number of retrieved items; 0 for an outcome that retrieves none
-    retrievable: np.ndarray | None = None  # None: all
+    k: int  # number of retrieved items; 0 for an outcome without retrieval
+    retrievable: np.ndarray | None = None  # None: all items
 
     @property
     def size(self) -> int:
@@ -51,15 +51,15 @@ class Corpus:
     table: Table
     pools: list[Pool]
     exchange: Exchange  # units, and blocks within which the placebo exchanges them
-    properties: list[str | None]  # that the corpus carries: its groups, or [None] for valence
+    properties: list[str | None]  # properties that the corpus carries: its groups, or [None] for valence
     drawable: np.ndarray  # mask of the rows from which A and B are drawn where the corpus carries a group
     protocol: ProtocolConfig
-    seed: int  # of all draws on this corpus
+    seed: int  # seed of all draws on this corpus
 
-    def redrawn(self, draw: int) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+    def redraw(self, draw: int) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
         """Return A and B of a draw (its number, from 1) for each pool, with positions for each property.
 
-        For valence, a random half of each set; for groups, sets of the same size from the same units.
+        For valence, draw half of each set; for groups, draw sets of the same size from the same units.
         """
         if self.properties == [None]:
             half = self.protocol.extremes // 2
@@ -80,7 +80,7 @@ def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
         if protocol.attributes == HELD_OUT:
             extreme = np.zeros(len(table.frame), dtype=int)
             extreme[np.concatenate([pool.rows[[*pool.a[0], *pool.b[0]]] for pool in pools])] = SETS
-            exchange = exchange.within([extreme[exchange.grid[:, 0]]])
+            exchange = exchange.restrict([extreme[exchange.grid[:, 0]]])
     else:
         properties = [*table.groups]
         if protocol.attributes == HELD_OUT:
@@ -128,14 +128,14 @@ def _group_pool(corpus: Table, protocol: ProtocolConfig, seed: int, row_parts: n
     a, b = _draw(corpus, drawable, n, seed)
     k, retrievable = protocol.k, None
     if protocol.attributes == HELD_OUT:
-        k, retrievable = k // 2, np.flatnonzero(row_parts & RETRIEVED > 0)  # half as many of half the items
+        k, retrievable = k // 2, np.flatnonzero(row_parts & RETRIEVED > 0)  # half of k from half the items
     return Pool(np.arange(len(drawable)), None, a, b, is_member.astype(float), k, retrievable)
 
 
 def _draw(
     corpus: Table, drawable: np.ndarray, n: int, seed: int, draw: int = 0
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Draw A of n items for each group, and the B that all share; draw 0 is the experiment's own."""
+    """Draw A of n items for each group, and B, which all groups share; draw 0 gives the experiment's sets."""
     item_groups = corpus.frame["group"].to_numpy()
     shuffled = []
     for index, group in enumerate(corpus.groups):
@@ -155,17 +155,17 @@ def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange
     the exchange within the halves, and the part of each row of the corpus.
     """
     groups = pd.factorize(corpus.frame["group"], sort=True)[0][exchange.grid[:, 0]]
-    all_parts = []
+    parts_by_factor = []
     for number, factor in enumerate(exchange.factors):
         level_parts = np.empty(factor.size, dtype=int)
         for index, levels in enumerate(equivalent_levels(exchange.levels, groups, number)):
             rng = np.random.default_rng([seed, index, 0, 1 + number])
             shuffled, half = rng.permutation(levels), len(levels) // 2
             level_parts[shuffled[:half]], level_parts[shuffled[half:]] = SETS, RETRIEVED
-        all_parts.append(level_parts)
-    of_unit = np.stack([parts[exchange.levels[:, number]] for number, parts in enumerate(all_parts)])
-    unit_parts = np.where((of_unit == of_unit[0]).all(axis=0), of_unit[0], NEITHER)
-    return exchange.within(all_parts), unit_parts[exchange.unit]
+        parts_by_factor.append(level_parts)
+    parts = np.stack([level_parts[exchange.levels[:, n]] for n, level_parts in enumerate(parts_by_factor)])
+    unit_parts = np.where((parts == parts[0]).all(axis=0), parts[0], NEITHER)
+    return exchange.restrict(parts_by_factor), unit_parts[exchange.unit_of_row]
 
 
 def _set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:

@@ -35,14 +35,14 @@ def main_analyses(findings: Findings) -> pd.DataFrame:
     return first_specification(findings.of("propagation"))
 
 
-def label(rows: pd.DataFrame, score: str, otherwise: str) -> str:
-    """Return the first label of the rows' intrinsic or extrinsic score; `otherwise` if it is the paper's."""
+def label(rows: pd.DataFrame, score: str, default: str) -> str:
+    """Return the first label of the rows' intrinsic or extrinsic score; `default` for the paper's score."""
     names = rows.get(f"{score}_label", pd.Series(dtype=object)).dropna()
-    return str(names.iloc[0]) if len(names) else otherwise
+    return str(names.iloc[0]) if len(names) else default
 
 
 def score_names(rows: pd.DataFrame) -> pd.Series:
-    """Return the names of each analysis's scores that are not the paper's; empty where both are."""
+    """Return the names of each analysis's scores other than the paper's; empty where both are the paper's."""
     names = rows.reindex(columns=["intrinsic_label", "extrinsic_label"]).astype(object).fillna("")
-    both: pd.Series = names["intrinsic_label"] + ", " + names["extrinsic_label"]
-    return both.str.strip(", ")
+    labels: pd.Series = names["intrinsic_label"] + ", " + names["extrinsic_label"]
+    return labels.str.strip(", ")

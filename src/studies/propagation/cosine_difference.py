@@ -1,4 +1,4 @@
-"""Define the difference of mean cosines as intrinsic measure, in units of cosine and without saturation."""
+"""Define the difference of mean cosines as intrinsic measure: from -2 to 2, it does not saturate."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def by_sums(sums: Sums, protocol: ProtocolConfig) -> Tensor:  # noqa: ARG001
 
 def by_vectors(items: Tensor, a: Sets, b: Sets, protocol: ProtocolConfig) -> Callable[[Tensor], Tensor]:  # noqa: ARG001
     """Return a function of targets: their similarity with the mean of each A minus the mean of its B."""
-    differences = [items[of_a].mean(dim=0) - items[of_b].mean(dim=0) for of_a, of_b in zip(a, b, strict=True)]
+    differences = [items[in_a].mean(dim=0) - items[in_b].mean(dim=0) for in_a, in_b in zip(a, b, strict=True)]
     return lambda targets: targets @ torch.stack(differences, dim=1)
 
 

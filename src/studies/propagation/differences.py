@@ -12,7 +12,7 @@ from src.report.findings import Findings
 from src.studies.propagation.combined import main_analyses
 from src.studies.shared.draws import Draws, interval, p_of_difference
 
-# Columns of the tables of differences: of both, of models, and of groups.
+# Columns of the tables of differences: shared by both tables, of models, and of groups.
 SHARED = ["first", "second", "rho_first", "rho_second", "difference", "ci_low", "ci_high"]
 MODELS = ["exp", "paper", "stratum", *SHARED, "p_placebo", "q", "config_first", "config_second", "reason"]
 GROUPS = ["exp", "paper", "model", *SHARED, "config"]
@@ -56,15 +56,15 @@ def groups(findings: Findings) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=GROUPS)
 
 
-def _difference(first: Analysis, second: Analysis, compared: str, shared: Sequence[str]) -> dict[str, Any]:
-    row = {"first": first[compared], "second": second[compared], **{name: first[name] for name in shared}}
+def _difference(first: Analysis, second: Analysis, column: str, shared: Sequence[str]) -> dict[str, Any]:
+    row = {"first": first[column], "second": second[column], **{name: first[name] for name in shared}}
     row |= {"rho_first": first["rho"], "rho_second": second["rho"]}
     return row | {"difference": first["rho"] - second["rho"]}
 
 
 def _uncertainty(draws: Draws, first: Analysis, second: Analysis) -> dict[str, Any]:
     stratum, configs = first["stratum"], (first["config"], second["config"])
-    if draws.stimuli(configs[0], stratum) != draws.stimuli(configs[1], stratum):
+    if draws.stimuli_hash(configs[0], stratum) != draws.stimuli_hash(configs[1], stratum):
         return {"reason": "other targets, or other A and B"}
     low, high = interval(*(draws.of(config, stratum, "bootstrap") for config in configs))
     placebos = [draws.of(config, stratum, "placebo") for config in configs]

@@ -20,7 +20,7 @@ from src.studies.propagation.null_scores import Sample
 from src.studies.propagation.retrieved_items import Tally
 from src.studies.propagation.scores import Scores
 from src.studies.propagation.similarity_blocks import similarity_blocks
-from src.studies.propagation.uncertainty import Scored, uncertainty_of
+from src.studies.propagation.uncertainty import ScorePair, uncertainty_of
 from src.studies.propagation.units import Stratum, Units, strata, units_of
 
 
@@ -48,8 +48,8 @@ class Result:
 def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     """Check that the experiment can run, before any work; return the corpus with its attribute sets.
 
-    Raise `InputError` for roles of the same modality or without a common group, and `NotApplicable` if the
-    corpus or the targets are too few, or the outcome cannot be scored.
+    Raise `InputError` for roles of the same modality or without a common group, and `NotApplicable` if corpus
+    or targets have too few items, or the outcome cannot be scored.
     """
     intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):
@@ -67,15 +67,15 @@ def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) ->
             f"{', '.join(corpus.groups)}: no group is in both. Use the same group names in both."
         )
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
-        # The stratum of extreme targets has the same needs as the attribute sets.
+        # The stratum of extreme targets needs as many items as the attribute sets.
         check_size(targets, protocol)
     return search_corpus
 
 
-def unused(field: str, targets: str, corpus: str) -> bool:
-    """Return whether a field of the protocol has no effect in an experiment of these roles.
+def is_unused(field: str, targets: str, corpus: str) -> bool:
+    """Return whether a field of the protocol has no effect in an experiment with these roles.
 
-    >>> unused("extremes", "faces", "labels"), unused("extremes", "faces", "words")
+    >>> is_unused("extremes", "faces", "labels"), is_unused("extremes", "faces", "words")
     (True, False)
     """
     carried = CARRIES[targets], CARRIES[corpus]
@@ -122,15 +122,15 @@ def run(
         for consumer in (scores, sample, tally):
             if consumer:
                 consumer.add(block)
-    scored = Scored(units.average(scores.intrinsic), units.average(scores.extrinsic))
-    uncertainties, draws = uncertainty_of(targets, search_corpus, units, all_strata, scored, sample)
+    unit_scores = ScorePair(units.average(scores.intrinsic), units.average(scores.extrinsic))
+    uncertainties, draws = uncertainty_of(targets, search_corpus, units, all_strata, unit_scores, sample)
     # Label columns of scores that are not the paper's.
     labels = {"intrinsic": measure.label, "extrinsic": outcome.labels[CARRIES[corpus.role]]}
-    labels = {f"{field}_label": labels[field] for field in measures.chosen(protocol)}
-    analyses = [_analysis(stratum, units, scored) for stratum in all_strata]
+    labels = {f"{field}_label": labels[field] for field in measures.non_default(protocol)}
+    analyses = [_analysis(stratum, units, unit_scores) for stratum in all_strata]
     rows = [row | uncertainty | labels for row, uncertainty in zip(analyses, uncertainties, strict=True)]
-    tables = [_targets(stratum, units, scored) for stratum in all_strata]
-    notes, excluded = outcome.notes(search_corpus), int(np.isnan(scored.intrinsic).any(axis=1).sum())
+    tables = [_targets(stratum, units, unit_scores) for stratum in all_strata]
+    notes, excluded = outcome.notes(search_corpus), int(np.isnan(unit_scores.intrinsic).any(axis=1).sum())
     if excluded:
         notes.append(f"{excluded} units have {measure.undefined} and are excluded from the analysis")
     return Result(
@@ -145,17 +145,17 @@ def run(
     )
 
 
-def _analysis(stratum: Stratum, units: Units, scored: Scored) -> dict[str, Any]:
-    x, y = scored.intrinsic[:, stratum.column], scored.extrinsic[:, stratum.column]
+def _analysis(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str, Any]:
+    x, y = unit_scores.intrinsic[:, stratum.column], unit_scores.extrinsic[:, stratum.column]
     row: dict[str, Any] = {"group": stratum.group, "stratum": stratum.name}
-    row |= _correlated(stratum.rows, units, x, y) | {"rho_all": math.nan, "p_all": math.nan, "n_all": None}
+    row |= _correlate(stratum.rows, units, x, y) | {"rho_all": math.nan, "p_all": math.nan, "n_all": None}
     if stratum.also_over_all:
-        other = _correlated(np.arange(len(x)), units, x, y)
-        row |= {f"{name}_all": other[name] for name in ("rho", "p", "n")}
+        over_all = _correlate(np.arange(len(x)), units, x, y)
+        row |= {f"{name}_all": over_all[name] for name in ("rho", "p", "n")}
     return row
 
 
-def _correlated(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Correlate scores over units; with several blocks, average rho over them, and p is NaN."""
     blocks = units.blocks[rows]
     row_groups = [rows[blocks == block] for block in np.unique(blocks)] or [rows]
@@ -169,14 +169,14 @@ def _correlated(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) ->
     }
 
 
-def _targets(stratum: Stratum, units: Units, scored: Scored) -> pd.DataFrame:
+def _targets(stratum: Stratum, units: Units, unit_scores: ScorePair) -> pd.DataFrame:
     members = units.frame.iloc[stratum.rows]
     columns = {
         "id": members["id"].to_numpy(),
         "group": pd.array(members["group"].to_list(), dtype="string"),
         "stratum": stratum.name,
-        "intrinsic": scored.intrinsic[stratum.rows, stratum.column],
-        "extrinsic": scored.extrinsic[stratum.rows, stratum.column],
+        "intrinsic": unit_scores.intrinsic[stratum.rows, stratum.column],
+        "extrinsic": unit_scores.extrinsic[stratum.rows, stratum.column],
         "valence": members["valence"].to_numpy(dtype=float),
     }
     if "template" in members:

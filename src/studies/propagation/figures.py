@@ -10,18 +10,18 @@ from matplotlib.lines import Line2D
 
 from src.report import heatmap as report_heatmap
 from src.report.drawing import Drawing, plain, style
-from src.report.forest_plot import canvas, forest_plot, in_digits, in_order, in_words, mark, split
+from src.report.forest_plot import canvas, describe_rows, forest_plot, in_digits, in_order, mark, split
 
-# Maximum number of series in a figure; further series get further figures.
-SERIES = 12
+MAX_SERIES = 12  # in a figure; further series get further figures
 LABEL, LIMITS = "Spearman's ρ", (-1.02, 1.02)  # of the axis of rho
-POINT = "Each point is an analysis; its ρ is at the right."  # a sentence of a caption, as are the next two
+# Sentences of captions.
+POINT = "Each point is an analysis; its ρ is at the right."
 INTERVAL = "Its line is the 95% interval."
 HOLLOW = (
     "Grey: from the mean to the 95th percentile (tick) of its placebo. Hollow points are not above that "
     "percentile."
 )
-# With more points a seeded sample is drawn, which the figure states.
+# With more points, a seeded sample is drawn and the figure states its size.
 MAX_POINTS = 2000
 # Cells across a heatmap; further experiments start a new row.
 COLUMNS = 24
@@ -46,8 +46,8 @@ def scatter(
         rows = targets[targets["stratum"] == stratum].dropna(subset=["intrinsic", "extrinsic"])
         sample = rows.sample(min(len(rows), MAX_POINTS // len(analyses)), random_state=0)
         analysis = analyses[analyses["stratum"] == stratum].iloc[0]
-        defined = pd.notna(analysis["rho"])
-        text = f"ρ = {analysis['rho']:.2f}, n = {analysis['n']}" if defined else analysis["reason"]
+        has_rho = pd.notna(analysis["rho"])
+        text = f"ρ = {analysis['rho']:.2f}, n = {analysis['n']}" if has_rho else analysis["reason"]
         label = f"{plain(stratum, 25)}\n{plain(text, 27)}"
         label += f"\n{len(sample)} shown" if len(sample) < len(rows) else ""
         samples.append(sample)
@@ -64,16 +64,16 @@ def scatter(
 
 
 def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Plot every rho by experiment (panels), model (down) and group (across); return its text as well."""
+    """Plot every rho by experiment (panels), model (down) and group (across); return it with its text."""
     names = analyses["model"]
     # Rows of the same model are distinguished by columns that vary within the sweep.
     for column in ("debias", "protocol", "seed"):
         if analyses[column].nunique() > 1:
             names = names + f", {column} " + analyses[column].astype(str)
-    named = analyses.assign(model=names, group=analyses["group"].fillna(analyses["stratum"]))
-    models = [*dict.fromkeys(named["model"])]
+    labelled = analyses.assign(model=names, group=analyses["group"].fillna(analyses["stratum"]))
+    models = [*dict.fromkeys(labelled["model"])]
     grids = {}
-    for exp, rows in named.groupby("exp", sort=False):
+    for exp, rows in labelled.groupby("exp", sort=False):
         last = rows.drop_duplicates(["model", "group"], keep="last")
         grid = last.pivot(index="model", columns="group", values="rho")
         name = f"{str(exp).replace('_', ' ')}\n{rows['paper'].iloc[0]}"
@@ -87,7 +87,7 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
 def plot_rhos(
     rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
 ) -> list[Drawing]:
-    """Plot rho of rows of analyses.csv with its interval and placebo, in blocks; a figure per `SERIES` names.
+    """Plot rho of rows of analyses.csv with its interval and placebo, in blocks, `MAX_SERIES` to a figure.
 
     `by` are the columns that define a block and a series; the order of `series` determines colour and shape.
     """
@@ -102,15 +102,15 @@ def plot_rhos(
     names = [label for label in series if label in {*values["series"]}]
     return [
         _figure(values[values["series"].isin(chunk)], series, file, heading)
-        for chunk, file, heading in split(names, SERIES, name, title)
+        for chunk, file, heading in split(names, MAX_SERIES, name, title)
     ]
 
 
 def _figure(rows: pd.DataFrame, series: Sequence[str], name: str, title: str) -> Drawing:
     texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
-    figure, axes, placed = forest_plot(rows, title=title, label=LABEL, series=series, limits=LIMITS, **texts)
-    mark(axes, placed["band_high"], placed["y"])
+    figure, axes, rows = forest_plot(rows, title=title, label=LABEL, series=series, limits=LIMITS, **texts)
+    mark(axes, rows["band_high"], rows["y"])
     optional = {INTERVAL: "low", HOLLOW: "band_high"}
     caption = [POINT, *(text for text, column in optional.items() if rows[column].notna().any())]
-    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {in_words(placed)}."
+    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(rows)}."
     return Drawing(name, figure, title, alternative, " ".join(caption))

@@ -49,8 +49,8 @@ class IntrinsicMeasure:
             protocol) -> function of targets [N, D] that returns [N, S] without similarities, NaN where it
             needs them; None: always by similarities.
         fields: fields of the protocol that affect no other measure.
-        undefined: property that a target without a score lacks, for a note.
-        metric: prefix of the MLflow metric of its means.
+        undefined: what units without a score have, for a note, such as "no effect size (zero deviation)".
+        metric: prefix of the MLflow metrics of mean scores.
         version: version of a measure defined outside this project; raise it when its numbers change.
     """
 
@@ -74,7 +74,7 @@ class Scorer(Protocol):
         """Return a function of sampled units that gives their scores [units, R], for a column of `score`.
 
         These are scores under R null models. An outcome that weights items independently of the property
-        returns weights @ permuted property; what it derives from the property must use the permuted one.
+        returns weights @ permuted property; quantities derived from the property must use the permuted one.
         """
 
 
@@ -86,9 +86,9 @@ class ExtrinsicOutcome:
         labels: name of the score for axes by property of the corpus (valence, group).
         scorer: (corpus, vectors of the targets, vectors of the corpus, rows [units, copies] of the targets
             on which null models are computed) -> scorer of an experiment.
-        check: (corpus) -> None; raises `NotApplicable` where nothing could be scored.
+        check: (corpus) -> None; raises `NotApplicable` where no target can be scored.
         notes: (corpus) -> remarks for readers of the numbers.
-        retrieves: whether it needs the k most similar items.
+        retrieves: whether the outcome needs the k most similar items.
         fields: fields of the protocol that affect no other outcome.
         version: version of an outcome defined outside this project; raise it when its numbers change.
     """
@@ -112,15 +112,15 @@ def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
     return registry.load("protocol.extrinsic", protocol.extrinsic, EXTRINSIC, ExtrinsicOutcome)
 
 
-def chosen(protocol: ProtocolConfig) -> dict[str, str]:
-    """Return names of measure and outcome by field of the protocol, without SC-EAT and top-k."""
+def non_default(protocol: ProtocolConfig) -> dict[str, str]:
+    """Return names of measure and outcome by field of the protocol, except the defaults SC-EAT and top-k."""
     return {name: value for name in FIRST if (value := getattr(protocol, name)) != FIRST[name]}
 
 
 def versions(protocol: ProtocolConfig) -> dict[str, int]:
     """Return the versions of measure and outcome; SC-EAT and top-k have the version of the study."""
     numbers: dict[str, int] = {}
-    for field, name in chosen(protocol).items():
+    for field, name in non_default(protocol).items():
         load = intrinsic_of if field == "intrinsic" else extrinsic_of
         key = f"{field}.{name}"
         numbers |= {key: load(protocol).version} if ":" in name else declared(key)

@@ -19,13 +19,13 @@ from src.studies.propagation.units import DECIMALS
 class NearestClass:
     """Nearest class of each target, by the unit mean of each class's vectors in each template.
 
-    Classes are the groups of a corpus that carries groups, and A and B of a corpus that carries valence. As
-    they depend on the property, null models rebuild them, for the targets in `rows` [units, copies].
+    Classes are the groups of a corpus that carries groups, and A and B of a corpus that carries valence.
+    Classes depend on the property: null models rebuild them, for the targets in `rows` [units, copies].
     """
 
     def __init__(self, corpus: Corpus, targets: Tensor, items: Tensor, rows: np.ndarray) -> None:
         self._corpus, self._targets, self._items, self._rows = corpus, targets, items, rows
-        # Of the last call: a pool's number with its classes, and null models with their shares.
+        # Cached from the last call: a pool's number with its classes, and null models with their shares.
         self._classes_of_pool: tuple[int, Tensor] | None = None
         self._shares_of_nulls: tuple[NullModels, np.ndarray] | None = None
 
@@ -54,17 +54,17 @@ class NearestClass:
         draws = len(nulls.a[0][0])
         groups = None if corpus.properties == [None] else self._groups_of_units(nulls)
         scores = np.zeros((units, len(corpus.properties), draws))
-        step = max(1, BLOCK // (x[..., 0].numel() * max(2, len(corpus.properties))))  # draws at once
+        draws_per_step = max(1, BLOCK // (x[..., 0].numel() * max(2, len(corpus.properties))))
         for number, pool in enumerate(corpus.pools):
-            for start in range(0, draws, step):
-                drawn = slice(start, start + step)
+            for start in range(0, draws, draws_per_step):
+                draw_slice = slice(start, start + draws_per_step)
                 if groups is None:
-                    sets = nulls.a[number][0][drawn], nulls.b[number][0][drawn]
+                    sets = nulls.a[number][0][draw_slice], nulls.b[number][0][draw_slice]
                     members = [indicator(positions, len(pool.rows)) for positions in sets]
                 else:
-                    members = self._members(pool, groups[corpus.exchange.unit[pool.rows], drawn])
+                    members = self._members(pool, groups[corpus.exchange.unit_of_row[pool.rows], draw_slice])
                 share = shares(x, self._classes(pool, members))[:, : len(corpus.properties)]
-                scores[..., drawn] += share.reshape(units, copies, *share.shape[1:]).mean(dim=1).numpy()
+                scores[..., draw_slice] += share.reshape(units, copies, *share.shape[1:]).mean(dim=1).numpy()
         return (scores / len(corpus.pools)).round(DECIMALS)
 
     def _groups_of_units(self, nulls: NullModels) -> np.ndarray:
@@ -77,11 +77,11 @@ class NearestClass:
 
     def _members(self, pool: Pool, groups: np.ndarray) -> list[Tensor]:
         """Build a matrix [R, M] of ones at the retrievable items of each group, from group numbers [M, R]."""
-        used = np.ones(len(groups), dtype=bool)
+        is_retrievable = np.ones(len(groups), dtype=bool)
         if pool.retrievable is not None:
-            used = np.isin(np.arange(len(groups)), pool.retrievable)
+            is_retrievable = np.isin(np.arange(len(groups)), pool.retrievable)
         numbers = range(len(self._corpus.properties))
-        return [torch.from_numpy(((groups == number).T & used).astype(float)) for number in numbers]
+        return [torch.from_numpy(((groups == number).T & is_retrievable).astype(float)) for number in numbers]
 
     def _classes(self, pool: Pool, members: Sequence[Tensor]) -> Tensor:
         """Compute unit means of the classes, [templates, classes, R, D]."""
@@ -89,9 +89,9 @@ class NearestClass:
         if pool.template is not None or "template" not in frame:
             return unit(torch.stack([ones @ vectors for ones in members]))[None]
         templates = frame["template"].to_numpy()[pool.rows]
-        places = [torch.from_numpy(np.flatnonzero(templates == name)) for name in np.unique(templates)]
-        sums = [[ones[:, place] @ vectors[place] for ones in members] for place in places]
-        return unit(torch.stack([torch.stack(of_template) for of_template in sums]))
+        by_template = [torch.from_numpy(np.flatnonzero(templates == name)) for name in np.unique(templates)]
+        sums = [[ones[:, positions] @ vectors[positions] for ones in members] for positions in by_template]
+        return unit(torch.stack([torch.stack(template_sums) for template_sums in sums]))
 
 
 def shares(x: Tensor, classes: Tensor) -> Tensor:
@@ -106,8 +106,8 @@ def shares(x: Tensor, classes: Tensor) -> Tensor:
     """
     templates, count, draws, _ = classes.shape
     counts = torch.zeros(len(x), count, draws, dtype=torch.float64)
-    for of_template in classes:
-        similarities = cosines(x, of_template.flatten(0, 1)).view(counts.shape)
+    for template_classes in classes:
+        similarities = cosines(x, template_classes.flatten(0, 1)).view(counts.shape)
         nearest = (similarities == similarities.amax(dim=1, keepdim=True)).double()
         counts += nearest / nearest.sum(dim=1, keepdim=True)
     return counts / templates

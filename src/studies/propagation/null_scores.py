@@ -20,8 +20,8 @@ from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import DECIMALS, Stratum, Units
 
 # Maximum number of units of a stratum on which the placebo is computed.
-SAMPLED = 500
-# Number of sampled targets that are multiplied at once.
+MAX_SAMPLED = 500
+# Number of sampled targets in one multiplication.
 ROWS = 600
 # Sets of at least this share of a pool are multiplied as a dense matrix, which is faster there.
 DENSE = 0.02
@@ -32,8 +32,8 @@ class NullSets:
     """Attribute sets A and B of R null models, to be multiplied with similarities (`sum_similarities`)."""
 
     a: Tensor  # ones at the pool's items that are in A [R, M], or the sums of their vectors [R, D]
-    b: Tensor
-    both: Tensor  # matrix [R, M] of ones for A and B concatenated
+    b: Tensor  # the same for B
+    a_and_b: Tensor  # [R, M] ones at the items of A plus ones at the items of B
     n_a: int
     n_b: int
 
@@ -43,20 +43,20 @@ class Case:
     """Strata of the same units, whose similarities are processed together."""
 
     strata: list[int]  # positions of the strata
-    columns: list[int]  # of the scores, for each stratum
+    columns: list[int]  # column of the scores, for each stratum
     units: np.ndarray  # [n] positions of the sampled units
-    unit_rows: slice  # of these units among all sampled units
-    rows: slice  # of their targets (images or sentences) among all sampled targets, unit by unit
+    unit_rows: slice  # rows of these units among all sampled units
+    rows: slice  # rows of their targets (images or sentences) among all sampled targets, unit by unit
 
 
 def cases_of(units: Units, strata: Sequence[Stratum], seed: int) -> Iterator[Case]:
     """Group strata by their units; units of two strata are equal or disjoint."""
     samples = [sample_units(units, stratum.rows, seed) for stratum in strata]
-    numbers_of: dict[bytes, list[int]] = {}
+    strata_of_sample: dict[bytes, list[int]] = {}
     for number, sample in enumerate(samples):
-        numbers_of.setdefault(sample.tobytes(), []).append(number)
+        strata_of_sample.setdefault(sample.tobytes(), []).append(number)
     start, copies = 0, units.rows.shape[1]
-    for numbers in numbers_of.values():
+    for numbers in strata_of_sample.values():
         sample = samples[numbers[0]]
         stop = start + len(sample)
         columns = [strata[number].column for number in numbers]
@@ -90,8 +90,8 @@ class Sample:
         self.scorer = outcome.scorer(corpus, targets, items, rows)
         self._rows = rows.reshape(-1)
         # Maps each target to its row in the stored similarities.
-        self._place = np.full(int(units.rows.max()) + 1, -1)
-        self._place[self._rows] = np.arange(len(self._rows))
+        self._row_of_target = np.full(int(units.rows.max()) + 1, -1)
+        self._row_of_target[self._rows] = np.arange(len(self._rows))
         self._similarities = torch.empty(0, 0, dtype=torch.float64)
         self._measure = measure
         # (number of the null models, number of the case, column) -> sums over the pools [R, targets].
@@ -101,13 +101,13 @@ class Sample:
         """Store the similarities of sampled targets; after the last block of a pool, score them."""
         if not self.cases:
             return
-        rows = self._place[block.targets]
-        hits, places = (torch.from_numpy(index) for index in (np.flatnonzero(rows >= 0), rows[rows >= 0]))
+        rows = self._row_of_target[block.targets]
+        block_rows = torch.from_numpy(np.flatnonzero(rows >= 0))
         if block.targets.start == 0:
             size = len(self._corpus.pools[block.pool].rows)
             self._similarities = torch.empty(len(self._rows), size, dtype=torch.float64)
         assert block.similarities is not None
-        self._similarities[places] = block.similarities[hits]
+        self._similarities[torch.from_numpy(rows[rows >= 0])] = block.similarities[block_rows]
         if block.last and self._measure.by_sums:
             self._score_by_sums(block.pool)
         elif block.last:
@@ -157,9 +157,9 @@ class Sample:
         return vectors - vectors.mean(dim=0)
 
     def _score_rows(self, index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool) -> None:
-        """Add the scores of some of a case's rows; `sets` are by null models, then by column of the case."""
+        """Add the scores of some rows of a case; `sets` are by null models, then by column of the case."""
         case = self.cases[index]
-        place = slice(rows.start - case.rows.start, rows.stop - case.rows.start)
+        case_rows = slice(rows.start - case.rows.start, rows.stop - case.rows.start)
         similarities = self._similarities[rows].T.contiguous()
         vectors = unit(self._targets[self._rows[rows]]).T.contiguous() if by_vectors else None
         squares = cache(similarities.square)  # computed once, if at all
@@ -169,10 +169,10 @@ class Sample:
             to_b = {id(pair.b): sum_similarities(pair.b, similarities, vectors) for pair in null_sets}
             for column, pair in zip(case.columns, null_sets, strict=True):
                 to_a = sum_similarities(pair.a, similarities, vectors)
-                over_both = partial(lambda ones: ones @ squares(), pair.both)
-                sums = Sums(to_a, pair.n_a, to_b[id(pair.b)], pair.n_b, over_both)
+                sum_of_squares = partial(lambda ones: ones @ squares(), pair.a_and_b)
+                sums = Sums(to_a, pair.n_a, to_b[id(pair.b)], pair.n_b, sum_of_squares)
                 scores = self._measure.by_sums(sums, self._corpus.protocol)
-                self._sums(number, index, column, len(scores))[:, place] += scores
+                self._sums(number, index, column, len(scores))[:, case_rows] += scores
 
     def observed(self, stratum: int, intrinsic: np.ndarray, extrinsic: np.ndarray) -> tuple[float, int]:
         """Return rho of measured scores [units, S] on the sampled units of a stratum, and their number."""
@@ -212,9 +212,9 @@ def sample_units(units: Units, rows: np.ndarray, seed: int) -> np.ndarray:
     """Draw at most 500 units of a stratum, ascending; units of a template are drawn by word."""
     names = units.frame["name" if units.blocks.max(initial=0) else "id"].to_numpy()[rows].astype(str)
     distinct = np.unique(names)
-    if len(distinct) <= SAMPLED:
+    if len(distinct) <= MAX_SAMPLED:
         return rows
-    drawn = np.random.default_rng([seed, len(distinct)]).permutation(len(distinct))[:SAMPLED]
+    drawn = np.random.default_rng([seed, len(distinct)]).permutation(len(distinct))[:MAX_SAMPLED]
     return rows[np.isin(names, distinct[drawn])]
 
 
@@ -255,14 +255,14 @@ def sum_similarities(sums: Tensor, similarities: Tensor, vectors: Tensor | None)
     return sums @ vectors
 
 
-def indicator(chosen: np.ndarray, size: int) -> Tensor:
-    """Build the matrix [R, size] with a 1 at each of the positions `chosen` [R, n]; sparse for few."""
-    count, n = chosen.shape
+def indicator(positions: np.ndarray, size: int) -> Tensor:
+    """Build the matrix [R, size] with a 1 at each of the positions [R, n]; sparse for few."""
+    count, n = positions.shape
     if n >= DENSE * size:
         ones = torch.zeros(count, size, dtype=torch.float64)
-        return ones.scatter_(1, torch.from_numpy(chosen), 1.0)
+        return ones.scatter_(1, torch.from_numpy(positions), 1.0)
     starts = torch.arange(count + 1) * n
-    columns = torch.from_numpy(np.sort(chosen, axis=1).reshape(-1))
+    columns = torch.from_numpy(np.sort(positions, axis=1).reshape(-1))
     ones = torch.ones(count * n, dtype=torch.float64)
     with warnings.catch_warnings():
         # Users need no warning that sparse CSR tensors are in beta.

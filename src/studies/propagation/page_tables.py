@@ -1,4 +1,4 @@
-"""Build tables for the page's templates and for papers, with the paper's numbers next to ours."""
+"""Build tables for the page's templates and for papers, with the paper's numbers next to the sweep's."""
 
 import math
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ from src.studies.propagation.tables import OVERALL, REPLICATED, summary
 
 Row = Mapping[str, Any]
 LATEX_COMMENT = "Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}."
-THEIRS = "Ghate et al."
+PUBLISHED_HEADING = "Ghate et al."
 # Retrieved items in each direction, per stratum.
 MAX_ITEMS = 5
 CONTRIBUTORS = ["config", "exp", "model", *retrieved_items.COLUMNS]
 # The single values of rho in the paper's text (docs/methods.md, section 2).
 SINGLES = Path(__file__).with_name("ghate2025_single.csv")
-# Rounding tolerance for a mean on the edge of the paper's interval.
+# Rounding tolerance for a mean at an end of the paper's interval.
 TOLERANCE = 1e-12
 
 
-def arranged(analyses: pd.DataFrame) -> pd.DataFrame:
+def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses in order of the paper's experiments, with every column of the page (or NaN)."""
     names = (*(column.name for column in COLUMNS), "rho_placebo_units")
     completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
@@ -54,17 +54,17 @@ def latex_table(means: pd.DataFrame) -> str:
         cells = exp_rows.set_index("model")
         row = {"Experiment": str(exp), "": "" if exp == OVERALL else str(paper)}
         for model, cell in cells.iterrows():
-            row[str(model)] = _pair(cell["mean"], cell["sd"]) if cell["analyses"] else "--"
+            row[str(model)] = _mean_and_sd(cell["mean"], cell["sd"]) if cell["analyses"] else "--"
         if "published_mean" in means:
-            row[THEIRS] = _pair(*cells.loc[OVERALL, ["published_mean", "published_sd"]])
+            row[PUBLISHED_HEADING] = _mean_and_sd(*cells.loc[OVERALL, ["published_mean", "published_sd"]])
         rows.append(row)
     models = [str(model) for model in dict.fromkeys(means["model"])]
-    columns = ["Experiment", "", *models, *[THEIRS] * ("published_mean" in means)]
+    columns = ["Experiment", "", *models, *[PUBLISHED_HEADING] * ("published_mean" in means)]
     table = latex.table(pd.DataFrame(rows, columns=columns).fillna(""), names=2, comment=LATEX_COMMENT)
     return table.replace(f"\n{OVERALL} & ", f"\n\\midrule\n{OVERALL} & ")
 
 
-def _pair(mean: float, sd: float) -> str:
+def _mean_and_sd(mean: float, sd: float) -> str:
     if pd.isna(mean):
         return ""
     return f"${mean:.2f}" + ("$" if pd.isna(sd) else rf" \pm {sd:.2f}$")
@@ -73,7 +73,7 @@ def _pair(mean: float, sd: float) -> str:
 def compare_with_paper(means: pd.DataFrame) -> pd.Series:
     """Label each mean of `tables.summary` as `inside` or `outside` the paper's mean ± SD, or as empty.
 
-    The label describes and does not judge: the paper's SD is a spread over analyses, not a tolerance.
+    The label is descriptive: the paper's SD is a spread over analyses, not a tolerance.
     """
     if "published_mean" not in means:
         return pd.Series("", index=means.index, dtype=object)
@@ -83,10 +83,10 @@ def compare_with_paper(means: pd.DataFrame) -> pd.Series:
 
 
 def singles(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Join the paper's single values of rho with ours (dataset=paper) by experiment, model and group."""
+    """Join the paper's single values of rho with the sweep's (dataset=paper) by experiment, model, group."""
     columns = ["exp", "paper", "model", "group", "rho", "ci_low", "ci_high", "config", "stratum"]
-    ours = analyses.loc[analyses["dataset"] == REPLICATED, columns]
-    return pd.read_csv(SINGLES).merge(ours, on=["exp", "model", "group"])
+    rhos = analyses.loc[analyses["dataset"] == REPLICATED, columns]
+    return pd.read_csv(SINGLES).merge(rhos, on=["exp", "model", "group"])
 
 
 def pairs_of_models(differences: pd.DataFrame) -> list[Row]:
@@ -119,6 +119,6 @@ def contributors(findings: Findings) -> pd.DataFrame:
         groups = items.groupby("stratum", sort=False)
         raises = (groups.cumcount() < MAX_ITEMS) & (items["contribution"] > 0)
         lowers = (groups.cumcount(ascending=False) < MAX_ITEMS) & (items["contribution"] < 0)
-        about = {name: job[name] for name in ("config", "exp", "model")}
-        tables.append(in_order(items[raises | lowers], stratum=strata).assign(**about)[CONTRIBUTORS])
+        job_columns = {name: job[name] for name in ("config", "exp", "model")}
+        tables.append(in_order(items[raises | lowers], stratum=strata).assign(**job_columns)[CONTRIBUTORS])
     return pd.concat(tables[1:] or tables, ignore_index=True)

@@ -5,7 +5,7 @@ import pandas as pd
 
 from src.report.drawing import PALETTE, Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import forest_plot, in_digits, in_order, in_words
+from src.report.forest_plot import describe_rows, forest_plot, in_digits, in_order
 from src.report.format import records
 from src.studies.propagation.combined import main_analyses
 
@@ -35,7 +35,7 @@ def group_means(findings: Findings) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=["group", "mean", "z"])
     values = pd.DataFrame(rows).groupby(["group", "exp"], sort=False)["value"].mean().unstack("exp")
-    # A group with a mean in only one of the experiments is not on the scale of the others.
+    # A mean over one experiment is not on the same scale as a mean over both.
     values = values.dropna()
     values["mean"] = values.mean(axis=1)
     spread = values["mean"].std(ddof=0)
@@ -54,7 +54,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
     rows = rows.assign(name=rows["group"], series=series, value=rows["z"], text=texts)
     rows["words"] = rows["group"] + " " + texts
     axis = "z-score (not ρ: any value is possible)"
-    figure, _, placed = forest_plot(rows, title=title, label=axis, bars=True)
+    figure, _, rows = forest_plot(rows, title=title, label=axis, bars=True)
     caption = (
         "Group means of the intrinsic score, averaged over models and over the named experiments, then "
         "standardised over the groups with the population SD (the paper's figure 6): which groups are nearer "
@@ -63,7 +63,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
     if len(available) < 2:
         other = next(exp for exp in GROUP_VALENCE if exp not in available)
         caption += f" Only {available[0]} is available: the paper averages it with {other}."
-    return Drawing("figure-6", figure, title, f"Dot plot. {title}: {in_words(placed)}.", caption)
+    return Drawing("figure-6", figure, title, f"Dot plot. {title}: {describe_rows(rows)}.", caption)
 
 
 def valence_bands(findings: Findings) -> pd.DataFrame:
@@ -103,15 +103,15 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> 
     rows = rows.assign(block=rows["group"], series=rows["band"].map(labels), text=texts)
     rows["words"] = "valence " + rows["band"] + " " + texts
     axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
-    figure, axes, placed = forest_plot(rows, title=title, label=axis, series=[*labels.values()])
-    points = exp_bands.merge(placed[["group", "band", "number", "y"]])
+    figure, axes, rows = forest_plot(rows, title=title, label=axis, series=[*labels.values()])
+    points = exp_bands.merge(rows[["group", "band", "number", "y"]])
     for color, strokes in points.groupby(points["number"].map(PALETTE.__getitem__)):
         axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence (the paper's figure 7). "
         "Strokes are the models, the point is their mean; n is the number of a model's targets."
     )
-    return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {in_words(placed)}.", caption)
+    return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(rows)}.", caption)
 
 
 def _jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ class Tally:
 
     def __init__(self, units: Units, strata: Sequence[Stratum], corpus: Corpus) -> None:
         self._corpus, self._strata = corpus, strata
-        # Targets of the same strata share counts, as a target belongs to a single stratum or to all.
+        # Targets of the same strata share counts: each target belongs to one stratum or to all.
         count = int(units.rows.max()) + 1
         is_member = np.zeros((count, len(strata)), dtype=bool)
         for number, stratum in enumerate(strata):
@@ -31,7 +31,7 @@ class Tally:
     def add(self, block: SimilarityBlock) -> None:
         """Count the items retrieved for the targets of a block."""
         assert block.nearest is not None
-        unit = self._corpus.exchange.unit[self._corpus.pools[block.pool].rows]
+        unit = self._corpus.exchange.unit_of_row[self._corpus.pools[block.pool].rows]
         flat = unit.take(block.nearest.numpy())
         flat += self._membership_of[block.targets].reshape(-1, 1) * self._counts.shape[1]
         self._counts += np.bincount(flat.reshape(-1), minlength=self._counts.size).reshape(self._counts.shape)
@@ -45,10 +45,10 @@ class Tally:
         the difference of the mean outcomes.
         """
         counts, outcomes = self._counts.astype(float), outcomes_of(self._corpus)
-        possible = np.zeros(counts.shape[1], dtype=bool)
+        is_retrievable = np.zeros(counts.shape[1], dtype=bool)
         for pool in self._corpus.pools:
             rows = pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]
-            possible[self._corpus.exchange.unit[rows]] = True
+            is_retrievable[self._corpus.exchange.unit_of_row[rows]] = True
         names = self._corpus.exchange.names
         # Strata with separate targets are compared with all targets.
         are_disjoint = len(self._strata) > 1 and bool((self._memberships.sum(axis=1) <= 1).all())
@@ -59,11 +59,11 @@ class Tally:
             if not stratum_counts.sum():
                 continue
             share = stratum_counts / stratum_counts.sum()
-            reference = all_shares if are_disjoint else possible / possible.sum()
+            reference = all_shares if are_disjoint else is_retrievable / is_retrievable.sum()
             outcome = outcomes[:, stratum.column]
-            contribution = (share - reference) * (outcome - outcome[possible].mean())
+            contribution = (share - reference) * (outcome - outcome[is_retrievable].mean())
             order = np.lexsort([names, -contribution])
-            order = order[possible[order]]
+            order = order[is_retrievable[order]]
             top_items = np.unique([*order[:MAX_ITEMS], *order[-MAX_ITEMS:]])
             columns = {"item": names.astype(str), "outcome": outcome, "share": share, "reference": reference}
             rows = pd.DataFrame(columns | {"contribution": contribution}).iloc[top_items]

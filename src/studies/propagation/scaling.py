@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from src.metrics import interval, spearman_columns
 from src.report.drawing import Drawing, brief, style
 from src.report.findings import Findings
-from src.report.forest_plot import canvas, key_of
+from src.report.forest_plot import canvas, legend_handles
 from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.figures import LIMITS
 
@@ -17,7 +17,7 @@ QUANTITIES = {
     "zero_shot": "zero-shot accuracy on ImageNet",
 }
 LOGARITHMIC = ("parameters_millions", "gflops_image")
-# Models that a correlation needs, draws of its bootstrap over models, and their seed.
+# Minimum number of models for a correlation; draws of its bootstrap over models, and their seed.
 MIN_MODELS, DRAWS, SEED = 8, 2000, 0
 COLUMNS = ["quantity", "exp", "models", "rho", "ci_low", "ci_high"]
 
@@ -31,22 +31,22 @@ def points(findings: Findings) -> pd.DataFrame:
     return means.merge(findings.models[["model", *QUANTITIES]], on="model", how="left")
 
 
-def known(means: pd.DataFrame) -> list[str]:
-    """Return the quantities of which at least two models have a value."""
+def known_quantities(means: pd.DataFrame) -> list[str]:
+    """Return the quantities with values for at least two models."""
     return [name for name in QUANTITIES if means.dropna(subset=[name, "rho"])["model"].nunique() > 1]
 
 
 def correlations(means: pd.DataFrame) -> pd.DataFrame:
     """Compute Spearman's rho of `points` over eight models or more, with percentile intervals over models."""
     rows = []
-    for quantity in known(means):
+    for quantity in known_quantities(means):
         for exp, exp_rows in means.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):
             if len(exp_rows) >= MIN_MODELS:
                 x, y = exp_rows[quantity].to_numpy(dtype=float), exp_rows["rho"].to_numpy(dtype=float)
-                drawn = np.random.default_rng(SEED).integers(len(x), size=(DRAWS, len(x)))
-                ends = interval(spearman_columns(x[drawn].T, y[drawn].T))
+                samples = np.random.default_rng(SEED).integers(len(x), size=(DRAWS, len(x)))
+                bounds = interval(spearman_columns(x[samples].T, y[samples].T))
                 rho = spearman_columns(x[:, None], y[:, None]).item()
-                rows.append((quantity, exp, len(exp_rows), rho, *ends))
+                rows.append((quantity, exp, len(exp_rows), rho, *bounds))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -55,7 +55,7 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     rows = means.dropna(subset=[quantity, "rho"])
     experiments = [*dict.fromkeys(means["exp"])]
     title = f"ρ against {QUANTITIES[quantity].split(' (')[0]}"
-    plot, axes = canvas(3.2, title, key_of(experiments))
+    plot, axes = canvas(3.2, title, legend_handles(experiments))
     logarithmic = quantity in LOGARITHMIC
     # Steps on the scale of the axis place the points of a model side by side.
     scale, unscale = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
@@ -79,8 +79,8 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     axes.grid(alpha=0.25)
     axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=LIMITS)
     sizes = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
-    named = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in sizes.to_dict("records"))
-    caption = f"Models from left to right: {named}. Points of a model are shifted so as not to overlap."
+    sizes_text = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in sizes.to_dict("records"))
+    caption = f"Models from left to right: {sizes_text}. Points of a model are shifted so as not to overlap."
     if len(sizes) < MIN_MODELS:
         caption += f" {len(sizes)} models: points only; a correlation needs {MIN_MODELS} models."
     text = "; ".join(

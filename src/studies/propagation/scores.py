@@ -31,7 +31,7 @@ class Scores:
         self._measure, self._scorer, self._protocol = measure, scorer, protocol
         self._intrinsic = torch.zeros(len(targets), len(pools[0].a), dtype=torch.float64)
         self._extrinsic = torch.zeros_like(self._intrinsic)
-        self._association: tuple[int, _Association] | None = None  # of the last pool, with its number
+        self._association: tuple[int, _Association] | None = None  # number of the last pool, its association
 
     def add(self, block: SimilarityBlock) -> None:
         """Score the targets of a block in its pool."""
@@ -63,7 +63,7 @@ class _Association:
         self._pool, self._corpus, self._measure, self._protocol = pool, corpus, measure, protocol
         self._by_vectors = None
         if shortcut and measure.by_vectors:
-            a, b = ([self._places(positions) for positions in side] for side in (pool.a, pool.b))
+            a, b = ([self._item_positions(positions) for positions in side] for side in (pool.a, pool.b))
             self._by_vectors = measure.by_vectors(self._items, a, b, protocol)
 
     @cached_property
@@ -71,7 +71,7 @@ class _Association:
         """Return unit vectors of the items of A and B."""
         return unit(self._corpus[self._pool.rows[self._pool.attributes]])
 
-    def _places(self, positions: np.ndarray) -> np.ndarray:
+    def _item_positions(self, positions: np.ndarray) -> np.ndarray:
         """Convert positions in the pool to positions among the items of A and B."""
         return np.searchsorted(self._pool.attributes, positions)
 
@@ -85,13 +85,13 @@ class _Association:
         return scores
 
     def _by_similarities(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
-        # Without the similarities with the entire pool, those with the items of A and B are computed.
-        places = self._places if similarities is None else np.asarray
+        # Without similarities with the entire pool, compute those with the items of A and B.
+        convert = self._item_positions if similarities is None else np.asarray
         similarities = cosines(vectors, self._items) if similarities is None else similarities
         scores = torch.empty(len(vectors), len(self._pool.a), dtype=torch.float64)
         for b, columns in group_by_b(self._pool.b):
-            a = [places(self._pool.a[column]) for column in columns]
-            scores[:, columns] = score(self._measure, similarities, a, places(b), self._protocol)
+            a = [convert(self._pool.a[column]) for column in columns]
+            scores[:, columns] = score(self._measure, similarities, a, convert(b), self._protocol)
         return scores
 
 

@@ -59,15 +59,15 @@ def section(findings: Findings, folder: Folder) -> Section | None:
 def facts(findings: Findings) -> dict[str, Any]:
     """Return the numbers at the top of the page, under the first specification."""
     analyses, specifications = main_analyses(findings), list_specifications(findings.of("propagation"))
-    rho, better = analyses["rho"], above(analyses)
+    rho, is_above = analyses["rho"], above(analyses)
     return {
         "specifications": len(specifications),
         "specification": describe(specifications[0]),
         "defined": int(rho.count()),
         "mean": float(rho.mean()),
         "sd": float(rho.std(ddof=1)),
-        "above": int(better.sum()),
-        "compared": int(better.count()),
+        "above": int(is_above.sum()),
+        "compared": int(is_above.count()),
         "small_q": int((analyses["q"] <= 0.05).sum()),
         "with_q": int(analyses["q"].count()),
         "intrinsic": label(analyses, "intrinsic", paper_figures.SC_EAT),
@@ -124,16 +124,16 @@ class Contents:
     def comparisons(self) -> dict[str, Any]:
         """Build figures and tables of other specifications, of differences, and of the size of models."""
         findings = self.findings
-        drawn = sensitivity.attribute_draws(findings)
-        spread = sensitivity.table(findings, drawn)
+        draws = sensitivity.attribute_draws(findings)
+        spread = sensitivity.table(findings, draws)
         self.folder.table("sensitivity", spread, "ρ under every specification")
         several = len(list_specifications(findings.of("propagation"))) > 1
-        multiverses = [sensitivity.multiverse(findings, drawn, spread, exp) for exp in self.slugs if several]
+        multiverses = [sensitivity.multiverse(findings, draws, spread, exp) for exp in self.slugs if several]
         models, groups = differences.models(findings), differences.groups(findings)
         self.folder.table("differences-models", models, "two models on the same experiment and group")
         self.folder.table("differences-groups", groups, "two groups of one experiment and model")
         points = scaling.points(findings)
-        quantities = scaling.known(points)
+        quantities = scaling.known_quantities(points)
         if quantities:
             self.folder.table("scaling", points, "mean ρ per model, with size and accuracy")
         return {

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from src.report.drawing import PALETTE, Drawing, style
 from src.report.findings import Findings
-from src.report.forest_plot import BAND, forest_plot, in_digits, in_words, key_of, mark
+from src.report.forest_plot import BAND, describe_rows, forest_plot, in_digits, legend_handles, mark
 from src.studies.propagation.combined import main_analyses, score_names
 from src.studies.propagation.figures import LABEL, LIMITS
 
@@ -36,56 +36,56 @@ def attribute_draws(findings: Findings) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 
 
-def table(findings: Findings, drawn: pd.DataFrame) -> pd.DataFrame:
+def table(findings: Findings, draws: pd.DataFrame) -> pd.DataFrame:
     """Summarise median, range and share above the placebo per experiment and specification (`COLUMNS`).
 
     `rhos` counts the defined values over models, groups and seeds; `above` is the share of these that exceed
     their placebo's 95th percentile (NaN without a placebo). The row `all` pools the specifications
-    with the same measure and outcome as the first: others measure something else. `drawn`, the result of
+    with the same measure and outcome as the first: other scores are not comparable. `draws`, the result of
     `attribute_draws`, has a row of its own.
     """
     analyses = findings.of("propagation")
     analyses = analyses.assign(reading=name_specifications(analyses), scores=score_names(analyses))
-    names_of_first = score_names(main_analyses(findings))
+    first_scores = score_names(main_analyses(findings))
     rows = []
     for (exp, paper), exp_rows in analyses.groupby(["exp", "paper"], sort=False):
-        frames: dict[Any, pd.DataFrame] = {"all": exp_rows[exp_rows["scores"].isin(names_of_first)]}
+        frames: dict[Any, pd.DataFrame] = {"all": exp_rows[exp_rows["scores"].isin(first_scores)]}
         frames |= dict(iter(exp_rows.groupby("reading", sort=False)))
-        if len(others := drawn[drawn["exp"] == exp]):
-            frames[DRAWS] = others.assign(placebo_q95=np.nan)
-        about = {"exp": exp, "paper": paper}
-        rows += [about | {"reading": name} | _summarise(frame) for name, frame in frames.items()]
+        if len(exp_draws := draws[draws["exp"] == exp]):
+            frames[DRAWS] = exp_draws.assign(placebo_q95=np.nan)
+        exp_columns = {"exp": exp, "paper": paper}
+        rows += [exp_columns | {"reading": name} | _summarise(frame) for name, frame in frames.items()]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def multiverse(findings: Findings, drawn: pd.DataFrame, summary: pd.DataFrame, exp: str) -> Drawing:
+def multiverse(findings: Findings, draws: pd.DataFrame, summary: pd.DataFrame, exp: str) -> Drawing:
     """Plot every rho of an experiment, a line per specification; `summary` is the result of `table`."""
     analyses = findings.of("propagation")
     models = [*dict.fromkeys(analyses["model"])]
     analyses = analyses.assign(reading=name_specifications(analyses))
-    analyses, others = analyses[analyses["exp"] == exp], drawn[drawn["exp"] == exp]
-    points = pd.concat([analyses, others.assign(reading=DRAWS)])
+    analyses, redraws = analyses[analyses["exp"] == exp], draws[draws["exp"] == exp]
+    points = pd.concat([analyses, redraws.assign(reading=DRAWS)])
     lines = summary[(summary["exp"] == exp) & (summary["reading"] != "all")]
     lines = lines.sort_values("median", ascending=False, kind="stable")
     coloured = len(models) <= len(PALETTE)
     title = f"{exp}: every specification"
-    key = key_of(models if coloured else ["a model"])
+    key = legend_handles(models if coloured else ["a model"])
     key = [*key, Line2D([], [], color="black", linewidth=1.6, label="median")]
     median, lowest, highest = (lines[name].map(in_digits) for name in ("median", "lowest", "highest"))
     words = "median " + median + ", " + lowest + " to " + highest
     lines = lines.assign(block=lines["reading"], text=median, words=words)
-    figure, axes, placed = forest_plot(lines, title=title, label=LABEL, key=key, limits=LIMITS)
-    axes.hlines(placed["y"], placed["lowest"], placed["highest"], color=BAND, linewidth=1)
-    points = points.merge(placed[["reading", "y"]])
+    figure, axes, lines = forest_plot(lines, title=title, label=LABEL, key=key, limits=LIMITS)
+    axes.hlines(lines["y"], lines["lowest"], lines["highest"], color=BAND, linewidth=1)
+    points = points.merge(lines[["reading", "y"]])
     for number, model in enumerate(models if coloured else [None]):
         rows = points if model is None else points[points["model"] == model]
         axes.plot(rows["rho"], rows["y"], linestyle="", markersize=4, alpha=0.45, mew=0, **style(number))
-    mark(axes, placed["median"], placed["y"], color="black")
+    mark(axes, lines["median"], lines["y"], color="black")
     caption = (
         "Each line is a specification, each point a ρ (model and group; all seeds); stroke and number are "
         f"their median. “{DRAWS}” are of the first specification."
     )
-    return Drawing(f"multiverse-{exp}", figure, title, f"Dot plot. {title}. {in_words(placed)}.", caption)
+    return Drawing(f"multiverse-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(lines)}.", caption)
 
 
 def _summarise(rows: pd.DataFrame) -> dict[str, float]:

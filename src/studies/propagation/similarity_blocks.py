@@ -12,31 +12,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.metrics import cosines, nearer, retrieved, screened, unit
+from src.metrics import cosines, merge_tile, retrieved, screened, unit
 from src.studies.propagation.attributes import Pool
 
 # Similarities in memory at once: 25 MB. Smaller blocks multiply more slowly; glibc requests arrays
 # larger than 32 MB from the kernel each time.
 BLOCK = 3 * 2**20
-# Maximum bytes of a pool's float64 vectors in memory; a larger pool is processed by tiles of `TILE` bytes.
-MAX_BYTES, TILE = 2**30, 2**26
-# Maximum items of a tile: with more, a block has too few targets for fast multiplication.
-ITEMS = 2**14
+# Maximum bytes of a pool's float64 vectors in memory; a larger pool is processed in tiles of `TILE_BYTES`.
+MAX_BYTES, TILE_BYTES = 2**30, 2**26
+# Maximum number of items in a tile: with more, a block has too few targets for fast multiplication.
+MAX_TILE_ITEMS = 2**14
 # Bytes of nearest items stored in a pass over a pool: this limits the targets per pass.
-NEAREST = 2**28
-# Maximum share of A and B in a pool at which computing float64 similarities with only these is faster.
-FEW = 0.4
+NEAREST_BYTES = 2**28
+# Share of A and B in a pool below which computing float64 similarities with only these items is faster.
+MAX_ATTRIBUTE_SHARE = 0.4
 
 
 @dataclass(frozen=True)
 class SimilarityBlock:
-    """Similarities of a block of targets with a pool, given by its number."""
+    """Similarities of a block of targets with a pool."""
 
-    pool: int
+    pool: int  # number of the pool
     targets: slice
     vectors: Tensor  # of the targets in float64, of unit length, [targets, D] or [targets, Q, D]
     nearest: Tensor | None  # [targets, k] ascending positions in the pool; None without retrieval
-    last: bool  # these are the pool's last targets
+    last: bool  # whether these are the pool's last targets
     similarities: Tensor | None = None  # [targets, M] with the pool's items; None where not needed
 
 
@@ -52,15 +52,15 @@ def similarity_blocks(
         blocks_of = _in_memory
         if not every:
             is_large = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > max_bytes
-            few = shortcut_is_faster(pool, targets, corpus) or len(pool.attributes) < FEW * len(pool.rows)
-            blocks_of = _tiled if is_large else _screened if few else _in_memory
-            blocks_of = blocks_of if pool.k else _without_items
+            has_few = len(pool.attributes) < MAX_ATTRIBUTE_SHARE * len(pool.rows)
+            untiled = _screened if has_few or shortcut_is_faster(pool, targets, corpus) else _in_memory
+            blocks_of = (_tiled if is_large else untiled) if pool.k else _without_items
         yield from blocks_of(number, pool, targets, corpus)
 
 
 def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
     """Return whether a measure's shortcut by vectors (of SC-EAT: `src.metrics.sc_eat_qr`) takes less time."""
-    # Per target, the shortcut multiplies D² / 2 numbers for each property, similarities D for each item.
+    # Multiplications per target: D² / 2 for each property by the shortcut, D for each item by similarities.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
 
@@ -70,7 +70,7 @@ def _without_items(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> 
 
 
 def _in_memory(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
-    # Converted once per pool: once per block, it would take longer than the product.
+    # Convert once per pool: converting for each block would take longer than the product.
     items = unit(corpus[pool.rows])
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     for block, last in _blocks(targets, len(items)):
@@ -95,36 +95,36 @@ def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Itera
 
 
 def _tiled(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
-    count = max(1, NEAREST // (16 * pool.k))  # 16 bytes: a similarity and a position
+    count = max(1, NEAREST_BYTES // (16 * pool.k))  # 16 bytes: a similarity and a position
     for start in range(0, len(targets), count):
         batch = targets[start : start + count]
         nearest = _nearest(pool, batch, corpus)
         for block, _ in _blocks(batch, len(pool.attributes)):
-            place = slice(start + block.start, min(start + block.stop, start + len(batch)))
-            last = place.stop >= len(targets)
-            yield SimilarityBlock(number, place, unit(batch[block]), nearest[block], last)
+            block_targets = slice(start + block.start, min(start + block.stop, start + len(batch)))
+            last = block_targets.stop >= len(targets)
+            yield SimilarityBlock(number, block_targets, unit(batch[block]), nearest[block], last)
 
 
 def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
     """Return positions of the retrieved items, [N, k], in a single pass over the pool."""
-    size = max(1, min(ITEMS, TILE // (8 * math.prod(corpus.shape[1:]))))
+    size = max(1, min(MAX_TILE_ITEMS, TILE_BYTES // (8 * math.prod(corpus.shape[1:]))))
     blocks = [block for block, _ in _blocks(targets, size)]
-    none = torch.empty(len(targets), 0, dtype=torch.float64)
-    best = [(none[block], none[block].long()) for block in blocks]
-    # Tiles reuse the same memory, as an allocator does not return all that is freed.
-    stored = corpus.new_empty(min(size, pool.size), *corpus.shape[1:])
-    vectors = torch.empty_like(stored, dtype=torch.float64)
+    no_items = torch.empty(len(targets), 0, dtype=torch.float64)
+    nearest_so_far = [(no_items[block], no_items[block].long()) for block in blocks]
+    # Tiles reuse the same memory, as the allocator does not return all freed memory to the system.
+    buffer = corpus.new_empty(min(size, pool.size), *corpus.shape[1:])
+    vectors = torch.empty_like(buffer, dtype=torch.float64)
     for start in range(0, pool.size, size):
         tile = np.arange(start, min(start + size, pool.size))
         tile = tile if pool.retrievable is None else pool.retrievable[tile]
-        read = torch.index_select(corpus, 0, torch.from_numpy(pool.rows[tile]), out=stored[: len(tile)])
-        items, places = unit(read, out=vectors[: len(tile)]), torch.from_numpy(tile)
+        loaded = torch.index_select(corpus, 0, torch.from_numpy(pool.rows[tile]), out=buffer[: len(tile)])
+        items, places = unit(loaded, out=vectors[: len(tile)]), torch.from_numpy(tile)
         for index, block in enumerate(blocks):
             similarities = cosines(unit(targets[block]), items)
-            best[index] = nearer(*best[index], similarities, places, pool.k)
+            nearest_so_far[index] = merge_tile(*nearest_so_far[index], similarities, places, pool.k)
             # Free the similarities before the next ones are allocated.
             del similarities
-    return torch.cat([positions for _, positions in best])
+    return torch.cat([positions for _, positions in nearest_so_far])
 
 
 def _blocks(targets: Tensor, items: int) -> Iterator[tuple[slice, bool]]:

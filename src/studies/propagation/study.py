@@ -20,21 +20,21 @@ from src.studies.propagation import experiment, figures, measures, tables
 from src.studies.propagation.combined import combine
 from src.studies.propagation.config import PropagationConfig
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
-from src.studies.propagation.null_scores import SAMPLED
-from src.studies.propagation.page_tables import arranged
+from src.studies.propagation.null_scores import MAX_SAMPLED
+from src.studies.propagation.page_tables import arrange
 from src.studies.propagation.sc_eat import SC_EAT
 from src.studies.propagation.section import section
 from src.studies.propagation.similarity_blocks import BLOCK, MAX_BYTES
 from src.studies.propagation.top_k import TOP_K
 from src.studies.protocol import Cost, Study, Tables, Vectors
 
-# Fields of the protocol for other studies only; `top_k` is of So-B-IT, the score TOP_K reads `k`.
+# Fields of the protocol for other studies only; `top_k` belongs to So-B-IT, the score TOP_K reads `k`.
 UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article"),
 }
 # Bytes of memory per row of a table, measured (benchmarks.scale).
-ROW = 1000
+ROW_BYTES = 1000
 
 
 def check(cfg: RunConfig, by_role: Tables) -> object:
@@ -52,7 +52,7 @@ def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozens
     scores = intrinsic_of(protocol).fields | extrinsic_of(protocol).fields
     names = {entry.name for entry in fields(ProtocolConfig)} - UNUSED_FIELDS
     names -= (SC_EAT.fields | TOP_K.fields) - scores
-    return frozenset(name for name in names if not experiment.unused(name, exp.targets, exp.corpus))
+    return frozenset(name for name in names if not experiment.is_unused(name, exp.targets, exp.corpus))
 
 
 def metrics(result: experiment.Result) -> dict[str, float]:
@@ -73,8 +73,8 @@ def reliability(rows: pd.DataFrame) -> dict[str, float]:
     values = {name: float(rows[name].mean()) for name in names}
     if {"ci_low", "ci_high"} <= set(rows):
         values["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
-    better = tables.above(rows)
-    return values | ({"above_placebo": float(better.sum())} if better.notna().any() else {})
+    is_above = tables.above(rows)
+    return values | ({"above_placebo": float(is_above.sum())} if is_above.notna().any() else {})
 
 
 def job_figures(
@@ -97,11 +97,11 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
     vectors = (n + pools * m) * max(width, 64) * 12.0  # bytes in float32 and in float64
     if not (protocol.placebo or protocol.attribute_draws or protocol.property_draws):
         # Larger pools are processed in tiles: memory holds a tile and the rows of its table.
-        vectors = min(vectors, MAX_BYTES + ROW * (n + pools * m))
+        vectors = min(vectors, MAX_BYTES + ROW_BYTES * (n + pools * m))
     memory = vectors + 8 * BLOCK * 8
     if protocol.placebo:
         # Similarities of the sampled targets and their retrieved items, for each of about six strata.
-        memory += 6 * SAMPLED * m * 12 + protocol.placebo * m * 16
+        memory += 6 * MAX_SAMPLED * m * 12 + protocol.placebo * m * 16
     return Cost(disk=100 * n, memory=memory)
 
 
@@ -114,7 +114,7 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
 
 
 def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, float]:
-    """Write summary.csv, heatmap.png and, of several specifications, readings.csv; return mean, SD of rho."""
+    """Write summary.csv, heatmap.png and, for several specifications, readings.csv; return mean and SD."""
     tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
     first_rows, specification, others = first(analyses)
     title = f"{dataset}: {len(first_rows)} analyses"
@@ -141,6 +141,6 @@ STUDY = Study(
     cost=cost,
     further_versions=lambda cfg: measures.versions(cfg.protocol),
     report=StudyReport(
-        combine=combine, arrange=arranged, section=section, terminal=terminal, summarise=summarise
+        combine=combine, arrange=arrange, section=section, terminal=terminal, summarise=summarise
     ),
 )

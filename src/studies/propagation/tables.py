@@ -15,9 +15,9 @@ from src.studies.propagation.combined import score_names
 OVERALL = "all"
 # Ghate et al. 2025: mean and SD of rho over their three models' analyses (docs/methods.md, section 2).
 PUBLISHED = Path(__file__).with_name("ghate2025.csv")
-# The dataset made like the paper's: the paper's numbers are given only with its results.
+# Dataset that replicates the paper's; only its results are listed with the paper's numbers.
 REPLICATED = "paper"
-SPREAD = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
+PAPER_NOTE = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
 
 
 def above(analyses: pd.DataFrame) -> pd.Series:
@@ -35,8 +35,8 @@ def specification_spread(analyses: pd.DataFrame) -> pd.DataFrame:
     of specifications); `median`, `lowest` and `highest` over the specifications' means of rho; `above` of
     `compared` analyses exceed their placebo's 95th percentile, and their `share`.
     """
-    better = above(analyses).to_numpy(float, na_value=math.nan)
-    compared = analyses.assign(above=better, scores=score_names(analyses))
+    is_above = above(analyses).to_numpy(float, na_value=math.nan)
+    compared = analyses.assign(above=is_above, scores=score_names(analyses))
     rows = []
     for (exp, paper, scores), exp_rows in compared.groupby(["exp", "paper", "scores"], sort=False):
         means = exp_rows.groupby(list(SPECIFICATION), sort=False)["rho"].mean()
@@ -69,7 +69,7 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
     return means.merge(pd.read_csv(PUBLISHED), on="exp", how="left")
 
 
-def nested(analyses: pd.DataFrame) -> dict[str, Any]:
+def mean_tree(analyses: pd.DataFrame) -> dict[str, Any]:
     """Return mean rho by model and experiment, and over all, as a tree for other tools."""
     rho = analyses["rho"]
     tree: dict[str, Any] = {"mean": rho.mean(), "sd": rho.std(ddof=1)}
@@ -84,11 +84,11 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
     """Return the summary as a table for the terminal: experiments down, models across."""
     means = summary(analyses)
     analyses, specification, others = first(analyses)
-    better = above(analyses)
-    has_placebo, compared = bool(better.notna().any()), "published_mean" in means
+    is_above = above(analyses)
+    has_placebo, compared = bool(is_above.notna().any()), "published_mean" in means
     models = [*dict.fromkeys(means["model"])]
     models = models[:1] if len(models) == 2 else models  # with a single model "all" repeats it
-    caption = "mean ± SD of Spearman's ρ over analyses" + SPREAD * compared
+    caption = "mean ± SD of Spearman's ρ over analyses" + PAPER_NOTE * compared
     if has_placebo:
         caption += "; above placebo: number above their placebo's 95th percentile"
     if others:
@@ -111,8 +111,8 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
         undefined = f", {overall['undefined']} undefined" if overall["undefined"] else ""
         texts.append(f"{overall['analyses']}{undefined}")
         if has_placebo:
-            exp_better = better[(analyses["exp"] == exp) | (exp == OVERALL)]
-            texts.append(f"{int(exp_better.sum())} of {int(exp_better.count())}")
+            exp_above = is_above[(analyses["exp"] == exp) | (exp == OVERALL)]
+            texts.append(f"{int(exp_above.sum())} of {int(exp_above.count())}")
         table.add_row(*texts, end_section=exp == [name for name in means["exp"] if name != OVERALL][-1])
     return table
 

@@ -24,23 +24,23 @@ class TopK:
     def __init__(self, pools: Sequence[Pool], corpus_unit: np.ndarray, rows: np.ndarray) -> None:
         self._outcomes = [torch.from_numpy(pool.outcomes) for pool in pools]
         self._item_units = [torch.from_numpy(corpus_unit[pool.rows]) for pool in pools] if rows.size else []
-        # Maps each target to its sampled unit.
-        self._owner = np.full(int(rows.max(initial=-1)) + 1, -1)
-        self._owner[rows] = np.arange(len(rows))[:, None]
+        # Map each target to its sampled unit, or to -1.
+        self._sampled_unit = np.full(int(rows.max(initial=-1)) + 1, -1)
+        self._sampled_unit[rows] = np.arange(len(rows))[:, None]
         shape = (len(rows), int(corpus_unit.max()) + 1) if rows.size else (0, 0)
         self._counts = torch.zeros(shape, dtype=torch.int32)
         self._retrieved_per_target = sum(pool.k for pool in pools) * rows.shape[1]
-        self._unity = torch.ones(1, dtype=torch.int32)
+        self._ones = torch.ones(1, dtype=torch.int32)
 
     def score(self, block: SimilarityBlock) -> Tensor:
         """Return mean outcomes of the retrieved items, [targets, S]; count items for the sampled units."""
         assert block.nearest is not None
-        owner = self._owner[block.targets]
-        if (sampled := np.flatnonzero(owner >= 0)).size:
-            owners = torch.from_numpy(owner[sampled])
-            retrieved = self._item_units[block.pool][block.nearest[torch.from_numpy(sampled)]]
-            flat = (owners[:, None] * self._counts.shape[1] + retrieved).reshape(-1)
-            self._counts.view(-1).scatter_add_(0, flat, self._unity.expand(len(flat)))
+        unit_of_target = self._sampled_unit[block.targets]
+        if (rows := np.flatnonzero(unit_of_target >= 0)).size:
+            units = torch.from_numpy(unit_of_target[rows])
+            retrieved = self._item_units[block.pool][block.nearest[torch.from_numpy(rows)]]
+            flat = (units[:, None] * self._counts.shape[1] + retrieved).reshape(-1)
+            self._counts.view(-1).scatter_add_(0, flat, self._ones.expand(len(flat)))
         return mean_outcome(block.nearest, self._outcomes[block.pool])
 
     def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
@@ -60,7 +60,7 @@ def check(corpus: Corpus) -> None:
     protocol, role = corpus.protocol, corpus.table.role
     for pool in corpus.pools:
         if not 1 <= pool.k < pool.size:
-            place = f" in the template {pool.template!r}" if pool.template else ""
+            location = f" in the template {pool.template!r}" if pool.template else ""
             half = " (halved by protocol.attributes=held_out)" * (pool.k != protocol.k)
             limit = max(1, pool.size // 3) * (2 if half else 1)
             problem, remedy = "all would be retrieved and all outcomes be equal", f"{limit} or less"
@@ -68,7 +68,7 @@ def check(corpus: Corpus) -> None:
                 problem, remedy = "none would be retrieved", "2 or more"
             if pool.size < 2:
                 remedy += f", and add more {role}"
-            problem = f"protocol.k={protocol.k}{half} of {pool.size} {role}{place}: {problem}"
+            problem = f"protocol.k={protocol.k}{half} of {pool.size} {role}{location}: {problem}"
             raise NotApplicable(f"{problem}. Set protocol.k to {remedy}.")
 
 
@@ -89,7 +89,7 @@ TOP_K = ExtrinsicOutcome(
         "valence": "mean valence of what is retrieved",
         "group": "share of the group in what is retrieved",
     },
-    scorer=lambda corpus, _, __, rows: TopK(corpus.pools, corpus.exchange.unit, rows),
+    scorer=lambda corpus, _, __, rows: TopK(corpus.pools, corpus.exchange.unit_of_row, rows),
     check=check,
     notes=notes,
     retrieves=True,

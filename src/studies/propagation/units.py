@@ -63,9 +63,9 @@ class Stratum:
 
     name: str
     group: str | None  # None: valence is scored, over targets that carry valence
-    column: int  # of the scores, and position in `Corpus.properties`
+    column: int  # column of the scores, and position in `Corpus.properties`
     rows: np.ndarray  # positions of the units
-    also_over_all: bool = False  # the paper also correlates over all targets
+    also_over_all: bool = False  # whether to correlate over all targets too, as the paper does
 
 
 def strata(
@@ -73,22 +73,22 @@ def strata(
 ) -> Iterator[Stratum]:
     """Yield the strata for the `Corpus.properties` (docs/methods.md, section 2, "Correlation")."""
     frame = units.frame
-    everything = np.arange(len(frame))
-    by_group = CARRIES[targets.role] == "group"
-    if properties == [None] and not by_group:
+    all_rows = np.arange(len(frame))
+    has_groups = CARRIES[targets.role] == "group"
+    if properties == [None] and not has_groups:
         if protocol.targets == "all":
-            yield Stratum("all", None, 0, everything)
+            yield Stratum("all", None, 0, all_rows)
             return
         items = frame.drop_duplicates("name")
         low, high = extremes(items, "name", protocol.extremes)
-        chosen = set(items["name"].to_numpy()[[*low, *high]])
-        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(chosen)), also_over_all=True)
+        extreme = set(items["name"].to_numpy()[[*low, *high]])
+        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(extreme)), also_over_all=True)
     elif properties == [None]:
         for name in targets.groups:
             yield Stratum(name, name, 0, np.flatnonzero(frame["group"] == name))
     else:
-        is_split = by_group and protocol.strata != "all"
+        is_split = has_groups and protocol.strata != "all"
         for column, group in enumerate(properties):
             assert group is not None
-            rows = np.flatnonzero(frame["group"] == group) if is_split else everything
+            rows = np.flatnonzero(frame["group"] == group) if is_split else all_rows
             yield Stratum(group, group, column, rows, also_over_all=is_split)

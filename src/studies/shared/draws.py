@@ -9,18 +9,17 @@ import pandas as pd
 from src.metrics import permutation_p
 from src.report.findings import Findings
 
-# Value of `debias` of a job without debiasing.
-UNTREATED = "none"
+UNTREATED = "none"  # value of `debias` of a job without debiasing
 INTERVAL = (0.025, 0.975)  # quantiles
 
 
 def p_of_difference(observed: float, null: np.ndarray) -> float:
-    """Compute the two-sided permutation p of a difference; NaN without an observation or draws."""
+    """Compute the two-sided permutation p of a difference against draws of it; NaN without either."""
     return permutation_p(np.abs(null), abs(observed)) if len(null) else np.nan
 
 
 def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """Compute the 95% percentile interval of first minus second by draw; NaN if their numbers differ."""
+    """Compute the 95% percentile interval of first - second by draw, both [draws]; NaN if lengths differ."""
     differences = first - second if len(first) == len(second) else np.empty(0)
     differences = differences[~np.isnan(differences)]
     if not len(differences):
@@ -30,7 +29,7 @@ def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
 
 
 class Draws:
-    """Draws of rho and hashes of their stimuli; the tables of a job (given by its config) are read once."""
+    """Draws of rho and hashes of their stimuli; the tables of a job (a `config`) are read once."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -47,17 +46,17 @@ class Draws:
                     self.by_job[config][keys] = rows["rho"].to_numpy(dtype=float)
         return self.by_job[config].get((stratum, kind), np.empty(0))
 
-    def sets(self, config: Any) -> str:
+    def sets_hash(self, config: Any) -> str:
         """Hash the items of A and B, or the faces of an audit: equal hashes mean equal sets."""
-        available = self.findings.has(config, "attributes")
-        return _hash(self.findings.read(config, "attributes")) if available else ""
+        has_attributes = self.findings.has(config, "attributes")
+        return _hash(self.findings.read(config, "attributes")) if has_attributes else ""
 
-    def stimuli(self, config: Any, stratum: Any) -> str:
+    def stimuli_hash(self, config: Any, stratum: Any) -> str:
         """Hash the targets and sets of an analysis: equal hashes mean paired draws."""
         if config not in self.hashes:
             self.hashes[config] = {}
             if self.findings.has(config, "targets"):
-                sets = self.sets(config)
+                sets = self.sets_hash(config)
                 targets = self.findings.read(config, "targets")
                 columns = [name for name in ("id", "template") if name in targets]
                 for name, rows in targets.groupby("stratum", sort=False):

@@ -23,7 +23,7 @@ class Factor:
     blocks: tuple[np.ndarray, ...]
     size: int  # number of levels
 
-    def permuted(self, rng: np.random.Generator) -> np.ndarray:
+    def draw_permutation(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a permutation that maps each level to the level it replaces."""
         levels = np.arange(self.size)
         for block in self.blocks:
@@ -44,14 +44,14 @@ class Exchange:
     seed: tuple[int, ...]
 
     @cached_property
-    def unit(self) -> np.ndarray:
+    def unit_of_row(self) -> np.ndarray:
         """Map each row to its unit."""
         units = np.empty(self.grid.size, dtype=np.int64)
         units[self.grid] = np.arange(len(self.grid))[:, None]
         return units
 
     @cached_property
-    def copy(self) -> np.ndarray:
+    def copy_of_row(self) -> np.ndarray:
         """Map each row to its index among the copies of its unit."""
         copies = np.empty(self.grid.size, dtype=np.int64)
         copies[self.grid] = np.arange(self.grid.shape[1])[None]
@@ -63,25 +63,25 @@ class Exchange:
         units[tuple(self.levels.T)] = np.arange(len(self.levels))
         return units
 
-    def permutations(self, count: int, *more: int) -> np.ndarray:
+    def permutations(self, count: int, *seed_suffix: int) -> np.ndarray:
         """Draw permutations π_r that map each unit to the unit it replaces, [count, units].
 
-        Earlier permutations do not depend on `count`; `more` extends the seed, for
-        permutations of another kind.
+        Earlier permutations do not depend on `count`; `seed_suffix` extends the seed, for permutations of
+        another kind.
         """
         permutations = np.empty((count, len(self.grid)), dtype=np.int32)
         for number in range(count):
-            rng = np.random.default_rng([*self.seed, number, *more])
-            permuted_levels = [factor.permuted(rng) for factor in self.factors]
+            rng = np.random.default_rng([*self.seed, number, *seed_suffix])
+            permuted_levels = [factor.draw_permutation(rng) for factor in self.factors]
             levels = [permuted[self.levels[:, index]] for index, permuted in enumerate(permuted_levels)]
             permutations[number] = self._unit_of_levels[tuple(levels)]
         return permutations
 
-    def moved(self, rows: np.ndarray, permutations: np.ndarray) -> np.ndarray:
+    def permuted_rows(self, rows: np.ndarray, permutations: np.ndarray) -> np.ndarray:
         """Return the table's rows that `rows` [n] replace in R permutations, [R, n], within a template."""
-        return np.asarray(self.grid[permutations[:, self.unit[rows]], self.copy[rows]])
+        return np.asarray(self.grid[permutations[:, self.unit_of_row[rows]], self.copy_of_row[rows]])
 
-    def within(self, labels: Sequence[np.ndarray]) -> Exchange:
+    def restrict(self, labels: Sequence[np.ndarray]) -> Exchange:
         """Return an exchange of levels of the same label only; `labels` has an array [levels] per factor."""
         factors = []
         for factor, level_labels in zip(self.factors, labels, strict=True):
@@ -93,7 +93,7 @@ class Exchange:
     def families(self, stems: Sequence[str]) -> Exchange:
         """Return an exchange of whole families, units of the same stem, among families of equal size.
 
-        A family does not extend over several blocks.
+        Units of a stem in different blocks form separate families.
         """
         (factor,) = self.factors
         blocks = []
@@ -109,8 +109,8 @@ class Exchange:
 def exchange_of(corpus: Table, seed: int) -> Exchange:
     """Build the exchange units of a corpus; `seed` is that of the permutations.
 
-    Units are scenes, faces, or words or phrases with all their sentences. Phrases are exchanged by their race
-    words and gender words where `_crossed` returns these, otherwise as a whole.
+    Units are scenes, faces, or words or phrases with all their sentences. Race words and
+    gender words are exchanged separately if crossed (`_crossed_levels`), phrases as a whole otherwise.
     """
     frame = corpus.frame
     if corpus.role in IMAGE_ROLES:
@@ -124,7 +124,7 @@ def exchange_of(corpus: Table, seed: int) -> Exchange:
         grid[unit, copy] = np.arange(len(frame))
     levels = np.arange(len(names))[:, None]
     if corpus.role == "labels":
-        levels = _crossed(frame.iloc[grid[:, 0]], levels)
+        levels = _crossed_levels(frame.iloc[grid[:, 0]], levels)
     factors = tuple(Factor((np.arange(size)[:, None],), size) for size in (levels.max(axis=0) + 1).tolist())
     return Exchange(grid, levels, factors, names, (seed, int(corpus.hash[:16], 16)))
 
@@ -137,10 +137,10 @@ def label_words(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"race_word": split[0], "gender_word": split[2]}, index=frame.index)
 
 
-def _crossed(phrases: pd.DataFrame, uncrossed: np.ndarray) -> np.ndarray:
+def _crossed_levels(phrases: pd.DataFrame, uncrossed: np.ndarray) -> np.ndarray:
     """Return levels of race word and gender word, [phrases, 2], if each pair occurs exactly once.
 
-    Otherwise, or where a guessed split leaves a word alone in its class, return `uncrossed`.
+    Otherwise, or where a guessed split leaves a word without an equivalent, return `uncrossed`.
     """
     words = label_words(phrases)
     race, race_words = pd.factorize(words["race_word"], sort=True)
@@ -151,8 +151,8 @@ def _crossed(phrases: pd.DataFrame, uncrossed: np.ndarray) -> np.ndarray:
     levels = np.stack([race, gender], axis=1)
     groups = pd.factorize(phrases["group"])[0]
     # Without columns of words the split is a guess, likely wrong if no other word names the same groups.
-    sets = [same for factor in (0, 1) for same in equivalent_levels(levels, groups, factor)]
-    if "race_word" not in phrases and any(len(same) < 2 for same in sets):
+    level_sets = [*equivalent_levels(levels, groups, 0), *equivalent_levels(levels, groups, 1)]
+    if "race_word" not in phrases and any(len(level_set) < 2 for level_set in level_sets):
         return uncrossed
     return levels
 
@@ -162,8 +162,8 @@ def equivalent_levels(levels: np.ndarray, groups: np.ndarray, factor: int) -> It
 
     `levels` are [units, factors], `groups` [units]; `factor` is the index of a factor.
     """
-    others = np.delete(levels, factor, axis=1)
-    order = np.lexsort([*others.T, levels[:, factor]])
+    other_levels = np.delete(levels, factor, axis=1)
+    order = np.lexsort([*other_levels.T, levels[:, factor]])
     signature = pd.Series(groups[order]).groupby(levels[order, factor]).agg(tuple)
-    for _, same in signature.groupby(signature, sort=True):
-        yield same.index.to_numpy()
+    for _, equivalent in signature.groupby(signature, sort=True):
+        yield equivalent.index.to_numpy()

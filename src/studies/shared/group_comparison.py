@@ -30,14 +30,14 @@ class Group:
 def group_of(
     name: str, faces: pd.DataFrame, vectors: Tensor, prompts: Tensor, protocol: ProtocolConfig, seed: int
 ) -> Group:
-    """Build a group from its faces, their vectors, [n, D] or [n, Q, D], and those of prompts, [words, D]."""
+    """Build a group from its faces, their vectors [n, D] or [n, Q, D], and prompt vectors [words, D]."""
     parents = [column for column in PARENTS if column in faces.columns]
-    drawn = weights(faces[["id", *parents]].rename(columns={"id": "name"}), protocol.bootstrap, seed)
-    return Group(name, faces["id"].to_numpy(dtype=str), metrics.similarity(vectors, prompts).numpy(), drawn)
+    counts = weights(faces[["id", *parents]].rename(columns={"id": "name"}), protocol.bootstrap, seed)
+    return Group(name, faces["id"].to_numpy(dtype=str), metrics.similarity(vectors, prompts).numpy(), counts)
 
 
 def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[np.ndarray, "draws n"]:
-    """Draw random partitions of the faces of two groups: true for the first set, of the given size.
+    """Draw random partitions of the faces of two groups: true for the first set, of `size` faces.
 
     The draw depends only on names and seed, so that models, debias methods and sets of words share it.
     """
@@ -45,13 +45,13 @@ def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[n
     return rng.permuted(np.broadcast_to(np.arange(len(names)) < size, (draws, len(names))), axis=1)
 
 
-def by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: str) -> Comparison:
+def compare_by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: str) -> Comparison:
     """Compute gaps and CLES of two groups for a set of words, given its columns in the groups' cosines.
 
-    `members` are `partitions` of the faces of a followed by those of b; `ties` is the field of the protocol.
+    `members` [draws, n] are `partitions` of the faces of a followed by those of b; `ties` is the protocol's.
     """
     x, y = a.cosines[:, columns], b.cosines[:, columns]
-    both, z = np.concatenate([x, y]), metrics.z_score(x, y)
+    pooled, z = np.concatenate([x, y]), metrics.z_score(x, y)
     observed: dict[str, Any] = {
         "delta_gap": metrics.delta_gap(x, y),
         "delta_signed": metrics.delta_gap(x, y, signed=True),
@@ -62,8 +62,8 @@ def by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: st
         "cles": metrics.cles(x, y, ties),
     }
     null: dict[str, Any] = {
-        "cles": metrics.partition_cles(both, members, ties),
-        "delta_gap": metrics.partition_gaps(both, members),
+        "cles": metrics.partition_cles(pooled, members, ties),
+        "delta_gap": metrics.partition_gaps(pooled, members),
     }
     bootstrap: dict[str, Any] = {"cles": metrics.resampled_cles(x, y, a.weights, b.weights, ties)}
     for statistics in (observed, null, bootstrap):
@@ -71,29 +71,29 @@ def by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: st
     return {"observed": observed, "null": null, "bootstrap": bootstrap}
 
 
-def by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray, definition: str) -> Comparison:
+def compare_by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray, iat: str) -> Comparison:
     """Compute the IAT of two groups of equal size.
 
-    `pairs` are [J, 2], columns of the positive and the negative words; `members` as in `by_set`;
-    `definition` is the field `iat` of the protocol.
+    `pairs` are [J, 2], columns of the positive and the negative words; `members` as in `compare_by_set`;
+    `iat` is the field of the protocol.
     """
     size = len(a.ids)
     x, y = (metrics.iat_scores(*(group.cosines[:, side] for side in pairs.T)) for group in (a, b))
-    both = np.concatenate([x, y])
+    pooled = np.concatenate([x, y])
     totals = {
         "observed": (x.sum(axis=0), y.sum(axis=0)),
-        "null": (metrics.iat_totals(both, members, size), metrics.iat_totals(both, ~members, size)),
+        "null": (metrics.iat_totals(pooled, members, size), metrics.iat_totals(pooled, ~members, size)),
         "bootstrap": (metrics.iat_totals(x, a.weights, size), metrics.iat_totals(y, b.weights, size)),
     }
     statistics: Comparison = {
-        kind: {"iat": metrics.iat(of_a, of_b, definition), "iat_signed": (of_a - of_b).sum(axis=-1)}
+        kind: {"iat": metrics.iat(of_a, of_b, iat), "iat_signed": (of_a - of_b).sum(axis=-1)}
         for kind, (of_a, of_b) in totals.items()
     }
     statistics["observed"]["iat_rate"] = statistics["observed"]["iat"] / (2 * size * len(pairs))
     return statistics
 
 
-def mean(comparisons: Sequence[Comparison]) -> Comparison:
+def mean_comparison(comparisons: Sequence[Comparison]) -> Comparison:
     """Average each statistic over sets of words by draw, as they share partitions and samples."""
     return {
         kind: {name: np.mean([row[kind][name] for row in comparisons], axis=0) for name in statistics}

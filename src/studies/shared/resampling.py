@@ -19,7 +19,7 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
     `members` has a column `name`; for morphs also `parent_a` and `parent_b` (null for a face that is not a
     morph), for labels `race_word` and `gender_word` (null or empty where a phrase lacks the word).
 
-    Single units, parents, or words of each kind are drawn with replacement, as many as the stratum has. A
+    Single units, parents, or words of each kind are drawn with replacement, n of the n in the stratum. A
     unit's weight is its count in the draw; a morph's is the product of its parents' counts; a phrase's is the
     product of the counts of its race word and its gender word. Rows of the same name share a weight. The draw
     depends only on seed and names: models on the same targets draw the same samples, in any order of rows.
@@ -29,19 +29,19 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
     if set(PARENTS) <= set(members.columns):
         # A face that is not a morph counts as its single parent.
         pairs = [members[name].fillna(members["name"]).to_numpy(dtype=str) for name in PARENTS]
-        parents, places = np.unique(pairs, return_inverse=True)
-        first, second = places.reshape(2, -1)
+        parents, positions = np.unique(pairs, return_inverse=True)
+        first, second = positions.reshape(2, -1)
         counts = _counts(rng, draws, len(parents))
         return counts[:, first] * np.where(first == second, 1, counts[:, second])
     if set(WORDS) <= set(members.columns):
         product = np.ones((draws, len(names)), dtype=np.int16)
         for name in WORDS:
             has_word = members[name].fillna("").to_numpy(dtype=str) != ""
-            words, places = np.unique(members.loc[has_word, name].to_numpy(dtype=str), return_inverse=True)
-            product[:, has_word] *= _counts(rng, draws, len(words))[:, places]
+            words, positions = np.unique(members.loc[has_word, name].to_numpy(dtype=str), return_inverse=True)
+            product[:, has_word] *= _counts(rng, draws, len(words))[:, positions]
         return product
-    single, places = np.unique(names, return_inverse=True)
-    return _counts(rng, draws, len(single))[:, places]
+    distinct, positions = np.unique(names, return_inverse=True)
+    return _counts(rng, draws, len(distinct))[:, positions]
 
 
 def generator(names: np.ndarray, *seed: int) -> np.random.Generator:

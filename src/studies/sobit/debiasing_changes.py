@@ -62,7 +62,7 @@ def _compare(findings: Findings, draws: Draws, before: pd.DataFrame, after: pd.D
     reason = ""
     if not all(findings.has(config, "draws") for config in configs):
         reason = "no bootstrap"
-    elif draws.sets(configs[0]) != draws.sets(configs[1]):
+    elif draws.sets_hash(configs[0]) != draws.sets_hash(configs[1]):
         reason = "the faces differ"
     if reason:
         merged = merged.assign(ci_low=np.nan, ci_high=np.nan)

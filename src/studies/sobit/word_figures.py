@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import forest_plot, in_digits, in_order, in_words
+from src.report.forest_plot import describe_rows, forest_plot, in_digits, in_order
 from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, axes
 
 # Words per group; twice as many on an axis of two groups, where one has the negative C of the other.
@@ -81,7 +81,7 @@ def skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
         band="permuted labels: 95%",
         hollow="q > .05",
     )
-    alternative = f"Dot plot of C with intervals and nulls. {title}. {in_words(placed)}."
+    alternative = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
     caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * mirrored
     return Drawing(f"sobit-skewed-{number}-{axis}", figure, title, alternative, caption)
 
@@ -126,7 +126,8 @@ def nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     plot.plot(placed["base_share"], placed["y"], linestyle="", **TICK)
     plot.set_xlim(0, min(1, plot.get_xlim()[1]))
     alternative = (
-        f"Bars of each group's share of the nearest faces, and its share of all. {title}. {in_words(placed)}."
+        f"Bars of each group's share of the nearest faces, and its share of all. {title}. "
+        f"{describe_rows(placed)}."
     )
     return Drawing(f"sobit-nearest-{number}-{axis}", figure, title, alternative, NEAREST_CAPTION)
 
@@ -157,5 +158,5 @@ def strong(rows: pd.DataFrame, number: int) -> Drawing | None:
         label="strength",
         limits=(-0.02, 1.02),
     )
-    alternative = f"Dot plot of strength with intervals. {title}. {in_words(placed.assign(note=''))}."
+    alternative = f"Dot plot of strength with intervals. {title}. {describe_rows(placed.assign(note=''))}."
     return Drawing(f"sobit-strength-{number}", figure, title, alternative, STRONG_CAPTION)

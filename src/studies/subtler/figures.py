@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import forest_plot, in_order, in_words, split
+from src.report.forest_plot import describe_rows, forest_plot, in_order, split
 from src.report.format import number
 from src.studies.subtler.rows import GENDERS
 from src.studies.subtler.scoring import ALL, GAP_ENDS, GAPS, TAU_ENDS
@@ -136,7 +136,7 @@ def _plots(
             at = side * 0.06 * limit, row["y"]
             axes.text(*at, NO_INTERVAL, fontsize=7, style="italic", va="center", **about)
         kind = "Bar chart" if bars else "Dot plot"
-        alternative = f"{kind} of {axis}, with 95% intervals. {heading}. {in_words(placed)}."
+        alternative = f"{kind} of {axis}, with 95% intervals. {heading}. {describe_rows(placed)}."
         plots.append(Drawing(file, figure, heading, alternative, caption))
     return plots
 

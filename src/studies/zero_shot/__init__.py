@@ -1,1 +1,1 @@
-"""Measure zero-shot accuracy, of which debiasing may cost a part."""
+"""Measure zero-shot accuracy, which debiasing may reduce."""

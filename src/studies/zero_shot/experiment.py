@@ -1,7 +1,7 @@
-"""Measure how often the word nearest to a scene matches it; debiasing may cost some of this accuracy.
+"""Measure how often the word nearest to a scene matches it; debiasing may reduce this accuracy.
 
-A word matches a scene of similar valence, so that no group is involved. In the built-in world these are the
-words that a scene's captions were drawn from; for published scenes and words the ratings of both decide.
+A word matches a scene of similar valence; groups of people play no part. In the built-in world these are
+the words that a scene's captions were drawn from; published scenes and words are matched by their ratings.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,7 @@ from src.studies.shared import resampling
 from src.studies.shared.exchange_units import exchange_of
 from src.studies.zero_shot.config import ZeroShotConfig
 
-# Targets whose similarities are in memory at a time.
-BLOCK = 256
+BLOCK = 256  # number of targets whose similarities are in memory at a time
 STRATUM = "scenes"
 
 
@@ -44,8 +43,8 @@ def check(exp: ZeroShotConfig, targets: Table, corpus: Table) -> None:
     Raises:
         InputError: the roles are of other kinds, or the tolerance is out of range.
     """
-    wanted = (("targets", targets, IMAGE_ROLES), ("corpus", corpus, TEXT_ROLES))
-    for name, table, roles in wanted:
+    requirements = (("targets", targets, IMAGE_ROLES), ("corpus", corpus, TEXT_ROLES))
+    for name, table, roles in requirements:
         if table.role not in roles or CARRIES[table.role] != "valence":
             raise InputError(
                 f"exp.{name}={table.role}: zero-shot accuracy needs scenes and words. Use exp.targets=scenes "
@@ -75,7 +74,7 @@ def run(
     if protocol.pooling == "mean":
         target_vectors = pooled(target_vectors)
     exchange = exchange_of(corpus, seed)
-    nearest = exchange.unit[_nearest(target_vectors, corpus_vectors, corpus)]
+    nearest = exchange.unit_of_row[_nearest(target_vectors, corpus_vectors, corpus)]
     scene_ranks = _ranks(targets.frame["valence"].to_numpy())
     word_ranks = _ranks(corpus.frame["valence"].to_numpy()[exchange.grid[:, 0]])
     matches = np.abs(scene_ranks[:, None] - word_ranks[nearest]) <= exp.tolerance
@@ -83,8 +82,8 @@ def run(
     permuted = (word_ranks[permutation][nearest] for permutation in exchange.permutations(protocol.placebo))
     placebo = np.array([(np.abs(scene_ranks[:, None] - ranks) <= exp.tolerance).mean() for ranks in permuted])
     weights = resampling.weights(frame.assign(name=frame["id"]), protocol.bootstrap, seed)
-    drawn = weights @ accuracies / np.maximum(weights.sum(axis=1), 1)  # a sample of morphs may weigh 0
-    low, high = interval(drawn)
+    bootstrap = weights @ accuracies / np.maximum(weights.sum(axis=1), 1)  # a sample of morphs may weigh 0
+    low, high = interval(bootstrap)
     row = {
         "n": len(accuracies),
         "accuracy": accuracies.mean(),
@@ -103,7 +102,7 @@ def run(
     }
     draws = [
         pd.DataFrame({"stratum": STRATUM, "kind": kind, "draw": np.arange(len(values)), "accuracy": values})
-        for kind, values in (("bootstrap", drawn), ("placebo", placebo))
+        for kind, values in (("bootstrap", bootstrap), ("placebo", placebo))
     ]
     tables = {"targets": pd.DataFrame(scenes), "draws": pd.concat(draws, ignore_index=True)}
     return Accuracy(pd.DataFrame([row]), tables, [])
@@ -115,10 +114,10 @@ def _nearest(targets: Tensor, corpus: Tensor, table: Table) -> np.ndarray:
     rows = [np.flatnonzero(templates == template) for template in sorted(set(templates))]
     nearest = np.empty((len(targets), len(rows)), dtype=np.int64)
     for start in range(0, len(targets), BLOCK):
-        similar = similarity(targets[start : start + BLOCK], corpus)
-        for number, template_rows in enumerate(rows):
-            best = torch.argmax(similar[:, template_rows], dim=1).numpy()
-            nearest[start : start + BLOCK, number] = template_rows[best]
+        similarities = similarity(targets[start : start + BLOCK], corpus)
+        for column, template_rows in enumerate(rows):
+            nearest_rows = torch.argmax(similarities[:, template_rows], dim=1).numpy()
+            nearest[start : start + BLOCK, column] = template_rows[nearest_rows]
     return nearest
 
 

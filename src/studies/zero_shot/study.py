@@ -13,11 +13,11 @@ from src.studies.zero_shot import experiment
 from src.studies.zero_shot.config import ZeroShotConfig
 
 TITLE = "accuracy (chance)"
-LOGGED = ("accuracy", "chance")
+LOGGED_METRICS = ("accuracy", "chance")
 
 
 def roles(exp: ZeroShotConfig) -> tuple[str, ...]:
-    """Return targets and corpus."""
+    """Return the roles of targets and corpus."""
     return exp.targets, exp.corpus
 
 
@@ -30,9 +30,9 @@ def check(cfg: RunConfig, tables: Tables) -> None:
 def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> experiment.Accuracy:
     """Compute the accuracy; see `experiment.run`."""
     assert isinstance(cfg.exp, ZeroShotConfig)
-    first, second = roles(cfg.exp)
-    pair = tables[first], tables[second]
-    return experiment.run(cfg.exp, *pair, vectors[first], vectors[second], cfg.protocol, cfg.seed)
+    targets, corpus = roles(cfg.exp)
+    pair = tables[targets], tables[corpus]
+    return experiment.run(cfg.exp, *pair, vectors[targets], vectors[corpus], cfg.protocol, cfg.seed)
 
 
 def protocol_fields(exp: ZeroShotConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
@@ -42,11 +42,11 @@ def protocol_fields(exp: ZeroShotConfig, protocol: ProtocolConfig) -> frozenset[
 
 def metrics(result: experiment.Accuracy) -> dict[str, float]:
     """Return accuracy and chance."""
-    return {name: float(result.analyses[name].mean()) for name in LOGGED}
+    return {name: float(result.analyses[name].mean()) for name in LOGGED_METRICS}
 
 
 def section(findings: Findings, folder: Folder) -> Section:  # noqa: ARG001
-    """Return the rows for the head of the page; the section on debiasing shows the numbers."""
+    """Return the rows for the top of the page; the section on debiasing presents the numbers."""
     return Section(rows=first_specification(findings.of(STUDY.name)))
 
 

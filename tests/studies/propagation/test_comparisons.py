@@ -130,7 +130,7 @@ def test_size_is_correlated_from_eight_models_on(findings):
     assert scaling.correlations(scaling.points(_sizes(findings, 7))).empty
     points = scaling.points(_sizes(findings, 9))
     # Known for two models or more.
-    assert scaling.known(points) == ["parameters_millions"]
+    assert scaling.known_quantities(points) == ["parameters_millions"]
     table = scaling.correlations(points).set_index("exp")
     assert len(table) == len(made.PAPER)
     rows = points[points["exp"] == "faces_to_words"]

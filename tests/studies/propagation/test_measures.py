@@ -193,9 +193,9 @@ def test_scores_equal_brute_force(several, seed, block, held_out, tile):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks_module, "BLOCK", block)
         # About three targets per pass.
-        patch.setattr(blocks_module, "NEAREST", 16 * 3 * pools[0].k)
+        patch.setattr(blocks_module, "NEAREST_BYTES", 16 * 3 * pools[0].k)
         if tile:
-            patch.setattr(blocks_module, "ITEMS", tile)
+            patch.setattr(blocks_module, "MAX_TILE_ITEMS", tile)
         scores, retrieved = score(targets, corpus, pools, every=tile is None, max_bytes=0)
 
     sides = targets.tolist(), corpus.tolist()

@@ -76,7 +76,7 @@ def test_identity_permutations_give_measured_rho(exp, attributes, folder, monkey
 
     monkeypatch.setattr(Exchange, "permutations", unmoved)
     monkeypatch.setattr(
-        "src.studies.propagation.attributes.Corpus.redrawn", lambda self, _: [(p.a, p.b) for p in self.pools]
+        "src.studies.propagation.attributes.Corpus.redraw", lambda self, _: [(p.a, p.b) for p in self.pools]
     )
     outputs = result(folder, exp, attributes=attributes)
     for row in outputs.analyses.itertuples():
@@ -141,7 +141,7 @@ def test_sentences_and_templates_as_units(exp, single):
 
 
 def test_null_models_use_a_sample_of_many_units(single, monkeypatch):
-    monkeypatch.setattr(null_scores, "SAMPLED", 8)
+    monkeypatch.setattr(null_scores, "MAX_SAMPLED", 8)
     outputs = result(single, "faces_to_words")
     assert outputs.analyses["placebo_n"].tolist() == [8, 8, 8]
     assert outputs.analyses["n"].tolist() == [22, 22, 22]
@@ -250,7 +250,7 @@ def test_halves_share_no_word():
         assert not first & second
     assert pool.k == 5
     for places in exchange.permutations(3):
-        moved = exchange.moved(np.array(sorted(used)), places[None])[0]
+        moved = exchange.permuted_rows(np.array(sorted(used)), places[None])[0]
         assert not set(moved) & set(pool.retrievable)
 
 
@@ -272,15 +272,15 @@ def test_explained_share_is_of_a_cross_validated_ridge_regression():
             residual += ((y[test] - model.predict(x[test])) ** 2).sum()
         residuals.append(residual)
     expected = 1 - min(residuals) / ((y - y.mean()) ** 2).sum()
-    assert null_models.explained(x, y, (7,)) == pytest.approx(expected, abs=1e-9)
-    assert null_models.explained(x, rng.normal(size=200), (7,)) < 0.05
+    assert null_models.cross_validated_r2(x, y, (7,)) == pytest.approx(expected, abs=1e-9)
+    assert null_models.cross_validated_r2(x, rng.normal(size=200), (7,)) < 0.05
 
 
 def test_random_properties_have_the_values_and_the_encoding_of_the_ratings():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 8))
     y = np.round(x[:, 0] + 0.3 * rng.normal(size=400), 1)
-    properties = null_models.encoded(x, y, 30, (0,))
+    properties = null_models.draw_encoded(x, y, 30, (0,))
     assert (np.sort(properties, axis=0) == np.sort(y)[:, None]).all()
-    shares = [null_models.explained(x, column, (0,)) for column in properties.T]
-    assert np.mean(shares) == pytest.approx(null_models.explained(x, y, (0,)), abs=0.05)
+    shares = [null_models.cross_validated_r2(x, column, (0,)) for column in properties.T]
+    assert np.mean(shares) == pytest.approx(null_models.cross_validated_r2(x, y, (0,)), abs=0.05)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from src.report.drawing import PALETTE, Drawing
-from src.report.forest_plot import forest_plot, in_words
+from src.report.forest_plot import describe_rows, forest_plot
 from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE
 
 ALPHA = 0.05
@@ -106,7 +106,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
     # An arrow marks ratios off the axis: pairs that no caption, or hardly any, mentions.
     y = placed.loc[placed["ratio"] < start, "y"]
     axes.plot([start] * len(y), y, "<", color=PALETTE[0], markersize=5, clip_on=False, zorder=4)
-    return Drawing(f"ratios-{axis}", figure, title, f"{title}. {in_words(placed)}.")
+    return Drawing(f"ratios-{axis}", figure, title, f"{title}. {describe_rows(placed)}.")
 
 
 def _rows(ratios: pd.DataFrame) -> pd.DataFrame:
