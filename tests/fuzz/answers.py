@@ -15,7 +15,7 @@ from src.generators import answer_log, completions
 from src.studies.subtler import answers, domains, item_composition, items, parsing, scoring
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, yaml_changed
-from tests.studies.subtler.made import row, written
+from tests.studies.subtler.item_files import row, write_csv
 
 DOMAIN = """\
 domain: tried
@@ -43,7 +43,7 @@ def write_items(folder: Path) -> None:
         for kind in ("type1", "type2")
         for answer in ("rigid", "Option 2: adaptable.", "", "no idea")
     ]
-    written(folder / "items.csv", rows)
+    write_csv(folder / "items.csv", rows)
 
 
 def read_items(folder: Path) -> pd.DataFrame:
@@ -87,9 +87,9 @@ def replied(folder: Path) -> completions.Reply:
 
 
 def captioned(folder: Path) -> None:
-    from tests.studies.sobit.captions.made import written  # imports polars, whose threads survive no fork
+    from tests.studies.sobit.captions.examples import write_captions  # polars' threads do not survive a fork
 
-    written(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
+    write_captions(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
 
 
 def counted(folder: Path) -> tuple[int, Counter]:

@@ -14,7 +14,7 @@ from src.studies.poems import comparison
 from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.parsing import match
 from src.studies.subtler.scoring import coded, score
-from tests.studies.subtler.made import row, written
+from tests.studies.subtler.item_files import row, write_csv
 
 # The last of them matches no option.
 RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "adaptable.", "not rigid")
@@ -34,7 +34,7 @@ def rated(folder: Path) -> pd.DataFrame:
         for number, (gender, person) in enumerate([("male", "man"), ("female", "woman")])
         for place, (age, polarity) in enumerate(((64, "negative"), (27, "positive"), (81, "negative")))
     ]
-    return items.read(written(folder / "items.csv", rows))
+    return items.read(write_csv(folder / "items.csv", rows))
 
 
 def of_generators(folder: Path) -> dict[str, Any]:

@@ -108,10 +108,10 @@ def test_faces_are_numbered(read, written):
 
 
 def test_recorded_answers_of_two_languages_stand_side_by_side(tmp_path):
-    english, chinese = choices.scored("llama2_en", "subtler_en"), choices.scored("qwen_zh", "subtler_zh")
+    english, chinese = choices.analyses("llama2_en", "subtler_en"), choices.analyses("qwen_zh", "subtler_zh")
     about = {"git.commit": "f" * 40, "git.dirty": "false"}
-    first = choices.swept(english, sweep="a" * 32, provenance={**about, "command": "one", "input.x": "1"})
-    second = choices.swept(
+    first = choices.findings(english, sweep="a" * 32, provenance={**about, "command": "one", "input.x": "1"})
+    second = choices.findings(
         chinese, sweep="b" * 32, started="2026-02-01T10:00:00+00:00", missing=["task=subtler_zh"],
         provenance={**about, "git.dirty": "true", "command": "two", "input.x": "2", "input.y": "3"},
     )  # fmt: skip

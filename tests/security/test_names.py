@@ -11,8 +11,8 @@ import pytest
 from src.report import latex, page
 from src.storage import results
 from tests.report import made
-from tests.studies.implicit import audited
-from tests.studies.sobit import sobit
+from tests.studies.implicit import audit_jobs
+from tests.studies.sobit import sobit_jobs
 
 SCRIPT = "<script>alert(1)</script>"
 NAMES = (
@@ -50,18 +50,18 @@ def propagation(folder, names):
 
 
 def audits(folder, names):
-    return audited.audited(folder, models=names[:2], groups=list(names[2:6]), audits=("cles_warmth",))
+    return audit_jobs.sweep(folder, models=names[:2], groups=list(names[2:6]), audits=("cles_warmth",))
 
 
 def loaded(folder, names):
-    words = sobit.taxonomy(6)
+    words = sobit_jobs.taxonomy(6)
     first = words["category"].unique()[:2]
     words = words[words["category"].isin(first)].reset_index(drop=True)
     words["category"] = words["category"].replace(dict(zip(first, names, strict=False)))
     words.loc[: len(names) - 1, "word"] = list(names)
     words["caption"] = "a photo of a " + words["word"] + " person"
     words["taxonomy"] = names[0]
-    return sobit.swept(
+    return sobit_jobs.sweep(
         folder, models=names[:2], debias=("none",), words=words, races=names[2:4], genders=names[4:6],
         faces=60, draws=20, experiments=("sobit_association",),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Provide vectors of a small experiment, a tracking database and the page of a section."""
+"""Provide folders of precomputed vectors, a tracking database, and the page of a section."""
 
 import pytest
 
@@ -14,6 +14,7 @@ def folder(request, tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def single(tmp_path_factory):
+    """Return a folder of precomputed vectors, a single one per image."""
     return precomputed(tmp_path_factory.mktemp("vectors") / "lab", seed=1)
 
 

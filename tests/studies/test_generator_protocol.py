@@ -1,4 +1,4 @@
-"""Check that a task names a study of generative models."""
+"""Check that tasks name a study of generative models."""
 
 import pytest
 
@@ -9,9 +9,9 @@ from src.studies.generator_protocol import GeneratorStudy, study_of
 
 
 def test_tasks_name_their_study():
-    of_generators = [name for name in studies.STUDIES if isinstance(studies.load(name), GeneratorStudy)]
-    assert of_generators == ["subtler", "poems"]
-    for name in of_generators:
+    generator_studies = [name for name in studies.STUDIES if isinstance(studies.load(name), GeneratorStudy)]
+    assert generator_studies == ["subtler", "poems"]
+    for name in generator_studies:
         study = study_of(TaskConfig(paper="", study=name))
         assert study.name == name
         assert {"metrics", "generators", f"studies.{name}", *study.parts} == {*study.versions()}
@@ -22,6 +22,6 @@ def test_tasks_name_their_study():
     ("name", "message"), [("propagation", "got one of encoders"), ("subtle", "Did you mean 'subtler'?")]
 )
 def test_other_studies_are_refused(name, message):
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         study_of(TaskConfig(paper="", study=name))
-    assert message in str(refused.value)
+    assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""Check changes with debiasing against naive recomputation from the tables of the jobs."""
+"""Check changes by debiasing against naive recomputation from the tables of the jobs."""
 
 from itertools import combinations
 
@@ -12,7 +12,7 @@ from src.studies.debiasing.estimates import ALL, estimates, first_specification
 from src.studies.debiasing.study import section
 from src.studies.shared.resampling import weights
 from tests.report.conftest import check_page
-from tests.studies.debiasing import debiased
+from tests.studies.debiasing import debias_jobs
 
 SPREADS = {"spread_intrinsic": "intrinsic", "spread_outcome": "extrinsic"}
 GROUPED = ("faces_to_words", "labels_to_scenes", "words_to_faces")
@@ -20,11 +20,11 @@ GROUPED = ("faces_to_words", "labels_to_scenes", "words_to_faces")
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
-    return debiased.sweep(tmp_path_factory.mktemp("jobs"))
+    return debias_jobs.sweep(tmp_path_factory.mktemp("jobs"))
 
 
 @pytest.fixture(scope="module")
-def reported(findings):
+def change_rows(findings):
     return changes(findings)[COLUMNS]
 
 
@@ -38,26 +38,26 @@ def _read(findings, config, name, kind=None):
     return frame if kind is None else frame[frame["kind"] == kind].sort_values("draw")
 
 
-def test_each_job_meets_its_counterpart_once(reported):
-    assert not reported["reason"].any()
-    # 4 experiments' rho, 3 with groups' two spreads, 5 attributes' CLES, one IAT, the accuracy.
-    counts = reported.groupby(["model", "debias"])["measure"].value_counts().unstack()
+def test_each_job_is_paired_once_with_its_undebiased_job(change_rows):
+    assert not change_rows["reason"].any()
+    # ρ of 4 experiments, 2 spreads of the 3 with groups, CLES of 5 attributes, one IAT, one accuracy.
+    counts = change_rows.groupby(["model", "debias"])["measure"].value_counts().unstack()
     assert (counts == [1, 5, 1, 4, 3, 3]).all(axis=None), counts
-    assert not reported.duplicated(["model", "debias", "measure", "exp", "attribute"]).any()
-    semantic = reported[reported["attribute"] == "semantic"]
+    assert not change_rows.duplicated(["model", "debias", "measure", "exp", "attribute"]).any()
+    semantic = change_rows[change_rows["attribute"] == "semantic"]
     assert {*zip(semantic["measure"], semantic["exp"], strict=True)} == {
         ("iat", "iat_semantic"), ("cles_gap", "cles_semantic")
     }  # fmt: skip
 
 
-def test_spreads_and_their_intervals_are_those_of_resampled_targets(findings, reported):
-    rows = reported[reported["measure"].isin(SPREADS)]
+def test_spreads_and_their_intervals_are_those_of_resampled_targets(findings, change_rows):
+    rows = change_rows[change_rows["measure"].isin(SPREADS)]
     assert set(rows["exp"]) == set(GROUPED)
     for row in rows.to_dict("records"):
         jobs = findings.of("propagation").set_index(["model", "exp", "debias"])["config"]
         configs = [jobs[row["model"], row["exp"], method].iloc[0] for method in ("none", row["debias"])]
         assert configs == [row["config_before"], row["config_after"]]
-        spreads, drawn, alike = [], [], []
+        spreads, draws, chance = [], [], []
         for config in configs:
             targets = _read(findings, config, "targets")
             score, means, samples = SPREADS[row["measure"]], [], []
@@ -66,63 +66,64 @@ def test_spreads_and_their_intervals_are_those_of_resampled_targets(findings, re
                 if row["exp"].startswith("labels"):
                     words = subset["id"].str.rsplit(" ", n=1)
                     members = members.assign(race_word=words.str[0], gender_word=words.str[1])
-                times = weights(members, debiased.DRAWS["bootstrap"], 0)
+                counts = weights(members, debias_jobs.DRAWS["bootstrap"], 0)
                 values = subset[score].to_numpy()
                 means.append(values.mean())
-                samples.append([np.repeat(values, item).mean() for item in times])
+                samples.append([np.repeat(values, row_counts).mean() for row_counts in counts])
             spreads.append(np.sqrt(np.mean((np.array(means) - np.mean(means)) ** 2)))
-            drawn.append(np.std(samples, axis=0))
-            by_chance = np.array(samples) - np.mean(samples, axis=1)[:, None]
-            alike.append(np.sqrt(np.mean(np.var(by_chance, axis=0))))
-        low, high = np.percentile(drawn[1] - drawn[0], [2.5, 97.5])
-        ratio = np.percentile(drawn[1] / drawn[0], [2.5, 97.5])
-        expected = [*spreads, spreads[1] - spreads[0], low, high, spreads[1] / spreads[0], *ratio, *alike]
+            draws.append(np.std(samples, axis=0))
+            deviations = np.array(samples) - np.mean(samples, axis=1)[:, None]
+            chance.append(np.sqrt(np.mean(np.var(deviations, axis=0))))
+        low, high = np.percentile(draws[1] - draws[0], [2.5, 97.5])
+        ratio = np.percentile(draws[1] / draws[0], [2.5, 97.5])
+        before, after = spreads
+        expected = [before, after, after - before, low, high, after / before, *ratio, *chance]
         names = ["before", "after", "difference", "ci_low", "ci_high", "ratio", "ratio_low", "ratio_high"]
         names += ["chance_before", "chance_after"]
         assert [row[name] for name in names] == pytest.approx(expected, rel=1e-9)
         assert (row["n"], row["over"]) == (targets["id"].nunique(), 3)
 
 
-def test_changes_of_rho_are_those_of_paired_draws(findings, reported):
-    for row in reported[reported["measure"] == "rho"].to_dict("records"):
+def test_changes_of_rho_are_those_of_paired_draws(findings, change_rows):
+    for row in change_rows[change_rows["measure"] == "rho"].to_dict("records"):
         subset = findings.of("propagation").set_index("config")
-        rho, drawn, placebo, observed = [], [], [], []
+        rho, bootstrap, placebo, observed = [], [], [], []
         for config in (row["config_before"], row["config_after"]):
             rho.append(subset.loc[[config], "rho"].mean())
             observed.append(subset.loc[[config], "rho_placebo_units"].mean())
-            for kind, into in (("bootstrap", drawn), ("placebo", placebo)):
+            for kind, samples in (("bootstrap", bootstrap), ("placebo", placebo)):
                 frame = _read(findings, config, "draws", kind)
-                into.append(frame.groupby("draw")["rho"].mean().to_numpy())
-        reached = np.abs(placebo[1] - placebo[0]) >= abs(observed[1] - observed[0]) - 1e-12
-        expected = [*rho, rho[1] - rho[0], *np.percentile(drawn[1] - drawn[0], [2.5, 97.5])]
+                samples.append(frame.groupby("draw")["rho"].mean().to_numpy())
+        is_extreme = np.abs(placebo[1] - placebo[0]) >= abs(observed[1] - observed[0]) - 1e-12
+        expected = [*rho, rho[1] - rho[0], *np.percentile(bootstrap[1] - bootstrap[0], [2.5, 97.5])]
         names = ["before", "after", "difference", "ci_low", "ci_high", "p_placebo"]
-        assert [row[name] for name in names] == pytest.approx([*expected, (1 + reached.sum()) / 100])
+        assert [row[name] for name in names] == pytest.approx([*expected, (1 + is_extreme.sum()) / 100])
         assert row["over"] == len(subset.loc[[row["config_before"]]])
 
 
 @pytest.mark.parametrize("measure", ["cles_gap", "iat"])
-def test_audits_differ_by_the_mean_over_pairs_of_groups(findings, reported, measure):
-    for row in reported[reported["measure"] == measure].to_dict("records"):
-        values, drawn = [], []
+def test_audits_differ_by_the_mean_over_pairs_of_groups(findings, change_rows, measure):
+    for row in change_rows[change_rows["measure"] == measure].to_dict("records"):
+        values, draws = [], []
         for config in (row["config_before"], row["config_after"]):
             audits = findings.of("implicit")
             subset = audits[(audits["config"] == config) & (audits["attribute"] == row["attribute"])]
-            assert len(subset) == len([*combinations(debiased.GROUPS, 2)])
+            assert len(subset) == len([*combinations(debias_jobs.GROUPS, 2)])
             values.append(subset[measure].mean())
             frame = _read(findings, config, "draws", "bootstrap")
             frame = frame[frame["attribute"] == row["attribute"]]
-            drawn.append(frame.assign(size=frame[measure].abs()).groupby("draw")["size"].mean().to_numpy())
-        expected = [*values, values[1] - values[0], *np.percentile(drawn[1] - drawn[0], [2.5, 97.5])]
+            draws.append(frame.assign(size=frame[measure].abs()).groupby("draw")["size"].mean().to_numpy())
+        expected = [*values, values[1] - values[0], *np.percentile(draws[1] - draws[0], [2.5, 97.5])]
         names = ["before", "after", "difference", "ci_low", "ci_high"]
         assert [row[name] for name in names] == pytest.approx(expected)
-        assert (row["n"], row["over"]) == (3 * debiased.FACES, 3)
-        # The null is of the measure that the experiment is for.
+        assert (row["n"], row["over"]) == (3 * debias_jobs.FACES, 3)
+        # The null is that of the experiment's own measure.
         assert row["chance_after"] == (2.0 if measure == "iat" else 0.02)
 
 
-def test_estimates_count_every_comparison_alike(reported, result):
+def test_estimates_weight_all_comparisons_equally(change_rows, result):
     for item in result.itertuples():
-        rows = reported[(reported["measure"] == item.measure) & (reported["debias"] == item.debias)]
+        rows = change_rows[(change_rows["measure"] == item.measure) & (change_rows["debias"] == item.debias)]
         rows = rows if item.model == ALL else rows[rows["model"] == item.model]
         if item.measure in SPREADS:
             expected = np.prod(rows["ratio"]) ** (1 / len(rows)) - 1
@@ -137,26 +138,26 @@ def test_estimates_count_every_comparison_alike(reported, result):
 
 
 def test_planted_changes_are_recovered(result):
-    """Check that orth_proj removes four fifths of the intrinsic spread and nothing of the retrieved one."""
-    subset = {(item.model, item.debias, item.measure): item for item in result.itertuples()}
-    intrinsic, outcome = (subset[ALL, "orth_proj", measure] for measure in SPREADS)
+    """Check that orth_proj removes 80% of the intrinsic spread and leaves the extrinsic spread unchanged."""
+    estimate_of = {(item.model, item.debias, item.measure): item for item in result.itertuples()}
+    intrinsic, outcome = (estimate_of[ALL, "orth_proj", measure] for measure in SPREADS)
     assert intrinsic.value == pytest.approx(-0.8, abs=0.04)
     assert intrinsic.ci_high < -0.7
     assert outcome.value == pytest.approx(0, abs=0.03)
     assert outcome.ci_low < 0 < outcome.ci_high
-    both = [subset[ALL, "orth_proj_scm", measure] for measure in SPREADS]
-    assert [item.value for item in both] == pytest.approx([-0.5, -0.4], abs=0.03)
+    scm_estimates = [estimate_of[ALL, "orth_proj_scm", measure] for measure in SPREADS]
+    assert [item.value for item in scm_estimates] == pytest.approx([-0.5, -0.4], abs=0.03)
     assert (intrinsic.lower, intrinsic.models) == (2, 2)
-    accuracy = subset[ALL, "orth_proj", "accuracy"]
+    accuracy = estimate_of[ALL, "orth_proj", "accuracy"]
     assert [accuracy.before, accuracy.after, accuracy.chance] == pytest.approx([0.5, 0.45, 0.2])
 
 
 def test_equal_groups_are_distinguished_from_different_groups(tmp_path, monkeypatch):
-    monkeypatch.setitem(debiased.PLANTED, "orth_proj", (0, 0, 1, 1))
-    findings = debiased.sweep(tmp_path, experiments=GROUPED)
+    monkeypatch.setitem(debias_jobs.PLANTED, "orth_proj", (0, 0, 1, 1))
+    findings = debias_jobs.sweep(tmp_path, experiments=GROUPED)
     rows = changes(findings)
     equal = rows[(rows["debias"] == "orth_proj") & rows["measure"].isin(SPREADS)]
-    # No spread is zero, but it is what chance gives.
+    # The spread between equal groups is positive, at the level of chance.
     assert (equal["after"] > 0).all()
     assert equal["after"].mean() == pytest.approx(equal["chance_after"].mean(), rel=0.5)
     assert (equal["before"] > 3 * equal["chance_before"]).all()
@@ -166,35 +167,35 @@ def test_equal_groups_are_distinguished_from_different_groups(tmp_path, monkeypa
 
 
 def test_nothing_is_dropped_silently(tmp_path):
-    missing = [("toy_s", "orth_proj", "faces_to_words"), ("toy_m", "none", "cles_competence")]
-    missing += [(model, "orth_proj_scm", exp) for model in ("toy_s", "toy_m") for exp in debiased.EXPERIMENTS]
-    findings = debiased.sweep(tmp_path / "jobs", without=missing)
+    lost = [("toy_s", "orth_proj", "faces_to_words"), ("toy_m", "none", "cles_competence")]
+    lost += [(model, "orth_proj_scm", exp) for model in ("toy_s", "toy_m") for exp in debias_jobs.EXPERIMENTS]
+    findings = debias_jobs.sweep(tmp_path / "jobs", failed_jobs=lost)
     rows = changes(findings)
-    lost = rows[rows["reason"] != ""].set_index(["model", "debias", "exp"])
-    without = "no results with debias=none (failed: disk full)"
-    method = "no results with debias={} (failed: disk full)"
-    assert lost.loc[("toy_s", "orth_proj", "faces_to_words"), "reason"] == method.format("orth_proj")
-    assert lost.loc[("toy_m", "orth_proj", "cles_competence"), "reason"] == without
-    both = f"{without}; {method.format('orth_proj_scm')}"
-    assert lost.loc[("toy_m", "orth_proj_scm", "cles_competence"), "reason"] == both
-    assert len(lost) == 20
-    assert lost["difference"].isna().all()
-    given, _ = _section(findings, tmp_path)
-    assert "orth_proj_scm" not in str(given["estimates"])
-    assert [row["reason"] for row in given["lacking"]] == [*lost["reason"]]
+    unpaired = rows[rows["reason"] != ""].set_index(["model", "debias", "exp"])
+    no_baseline = "no results with debias=none (failed: disk full)"
+    no_method = "no results with debias={} (failed: disk full)"
+    assert unpaired.loc[("toy_s", "orth_proj", "faces_to_words"), "reason"] == no_method.format("orth_proj")
+    assert unpaired.loc[("toy_m", "orth_proj", "cles_competence"), "reason"] == no_baseline
+    reasons = f"{no_baseline}; {no_method.format('orth_proj_scm')}"
+    assert unpaired.loc[("toy_m", "orth_proj_scm", "cles_competence"), "reason"] == reasons
+    assert len(unpaired) == 20
+    assert unpaired["difference"].isna().all()
+    context, _ = _section(findings, tmp_path)
+    assert "orth_proj_scm" not in str(context["estimates"])
+    assert [row["reason"] for row in context["lacking"]] == [*unpaired["reason"]]
 
 
 def test_without_a_bootstrap_there_are_points_and_no_intervals(tmp_path):
-    findings = debiased.sweep(tmp_path / "jobs", draws={})
-    given, reported = _section(findings, tmp_path)
-    assert set(reported["reason"]) == {"no interval: no bootstrap"}
-    assert reported[["before", "after", "difference"]].notna().all(axis=None)
-    assert reported[["ci_low", "ci_high", "p_placebo", "ratio_low"]].isna().all(axis=None)
-    assert {row["interval"] for rows in given["estimates"].values() for row in rows} == {"–"}
+    findings = debias_jobs.sweep(tmp_path / "jobs", draws={})
+    context, change_rows = _section(findings, tmp_path)
+    assert set(change_rows["reason"]) == {"no interval: no bootstrap"}
+    assert change_rows[["before", "after", "difference"]].notna().all(axis=None)
+    assert change_rows[["ci_low", "ci_high", "p_placebo", "ratio_low"]].isna().all(axis=None)
+    assert {row["interval"] for rows in context["estimates"].values() for row in rows} == {"–"}
 
 
 def test_undefined_values_are_left_out_and_counted(tmp_path):
-    findings = debiased.sweep(tmp_path, models=("toy_s",))
+    findings = debias_jobs.sweep(tmp_path, models=("toy_s",))
     analyses = findings.of("propagation").copy()
     subset = (analyses["exp"] == "faces_to_words") & (analyses["debias"] == "orth_proj")
     analyses.loc[subset & (analyses["stratum"] == "Black Men"), "rho"] = np.nan
@@ -205,8 +206,8 @@ def test_undefined_values_are_left_out_and_counted(tmp_path):
     rows = changes(findings.with_frame("propagation", analyses))
     rows = rows[(rows["exp"] == "faces_to_words") & (rows["debias"] == "orth_proj")].set_index("measure")
     assert rows.loc["rho", "reason"] == "2 of 3 analyses have a ρ in both jobs"
-    left = analyses[analyses["config"].eq(config) & analyses["rho"].notna()]
-    assert rows.loc["rho", "after"] == pytest.approx(left["rho"].mean())
+    defined = analyses[analyses["config"].eq(config) & analyses["rho"].notna()]
+    assert rows.loc["rho", "after"] == pytest.approx(defined["rho"].mean())
     assert rows.loc["rho", "ci_low"] < rows.loc["rho", "difference"] < rows.loc["rho", "ci_high"]
     for measure, score in SPREADS.items():
         assert rows.loc[measure, "reason"] == "118 of 120 targets have both scores before and after"
@@ -217,9 +218,9 @@ def test_undefined_values_are_left_out_and_counted(tmp_path):
         )
 
 
-def test_other_targets_faces_or_scenes_are_not_paired(tmp_path):
+def test_jobs_on_different_targets_faces_or_scenes_are_not_paired(tmp_path):
     experiments = ["faces_to_words", "cles_competence", "scenes_zero_shot"]
-    findings = debiased.sweep(
+    findings = debias_jobs.sweep(
         tmp_path, models=("toy_s",), methods=("none", "orth_proj"), experiments=experiments
     )
     for exp, name in zip(experiments, ("targets", "attributes", "targets"), strict=True):
@@ -234,14 +235,14 @@ def test_other_targets_faces_or_scenes_are_not_paired(tmp_path):
     assert rows.loc["accuracy", "reason"] == "no interval: the scenes differ"
     assert rows.loc[["rho", "cles_gap", "accuracy"], ["ci_low", "p_placebo"]].isna().all(axis=None)
     assert rows["difference"].notna().all()
-    # A spread is of the targets that both have, and resamples these.
+    # A spread is computed, and resampled, over the targets common to both jobs.
     assert rows.loc["spread_intrinsic", "n"] == 119
     assert rows.loc["spread_intrinsic", "ci_high"] < 0
 
 
 def test_a_single_group_has_no_spread(tmp_path):
-    experiments = ["faces_to_words", "scenes_zero_shot"]
-    rows = changes(debiased.sweep(tmp_path, models=("toy_s",), groups=["Black Men"], experiments=experiments))
+    exps = ["faces_to_words", "scenes_zero_shot"]
+    rows = changes(debias_jobs.sweep(tmp_path, models=("toy_s",), groups=["Black Men"], experiments=exps))
     spread = rows[rows["measure"].isin(SPREADS)]
     assert set(spread["reason"]) == {"a spread needs targets of two groups or more"}
     assert spread["difference"].isna().all()
@@ -249,27 +250,27 @@ def test_a_single_group_has_no_spread(tmp_path):
     assert (comparisons["spread_outcome"], comparisons["rho"]) == (0, 1)
 
 
-def test_the_page_shows_the_numbers_of_the_table(findings, reported, result, read, written):
+def test_the_page_shows_the_numbers_of_the_table(findings, change_rows, result, read, written):
     check_page(written, read)
     table = _table(written.parent)
-    # The page has the paper's experiments in its order.
+    # The page lists experiments in the paper's order.
     keys = ["model", "debias", "measure", "exp", "attribute"]
-    both = [
-        frame.fillna({"attribute": ""}).sort_values(keys, ignore_index=True) for frame in (table, reported)
+    sorted_frames = [
+        frame.fillna({"attribute": ""}).sort_values(keys, ignore_index=True) for frame in (table, change_rows)
     ]
-    pd.testing.assert_frame_equal(*both, check_exact=True, check_dtype=False)
-    met = [cell for _, cell, _ in read.cells if cell["data-column"] in ("difference", "ratio")]
-    numbers = {float(cell["data-value"]) for cell in met if cell["data-value"]}
-    assert {*reported["difference"], *reported["ratio"].dropna()} <= numbers
-    displayed = {float(cell["data-value"]) for _, cell, _ in read.cells if cell["data-column"] == "value"}
-    assert displayed == {*result["value"]}
+    pd.testing.assert_frame_equal(*sorted_frames, check_exact=True, check_dtype=False)
+    change_cells = [cell for _, cell, _ in read.cells if cell["data-column"] in ("difference", "ratio")]
+    numbers = {float(cell["data-value"]) for cell in change_cells if cell["data-value"]}
+    assert {*change_rows["difference"], *change_rows["ratio"].dropna()} <= numbers
+    values = {float(cell["data-value"]) for _, cell, _ in read.cells if cell["data-column"] == "value"}
+    assert values == {*result["value"]}
     assert "#debiasing" in [attributes.get("href") for _, attributes in read.tags]
 
 
 def _section(findings, folder):
     (folder / "report").mkdir()
-    given = section(findings, Folder(folder / "report")).context["debiasing"]
-    return given, _table(folder / "report")
+    context = section(findings, Folder(folder / "report")).context["debiasing"]
+    return context, _table(folder / "report")
 
 
 def _table(folder):
@@ -278,14 +279,14 @@ def _table(folder):
 
 
 def test_distinguishability_of_groups_is_not_a_spread_between_them(tmp_path):
-    findings = debiased.sweep(tmp_path, models=("toy_s",))
+    findings = debias_jobs.sweep(tmp_path, models=("toy_s",))
     rows = findings.of("propagation")
-    # A ρ over all targets is reported where a group has its strata.
+    # A ρ over all targets (n_all) is reported where each group has separate targets.
     grouped = rows["exp"].eq("words_to_faces") & rows["group"].notna()
-    other = changes(findings.with_frame("propagation", rows.assign(n_all=np.where(grouped, 40, np.nan))))
-    every, fewer = estimates(changes(findings)), estimates(other)
-    spread = every["measure"].isin(SPREADS)
-    assert (every.loc[spread, "experiments"] == 3).all()
-    assert (fewer.loc[spread, "experiments"] == 2).all()
-    assert (every.loc[~spread, "experiments"] == fewer.loc[~spread, "experiments"]).all()
-    assert "words_to_faces" in {*other.query("measure == 'spread_outcome'")["exp"]}
+    separate = changes(findings.with_frame("propagation", rows.assign(n_all=np.where(grouped, 40, np.nan))))
+    all_estimates, fewer_estimates = estimates(changes(findings)), estimates(separate)
+    spread = all_estimates["measure"].isin(SPREADS)
+    assert (all_estimates.loc[spread, "experiments"] == 3).all()
+    assert (fewer_estimates.loc[spread, "experiments"] == 2).all()
+    assert (all_estimates.loc[~spread, "experiments"] == fewer_estimates.loc[~spread, "experiments"]).all()
+    assert "words_to_faces" in {*separate.query("measure == 'spread_outcome'")["exp"]}

@@ -27,14 +27,12 @@ EXP = AuditConfig(
     sets={"good": ["kind", "warm", "true"], "bad": ["cruel", "cold"]},
     pairs=[["kind", "cruel"], ["warm", "cold"], ["sweet", "cold"]],
 )
-COSINES = ("delta_gap", "delta_signed", "cohens_d", "z", "upper_tail", "cles_mcgraw_wong", "cles", "cles_gap")
 
 
 @pytest.fixture(scope="module")
 def protocol():
-    small = ("faces_per_group=9", "partitions=60", "bootstrap=40")
-    composed = configs.compose(["model=toy_s", *(f"protocol.{choice}" for choice in small)])
-    return Job.of(*composed, "unused").cfg.protocol
+    small = ["protocol.faces_per_group=9", "protocol.partitions=60", "protocol.bootstrap=40"]
+    return Job.of(*configs.compose(["model=toy_s", *small]), "unused").cfg.protocol
 
 
 def faces_of(**sizes):
@@ -45,35 +43,35 @@ def faces_of(**sizes):
 FACES = faces_of(Ada=7, Bea=9, Cyd=8)
 
 
-def observed(faces, exp=EXP, seed=0, width=5, q=0):
-    """Draw vectors of few different coordinates: many cosines are tied."""
+def draw_vectors(faces, exp=EXP, seed=0, width=5, q=0):
+    """Draw vectors with few distinct coordinates, so that many cosines are tied."""
     rng = np.random.default_rng(seed)
     shape = (len(faces.frame), *([q] if q else []), width)
     texts = rng.integers(-1, 2, size=(len(experiment.prompts(exp).frame), width)) + 0.5
     return torch.from_numpy(rng.integers(-1, 2, size=shape) + 0.5), torch.from_numpy(texts)
 
 
-def made(protocol, exp=EXP, faces=FACES, seed=3, vectors=None):
+def run_audit(protocol, exp=EXP, faces=FACES, seed=3, vectors=None):
     return experiment.run(
-        exp, faces, experiment.prompts(exp), *(vectors or observed(faces, exp)), protocol, seed
+        exp, faces, experiment.prompts(exp), *(vectors or draw_vectors(faces, exp)), protocol, seed
     )
 
 
 def cosines_of(faces, exp, vectors):
-    """Return id -> word -> cosine."""
+    """Compute face id -> word -> cosine."""
     words = experiment.prompts(exp).frame["word"]
     images, texts = (side.tolist() for side in vectors)
     return {
-        name: {
+        face: {
             word: round(reference.cosine(image, text), 12) for word, text in zip(words, texts, strict=True)
         }
-        for name, image in zip(faces.frame["id"], images, strict=True)
+        for face, image in zip(faces.frame["id"], images, strict=True)
     }
 
 
-def statistics(near, a, b, words, ties):
-    to_a, to_b = ([[near[name][word] for word in words] for name in side] for side in (a, b))
-    z, share = naive.z(to_a, to_b), naive.cles(to_a, to_b, ties)
+def statistics(cosine, a, b, words, ties):
+    to_a, to_b = ([[cosine[name][word] for word in words] for name in group] for group in (a, b))
+    z, cles = naive.z(to_a, to_b), naive.cles(to_a, to_b, ties)
     return {
         "delta_gap": naive.delta_gap(to_a, to_b),
         "delta_signed": naive.mean(naive.gaps(to_a, to_b)),
@@ -81,31 +79,32 @@ def statistics(near, a, b, words, ties):
         "z": z,
         "upper_tail": naive.above(z),
         "cles_mcgraw_wong": naive.cles_mcgraw_wong(to_a, to_b),
-        "cles": share,
-        "cles_gap": abs(share - 0.5),
+        "cles": cles,
+        "cles_gap": abs(cles - 0.5),
     }
 
 
-def associated(near, a, b, pairs, definition):
+def iat_statistics(cosine, a, b, pairs, definition):
     sums = [
-        naive.iat_sums(*([[near[name][pair[side]] for pair in pairs] for name in group] for side in (0, 1)))
+        naive.iat_sums(*([[cosine[name][pair[side]] for pair in pairs] for name in group] for side in (0, 1)))
         for group in (a, b)
     ]
     return {"iat": naive.iat(*sums, definition), "iat_signed": sum(sums[0]) - sum(sums[1])}
 
 
-def means(parts):
-    return {name: naive.mean(piece[name] for piece in parts) for name in parts[0]}
+def average(results):
+    return {name: naive.mean(result[name] for result in results) for name in results[0]}
 
 
-def all_of(near, a, b, ties, definition):
-    """Return attribute -> statistics."""
-    result = {name: statistics(near, a, b, words, ties) for name, words in EXP.sets.items()}
-    result[EXP.attribute] = means([result["good"], result["bad"]])
-    return {name: piece | associated(near, a, b, EXP.pairs, definition) for name, piece in result.items()}
+def audit_statistics(cosine, a, b, ties, definition):
+    """Compute attribute -> statistic -> value."""
+    result = {name: statistics(cosine, a, b, words, ties) for name, words in EXP.sets.items()}
+    result[EXP.attribute] = average([result["good"], result["bad"]])
+    iat = iat_statistics(cosine, a, b, EXP.pairs, definition)
+    return {name: values | iat for name, values in result.items()}
 
 
-def chosen(faces, size, seed):
+def sample_faces(faces, size, seed):
     result = {}
     for i, group in enumerate(sorted(set(faces.frame["group"]))):
         ids = sorted(faces.frame["id"][faces.frame["group"] == group])
@@ -118,72 +117,72 @@ def chosen(faces, size, seed):
     ("ties", "definition", "measure", "q"),
     [("half", "total", "cles", 0), ("strict", "by_pair", "iat", 3), ("strict", "total", "cles", 0)],
 )
-def test_an_audit_is_the_naive_loop(protocol, ties, definition, measure, q):
+def test_an_audit_equals_the_naive_loop(protocol, ties, definition, measure, q):
     protocol = replace(protocol, ties=ties, iat=definition)
-    exp, vectors = replace(EXP, measure=measure), observed(FACES, q=q)
-    result = made(protocol, exp, vectors=vectors)
-    near = cosines_of(FACES, exp, vectors)
-    used = chosen(FACES, 7, 3)
+    exp, vectors = replace(EXP, measure=measure), draw_vectors(FACES, q=q)
+    result = run_audit(protocol, exp, vectors=vectors)
+    cosines = cosines_of(FACES, exp, vectors)
+    ids = sample_faces(FACES, 7, 3)
     rows = result.analyses.set_index(["group_a", "group_b", "attribute"])
     assert list(result.analyses.columns) == list(experiment.COLUMNS)
     assert len(rows) == 3 * 3
     assert (rows[["n_a", "n_b"]] == 7).all(axis=None)
     for a, b in combinations(["Ada", "Bea", "Cyd"], 2):
-        members = group_comparison.partitions([*used[a], *used[b]], 7, 60, 3)
+        pooled = np.array([*ids[a], *ids[b]])
         null = [
-            all_of(near, [x for x, i in named if i], [x for x, i in named if not i], ties, definition)
-            for named in (list(zip([*used[a], *used[b]], row, strict=True)) for row in members)
+            audit_statistics(cosines, pooled[in_a], pooled[~in_a], ties, definition)
+            for in_a in group_comparison.partitions(pooled, 7, 60, 3).astype(bool)
         ]
-        drawn = [weights(pd.DataFrame({"name": used[group]}), 40, 3) for group in (a, b)]
+        counts = [weights(pd.DataFrame({"name": ids[group]}), 40, 3) for group in (a, b)]
         samples = [
-            all_of(near, np.repeat(used[a], of_a), np.repeat(used[b], of_b), ties, definition)
-            for of_a, of_b in zip(*drawn, strict=True)
+            audit_statistics(cosines, np.repeat(ids[a], n_a), np.repeat(ids[b], n_b), ties, definition)
+            for n_a, n_b in zip(*counts, strict=True)
         ]
-        for attribute, expected in all_of(near, used[a], used[b], ties, definition).items():
+        for attribute, expected in audit_statistics(cosines, ids[a], ids[b], ties, definition).items():
             row = rows.loc[a, b, attribute]
-            of_null = {name: [item[attribute][name] for item in null] for name in expected}
-            measured = "iat" if measure == "iat" else "cles_gap"
+            null_values = {name: [item[attribute][name] for item in null] for name in expected}
+            column = "iat" if measure == "iat" else "cles_gap"
             expected["iat_rate"] = expected["iat"] / (2 * 7 * 3)
-            expected["null_mean"] = naive.mean(of_null[measured])
-            expected["null_q95"] = np.quantile(of_null[measured], 0.95)
-            for p, statistic in (("p_null", measured), ("p_null_delta", "delta_gap")):
-                reached = sum(value >= expected[statistic] - 1e-9 for value in of_null[statistic])
-                expected[p] = (1 + reached) / 61
+            expected["null_mean"] = naive.mean(null_values[column])
+            expected["null_q95"] = np.quantile(null_values[column], 0.95)
+            for p, statistic in (("p_null", column), ("p_null_delta", "delta_gap")):
+                n_extreme = sum(value >= expected[statistic] - 1e-9 for value in null_values[statistic])
+                expected[p] = (1 + n_extreme) / 61
             for name, statistic in (("cles", "cles"), ("iat", "iat_signed")):
-                sampled = [item[attribute][statistic] for item in samples]
-                expected[f"{name}_low"], expected[f"{name}_high"] = np.percentile(sampled, [2.5, 97.5])
+                values = [item[attribute][statistic] for item in samples]
+                expected[f"{name}_low"], expected[f"{name}_high"] = np.percentile(values, [2.5, 97.5])
             assert row[list(expected)].astype(float).to_dict() == pytest.approx(expected, abs=1e-10)
 
             draws = result.tables["draws"].query(
                 "attribute == @attribute and group_a == @a and group_b == @b"
             )
-            for kind, sampled in (("null", null), ("bootstrap", samples)):
-                of_kind = draws[draws["kind"] == kind]
-                assert of_kind["draw"].tolist() == list(range(len(sampled)))
+            for kind, draw_statistics in (("null", null), ("bootstrap", samples)):
+                kind_draws = draws[draws["kind"] == kind]
+                assert kind_draws["draw"].tolist() == list(range(len(draw_statistics)))
                 for name in ("cles", "cles_gap", "iat"):
-                    message = [item[attribute][name] for item in sampled]
-                    assert of_kind[name].to_numpy() == pytest.approx(message, abs=1e-10), (kind, name)
+                    values = [item[attribute][name] for item in draw_statistics]
+                    assert kind_draws[name].to_numpy() == pytest.approx(values, abs=1e-10), (kind, name)
 
 
 def test_tables_hold_the_faces_used(protocol):
-    vectors = observed(FACES)
-    result = made(protocol, vectors=vectors)
-    near, used = cosines_of(FACES, EXP, vectors), chosen(FACES, 7, 3)
+    vectors = draw_vectors(FACES)
+    result = run_audit(protocol, vectors=vectors)
+    cosines, ids = cosines_of(FACES, EXP, vectors), sample_faces(FACES, 7, 3)
     attributes = result.tables["attributes"]
-    assert {name: sorted(piece["id"]) for name, piece in attributes.groupby("group")} == used
-    displayed = result.tables["similarities"]
-    for row in displayed.itertuples():
-        assert row.cosine == pytest.approx(near[row.id][row.word], abs=1e-12)
-    words = displayed.drop_duplicates(["set", "word"])
-    pairs = [f"{row.set} {row.word}" for row in words.fillna("-").itertuples()]
-    assert pairs == ["good kind", "good warm", "good true", "bad cruel", "bad cold", "- sweet"]
-    assert len(displayed) == 3 * 7 * 6
+    assert {name: sorted(rows["id"]) for name, rows in attributes.groupby("group")} == ids
+    similarities = result.tables["similarities"]
+    for row in similarities.itertuples():
+        assert row.cosine == pytest.approx(cosines[row.id][row.word], abs=1e-12)
+    words = similarities.drop_duplicates(["set", "word"])
+    set_words = [f"{row.set} {row.word}" for row in words.fillna("-").itertuples()]
+    assert set_words == ["good kind", "good warm", "good true", "bad cruel", "bad cold", "- sweet"]
+    assert len(similarities) == 3 * 7 * 6
     assert result.notes == ["7 faces of each of 3 groups, 9 asked for"]
 
 
 def test_a_single_set_has_no_mean_and_no_pairs_have_no_iat(protocol):
     exp = replace(EXP, sets={"good": ["kind", "warm"]}, pairs=[])
-    result = made(protocol, exp, faces_of(Ada=9, Bea=9))
+    result = run_audit(protocol, exp, faces_of(Ada=9, Bea=9))
     assert result.analyses["attribute"].tolist() == ["good"]
     undefined = result.analyses.columns[result.analyses.isna().all()]
     assert list(undefined) == ["iat", "iat_signed", "iat_low", "iat_high", "iat_rate"]
@@ -192,44 +191,44 @@ def test_a_single_set_has_no_mean_and_no_pairs_have_no_iat(protocol):
 
 
 def test_without_draws_nothing_is_drawn(protocol):
-    result = made(replace(protocol, partitions=0, bootstrap=0))
+    result = run_audit(replace(protocol, partitions=0, bootstrap=0))
     undefined = result.analyses.columns[result.analyses.isna().all()]
-    requested = "null_mean null_q95 p_null p_null_delta cles_low cles_high iat_low iat_high"
-    assert set(undefined) == set(requested.split())
+    draw_columns = "null_mean null_q95 p_null p_null_delta cles_low cles_high iat_low iat_high"
+    assert set(undefined) == set(draw_columns.split())
     assert result.tables["draws"].empty
-    assert result.tables["draws"].dtypes.equals(made(protocol).tables["draws"].dtypes)
+    assert result.tables["draws"].dtypes.equals(run_audit(protocol).tables["draws"].dtypes)
 
 
 def test_equal_faces_are_undefined_not_an_error(protocol):
-    vectors = torch.ones(len(FACES.frame), 5), observed(FACES)[1]
-    rows = made(protocol, vectors=vectors).analyses
+    vectors = torch.ones(len(FACES.frame), 5), draw_vectors(FACES)[1]
+    rows = run_audit(protocol, vectors=vectors).analyses
     assert rows[["cohens_d"]].isna().all(axis=None)
     assert rows[["cles", "cles_low", "cles_high"]].eq(0.5).all(axis=None)
     assert rows[["p_null", "p_null_delta"]].eq(1).all(axis=None)
 
 
 def test_several_vectors_are_pooled_as_the_protocol_says(protocol):
-    images, texts = observed(FACES, q=4)
+    images, texts = draw_vectors(FACES, q=4)
     unit = torch.nn.functional.normalize(images.double(), dim=-1)
-    mean = made(replace(protocol, pooling="mean"), vectors=(unit, texts))
-    single = torch.nn.functional.normalize(unit.mean(dim=1), dim=-1)
-    pd.testing.assert_frame_equal(mean.analyses, made(protocol, vectors=(single, texts)).analyses)
-    assert not mean.analyses["cles"].equals(made(protocol, vectors=(unit, texts)).analyses["cles"])
+    mean = run_audit(replace(protocol, pooling="mean"), vectors=(unit, texts))
+    pooled = torch.nn.functional.normalize(unit.mean(dim=1), dim=-1)
+    pd.testing.assert_frame_equal(mean.analyses, run_audit(protocol, vectors=(pooled, texts)).analyses)
+    assert not mean.analyses["cles"].equals(run_audit(protocol, vectors=(unit, texts)).analyses["cles"])
 
 
 def test_draws_depend_on_names_and_seed_not_on_order_or_other_groups(protocol):
     names = [f"f{i}" for i in range(12)]
-    members = group_comparison.partitions(names, 4, 6000, 0)
-    assert np.array_equal(members, group_comparison.partitions(names[::-1], 4, 6000, 0))
-    for other, seed in ((names, 1), ([*names[1:], "g"], 0)):
-        assert not np.array_equal(members, group_comparison.partitions(other, 4, 6000, seed))
-    few, ids = replace(protocol, faces_per_group=4), FACES.frame["id"]
-    subsets = (
-        experiment.check(replace(EXP, groups=groups), FACES, few, 3) for groups in (None, ["Cyd", "Bea"])
+    partitions = group_comparison.partitions(names, 4, 6000, 0)
+    assert np.array_equal(partitions, group_comparison.partitions(names[::-1], 4, 6000, 0))
+    for other_names, seed in ((names, 1), ([*names[1:], "g"], 0)):
+        assert not np.array_equal(partitions, group_comparison.partitions(other_names, 4, 6000, seed))
+    small, ids = replace(protocol, faces_per_group=4), FACES.frame["id"]
+    rows_by_group = (
+        experiment.check(replace(EXP, groups=groups), FACES, small, 3) for groups in (None, ["Cyd", "Bea"])
     )
-    every, some = ({name: ids[rows].tolist() for name, rows in subset.items()} for subset in subsets)
-    assert every == chosen(FACES, 4, 3)
-    assert some == {name: every[name] for name in ("Bea", "Cyd")}
+    full, subset = ({name: ids[rows].tolist() for name, rows in rows_of.items()} for rows_of in rows_by_group)
+    assert full == sample_faces(FACES, 4, 3)
+    assert subset == {name: full[name] for name in ("Bea", "Cyd")}
 
 
 def test_morphs_have_the_weights_of_their_parents(protocol):
@@ -240,11 +239,11 @@ def test_morphs_have_the_weights_of_their_parents(protocol):
         for a, b in parents
     ]
     morphs = checked("faces", pd.DataFrame(rows), "t")
-    singly = checked("faces", pd.DataFrame(rows)[["id", "group"]], "t")
-    vectors = observed(morphs)
+    unrelated = checked("faces", pd.DataFrame(rows)[["id", "group"]], "t")
+    vectors = draw_vectors(morphs)
     wide, narrow = (
-        made(replace(protocol, bootstrap=400), faces=faces, vectors=vectors).analyses
-        for faces in (morphs, singly)
+        run_audit(replace(protocol, bootstrap=400), faces=faces, vectors=vectors).analyses
+        for faces in (morphs, unrelated)
     )
     assert ((wide["cles_high"] - wide["cles_low"]) > 1.2 * (narrow["cles_high"] - narrow["cles_low"])).all()
     pd.testing.assert_series_equal(wide["p_null"], narrow["p_null"])
@@ -256,22 +255,22 @@ def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
     exp = replace(EXP, measure=measure, sets={"good": EXP.sets["good"]})
     faces, small = faces_of(Ada=12, Bea=12), replace(protocol, faces_per_group=12, partitions=99, bootstrap=0)
     count = 200
-    result = []
+    p_values = []
     for seed in range(count):
         rng = np.random.default_rng([7, seed])
         vectors = [torch.from_numpy(rng.normal(size=(n, 6))) for n in (24, 6)]
-        rows = made(small, exp, faces, seed, vectors).analyses
-        result.append(rows.loc[0, ["p_null", "p_null_delta"]].to_numpy(dtype=float))
+        rows = run_audit(small, exp, faces, seed, vectors).analyses
+        p_values.append(rows.loc[0, ["p_null", "p_null_delta"]].to_numpy(dtype=float))
     low, high = stats.binom.ppf([0.0005, 0.9995], count, 0.05)
-    reached = (np.array(result) <= 0.05).sum(axis=0)
-    assert (reached <= high).all()
-    # Sums of signs are coarse: ties with the observed make the IAT's test conservative.
-    assert (reached[1:] if measure == "iat" else reached >= low).all()
-    assert np.mean(result) == pytest.approx(0.5, abs=0.1)
+    rejections = (np.array(p_values) <= 0.05).sum(axis=0)
+    assert (rejections <= high).all()
+    # The IAT sums signs: ties with the observed value make its test conservative.
+    assert (rejections[1:] if measure == "iat" else rejections >= low).all()
+    assert np.mean(p_values) == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("changes", "message"),
     [
         ({"template": "{} and {}"}, "expected the word's place"),
         ({"sets": {}}, "exp.sets: no set of words"),
@@ -283,9 +282,9 @@ def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
         ({"attribute": "good"}, "exp.attribute=good: a set has this name too. Choose another"),
     ],
 )
-def test_invalid_experiments_are_refused(wrong, message):
+def test_invalid_experiments_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        experiment.prompts(replace(EXP, **wrong))
+        experiment.prompts(replace(EXP, **changes))
 
 
 @pytest.mark.parametrize(
@@ -298,7 +297,7 @@ def test_invalid_experiments_are_refused(wrong, message):
         (None, faces_of(Ada=5), "an audit compares two groups or more", NotApplicable),
     ],
 )
-def test_groups_that_cannot_be_compared(protocol, groups, faces, message, error):
+def test_groups_that_cannot_be_compared_are_refused(protocol, groups, faces, message, error):
     with pytest.raises(InputError, match=message) as caught:
         experiment.check(replace(EXP, groups=groups), faces, protocol, 0)
     assert type(caught.value) is error

@@ -7,85 +7,85 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from src.report import __main__ as entry
+from src.report import __main__ as report_cli
 from src.storage import results
 from src.studies.implicit import model_ranking
 from src.tracking import Tracker
 from tests.report.conftest import Read
-from tests.studies.implicit import audited
+from tests.studies.implicit import audit_jobs
 
 
 @pytest.fixture
-def ninety():
-    """Draw models as in the paper's table 2: 90 models of 56 pretraining sets."""
+def ninety_models():
+    """Draw 90 models of 56 pretraining sets, as in the paper's table 2."""
     rng = np.random.default_rng(0)
     sets = rng.permutation(np.concatenate([np.arange(56), rng.choice(12, 34)]))
     result = pd.DataFrame(
         [(f"m{n}", f"set{number}") for n, number in enumerate(sets)], columns=["model", "pretraining"]
     )
-    # Two digits: ties there are.
+    # Rounded to two digits, so that values are tied.
     gaps = {name: rng.uniform(0, 0.3, 90).round(2) for name in ("competence", "emotions")}
     return result.assign(**gaps, iat=rng.integers(0, 60, 90) / 3)
 
 
-def test_the_rank_is_the_sum_of_average_ranks(ninety):
-    result = model_ranking.ranking(ninety).set_index("model")
-    ranks = {name: stats.rankdata(ninety[name]).tolist() for name in model_ranking.MEASURES}
+def test_the_rank_is_the_sum_of_average_ranks(ninety_models):
+    result = model_ranking.ranking(ninety_models).set_index("model")
+    ranks = {name: stats.rankdata(ninety_models[name]).tolist() for name in model_ranking.MEASURES}
     sums = [sum(ranks[name][row] for name in model_ranking.MEASURES) for row in range(90)]
     for name in model_ranking.MEASURES:
-        assert result.loc[ninety["model"], f"{name}_rank"].tolist() == ranks[name]
-    assert result.loc[ninety["model"], "rank_sum"].tolist() == sums
+        assert result.loc[ninety_models["model"], f"{name}_rank"].tolist() == ranks[name]
+    assert result.loc[ninety_models["model"], "rank_sum"].tolist() == sums
     assert result["rank_sum"].is_monotonic_increasing
-    assert result.loc[ninety["model"], "place"].tolist() == [
+    assert result.loc[ninety_models["model"], "place"].tolist() == [
         1 + sum(other < item for other in sums) for item in sums
     ]
-    assert len(set(ninety["competence"])) < 90
+    assert len(set(ninety_models["competence"])) < 90
 
 
-def test_sets_of_the_shape_of_the_paper_s_table_2(ninety):
-    result = model_ranking.by_pretraining(ninety)
+def test_pretraining_sets_are_ranked_by_means_of_their_models(ninety_models):
+    result = model_ranking.by_pretraining(ninety_models)
     assert len(result) == 56
     assert result["models"].sum() == 90
     assert result["models"].max() > 1
     assert not result["incomplete"].any()
-    groups = ninety.groupby("pretraining")[[*model_ranking.MEASURES]]
+    groups = ninety_models.groupby("pretraining")[[*model_ranking.MEASURES]]
     means, keyed = groups.mean(), result.set_index("pretraining").sort_index()
     ranks = stats.rankdata(means.round(12), axis=0)
     assert keyed["models"].tolist() == groups.size().tolist()
     assert keyed["rank_sum"].tolist() == ranks.sum(axis=1).tolist()
-    for item in model_ranking.MEASURES:
-        np.testing.assert_allclose(keyed[item], means[item], rtol=1e-12)
-        np.testing.assert_allclose(keyed[f"{item}_sd"], groups.std()[item])
+    for measure in model_ranking.MEASURES:
+        np.testing.assert_allclose(keyed[measure], means[measure], rtol=1e-12)
+        np.testing.assert_allclose(keyed[f"{measure}_sd"], groups.std()[measure])
     assert result["rank_sum"].is_monotonic_increasing
 
 
-def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety):
-    missing = ninety.copy()
-    missing.loc[[3, 50], "iat"] = np.nan
-    result = model_ranking.ranking(missing)
+def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety_models):
+    incomplete = ninety_models.copy()
+    incomplete.loc[[3, 50], "iat"] = np.nan
+    result = model_ranking.ranking(incomplete)
     assert len(result) == 90
     assert set(result["model"].tail(2)) == {"m3", "m50"}
     assert result[["rank_sum", "place", "competence_rank", "iat_rank"]].tail(2).isna().all(axis=None)
-    expected = model_ranking.ranking(ninety.drop([3, 50]).reset_index(drop=True))
+    expected = model_ranking.ranking(ninety_models.drop([3, 50]).reset_index(drop=True))
     pd.testing.assert_frame_equal(result.head(88), expected)
-    sets = model_ranking.by_pretraining(missing)
+    sets = model_ranking.by_pretraining(incomplete)
     assert sets["models"].sum() == 88
     assert sets["incomplete"].sum() == 2
-    alone = missing["pretraining"].value_counts()
-    alone = [name for name in missing.loc[[3, 50], "pretraining"] if alone[name] == 1]
-    assert sets.loc[sets["place"].isna(), "pretraining"].tolist() == alone
+    counts = incomplete["pretraining"].value_counts()
+    sets_without_models = [name for name in incomplete.loc[[3, 50], "pretraining"] if counts[name] == 1]
+    assert sets.loc[sets["place"].isna(), "pretraining"].tolist() == sets_without_models
 
 
-def test_no_models_or_incomplete_models_are_not_ranked(ninety):
-    assert model_ranking.ranking(ninety.assign(iat=np.nan))["place"].isna().all()
-    assert model_ranking.ranking(ninety.head(0)).empty
-    assert model_ranking.by_pretraining(ninety.head(0)).empty
+def test_no_models_or_incomplete_models_are_not_ranked(ninety_models):
+    assert model_ranking.ranking(ninety_models.assign(iat=np.nan))["place"].isna().all()
+    assert model_ranking.ranking(ninety_models.head(0)).empty
+    assert model_ranking.by_pretraining(ninety_models.head(0)).empty
     assert model_ranking.by_specification(model_ranking.measures(pd.DataFrame())) == []
 
 
 @pytest.fixture
 def audits(tmp_path):
-    return audited.audited(tmp_path, models=("a", "b"), groups=["x", "y", "z"], debias=("none", "gone")).of(
+    return audit_jobs.sweep(tmp_path, models=("a", "b"), groups=["x", "y", "z"], debias=("none", "gone")).of(
         "implicit"
     )
 
@@ -106,13 +106,13 @@ def test_measures_are_means_over_pairs_without_debiasing(audits):
         assert row["iat_n"] == 12
 
 
-def test_another_run_of_a_config_counts_once_and_the_later(audits):
+def test_the_latest_run_of_a_config_replaces_the_earlier(audits):
     later = audits.assign(cles_gap=audits["cles_gap"] / 2)
     result = model_ranking.measures(pd.concat([audits, later], ignore_index=True))
     expected = model_ranking.measures(audits)
     assert len(result) == 2
     np.testing.assert_allclose(result["competence"], expected["competence"] / 2)
-    # Another config of the same audit: the later one, not a mean of both.
+    # Of several configs of the same audit, the latest is used, not their mean.
     other = audits.assign(config=audits["config"] + "b", cles_gap=audits["cles_gap"] * 3)
     result = model_ranking.measures(pd.concat([other, audits], ignore_index=True))
     pd.testing.assert_frame_equal(result, expected)
@@ -124,128 +124,128 @@ def test_another_run_of_a_config_counts_once_and_the_later(audits):
 def test_specifications_are_never_mixed(audits, column, value):
     audits = audits.assign(faces="00")
     other = audits[audits["exp"] == "cles_competence"].assign(**{column: value, "config": "c"}).head(3)
-    measured = model_ranking.measures(pd.concat([other, audits], ignore_index=True))
-    assert len(measured) == 3
-    parts = model_ranking.by_specification(measured)
-    pd.testing.assert_frame_equal(parts[0].reset_index(drop=True), model_ranking.measures(audits))
-    assert parts[1][column].tolist() == [value]
-    assert not model_ranking.complete(parts[1]).any()
+    measure_rows = model_ranking.measures(pd.concat([other, audits], ignore_index=True))
+    assert len(measure_rows) == 3
+    tables = model_ranking.by_specification(measure_rows)
+    pd.testing.assert_frame_equal(tables[0].reset_index(drop=True), model_ranking.measures(audits))
+    assert tables[1][column].tolist() == [value]
+    assert not model_ranking.complete(tables[1]).any()
 
 
 def test_a_model_with_an_undefined_pair_is_incomplete(audits):
     row = audits.index[(audits["model"] == "a") & (audits["attribute"] == "competence")][0]
     audits.loc[row, "cles_gap"] = np.nan
-    measured = model_ranking.measures(audits)
-    assert model_ranking.complete(measured).tolist() == [False, True]
+    measure_rows = model_ranking.measures(audits)
+    assert model_ranking.complete(measure_rows).tolist() == [False, True]
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory):
-    """Make a database without runs, once: it takes MLflow a while."""
+def empty_store(tmp_path_factory):
+    """Make a database without runs, once per module: migrations are slow."""
     folder = tmp_path_factory.mktemp("empty")
     Tracker(f"sqlite:///{folder}/mlflow.db")
     return folder
 
 
 @pytest.fixture(scope="module")
-def store(empty, tmp_path_factory):
-    """Store two models' audits, one of them run twice with other numbers; a failed run; and other runs."""
+def store(empty_store, tmp_path_factory):
+    """Store two models' audits (one of them twice, with different values), a failed run, and other runs."""
     folder = tmp_path_factory.mktemp("store")
-    shutil.copy(empty / "mlflow.db", folder)
+    shutil.copy(empty_store / "mlflow.db", folder)
     tracker = Tracker(f"sqlite:///{folder}/mlflow.db")
-    result = audited.audited(folder / "jobs", models=("a", "b"), groups=["x", "y", "z"])
-    jobs = result.jobs.drop_duplicates("config").to_dict("records")
-    for number, job in enumerate([jobs[0], *jobs, jobs[-1]]):
-        rows = result.of("implicit")[result.of("implicit")["config"] == job["config"]]
-        first = rows.assign(cles_gap=rows["cles_gap"] / 9, iat=rows["iat"] + 40)
-        _run(tracker, folder / f"{number}", job, rows if 0 < number < 9 else first, result, number < 9)
-    _run(tracker, folder / "other", jobs[0] | {"exp": "faces_to_words"}, None, result)
+    findings = audit_jobs.sweep(folder / "jobs", models=("a", "b"), groups=["x", "y", "z"])
+    jobs = findings.jobs.drop_duplicates("config").to_dict("records")
+    for i, job in enumerate([jobs[0], *jobs, jobs[-1]]):
+        rows = findings.of("implicit")[findings.of("implicit")["config"] == job["config"]]
+        altered = rows.assign(cles_gap=rows["cles_gap"] / 9, iat=rows["iat"] + 40)
+        _store_run(tracker, folder / f"{i}", job, rows if 0 < i < 9 else altered, findings, i < 9)
+    _store_run(tracker, folder / "other", jobs[0] | {"exp": "faces_to_words"}, None, findings)
     parent = tracker.open("photos", "sweep")
     parent.log(tags={"kind": "sweep"})
     tracker.close(parent)
-    return folder, result
+    return folder, findings
 
 
-def _run(tracker, folder, job, rows, result, well=True):
+def _store_run(tracker, folder, job, rows, findings, is_finished=True):
     tags = {
         name: str(job[name]) for name in ("exp", "paper", "model", "debias", "protocol", "seed", "config")
     }
     run = tracker.open(job["dataset"], "a job")
     if rows is not None:
-        tables = {name: result.read(job["config"], name) for name in ("draws", "similarities")}
+        tables = {name: findings.read(job["config"], name) for name in ("draws", "similarities")}
         results.write(folder, rows, tables)
         run.artifacts(folder / "results", "results")
         tags |= {"results": results.digest(folder), "input.faces": "ab" * 32}
-    known = {"pretraining": "laion2b"} if job["model"] == "a" else {}
-    gaps = {"cles_gap.competence": 0.1} if job["exp"] in audited.SETS else {"rho": 0.5}
-    about = {"kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40}
-    run.log(tags={**tags, **known, **about}, metrics=gaps)
-    tracker.close(run, "FINISHED" if well else "FAILED")
+    pretraining = {"pretraining": "laion2b"} if job["model"] == "a" else {}
+    metrics = {"cles_gap.competence": 0.1} if job["exp"] in audit_jobs.SETS else {"rho": 0.5}
+    fields = {"kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40}
+    run.log(tags={**tags, **pretraining, **fields}, metrics=metrics)
+    tracker.close(run, "FINISHED" if is_finished else "FAILED")
     return run.id
 
 
-def report(store, *arguments):
-    return entry.main([f"tracking.uri=sqlite:///{store}/mlflow.db", "sweep=all", *arguments])
+def run_report(store, *arguments):
+    return report_cli.main([f"tracking.uri=sqlite:///{store}/mlflow.db", "sweep=all", *arguments])
 
 
-def page_of(folder):
+def read_page(folder):
     return Read((folder / "out" / "index.html").read_text(encoding="utf-8"))
 
 
 def test_all_audits_of_a_store_are_ranked_each_config_once(store, tmp_path, capsys):
-    folder, result = store
+    folder, findings = store
     for _ in range(2):  # an older report is replaced
-        assert report(folder, f"output={tmp_path}/out") == 0
+        assert run_report(folder, f"output={tmp_path}/out") == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path}/out/index.html"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
     tables = tmp_path / "out" / "tables"
     ranked = pd.read_csv(tables / "ranking-models.csv")
-    measured = model_ranking.measures(result.of("implicit"))
-    assert ranked["model"].tolist() == model_ranking.ranking(measured)["model"].tolist()
+    measure_rows = model_ranking.measures(findings.of("implicit"))
+    assert ranked["model"].tolist() == model_ranking.ranking(measure_rows)["model"].tolist()
     for name in model_ranking.MEASURES:
-        expected = measured.set_index("model").loc[ranked["model"], name]
+        expected = measure_rows.set_index("model").loc[ranked["model"], name]
         np.testing.assert_allclose(ranked[name], expected)
         assert (ranked[f"{name}_low"] <= ranked[f"{name}_high"]).all()
     assert ranked.set_index("model")["pretraining"].to_dict() == {"a": "laion2b", "b": "unknown"}
     assert pd.read_csv(tables / "ranking-pretraining.csv")["models"].tolist() == [1, 1]
     assert len(pd.read_csv(tables / "runs.csv")) == 8
-    read = page_of(tmp_path)
-    assert "8 runs of audits" in read.text
-    assert "2 of 2 models have all three measures" in read.text
-    assert "What is missing" not in read.text
-    assert all((tmp_path / "out" / link["href"]).is_file() for _, link in read.tags if "href" in link)
+    report_page = read_page(tmp_path)
+    assert "8 runs of audits" in report_page.text
+    assert "2 of 2 models have all three measures" in report_page.text
+    assert "What is missing" not in report_page.text
+    assert all((tmp_path / "out" / link["href"]).is_file() for _, link in report_page.tags if "href" in link)
     assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"bubbles"}
 
 
 @pytest.fixture
-def copied(store, tmp_path):
+def store_copy(store, tmp_path):
     shutil.copytree(store[0], tmp_path / "store")
     return tmp_path / "store", Tracker(f"sqlite:///{tmp_path}/store/mlflow.db"), store[1]
 
 
-def test_other_protocols_and_lost_results_are_reported(copied, tmp_path):
-    folder, tracker, result = copied
-    job = result.jobs.iloc[0].to_dict() | {"config": "c2", "protocol": "ties_strict"}
-    rows = result.of("implicit")[result.of("implicit")["config"] == result.jobs["config"].iloc[0]]
+def test_other_protocols_and_lost_results_are_reported(store_copy, tmp_path):
+    folder, tracker, findings = store_copy
+    job = findings.jobs.iloc[0].to_dict() | {"config": "c2", "protocol": "ties_strict"}
+    rows = findings.of("implicit")[findings.of("implicit")["config"] == findings.jobs["config"].iloc[0]]
     rows = rows.assign(protocol="ties_strict", config="c2")
-    place = result.folders[result.jobs["config"].iloc[0]]
-    other = result.__class__(**{**result.__dict__, "folders": dict.fromkeys(["c2", "c3"], place)})
-    _run(tracker, tmp_path / "job", job, rows, other)
-    missing = job | {"config": "c3", "model": "gone"}
-    lost = _run(tracker, tmp_path / "lost", missing, rows.assign(model="gone"), other)
-    shutil.rmtree(next((folder / "artifacts").glob(f"*/{lost}/artifacts/results")))
-    assert report(folder, f"output={tmp_path}/out") == 0
-    text = page_of(tmp_path).text
+    results_dir = findings.folders[findings.jobs["config"].iloc[0]]
+    other = findings.__class__(**{**findings.__dict__, "folders": dict.fromkeys(["c2", "c3"], results_dir)})
+    _store_run(tracker, tmp_path / "job", job, rows, other)
+    lost_job = job | {"config": "c3", "model": "gone"}
+    lost_id = _store_run(tracker, tmp_path / "lost", lost_job, rows.assign(model="gone"), other)
+    shutil.rmtree(next((folder / "artifacts").glob(f"*/{lost_id}/artifacts/results")))
+    assert run_report(folder, f"output={tmp_path}/out") == 0
+    text = read_page(tmp_path).text
     assert "the specification differs: protocol ties_strict, seed 0, groups x, y, z" in text
-    assert f"gone, cles_competence, run {lost}: results cannot be read" in text
+    assert f"gone, cles_competence, run {lost_id}: results cannot be read" in text
     assert pd.read_csv(tmp_path / "out" / "tables" / "ranking-others.csv")["model"].tolist() == ["a"]
 
 
-def test_several_datasets_are_to_be_chosen_from(copied, tmp_path, capsys):
-    folder, tracker, result = copied
-    job = result.jobs.iloc[0].to_dict() | {"dataset": "Photos <1>"}
-    rows = result.of("implicit").query("config == @job['config']").assign(dataset="Photos <1>")
-    _run(tracker, tmp_path / "job", job, rows, result)
+def test_a_choice_between_several_datasets_is_required(store_copy, tmp_path, capsys):
+    folder, tracker, findings = store_copy
+    job = findings.jobs.iloc[0].to_dict() | {"dataset": "Photos <1>"}
+    rows = findings.of("implicit").query("config == @job['config']").assign(dataset="Photos <1>")
+    _store_run(tracker, tmp_path / "job", job, rows, findings)
     for choice, message in (
         ([], "audits of several datasets are stored: Photos <1> (1), demo (9). Set dataset=NAME."),
         (
@@ -253,15 +253,15 @@ def test_several_datasets_are_to_be_chosen_from(copied, tmp_path, capsys):
             "no finished audit of dataset=paper is in the store; there are audits of Photos <1>",
         ),
     ):
-        assert report(folder, *choice, f"output={tmp_path}/out") == 1
+        assert run_report(folder, *choice, f"output={tmp_path}/out") == 1
         assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-    assert report(folder, "dataset=Photos <1>", f"output={tmp_path}/out") == 0
-    assert "0 of 1 models have all three measures" in page_of(tmp_path).text
+    assert run_report(folder, "dataset=Photos <1>", f"output={tmp_path}/out") == 0
+    assert "0 of 1 models have all three measures" in read_page(tmp_path).text
 
 
-def test_a_store_without_audits_is_answered(empty, tmp_path, capsys):
-    assert report(empty, f"output={tmp_path}/out") == 1
+def test_a_store_without_audits_is_an_error(empty_store, tmp_path, capsys):
+    assert run_report(empty_store, f"output={tmp_path}/out") == 1
     message = capsys.readouterr().err
     assert message.startswith("sweep=all: no finished audit is in the store; run one: python -m src.run -m ")
     assert not (tmp_path / "out").exists()

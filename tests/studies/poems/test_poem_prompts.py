@@ -19,7 +19,7 @@ from src.generators.multimodal import Multimodal
 from src.report import page
 from src.stimuli import Table
 from src.studies.poems import comparison, poem_prompts
-from src.studies.poems import study as poem
+from src.studies.poems import study as poem_study
 from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
 from tests.report import made
@@ -28,79 +28,79 @@ IDS = st.lists(st.integers(0, 12), max_size=8)
 WORDS = {"positive": ["joy", "calm"], "negative": ["fear", "shame"]}
 
 
-def task(**changes):
-    given = {"image_prompt": "On <image>.", "text_prompt": "On {word}.", "words": WORDS, "most": 6}
-    return PoemConfig(paper="", faces=None, permutations=9, bootstrap=9, **{**given, **changes})
+def make_task(**changes):
+    fields = {"image_prompt": "On <image>.", "text_prompt": "On {word}.", "words": WORDS, "most": 6}
+    return PoemConfig(paper="", faces=None, permutations=9, bootstrap=9, **{**fields, **changes})
 
 
 @given(st.lists(st.tuples(st.sampled_from(poem_prompts.POLES), IDS), max_size=6), st.sets(st.integers(0, 12)))
 def test_pools_hold_unique_ids_without_special_ones_and_with_or_without_shared_ones(rows, special):
     pools = poem_prompts.collect_pools(pd.DataFrame(rows, columns=["pool", "ids"]), special)
     for number in range(13):
-        of = {pool for pool, ids in rows if number in ids and number not in special}
+        pools_of_id = {pool for pool, ids in rows if number in ids and number not in special}
         for pool in poem_prompts.POLES:
-            assert pools[pool, "kept"].count(number) == (pool in of)
-            assert pools[pool, "removed"].count(number) == (of == {pool})
+            assert pools[pool, "kept"].count(number) == (pool in pools_of_id)
+            assert pools[pool, "removed"].count(number) == (pools_of_id == {pool})
 
 
 @pytest.fixture(scope="module")
 def model():
-    made = tiny.load_multimodal(TinyVlmConfig(width=32, layers=2, heads=2, batch_size=2))
-    # Larger weights: the untrained model would write nearly the same about every face.
-    for parameter in made.model.parameters():
+    tiny_model = tiny.load_multimodal(TinyVlmConfig(width=32, layers=2, heads=2, batch_size=2))
+    # Scale the weights up: untrained, the model writes nearly the same text about every face.
+    for parameter in tiny_model.model.parameters():
         if parameter.dim() > 1:
             parameter.mul_(8)
-    return made
+    return tiny_model
 
 
 @pytest.fixture
 def faces(tmp_path):
     paths = seeing.pictures(tmp_path / "faces", 5)
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
-    named = {"id": list("abcde"), "group": ["x", "x", "y", "y", "y"]}
-    return pd.DataFrame({**named, "path": list(map(str, paths)), "sha256": digests})
+    columns = {"id": list("abcde"), "group": ["x", "x", "y", "y", "y"]}
+    return pd.DataFrame({**columns, "path": list(map(str, paths)), "sha256": digests})
 
 
 def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces, tmp_path, monkeypatch):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        words = poem_prompts.generate_on_words(model, task(), answer_log)
+        words = poem_prompts.generate_on_words(model, make_task(), answer_log)
         token_pools = poem_prompts.collect_pools(words, model.special)
-        first = poem_prompts.generate_on_faces(model, task(), faces.head(2), token_pools, answer_log)
+        first = poem_prompts.generate_on_faces(model, make_task(), faces.head(2), token_pools, answer_log)
     assert words["word"].tolist() == ["joy", "calm", "fear", "shame"]
     assert len(token_pools["positive", "removed"]) < len(token_pools["positive", "kept"])
     batch_sizes = []
 
-    def counted(self, prompts, *rest, **how):
+    def write_and_count(self, prompts, *arguments, **options):
         batch_sizes.append(len(prompts))
-        return written(self, prompts, *rest, **how)
+        return write_poems(self, prompts, *arguments, **options)
 
-    written = Multimodal.written
-    monkeypatch.setattr(Multimodal, "written", counted)
+    write_poems = Multimodal.written
+    monkeypatch.setattr(Multimodal, "written", write_and_count)
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        again = poem_prompts.generate_on_words(model, task(), answer_log)
-        poems = poem_prompts.generate_on_faces(model, task(), faces, token_pools, answer_log)
+        words_again = poem_prompts.generate_on_words(model, make_task(), answer_log)
+        poems = poem_prompts.generate_on_faces(model, make_task(), faces, token_pools, answer_log)
         twice = poem_prompts.generate_on_faces(
-            model, task(), pd.concat([faces, faces]), token_pools, answer_log
+            model, make_task(), pd.concat([faces, faces]), token_pools, answer_log
         )
     assert batch_sizes == [0, 3, 0]
-    pd.testing.assert_frame_equal(words, again)
+    pd.testing.assert_frame_equal(words, words_again)
     pd.testing.assert_frame_equal(poems.head(2), first)
     pd.testing.assert_frame_equal(twice.head(5), poems)
-    names = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
+    named_pools = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
     ((answer,),) = (
         batch.values()
-        for batch in written(
-            model, ["On <image>."], [seeing.Path(faces["path"][3])], max_new_tokens=6, pools=names
+        for batch in write_poems(
+            model, ["On <image>."], [seeing.Path(faces["path"][3])], max_new_tokens=6, pools=named_pools
         )
     )
     assert poems.loc[3, "tokens"] == len(answer.tokens)
     assert poems.loc[3, "text"] == answer.text
-    assert {name: poems.loc[3, name] for name in names} == pytest.approx(answer.log_p, abs=1e-4)
-    # A poem of another length, or of other pools, is another.
+    assert {name: poems.loc[3, name] for name in named_pools} == pytest.approx(answer.log_p, abs=1e-4)
+    # A change of length or pools requires a new poem.
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        poem_prompts.generate_on_faces(model, task(most=4), faces.head(1), token_pools, answer_log)
+        poem_prompts.generate_on_faces(model, make_task(most=4), faces.head(1), token_pools, answer_log)
         poem_prompts.generate_on_faces(
-            model, task(), faces.head(1), {**token_pools, ("positive", "kept"): [1]}, answer_log
+            model, make_task(), faces.head(1), {**token_pools, ("positive", "kept"): [1]}, answer_log
         )
     assert batch_sizes[3:] == [1, 1]
 
@@ -115,13 +115,13 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     ],
 )
 def test_prompts_without_their_slot_and_pools_without_words_are_refused(changes, message):
-    poem_prompts.check_task(task())
-    with pytest.raises(InputError) as refused:
-        poem_prompts.check_task(task(**changes))
-    assert message in str(refused.value)
+    poem_prompts.check_task(make_task())
+    with pytest.raises(InputError) as error:
+        poem_prompts.check_task(make_task(**changes))
+    assert message in str(error.value)
 
 
-SIZES = {("positive", "removed"): 4, ("positive", "kept"): 6, ("negative", "removed"): 0}
+POOL_SIZES = {("positive", "removed"): 4, ("positive", "kept"): 6, ("negative", "removed"): 0}
 
 
 @pytest.fixture
@@ -137,17 +137,17 @@ def scores():
     return result.assign(negative_removed=np.nan)
 
 
-def naive(a, b):
+def naive_cles(a, b):
     return np.mean([1.0 if x > y else 0.5 if x == y else 0.0 for x, y in itertools.product(a, b)])
 
 
-def compared(scores, **changes):
-    how = {"permutations": 400, "bootstrap": 300, "seed": 0, **changes}
-    return comparison.compare(scores[["id"]], scores, SIZES, **how)
+def compare(scores, **changes):
+    options = {"permutations": 400, "bootstrap": 300, "seed": 0, **changes}
+    return comparison.compare(scores[["id"]], scores, POOL_SIZES, **options)
 
 
 def test_cles_and_its_uncertainty_are_those_of_pairs(scores):
-    result = compared(scores)
+    result = compare(scores)
     assert list(result) == [*comparison.COLUMNS]
     assert len(result) == 9
     for row in result[result["pool_size"] > 0].to_dict("records"):
@@ -155,83 +155,81 @@ def test_cles_and_its_uncertainty_are_those_of_pairs(scores):
         a, b = (scores[scores["group"] == row[f"group_{side}"]] for side in "ab")
         assert (row["n_a"], row["n_b"]) == (len(a), len(b))
         assert (row["tokens_a"], row["tokens_b"]) == (a["tokens"].mean(), b["tokens"].mean())
-        assert row["cles"] == pytest.approx(naive(a[column], b[column]))
+        assert row["cles"] == pytest.approx(naive_cles(a[column], b[column]))
         assert row["cles_gap"] == pytest.approx(abs(row["cles"] - 0.5))
-        rng, both = np.random.default_rng(1), np.concatenate([a[column], b[column]])
-        null, drawn = [], []
+        rng, pooled = np.random.default_rng(1), np.concatenate([a[column], b[column]])
+        null, bootstrap = [], []
         for _ in range(2000):
-            mixed = rng.permutation(both)
-            null.append(abs(naive(mixed[: len(a)], mixed[len(a) :]) - 0.5))
-            drawn.append(naive(rng.choice(a[column], len(a)), rng.choice(b[column], len(b))))
+            permuted = rng.permutation(pooled)
+            null.append(abs(naive_cles(permuted[: len(a)], permuted[len(a) :]) - 0.5))
+            bootstrap.append(naive_cles(rng.choice(a[column], len(a)), rng.choice(b[column], len(b))))
         assert row["p"] == pytest.approx(np.mean(np.array(null) >= row["cles_gap"] - 1e-12), abs=0.07)
         assert row["p"] * 401 == pytest.approx(round(row["p"] * 401))
         assert [row["cles_low"], row["cles_high"]] == pytest.approx(
-            np.percentile(drawn, [2.5, 97.5]), abs=0.05
+            np.percentile(bootstrap, [2.5, 97.5]), abs=0.05
         )
-    known = result[result["p"].notna()]
-    assert known["q"].to_numpy() == pytest.approx(stats.false_discovery_control(known["p"]))
+    tested = result[result["p"].notna()]
+    assert tested["q"].to_numpy() == pytest.approx(stats.false_discovery_control(tested["p"]))
 
 
 def test_draws_depend_on_the_seed_and_can_be_switched_off(scores):
-    pd.testing.assert_frame_equal(compared(scores), compared(scores))
-    assert (compared(scores)["p"] != compared(scores, seed=1)["p"]).any()
-    none = compared(scores, permutations=0, bootstrap=0)
-    assert none[["p", "q", "cles_low"]].isna().all(axis=None)
-    assert none["cles"].tolist() == pytest.approx(compared(scores)["cles"].tolist(), nan_ok=True)
+    pd.testing.assert_frame_equal(compare(scores), compare(scores))
+    assert (compare(scores)["p"] != compare(scores, seed=1)["p"]).any()
+    without_draws = compare(scores, permutations=0, bootstrap=0)
+    assert without_draws[["p", "q", "cles_low"]].isna().all(axis=None)
+    assert without_draws["cles"].tolist() == pytest.approx(compare(scores)["cles"].tolist(), nan_ok=True)
 
 
-def table(*groups):
+def face_table(*groups):
     return Table("faces", pd.DataFrame({"id": [f"{n:02}" for n in range(len(groups))], "group": groups}), 0)
 
 
-def test_so_many_faces_of_each_group_are_drawn():
-    displayed = table(*"xxxxxxyyyzz")
-    assert len(comparison.draw_faces(displayed, None, 0)) == 11
-    result = comparison.draw_faces(displayed, 3, 0)
+def test_a_limited_number_of_faces_of_each_group_are_drawn():
+    faces = face_table(*"xxxxxxyyyzz")
+    assert len(comparison.draw_faces(faces, None, 0)) == 11
+    result = comparison.draw_faces(faces, 3, 0)
     assert result["group"].tolist() == list("xxxyyyzz")
     assert result["id"].is_unique
-    pd.testing.assert_frame_equal(result, comparison.draw_faces(displayed, 3, 0))
+    pd.testing.assert_frame_equal(result, comparison.draw_faces(faces, 3, 0))
     assert any(
-        result["id"].tolist() != comparison.draw_faces(displayed, 3, seed)["id"].tolist()
-        for seed in range(1, 4)
+        result["id"].tolist() != comparison.draw_faces(faces, 3, seed)["id"].tolist() for seed in range(1, 4)
     )
 
 
 def test_too_few_groups_or_faces_are_refused():
     with pytest.raises(NotApplicable, match="all are of group 'x'"):
-        comparison.draw_faces(table(*"xx"), None, 0)
+        comparison.draw_faces(face_table(*"xx"), None, 0)
     with pytest.raises(InputError, match="1 face of 'y'"):
-        comparison.draw_faces(table(*"xxy"), None, 0)
+        comparison.draw_faces(face_table(*"xxy"), None, 0)
 
 
-NAMES = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
+FIELDS = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
 
 
 def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):
     pairs = [("Niffite Men", "Luupite Men"), ("Niffite Men", "Laapian Men")]
     result = pd.DataFrame(pairs, columns=["group_a", "group_b"]).assign(
-        **NAMES, model=model, protocol="greedy+dataset=demo", config=model, pool="positive", shared="removed"
+        **FIELDS, model=model, protocol="greedy+dataset=demo", config=model, pool="positive", shared="removed"
     )
     result = result.assign(n_a=6, n_b=7, pool_size=size, tokens_a=20.0, tokens_b=31.4, most=64)
-    numbers = {"cles": 0.5 + np.array(gaps), "cles_gap": np.abs(gaps), "p": 0.01, "q": 0.02}
-    numbers |= {"cles_low": 0.1, "cles_high": 0.44}
+    values = {"cles": 0.5 + np.array(gaps), "cles_gap": np.abs(gaps), "p": 0.01, "q": 0.02}
+    values |= {"cles_low": 0.1, "cles_high": 0.44}
     if not size:
-        numbers = dict.fromkeys(numbers, np.nan)
+        values = dict.fromkeys(values, np.nan)
     elif not drawn:
-        numbers |= dict.fromkeys(("p", "q", "cles_low", "cles_high"), np.nan)
-    return result.assign(**numbers)
+        values |= dict.fromkeys(("p", "q", "cles_low", "cles_high"), np.nan)
+    return result.assign(**values)
 
 
-def test_models_stand_side_by_side():
-    (row,) = poem.terminal_table(pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])).to_dict(
-        "records"
-    )
+def test_the_terminal_table_has_a_column_per_model():
+    analyses = pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])
+    (row,) = poem_study.terminal_table(analyses).to_dict("records")
     assert row[""] == "positive, shared tokens removed"
     assert row["protocol"] == "greedy+dataset=demo"
-    widest = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
-    assert row["a"] == f"{widest} [0.10, 0.44], q 0.020, 6 and 7 faces, 20 and 31 tokens"
+    largest_gap = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
+    assert row["a"] == f"{largest_gap} [0.10, 0.44], q 0.020, 6 and 7 faces, 20 and 31 tokens"
     assert row["b"] == "empty pool"
-    assert row["c"] == f"{widest}, 6 and 7 faces, 20 and 31 tokens"
+    assert row["c"] == f"{largest_gap}, 6 and 7 faces, 20 and 31 tokens"
 
 
 def test_the_page_shows_every_pair_and_says_which_pool_is_empty(tmp_path):

@@ -48,7 +48,7 @@ def test_sets_have_the_sizes_of_the_paper(corpus):
 
 
 @given(sizes=st.lists(st.integers(1, 60), min_size=2, max_size=6), limit=st.integers(1, 70))
-def test_n_is_the_maximum_by_the_rule(sizes, limit):
+def test_sets_are_as_large_as_the_smallest_group_allows(sizes, limit):
     groups, protocol = len(sizes), replace(PROTOCOL, set_size=limit)
     allowed = [n for n in range(groups, limit + 1, groups) if n + n // groups <= min(sizes)]
     if not allowed:

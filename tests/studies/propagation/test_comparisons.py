@@ -1,4 +1,4 @@
-"""Check differences, specifications, sizes and figures against references, and on files of experiments."""
+"""Check differences, specifications, model sizes and figures against references and on real jobs."""
 
 from dataclasses import replace
 
@@ -21,13 +21,13 @@ DRAWS = {"bootstrap": 200, "placebo": 99, "family": 19, "property": 20, "attribu
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
-    names = {"models": ("toy_s", "toy_m", "toy_l"), "protocols": ("paper", "ddof_0")}
+    grid = {"models": ("toy_s", "toy_m", "toy_l"), "protocols": ("paper", "ddof_0")}
     return made.synthetic(
-        tmp_path_factory.mktemp("jobs"), **names, groups=made.GROUPS[:3], draws=DRAWS, size=30
+        tmp_path_factory.mktemp("jobs"), **grid, groups=made.GROUPS[:3], draws=DRAWS, size=30
     )
 
 
-def _drawn(findings, config, stratum, kind):
+def _rhos(findings, config, stratum, kind):
     draws = findings.read(config, "draws")
     return draws[(draws["stratum"] == stratum) & (draws["kind"] == kind)].set_index("draw")["rho"]
 
@@ -40,66 +40,66 @@ def test_differences_of_models_use_paired_draws(findings):
     for row in table.to_dict("records"):
         keys = [(row[config], row["stratum"]) for config in ("config_first", "config_second")]
         first, second = (analyses.loc[key] for key in keys)
-        boots, placebos = (
-            [_drawn(findings, *key, kind) for key in keys] for kind in ("bootstrap", "placebo")
+        bootstraps, placebos = (
+            [_rhos(findings, *key, kind) for key in keys] for kind in ("bootstrap", "placebo")
         )
-        assert [row["ci_low"], row["ci_high"]] == [*np.percentile(boots[0] - boots[1], [2.5, 97.5])]
+        assert [row["ci_low"], row["ci_high"]] == [*np.percentile(bootstraps[0] - bootstraps[1], [2.5, 97.5])]
         if np.isnan(first["rho"]) or np.isnan(second["rho"]):
             assert np.isnan([row["p_placebo"], row["q"]]).all()
             continue
         assert row["difference"] == first["rho"] - second["rho"]
         observed = abs(first["rho_placebo_units"] - second["rho_placebo_units"])
         assert row["p_placebo"] == (1 + (abs(placebos[0] - placebos[1]) >= observed - 1e-12).sum()) / 100
-    known = table.dropna(subset=["p_placebo"])
-    assert known["q"].to_list() == pytest.approx(stats.false_discovery_control(known["p_placebo"]))
+    tested = table.dropna(subset=["p_placebo"])
+    assert tested["q"].to_list() == pytest.approx(stats.false_discovery_control(tested["p_placebo"]))
 
 
 def test_an_undefined_placebo_counts_against_a_difference():
-    under = np.array([0.1, -0.5, np.nan, 0.5 - 1e-13, 0.2])
-    assert differences.p_of_difference(0.5, under) == 4 / 6
-    assert differences.p_of_difference(-0.5, under) == 4 / 6
-    assert np.isnan(differences.p_of_difference(np.nan, under))
+    placebo = np.array([0.1, -0.5, np.nan, 0.5 - 1e-13, 0.2])
+    assert differences.p_of_difference(0.5, placebo) == 4 / 6
+    assert differences.p_of_difference(-0.5, placebo) == 4 / 6
+    assert np.isnan(differences.p_of_difference(np.nan, placebo))
     assert np.isnan(differences.p_of_difference(0.5, np.empty(0)))
 
 
 def test_models_with_other_targets_or_sets_share_no_draws(tmp_path):
-    jobs = made.synthetic(
+    findings = made.synthetic(
         tmp_path, experiments={"faces_to_words": "1-a"}, protocols=("paper",), draws=DRAWS, size=30
     )
-    configs = [*jobs.folders]
-    targets = jobs.read(configs[1], "targets")
-    # In another order they are the same.
-    targets.iloc[::-1].to_parquet(jobs.folders[configs[1]] / "targets.parquet")
-    sets = jobs.read(configs[2], "attributes").assign(id=["words-1", "words-3"])
-    sets.astype({"id": "string"}).to_parquet(jobs.folders[configs[2]] / "attributes.parquet")
-    table = differences.models(jobs).groupby(["first", "second"])[["ci_low", "p_placebo"]].count()
+    configs = [*findings.folders]
+    targets = findings.read(configs[1], "targets")
+    # The order of targets does not matter.
+    targets.iloc[::-1].to_parquet(findings.folders[configs[1]] / "targets.parquet")
+    sets = findings.read(configs[2], "attributes").assign(id=["words-1", "words-3"])
+    sets.astype({"id": "string"}).to_parquet(findings.folders[configs[2]] / "attributes.parquet")
+    table = differences.models(findings).groupby(["first", "second"])[["ci_low", "p_placebo"]].count()
     assert (table.loc[("toy_s", "toy_m")] >= [6, 5]).all()
     assert (table.loc[[("toy_s", "toy_l"), ("toy_m", "toy_l")]] == 0).all(axis=None)
     changed = targets.assign(id=targets["id"].where(targets["stratum"] != "Black Men", "x" + targets["id"]))
-    changed.to_parquet(jobs.folders[configs[1]] / "targets.parquet")
-    table = differences.models(jobs).set_index(["first", "second", "stratum"])
+    changed.to_parquet(findings.folders[configs[1]] / "targets.parquet")
+    table = differences.models(findings).set_index(["first", "second", "stratum"])
     assert table.loc[("toy_s", "toy_m", "Black Men"), "reason"] == "other targets, or other A and B"
     assert table.loc[("toy_s", "toy_m", "White Men"), "reason"] == ""
 
 
 def test_differences_of_groups_are_unpaired(tmp_path):
-    few = {"experiments": {"faces_to_words": "1-a"}, "protocols": ("paper",)}
-    jobs = made.synthetic(tmp_path, models=("toy_s",), **few)
-    (config,) = jobs.folders
-    same = np.random.default_rng(0).normal(scale=0.05, size=4000)
+    options = {"experiments": {"faces_to_words": "1-a"}, "protocols": ("paper",)}
+    findings = made.synthetic(tmp_path, models=("toy_s",), **options)
+    (config,) = findings.folders
+    noise = np.random.default_rng(0).normal(scale=0.05, size=4000)
     draws = pd.DataFrame({"kind": "bootstrap", "draw": range(4000)})
     means = {"Asian Men": 0.5, "Black Men": 0.2}
-    draws = [draws.assign(stratum=group, rho=same + mean) for group, mean in means.items()]
-    pd.concat(draws).to_parquet(jobs.folders[config] / "draws.parquet")
-    table = differences.groups(jobs).set_index(["first", "second"]).loc[("Asian Men", "Black Men")]
-    # Draws of one origin: paired, the interval would have no width; unpaired, the variances add.
+    draws = [draws.assign(stratum=group, rho=noise + mean) for group, mean in means.items()]
+    pd.concat(draws).to_parquet(findings.folders[config] / "draws.parquet")
+    table = differences.groups(findings).set_index(["first", "second"]).loc[("Asian Men", "Black Men")]
+    # Both groups have the same noise: paired, the interval would have no width; unpaired, variances add.
     half = 1.96 * 0.05 * np.sqrt(2)
     assert [table["ci_low"], table["ci_high"]] == pytest.approx([0.3 - half, 0.3 + half], abs=0.012)
 
 
 def test_specifications_have_median_range_and_share_above_placebo(findings):
-    drawn = sensitivity.attribute_draws(findings)
-    table = sensitivity.table(findings, drawn).set_index(["exp", "reading"])
+    draws = sensitivity.attribute_draws(findings)
+    table = sensitivity.table(findings, draws).set_index(["exp", "reading"])
     rows = findings.of("propagation").query("exp == 'labels_to_faces'")
     row = table.loc[("labels_to_faces", "all")]
     assert (row["rhos"], row["median"]) == (18, np.median(rows["rho"]))
@@ -115,7 +115,7 @@ def _only(findings, column, value):
     return findings.with_frame("propagation", findings.of("propagation").query(f"{column} == @value"))
 
 
-def _sizes(findings, count):
+def _with_sizes(findings, count):
     rng = np.random.default_rng(1)
     names = [f"m{number}" for number in range(count)]
     rows = main_analyses(findings).query("model == 'toy_s'")
@@ -127,20 +127,20 @@ def _sizes(findings, count):
 
 
 def test_size_is_correlated_from_eight_models_on(findings):
-    assert scaling.correlations(scaling.points(_sizes(findings, 7))).empty
-    points = scaling.points(_sizes(findings, 9))
-    # Known for two models or more.
+    assert scaling.correlations(scaling.points(_with_sizes(findings, 7))).empty
+    points = scaling.points(_with_sizes(findings, 9))
+    # The number of parameters is known for all models, other sizes for one or none.
     assert scaling.known_quantities(points) == ["parameters_millions"]
     table = scaling.correlations(points).set_index("exp")
     assert len(table) == len(made.PAPER)
     rows = points[points["exp"] == "faces_to_words"]
     x, y = rows["parameters_millions"].to_numpy(), rows["rho"].to_numpy()
     assert table.loc["faces_to_words", "rho"] == pytest.approx(stats.spearmanr(x, y).statistic)
-    chosen = np.random.default_rng(scaling.SEED).integers(9, size=(2000, 9))
+    samples = np.random.default_rng(scaling.SEED).integers(9, size=(2000, 9))
     with np.errstate(all="ignore"):
-        drawn = [stats.spearmanr(x[rows], y[rows]).statistic for rows in chosen if len({*x[rows]}) > 1]
-    ends = table.loc["faces_to_words", ["ci_low", "ci_high"]].to_list()
-    assert ends == pytest.approx([*np.percentile(drawn, [2.5, 97.5])], abs=1e-9)
+        rhos = [stats.spearmanr(x[rows], y[rows]).statistic for rows in samples if len({*x[rows]}) > 1]
+    interval = table.loc["faces_to_words", ["ci_low", "ci_high"]].to_list()
+    assert interval == pytest.approx([*np.percentile(rhos, [2.5, 97.5])], abs=1e-9)
 
 
 def test_figure_6_averages_before_it_standardises(findings):
@@ -148,13 +148,13 @@ def test_figure_6_averages_before_it_standardises(findings):
     jobs = main_analyses(findings).query("exp in ('faces_to_words', 'labels_to_scenes')")["config"].unique()
     by_job = [findings.read(config, "targets").groupby("stratum")["intrinsic"].mean() for config in jobs]
     means = np.array([np.mean([values[group] for values in by_job]) for group in made.GROUPS[:3]])
-    wanted = (means - means.mean()) / np.sqrt(((means - means.mean()) ** 2).mean())
-    assert table.loc[made.GROUPS[:3], "z"].to_list() == pytest.approx([*wanted])
-    alone = _only(findings, "exp", "faces_to_words")
-    drawing = paper_figures.group_means_figure(paper_figures.group_means(alone))
+    expected = (means - means.mean()) / np.sqrt(((means - means.mean()) ** 2).mean())
+    assert table.loc[made.GROUPS[:3], "z"].to_list() == pytest.approx([*expected])
+    faces_to_words = _only(findings, "exp", "faces_to_words")
+    drawing = paper_figures.group_means_figure(paper_figures.group_means(faces_to_words))
     assert "Only faces_to_words is available" in drawing.caption
-    other = _only(findings, "exp", "words_to_faces")
-    assert paper_figures.group_means_figure(paper_figures.group_means(other)) is None
+    unrelated = _only(findings, "exp", "words_to_faces")
+    assert paper_figures.group_means_figure(paper_figures.group_means(unrelated)) is None
 
 
 def test_figure_7_splits_targets_at_half(findings, tmp_path):
@@ -163,12 +163,12 @@ def test_figure_7_splits_targets_at_half(findings, tmp_path):
     scores = {"intrinsic": [1.0, 0.0, -1.0, np.nan, 9.0], "valence": [0.5, 0.9, 0.4999, 0.1, np.nan]}
     targets = pd.DataFrame({"id": [*"abcde"], "stratum": "g", **scores})
     targets.to_parquet(tmp_path / config / "targets.parquet")
-    job = replace(_only(findings, "config", config), folders={config: tmp_path / config})
-    table = paper_figures.valence_bands(job).set_index("band")[["mean", "n"]].to_dict("index")
+    job_findings = replace(_only(findings, "config", config), folders={config: tmp_path / config})
+    table = paper_figures.valence_bands(job_findings).set_index("band")[["mean", "n"]].to_dict("index")
     assert table == {"≥ 0.5": {"mean": 0.5, "n": 2}, "< 0.5": {"mean": -1.0, "n": 1}}
 
 
-def test_single_rhos_of_the_paper_are_joined_with_ours(findings):
+def test_single_rhos_of_the_paper_are_joined_with_replicated_rhos(findings):
     renamed = main_analyses(findings).assign(
         dataset="paper",
         model=main_analyses(findings)["model"].replace({"toy_s": "clip_b32", "toy_m": "blip2"}),
@@ -176,11 +176,11 @@ def test_single_rhos_of_the_paper_are_joined_with_ours(findings):
     )
     table = page_tables.singles(renamed)
     published = {(row.exp, row.model, row.group): row.published_rho for row in table.itertuples()}
-    cells = {
+    expected = {
         ("labels_to_scenes", "blip2", "Asian Men"): 0.51,
         ("labels_to_scenes", "blip2", "Black Men"): 0.53,
     }
-    assert published == cells
+    assert published == expected
     assert page_tables.singles(renamed.assign(dataset="demo")).empty
 
 
@@ -188,16 +188,16 @@ EXPERIMENTS = ("faces_to_words", "words_to_scenes", "scenes_to_labels", "words_t
 
 
 @pytest.fixture(scope="module")
-def of_experiments(tmp_path_factory):
+def lab_findings(tmp_path_factory):
     """Run experiments on precomputed vectors, and write and read the results as a sweep does."""
-    place = tmp_path_factory.mktemp("vectors")
-    models = {name: precomputed(place / name) for name in ("sharp", "blurred")}
+    vectors_folder = tmp_path_factory.mktemp("vectors")
+    models = {name: precomputed(vectors_folder / name) for name in ("sharp", "blurred")}
     rng = np.random.default_rng(0)
     for path in models["blurred"].glob("*.safetensors"):
         vectors = load_file(path)["embedding"]
         vectors = vectors + 0.2 * rng.normal(size=vectors.shape).astype(np.float32)
         save_file({"embedding": vectors / np.linalg.norm(vectors, axis=1, keepdims=True)}, path)
-    folder = tmp_path_factory.mktemp("jobs")
+    jobs_folder = tmp_path_factory.mktemp("jobs")
     frames, folders = [], {}
     for model, vectors in models.items():
         for exp in EXPERIMENTS:
@@ -205,11 +205,11 @@ def of_experiments(tmp_path_factory):
             result = experiment.run(*inputs(vectors, exp))
             common = {"exp": exp, "paper": made.PAPER[exp], "model": model, "dataset": "lab"}
             common |= {"debias": "none", "protocol": "paper", "seed": 0, "config": config}
-            first = pd.DataFrame([common] * len(result.analyses))
-            analyses = first.join(result.analyses)
-            results.write(folder / config, analyses, result.tables)
-            frames.append(results.read(folder / config))
-            folders[config] = folder / config / results.FOLDER
+            keys = pd.DataFrame([common] * len(result.analyses))
+            analyses = keys.join(result.analyses)
+            results.write(jobs_folder / config, analyses, result.tables)
+            frames.append(results.read(jobs_folder / config))
+            folders[config] = jobs_folder / config / results.FOLDER
     analyses = combine(frames)
     jobs = analyses.drop_duplicates("config")[["model", "exp", "protocol", "seed", "config"]]
     jobs = jobs.assign(status="finished", run="r", reason="", overrides="")
@@ -219,22 +219,22 @@ def of_experiments(tmp_path_factory):
     )
 
 
-def test_every_table_of_a_job_is_used(of_experiments, tmp_path):
+def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     # Models with the same stimuli share their draws.
-    result = differences.models(of_experiments)
-    assert len(result) == len(main_analyses(of_experiments)) / 2
+    result = differences.models(lab_findings)
+    assert len(result) == len(main_analyses(lab_findings)) / 2
     assert (result["reason"] == "").all()
     assert result[["ci_low", "ci_high", "p_placebo", "q"]].notna().all(axis=None)
-    groups = differences.groups(of_experiments)
+    groups = differences.groups(lab_findings)
     assert groups[["ci_low", "ci_high"]].notna().all(axis=None)
     assert set(groups["exp"]) == set(EXPERIMENTS) - {"words_to_scenes"}
-    assert set(paper_figures.valence_bands(of_experiments)["exp"]) == {"scenes_to_labels", "words_to_faces"}
-    assert paper_figures.group_means(of_experiments)["z"].notna().all()
-    attribute_draws = sensitivity.attribute_draws(of_experiments)
-    assert len(attribute_draws) == 5 * len(main_analyses(of_experiments))
-    contributors = page_tables.contributors(of_experiments)
-    assert set(contributors["config"]) == set(main_analyses(of_experiments)["config"])
+    assert set(paper_figures.valence_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
+    assert paper_figures.group_means(lab_findings)["z"].notna().all()
+    attribute_draws = sensitivity.attribute_draws(lab_findings)
+    assert len(attribute_draws) == 5 * len(main_analyses(lab_findings))
+    contributors = page_tables.contributors(lab_findings)
+    assert set(contributors["config"]) == set(main_analyses(lab_findings)["config"])
     faces = contributors[contributors["exp"] == "words_to_faces"]
     assert faces["item"].str.fullmatch(r"face no\. \d+").all()
-    text = page.write(of_experiments, tmp_path).read_text(encoding="utf-8")
+    text = page.write(lab_findings, tmp_path).read_text(encoding="utf-8")
     assert "What is missing" not in text

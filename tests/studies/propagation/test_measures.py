@@ -25,40 +25,40 @@ from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.top_k import TopK
 from src.studies.shared.exchange_units import exchange_of
 from tests import reference
-from tests.studies.propagation.test_uncertainty import PROTOCOL, draws, inputs, loaded, result, scores_of
+from tests.studies.propagation.test_uncertainty import PROTOCOL, draws, inputs, load_folder, result, scores_of
 
-OFF = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
-CHOICES = [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}]
+NO_NULLS = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
+ALTERNATIVES = [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}]
 VALENCE = [exp for exp in reference.EXPERIMENTS if CARRIES[exp.rpartition("_")[2]] == "valence"]
 GROUP = [exp for exp in reference.EXPERIMENTS if exp not in VALENCE]
 
 
-def naive(exp, folder, choice, **more):
-    by = {f"{score}_by": name for score, name in choice.items()}
-    return reference.propagate(exp, *loaded(folder), **PROTOCOL, seed=5, **by, **more)
+def naive(exp, folder, choice, **options):
+    fields = {f"{score}_by": name for score, name in choice.items()}
+    return reference.propagate(exp, *load_folder(folder), **PROTOCOL, seed=5, **fields, **options)
 
 
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
-@pytest.mark.parametrize("choice", [{}, *CHOICES], ids=str)
+@pytest.mark.parametrize("choice", [{}, *ALTERNATIVES], ids=str)
 def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
     outputs = result(folder, exp, **choice, bootstrap=0, property_draws=0)
     analyses, scores = naive(exp, folder, choice)
-    wanted = {key: pytest.approx(pair, abs=1e-10) for key, pair in scores.items()}
-    assert scores_of(outputs.targets) == wanted
+    expected = {key: pytest.approx(pair, abs=1e-10) for key, pair in scores.items()}
+    assert scores_of(outputs.targets) == expected
     for column in ("rho", "p", "rho_all"):
-        wanted = [row[column] for row in analyses]
-        assert outputs.analyses[column].tolist() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+        expected = [row[column] for row in analyses]
+        assert outputs.analyses[column].tolist() == pytest.approx(expected, abs=1e-12, nan_ok=True)
     exchange = exchange_of(inputs(folder, exp)[1], 5)
-    for number, places in enumerate(exchange.permutations(1)):
-        put = dict(zip(exchange.names, exchange.names[places], strict=True))
-        for row in naive(exp, folder, choice, moved=put)[0]:
+    for number, permutation in enumerate(exchange.permutations(1)):
+        replacements = dict(zip(exchange.names, exchange.names[permutation], strict=True))
+        for row in naive(exp, folder, choice, moved=replacements)[0]:
             drawn = draws(outputs, "placebo", row["stratum"])[number]
             assert drawn == pytest.approx(row["rho"], abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
-def test_uncertainty_serves_other_scores(exp, single):
-    outputs = result(single, exp, **CHOICES[0], **CHOICES[1])
+def test_uncertainty_is_defined_for_other_scores(exp, single):
+    outputs = result(single, exp, **ALTERNATIVES[0], **ALTERNATIVES[1])
     kinds = {"placebo", "attributes", "bootstrap"} | ({"property"} if exp in VALENCE else set())
     kinds |= {"family"} if exp.endswith("words") else set()
     rows = outputs.analyses
@@ -74,7 +74,7 @@ def test_uncertainty_serves_other_scores(exp, single):
 
 @pytest.mark.parametrize("exp", ["faces_to_words", "labels_to_faces"])
 @pytest.mark.parametrize("measure", [SC_EAT, DIFFERENCE], ids=["sc_eat", "difference"])
-def test_shortcuts_change_no_null(exp, measure, folder, monkeypatch):
+def test_shortcuts_leave_null_models_unchanged(exp, measure, folder, monkeypatch):
     results = []
     for variant in (measure, replace(measure, by_sums=None, by_vectors=None)):
         monkeypatch.setattr(experiment, "intrinsic_of", lambda _, variant=variant: variant)
@@ -83,13 +83,13 @@ def test_shortcuts_change_no_null(exp, measure, folder, monkeypatch):
     pd.testing.assert_frame_equal(results[0].targets, results[1].targets, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("choice", [{}, *CHOICES], ids=str)
+@pytest.mark.parametrize("choice", [{}, *ALTERNATIVES], ids=str)
 @pytest.mark.parametrize("exp", ["labels_to_faces", "faces_to_words"])
 def test_scores_do_not_depend_on_null_models(choice, exp, folder):
-    every, few = (result(folder, exp, **choice, **off) for off in ({}, OFF | {"bootstrap": 0}))
-    pd.testing.assert_frame_equal(every.targets, few.targets, rtol=0, atol=1e-11)
-    assert few.analyses[[*UNCERTAINTY]].drop(columns="validity").isna().all(axis=None)
-    assert few.draws.empty
+    full, scores_only = (result(folder, exp, **choice, **off) for off in ({}, NO_NULLS | {"bootstrap": 0}))
+    pd.testing.assert_frame_equal(full.targets, scores_only.targets, rtol=0, atol=1e-11)
+    assert scores_only.analyses[[*UNCERTAINTY]].drop(columns="validity").isna().all(axis=None)
+    assert scores_only.draws.empty
 
 
 @pytest.mark.parametrize("exp", VALENCE)
@@ -101,26 +101,26 @@ def test_extremes_outside_the_corpus_cannot_be_classes(exp, single):
 
 @pytest.mark.parametrize("exp", GROUP)
 def test_classes_of_split_groups_do_not_depend_on_the_other_half(exp, single):
-    given = inputs(single, exp, extrinsic="zero_shot", attributes="held_out")
-    outputs = experiment.run(*given)
+    arguments = inputs(single, exp, extrinsic="zero_shot", attributes="held_out")
+    outputs = experiment.run(*arguments)
     assert any("attributes are held out: classes consist of" in note for note in outputs.notes)
-    targets, corpus, target_vectors, items, *options = given
+    targets, corpus, target_vectors, items, *options = arguments
     (pool,) = experiment.check(targets, corpus, *options).pools
     flipped = items.clone()
     # Reverse every item that cannot be retrieved.
     flipped[np.setdiff1d(np.arange(len(items)), pool.rows[pool.retrievable])] *= -1
-    other = experiment.run(targets, corpus, target_vectors, flipped, *options)
-    pd.testing.assert_series_equal(outputs.targets["extrinsic"], other.targets["extrinsic"])
-    assert not outputs.targets["intrinsic"].equals(other.targets["intrinsic"])
+    flipped_outputs = experiment.run(targets, corpus, target_vectors, flipped, *options)
+    pd.testing.assert_series_equal(outputs.targets["extrinsic"], flipped_outputs.targets["extrinsic"])
+    assert not outputs.targets["intrinsic"].equals(flipped_outputs.targets["intrinsic"])
 
 
-@given(seed=st.integers(0, 2**32 - 1), several=st.booleans(), order=st.permutations(range(3)))
-def test_shares_sum_to_1_in_any_order_of_classes(seed, several, order):
+@given(seed=st.integers(0, 2**32 - 1), has_several=st.booleans(), order=st.permutations(range(3)))
+def test_shares_sum_to_1_in_any_order_of_classes(seed, has_several, order):
     rng = np.random.default_rng(seed)
     # Few directions: ties are the rule.
     x, classes = (
         torch.from_numpy(rng.integers(-1, 2, shape).astype(float)) + 1e-9
-        for shape in ((5, 2, 3) if several else (5, 3), (4, 3, 2, 3))
+        for shape in ((5, 2, 3) if has_several else (5, 3), (4, 3, 2, 3))
     )
     x, classes = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (x, classes))
     shares = nearest_class.shares(x, classes)
@@ -129,8 +129,8 @@ def test_shares_sum_to_1_in_any_order_of_classes(seed, several, order):
     for draw in range(2):
         means = {t: dict(enumerate(classes[t, :, draw].tolist())) for t in range(4)}
         for row, vector in zip(shares[..., draw].tolist(), x.tolist(), strict=True):
-            near = reference.share_nearest(vector, means)
-            assert row == pytest.approx([near[name] for name in range(3)], abs=1e-9)
+            expected = reference.share_nearest(vector, means)
+            assert row == pytest.approx([expected[name] for name in range(3)], abs=1e-9)
 
 
 def test_versions_are_of_scores_other_than_the_first():
@@ -145,16 +145,16 @@ def test_versions_are_of_scores_other_than_the_first():
 WIDTH = 3
 
 
-def vectors(rng, count, several):
-    """Draw vectors of few directions, so that ties are the rule; two for each item where `several`."""
-    drawn = rng.integers(-1, 2, (count, 2 if several else 1, WIDTH)).astype(np.float32)
+def vectors(rng, count, has_several):
+    """Draw vectors of few directions, so that ties are the rule; two per item where `has_several`."""
+    drawn = rng.integers(-1, 2, (count, 2 if has_several else 1, WIDTH)).astype(np.float32)
     drawn[(drawn == 0).all(axis=-1)] = 1
     drawn *= rng.uniform(1, 1 + 1e-7, (count, drawn.shape[1], 1)).astype(np.float32)
-    return torch.from_numpy(drawn if several else drawn[:, 0])
+    return torch.from_numpy(drawn if has_several else drawn[:, 0])
 
 
 def pools_of(rng, count, held_out):
-    """Build two interleaved pools, each for two properties: their A differ, their B is the same."""
+    """Build two interleaved pools of two properties each: A differs between properties, B is the same."""
     pools = []
     for start in (0, 1):
         rows = np.arange(start, count, 2)
@@ -218,7 +218,7 @@ def test_small_deviations_have_exact_effect_sizes():
     rng = np.random.default_rng(0)
     corpus = torch.from_numpy(rng.normal(size=(40, 4)))
     corpus[:, 0] = 0
-    # All cosines 0; of 1e-5; of any size.
+    # Targets with cosines of 0, with deviations of 1e-5, and with deviations of any size.
     targets = torch.from_numpy(np.stack([[1, 0, 0, 0], [1, 1e-5, 1e-5, 0], *rng.normal(size=(3, 4))]))
     pools = [Pool(np.arange(40), None, [np.arange(15)], [np.arange(10, 40)], np.zeros((40, 1)), 3)]
     scores, _ = score(targets, corpus, pools, every=False)

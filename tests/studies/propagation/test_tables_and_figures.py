@@ -24,7 +24,7 @@ def analyses():
     return frame
 
 
-def printed(*renderables):
+def render_text(*renderables):
     console = Console(width=400, record=True)
     for renderable in renderables:
         console.print(renderable)
@@ -46,59 +46,59 @@ def test_published_numbers_are_joined_with_a_replication_only(analyses):
     assert "published_mean" not in tables.summary(analyses.assign(dataset="demo"))
     table = tables.summary(analyses.assign(dataset="paper")).set_index(["exp", "model"])
     # The paper's table: 1*-a .84 ± .04, 1-a .81 ± .10, all .83 ± .10.
-    wanted = {"scenes_to_words": (0.84, 0.04), "faces_to_words": (0.81, 0.1), "all": (0.83, 0.1)}
-    for exp, published in wanted.items():
+    expected = {"scenes_to_words": (0.84, 0.04), "faces_to_words": (0.81, 0.1), "all": (0.83, 0.1)}
+    for exp, published in expected.items():
         assert tuple(table.loc[(exp, "all"), ["published_mean", "published_sd"]]) == published
-    text = printed(tables.terminal(analyses.assign(dataset="paper"), "title"))
+    text = render_text(tables.terminal(analyses.assign(dataset="paper"), "title"))
     assert "Ghate et al." in text
     assert "0.84 ± 0.04" in text
 
 
 @pytest.fixture
-def several(analyses):
-    """Build three specifications of the analyses, the paper's second; a rho has no placebo."""
+def specifications(analyses):
+    """Build three specifications, the second as in the paper, with a rho that lacks a placebo."""
     rng = np.random.default_rng(1)
-    parts = [
+    frames = [
         analyses.assign(protocol=protocol, rho=analyses["rho"] + shift)
         for protocol, shift in (("k_100+k=60", -0.3), ("paper+k=60", 0.0), ("ddof_0+k=60", 0.2))
     ]
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(frames, ignore_index=True)
     q95 = table["rho"] + rng.choice([-0.1, 0.1], len(table))
     return table.assign(placebo_q95=q95.mask(table.index == 1))
 
 
-def test_specifications_are_not_averaged(analyses, several):
-    """Check that the terminal's table and summary.csv are of the first specification."""
-    assert findings.list_specifications(several)[0] == ("paper+k=60", 0, "none")
-    pd.testing.assert_frame_equal(tables.summary(several), tables.summary(analyses))
-    text = printed(tables.terminal(several, "title"))
+def test_specifications_are_not_averaged(analyses, specifications):
+    """Check that the terminal's table and summary.csv show the first specification."""
+    assert findings.list_specifications(specifications)[0] == ("paper+k=60", 0, "none")
+    pd.testing.assert_frame_equal(tables.summary(specifications), tables.summary(analyses))
+    text = render_text(tables.terminal(specifications, "title"))
     assert "of protocol paper+k=60, seed 0, the first of 3 specifications" in text
     assert "11, 1 undefined" in text
-    rows = several[several["protocol"] == "paper+k=60"]
-    over = (rows["rho"] > rows["placebo_q95"]).sum()
-    assert 0 < over < 11
-    assert f"{over} of 11" in text
+    rows = specifications[specifications["protocol"] == "paper+k=60"]
+    n_above = (rows["rho"] > rows["placebo_q95"]).sum()
+    assert 0 < n_above < 11
+    assert f"{n_above} of 11" in text
 
 
-def test_table_of_specifications_is_of_their_means(several):
-    table = tables.specification_spread(several).set_index("exp")
-    rows = several[several["exp"] == "faces_to_words"]
+def test_table_of_specifications_is_of_their_means(specifications):
+    table = tables.specification_spread(specifications).set_index("exp")
+    rows = specifications[specifications["exp"] == "faces_to_words"]
     means = [rows["rho"][rows["protocol"] == protocol].mean() for protocol in rows["protocol"].unique()]
     row = table.loc["faces_to_words"]
     assert row["readings"] == 3
     expected = (min(means), sorted(means)[1], max(means))
     assert tuple(row[["lowest", "median", "highest"]]) == pytest.approx(expected)
-    known = rows.dropna(subset=["rho", "placebo_q95"])
-    assert row["compared"] == len(known) == 3 * 9 - 3 - 1
-    assert row["above"] == (known["rho"] > known["placebo_q95"]).sum()
+    compared = rows.dropna(subset=["rho", "placebo_q95"])
+    assert row["compared"] == len(compared) == 3 * 9 - 3 - 1
+    assert row["above"] == (compared["rho"] > compared["placebo_q95"]).sum()
     assert row["share"] == pytest.approx(row["above"] / row["compared"])
-    text = printed(plain(*tables.spread(several, "demo")))
+    text = render_text(plain(*tables.spread(specifications, "demo")))
     assert f"{min(means):.2f} to {max(means):.2f}" in text
     assert f"{row['above']} of {row['compared']}" in text
 
 
 @pytest.mark.parametrize(
-    "given",
+    "keys",
     [
         [("ddof_0", 0, "none"), ("paper", 1, "none"), ("paper", 0, "none")],
         [("paper", 0, "projected"), ("paper", 0, "none")],
@@ -106,20 +106,20 @@ def test_table_of_specifications_is_of_their_means(several):
         [("paperback", 0, "none"), ("paper+k=60", 0, "none")],
     ],
 )
-def test_the_first_specification_is_as_in_the_paper(given):
-    rows = pd.DataFrame(given, columns=["protocol", "seed", "debias"])
-    assert findings.list_specifications(rows)[0] == given[-1]
+def test_the_first_specification_is_as_in_the_paper(keys):
+    rows = pd.DataFrame(keys, columns=["protocol", "seed", "debias"])
+    assert findings.list_specifications(rows)[0] == keys[-1]
 
 
 def test_figures_have_text_alternatives(analyses):
     _, alternative = figures.heatmap(analyses, title="t")
     assert "faces_to_words, toy_s: " in alternative
-    row = analyses[analyses["exp"] == "faces_to_words"].iloc[1:4].assign(stratum=[*"abc"])
+    rows = analyses[analyses["exp"] == "faces_to_words"].iloc[1:4].assign(stratum=[*"abc"])
     scores = np.random.default_rng(0).normal(size=(4500, 2))
     targets = pd.DataFrame(scores, columns=["intrinsic", "extrinsic"])
-    targets = targets.assign(stratum=np.repeat(row["stratum"].to_numpy(), 1500))
-    _, alternative = figures.scatter(targets, row, title="t", intrinsic="x", outcome="y")
-    assert f"a: ρ = {row['rho'].iloc[0]:.2f}, n = 40" in alternative
+    targets = targets.assign(stratum=np.repeat(rows["stratum"].to_numpy(), 1500))
+    _, alternative = figures.scatter(targets, rows, title="t", intrinsic="x", outcome="y")
+    assert f"a: ρ = {rows['rho'].iloc[0]:.2f}, n = 40" in alternative
     assert alternative.count("ρ = ") + alternative.count("every unit has the same outcome") == 3
 
 

@@ -1,4 +1,4 @@
-"""Check experiments: odd inputs, and the uncertainty of rho against naive loops and known answers."""
+"""Check experiments on unusual inputs, and the uncertainty of rho against naive loops and known answers."""
 
 import numpy as np
 import pandas as pd
@@ -21,11 +21,11 @@ from src.studies.shared.exchange_units import Exchange, Factor, exchange_of
 from tests import reference
 
 PROTOCOL = {"k": 11, "extremes": 6, "set_size": 15, "ddof": 1}
-LITTLE = {**PROTOCOL, "placebo": 19, "bootstrap": 200, "attribute_draws": 5, "property_draws": 10}
+FEW_DRAWS = {**PROTOCOL, "placebo": 19, "bootstrap": 200, "attribute_draws": 5, "property_draws": 10}
 TEXTS = ["words_to_scenes", "labels_to_faces", "labels_to_scenes", "words_to_faces"]
 
 
-def loaded(folder):
+def load_folder(folder):
     tables, vectors = {}, {}
     for role in ("faces", "scenes", "words", "labels"):
         frame = pd.read_parquet(folder / f"{role}.parquet")
@@ -45,8 +45,7 @@ def scores_of(targets):
 
 
 def inputs(folder, exp, **protocol):
-    made = Job.of(*configs.compose(overrides(folder, exp, **{**LITTLE, **protocol})), "")
-    cfg = made.cfg
+    cfg = Job.of(*configs.compose(overrides(folder, exp, **{**FEW_DRAWS, **protocol})), "").cfg
     tables = [load(cfg, role) for role in (cfg.exp.targets, cfg.exp.corpus)]
     vectors = [embeddings(cfg, table.role, lambda role: load(cfg, role)).vectors for table in tables]
     return *tables, *vectors, cfg.protocol, 5
@@ -64,17 +63,17 @@ def draws(outputs, kind, stratum):
 @pytest.mark.parametrize("exp", ["faces_to_words", "words_to_scenes"])
 def test_extremes_are_not_retrieved_if_removed(exp, folder):
     outputs = result(folder, exp, attributes="held_out")
-    rows, _ = reference.propagate(exp, *loaded(folder), **PROTOCOL, seed=5, held_out=True)
+    rows, _ = reference.propagate(exp, *load_folder(folder), **PROTOCOL, seed=5, held_out=True)
     assert outputs.analyses["rho"].tolist() == pytest.approx([row["rho"] for row in rows], abs=1e-12)
 
 
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
 @pytest.mark.parametrize("attributes", ["corpus", "held_out"])
 def test_identity_permutations_give_measured_rho(exp, attributes, folder, monkeypatch):
-    def unmoved(self, count, *more):
+    def identity(self, count, *arguments):
         return np.tile(np.arange(len(self.grid), dtype=np.int32), (count, 1))
 
-    monkeypatch.setattr(Exchange, "permutations", unmoved)
+    monkeypatch.setattr(Exchange, "permutations", identity)
     monkeypatch.setattr(
         "src.studies.propagation.attributes.Corpus.redraw", lambda self, _: [(p.a, p.b) for p in self.pools]
     )
@@ -112,8 +111,8 @@ def test_validity_is_agreement_with_the_known_property(folder):
     for row in outputs.analyses.itertuples():
         rows = outputs.targets[outputs.targets["stratum"] == row.stratum]
         is_member = rows["group"] == row.group
-        members, others = rows["intrinsic"][is_member], rows["intrinsic"][~is_member]
-        auc = stats.mannwhitneyu(members, others).statistic / len(members) / len(others)
+        members, non_members = rows["intrinsic"][is_member], rows["intrinsic"][~is_member]
+        auc = stats.mannwhitneyu(members, non_members).statistic / len(members) / len(non_members)
         assert row.validity == pytest.approx(auc)
     assert result(folder, "faces_to_words").analyses["validity"].isna().all()
 
@@ -151,27 +150,27 @@ def test_null_models_use_a_sample_of_many_units(single, monkeypatch):
 
 def test_contributions_sum_to_the_difference_of_outcomes(folder, monkeypatch):
     monkeypatch.setattr(retrieved_items, "MAX_ITEMS", 1000)
-    for exp, against in (("faces_to_words", None), ("words_to_faces", 1 / 3)):
+    for exp, baseline in (("faces_to_words", None), ("words_to_faces", 1 / 3)):
         outputs = result(folder, exp)
         sums = outputs.retrieved.groupby("stratum")[["contribution", "share"]].sum()
         means = outputs.targets.groupby("stratum")["extrinsic"].mean()
-        expected = means - (against or means.mean())
+        expected = means - (baseline or means.mean())
         assert sums["contribution"].to_numpy() == pytest.approx(expected.to_numpy(), abs=1e-9)
         assert sums["share"].to_numpy() == pytest.approx(1)
 
 
 def test_equal_vectors_are_equally_similar(job, tmp_path):
-    """Check ties, broken by position, and zero deviations, which have no effect size, despite rounding."""
+    """Break ties by position, and leave effect sizes of zero deviations undefined, despite rounding."""
     rng = np.random.default_rng(0)
     scenes = pd.DataFrame({"id": [f"s{i:04d}" for i in range(1001)], "valence": rng.uniform(size=1001)})
     words = pd.DataFrame({"word": [f"w{i:02d}" for i in range(40)], "valence": rng.uniform(size=40)})
     words = words.assign(id=words["word"], template="{}", sentence=words["word"])
-    same = rng.normal(size=(1, 64))
+    vector = rng.normal(size=(1, 64))
     outputs = experiment.run(
         checked("words", words, "t"),
         checked("scenes", scenes, "t"),
         torch.from_numpy(rng.normal(size=(40, 64))),
-        torch.from_numpy(np.repeat(same, 1001, axis=0)),
+        torch.from_numpy(np.repeat(vector, 1001, axis=0)),
         job("protocol.k=31", "protocol.extremes=5").cfg.protocol,
         0,
     )
@@ -182,10 +181,10 @@ def test_equal_vectors_are_equally_similar(job, tmp_path):
 
 
 def test_a_group_without_targets_has_no_rho_and_a_reason(single):
-    targets, corpus, vectors, *others = inputs(single, "faces_to_labels", placebo=0, bootstrap=0)
+    targets, corpus, vectors, *options = inputs(single, "faces_to_labels", placebo=0, bootstrap=0)
     is_other = targets.frame["group"] != "Beta Men"
     faces = checked("faces", targets.frame[is_other], "t")
-    rows = experiment.run(faces, corpus, vectors[is_other.to_numpy(copy=True)], *others).analyses
+    rows = experiment.run(faces, corpus, vectors[is_other.to_numpy(copy=True)], *options).analyses
     assert rows["n"].tolist() == [22, 22, 0]
     assert rows["reason"].tolist() == ["", "", "0 units: at least 3 are needed"]
 
@@ -193,35 +192,35 @@ def test_a_group_without_targets_has_no_rho_and_a_reason(single):
 # Exchange units.
 
 
-def labels(declared=True, words=4):
+def labels(has_columns=True, words=4):
     race, gender = (
         {f"{kind}{group}": [f"{kind.lower()}{group}{i}" for i in range(words)] for group in range(count)}
         for kind, count in (("R", 3), ("G", 2))
     )
     frame = phrases(configs.LabelsConfig(race, gender))
     frame = in_templates(frame, ["a {}", "the {}"])
-    return checked("labels", frame if declared else frame.drop(columns=["race_word", "gender_word"]), "t")
+    return checked("labels", frame if has_columns else frame.drop(columns=["race_word", "gender_word"]), "t")
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_labels_exchange_race_words_and_gender_words(declared):
-    corpus = labels(declared)
+@pytest.mark.parametrize("has_columns", [True, False])
+def test_labels_exchange_race_words_and_gender_words(has_columns):
+    corpus = labels(has_columns)
     exchange = exchange_of(corpus, 3)
     assert len(exchange.factors) == 2
     permutations = exchange.permutations(5)
     assert (exchange.permutations(2) == permutations[:2]).all()
-    for other in (exchange_of(corpus, 4), exchange_of(labels(declared, words=5), 3)):
+    for other in (exchange_of(corpus, 4), exchange_of(labels(has_columns, words=5), 3)):
         assert (other.permutations(2)[:, :10] != permutations[:2, :10]).any()
     # Phrases of an incomplete design are exchanged singly.
     incomplete = corpus.frame[corpus.frame["word"] != "r00 g00"]
     assert len(exchange_of(checked("labels", incomplete, "t"), 0).factors) == 1
-    for places in permutations:
-        assert sorted(places) == list(range(96))
+    for permutation in permutations:
+        assert sorted(permutation) == list(range(96))
         before = [name.split() for name in exchange.names]
-        after = [name.split() for name in exchange.names[places]]
-        # One permutation of each: that of a race word does not depend on the gender word.
-        for place in (0, 1):
-            moves = {(old[place], new[place]) for old, new in zip(before, after, strict=True)}
+        after = [name.split() for name in exchange.names[permutation]]
+        # Race words and gender words are permuted separately: neither move depends on the other word.
+        for position in (0, 1):
+            moves = {(old[position], new[position]) for old, new in zip(before, after, strict=True)}
             assert len(moves) == len({old for old, _ in moves})
 
 
@@ -232,9 +231,9 @@ def test_families_stay_together(sizes, seed):
     column = units[:, None]
     factors = (Factor((column,), len(units)),)
     exchange = Exchange(column, column, factors, units.astype(str), (seed,))
-    (places,) = exchange.families(stems).permutations(1)
-    assert sorted(places) == list(units)
-    moves = {(stems[unit], stems[place]) for unit, place in enumerate(places)}
+    (permutation,) = exchange.families(stems).permutations(1)
+    assert sorted(permutation) == list(units)
+    moves = {(stems[unit], stems[target]) for unit, target in enumerate(permutation)}
     assert len(moves) == len(sizes)
 
 
@@ -243,14 +242,14 @@ def test_halves_share_no_word():
     corpus = corpus_of(labels(), protocol, 0)
     exchange, (pool,) = corpus.exchange, corpus.pools
     names = corpus.table.frame["word"].str.split()
-    used = {position for sets in (*pool.a, *pool.b) for position in sets}
-    assert not used & set(pool.retrievable)
-    for place in (0, 1):
-        first, second = ({names[row][place] for row in rows} for rows in (used, pool.retrievable))
+    attribute_rows = {position for sets in (*pool.a, *pool.b) for position in sets}
+    assert not attribute_rows & set(pool.retrievable)
+    for word in (0, 1):
+        first, second = ({names[row][word] for row in rows} for rows in (attribute_rows, pool.retrievable))
         assert not first & second
     assert pool.k == 5
-    for places in exchange.permutations(3):
-        moved = exchange.permuted_rows(np.array(sorted(used)), places[None])[0]
+    for permutation in exchange.permutations(3):
+        moved = exchange.permuted_rows(np.array(sorted(attribute_rows)), permutation[None])[0]
         assert not set(moved) & set(pool.retrievable)
 
 

@@ -1,4 +1,4 @@
-"""Which units are drawn together, against counts made by hand."""
+"""Check which units are drawn together, against counts by hand."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ MORPHS = pd.DataFrame(
 )
 
 
-def test_units_are_drawn_singly_as_many_as_there_are():
+def test_a_sample_has_as_many_units_as_there_are():
     drawn = weights(pd.DataFrame({"name": [f"u{i}" for i in range(50)]}), 4000, seed=1)
     assert (drawn.sum(axis=1) == 50).all()
     # Binomial(50, 1/50) of each unit, and a covariance of -1/50 of any two.
@@ -25,19 +25,19 @@ def test_units_are_drawn_singly_as_many_as_there_are():
     assert len(np.unique(drawn, axis=0)) > 3990
 
 
-def test_a_morph_weighs_what_its_parents_were_drawn():
+def test_a_morph_has_the_product_of_the_counts_of_its_parents():
     drawn = weights(MORPHS, 500, seed=0)
-    # d stands for itself, so its weight is its count; the others' follow from four counts that sum to 4.
+    # The weight of d, which has no parents, is its count; the others follow from four counts that sum to 4.
     d = drawn[:, 4]
-    for ab, ac, bc, cd, rows in drawn:
-        result = [
-            (a, b, c, rows)
+    for ab, ac, bc, cd, count_d in drawn:
+        solutions = [
+            (a, b, c, count_d)
             for a in range(5)
             for b in range(5)
             for c in range(5)
-            if a + b + c + rows == 4 and (a * b, a * c, b * c, c * rows) == (ab, ac, bc, cd)
+            if a + b + c + count_d == 4 and (a * b, a * c, b * c, c * count_d) == (ab, ac, bc, cd)
         ]
-        assert result
+        assert solutions
     assert d.mean() == pytest.approx(1, abs=0.12)
 
 
@@ -47,9 +47,9 @@ def phrases(*pairs):
 
 
 def test_a_phrase_weighs_race_word_times_gender_word():
-    # p is both a race word and a gender word: that is two words.
-    result = phrases(*[(race, gender) for race in "pqrs" for gender in "pno"])
-    crossed = weights(result, 300, seed=2).reshape(300, 4, 3)
+    # p is both a race word and a gender word, which count as two words.
+    frame = phrases(*[(race, gender) for race in "pqrs" for gender in "pno"])
+    crossed = weights(frame, 300, seed=2).reshape(300, 4, 3)
     assert (crossed.sum(axis=(1, 2)) == 4 * 3).all()
     assert (np.linalg.matrix_rank(crossed) == 1).all()
     assert crossed.sum(axis=2).var(axis=0).mean() == pytest.approx(9 * 0.75, rel=0.2)
@@ -57,12 +57,12 @@ def test_a_phrase_weighs_race_word_times_gender_word():
 
 
 def test_a_phrase_of_a_single_word_has_the_weight_of_that_word():
-    result = phrases(("p", "n"), ("q", "n"), ("p", "o"), ("q", "o"), ("r", None))
-    drawn = weights(result, 50, seed=0)
+    frame = phrases(("p", "n"), ("q", "n"), ("p", "o"), ("q", "o"), ("r", None))
+    drawn = weights(frame, 50, seed=0)
     # Counts of p, q and r sum to 3, of n and o to 2.
     assert (drawn[:, :4].sum(axis=1) / 2 + drawn[:, 4] == 3).all()
-    alone = weights(result.assign(race_word=None), 50, seed=0)
-    assert (alone[:, 0] + alone[:, 2] == 2).all()
+    gender_only = weights(frame.assign(race_word=None), 50, seed=0)
+    assert (gender_only[:, 0] + gender_only[:, 2] == 2).all()
 
 
 LABELS = phrases(*[(race, gender) for race in "pqrs" for gender in "pno"])

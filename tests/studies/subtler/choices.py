@@ -1,4 +1,4 @@
-"""Synthetic choices of generative models, scored as by their jobs."""
+"""Synthesise choices of generative models, scored as by their jobs."""
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,8 @@ CODINGS = {"subtler_en": ("published",), "subtler_zh": ("published", "corrected"
 GENDERS = ("female", "male", "not_specified")
 
 
-def items(domains, *, each=2, templates=4, lean=0.3, seed=0):
-    """Items of every domain, direction, gender, template and polarity, with answers that lean."""
+def items(domains, *, copies=2, templates=4, lean=0.3, seed=0):
+    """Draw items of every domain, direction, gender, template and polarity, with answers that lean."""
     rng = np.random.default_rng(seed)
     rows = [
         {"domain": domain, "direction": direction, "gender": gender, "template": f"{direction}: {template}"}
@@ -22,24 +22,24 @@ def items(domains, *, each=2, templates=4, lean=0.3, seed=0):
         for gender in GENDERS
         for template in range(templates)
         for polarity in (1, -1)
-        for _ in range(each)
+        for _ in range(copies)
     ]
     answers, chance = ["good", "bad", "neither", "else"], [0.4 + lean / 2, 0.4 - lean / 2, 0.15, 0.05]
     result = pd.DataFrame(rows).assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
     return result.assign(response=rng.choice(answers, len(result), p=chance))
 
 
-def scored(model, task, *, protocol="recorded", **other):
-    """analyses.csv of a job."""
-    frame = items(DOMAINS[task], **other)
+def analyses(model, task, *, protocol="recorded", **options):
+    """Score the items of a job as in its analyses.csv."""
+    frame = items(DOMAINS[task], **options)
     rows = [scoring.score(frame, coding, bootstrap=40, seed=0) for coding in CODINGS[task]]
-    about = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
-    about |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
+    fields = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
+    fields |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
     result = pd.concat(rows, ignore_index=True)
-    return pd.concat([pd.DataFrame([about] * len(result)), result], axis="columns")
+    return pd.concat([pd.DataFrame([fields] * len(result)), result], axis="columns")
 
 
-def swept(*frames, **other):
-    """Findings of jobs."""
-    about = {"dataset": "subtler", "status": "FINISHED", "missing": []}
-    return made.findings_of(**{**about, "subtler": pd.concat(frames, ignore_index=True), **other})
+def findings(*frames, **fields):
+    """Build findings of jobs; `fields` replace those of the findings."""
+    base = {"dataset": "subtler", "status": "FINISHED", "missing": []}
+    return made.findings_of(**{**base, "subtler": pd.concat(frames, ignore_index=True), **fields})

@@ -1,4 +1,4 @@
-"""Items composed of a domain's YAML: balanced, seeded, and of words that give no answer away."""
+"""Check items composed of a domain's YAML: balanced, seeded, and of words that give no answer away."""
 
 import copy
 from pathlib import Path
@@ -28,11 +28,11 @@ SMALL = {
 }
 # Units per template: SAI 2 pairs of stimuli × 4 triples = 8, ASA 2 pairs of attributes × 6 triples = 12; the
 # fewer limit both. A unit of both directions has 12 items; there are 2 templates.
-MOST = 12 * 2 * 8
+LIMIT = 12 * 2 * 8
 
 
 def edited(*path, to):
-    """SMALL with one entry, given by its keys, replaced (`...`: deleted)."""
+    """Return SMALL with the entry under the keys `path` replaced (`...`: deleted)."""
     domain = copy.deepcopy(SMALL)
     *sections, last = path
     inner = domain
@@ -107,9 +107,9 @@ class TestCompose:
         assert set(items["template"]) == {"weather/likes"}
 
     def test_all_that_a_domain_makes(self):
-        assert_balanced(compose(SMALL, count=MOST, seed=0), MOST)
-        with pytest.raises(InputError, match=rf"count={MOST + 12}: .*weather make at most {MOST} balanced"):
-            compose(SMALL, count=MOST + 12, seed=0)
+        assert_balanced(compose(SMALL, count=LIMIT, seed=0), LIMIT)
+        with pytest.raises(InputError, match=rf"count={LIMIT + 12}: .*weather make at most {LIMIT} balanced"):
+            compose(SMALL, count=LIMIT + 12, seed=0)
 
 
 WORDS = st.text("abcdxyz äé中文 ,.'", min_size=1, max_size=6).map(lambda word: " ".join(word.split()))
@@ -117,14 +117,14 @@ WORDS = st.text("abcdxyz äé中文 ,.'", min_size=1, max_size=6).map(lambda wor
 
 @st.composite
 def domains(draw):
-    """Draw a small domain whose words occur in no template's own text, which `compose` would refuse."""
+    """Draw a small domain; its words do not occur in the text of templates, which `compose` would refuse."""
 
-    def role(mark):
-        def listed(name, size):
+    def draw_lists(mark):
+        def words(name, size):
             return [f"{mark}{name}{n}{draw(WORDS)}".strip() for n in range(size)]
 
         sizes = [draw(st.integers(1, 4)) for _ in range(3)]
-        positive, negative, neutral = (listed(name, size) for name, size in zip("pnu", sizes, strict=True))
+        positive, negative, neutral = (words(name, size) for name, size in zip("pnu", sizes, strict=True))
         if draw(st.booleans()):
             pairs = [list(pair) for pair in zip(positive, negative, strict=False)]
             return {"pairs": pairs, "neutral": neutral}
@@ -136,14 +136,14 @@ def domains(draw):
     return {
         "domain": "made-up",
         "language": "en",
-        "stimuli": role("Q"),
-        "attributes": role("Z"),
+        "stimuli": draw_lists("Q"),
+        "attributes": draw_lists("Z"),
         "templates": templates,
     }
 
 
 def capacity(domain):
-    """Count naively: of each direction, templates × words given × options."""
+    """Count items naively: per direction, templates × words given × options."""
 
     def size(lists, combine):
         return (
@@ -163,16 +163,16 @@ def capacity(domain):
 class TestProperties:
     @settings(max_examples=60)
     @given(domains(), st.integers(12, 700), st.integers(0, 2**32))
-    def test_whatever_is_composed_is_balanced_and_of_the_right_lists(self, domain, count, seed):
-        most = capacity(domain)
-        if count // 12 * 12 > most:
-            with pytest.raises(InputError, match=f"make at most {most} balanced"):
+    def test_composed_items_are_balanced_and_of_the_right_lists(self, domain, count, seed):
+        max_items = capacity(domain)
+        if count // 12 * 12 > max_items:
+            with pytest.raises(InputError, match=f"make at most {max_items} balanced"):
                 compose(domain, count=count, seed=seed)
-            count = most
+            count = max_items
         items = compose(domain, count=count, seed=seed)
         assert_balanced(items, count // 12 * 12)
         pd.testing.assert_frame_equal(items, compose(domain, count=count, seed=seed))
-        # A word of the right list stands in each cell.
+        # Each cell holds a word of the right list.
         for row in items.itertuples():
             mark = {"type1": "Z", "type2": "Q"}[row.type_category]
             sides = "pn" if row.item_category == "positive" else "np"

@@ -1,4 +1,4 @@
-"""Files of items: what is read, what is refused and how, and which sentences share a template."""
+"""Check files of items: what is read, what is refused and how, and which sentences share a template."""
 
 import logging
 
@@ -9,10 +9,10 @@ from src.errors import InputError
 from src.studies.subtler.items import read
 from src.studies.subtler.template_ids import infer_templates
 from tests.paths import SHARED
-from tests.studies.subtler.made import PUBLISHED, row, written
+from tests.studies.subtler.made import PUBLISHED, row, write_csv
 
 SUBTLER = SHARED / "subtler"
-recorded = pytest.mark.skipif(not SUBTLER.is_dir(), reason="the published items are not at hand")
+needs_published_items = pytest.mark.skipif(not SUBTLER.is_dir(), reason="the published items are not at hand")
 
 
 def test_the_published_columns_become_items(tmp_path):
@@ -31,7 +31,7 @@ def test_the_published_columns_become_items(tmp_path):
         ),
         row(bias_type="Height", target_gender="not_specified", response="None"),
     ]
-    items = read(written(tmp_path / "items.csv", rows))
+    items = read(write_csv(tmp_path / "items.csv", rows))
     assert [name for name in items if name != "template"] == [
         *("item", "domain", "gender", "direction", "polarity", "context"),
         *("stereotype", "anti_stereotype", "unrelated", "response"),
@@ -49,10 +49,10 @@ def test_the_published_columns_become_items(tmp_path):
     assert items["response"][0] == "Rigid"
 
 
-def test_a_mark_other_columns_and_their_order_make_no_difference(tmp_path):
+def test_a_byte_order_mark_other_columns_and_their_order_make_no_difference(tmp_path):
     rows = [row(), row(target_gender="female")]
-    plain = read(written(tmp_path / "plain.csv", rows))
-    other = written(
+    plain = read(write_csv(tmp_path / "plain.csv", rows))
+    other = write_csv(
         tmp_path / "other.csv",
         [cells | {"note": "c1"} for cells in rows],
         columns=["note", *reversed(PUBLISHED)],
@@ -72,7 +72,7 @@ def test_a_mark_other_columns_and_their_order_make_no_difference(tmp_path):
     ],
 )
 def test_a_bad_row_is_named(tmp_path, cells, message):
-    path = written(tmp_path / "items.csv", [row(), row(**cells), row()])
+    path = write_csv(tmp_path / "items.csv", [row(), row(**cells), row()])
     with pytest.raises(InputError) as error:
         read(path)
     assert str(error.value).startswith(f"{path}: ")
@@ -107,9 +107,9 @@ def test_directions_share_no_template_and_a_lone_direction_is_logged(tmp_path, c
     caplog.set_level(logging.WARNING)
     rows = [row(), row(context="The woman is BLANK years old, she is rigid.", type_category="type2")]
     rows[1] |= {"anti_stereotype": "64", "stereotype": "28", "unrelated": "45"}
-    assert read(written(tmp_path / "both.csv", rows))["template"].nunique() == 2
+    assert read(write_csv(tmp_path / "both.csv", rows))["template"].nunique() == 2
     assert not caplog.records
-    assert read(written(tmp_path / "one.csv", rows[:1]))["template"].tolist() == ["SAI: * blank old year"]
+    assert read(write_csv(tmp_path / "one.csv", rows[:1]))["template"].tolist() == ["SAI: * blank old year"]
     (record,) = caplog.records
     assert "only direction SAI of ageism" in record.getMessage()
 
@@ -118,7 +118,7 @@ DOMAINS = ("ageism", "beauty", "beauty_profession", "institution", "nationality"
 PUBLISHED_TEMPLATES = ((12, 11), (9, 10), (8, 9), (16, 15), (19, 12))
 
 
-@recorded
+@needs_published_items
 @pytest.mark.parametrize(
     ("name", "rows", "result"),
     [

@@ -1,4 +1,4 @@
-"""Free answers, and likelihoods of options: those of each text alone, and none twice."""
+"""Check free answers and likelihoods of options: equal to those of each text alone, none computed twice."""
 
 import itertools
 
@@ -33,18 +33,18 @@ def items():
     return items.assign(item=[str(n) for n in range(1, 5)])
 
 
-def naive(model, beginning, ending):
+def naive_log_p(model, beginning, ending):
     with torch.inference_mode():
         logits = model(torch.tensor([[*beginning, *ending]])).logits[0].double()
     total = 0.0
-    for place, token in enumerate(ending):
-        row = logits[len(beginning) + place - 1]
+    for i, token in enumerate(ending):
+        row = logits[len(beginning) + i - 1]
         total += float(row[token] - torch.logsumexp(row, 0))
     return total
 
 
 def naive_shares(model, items):
-    """Compute docs/methods.md, section 5, one text at a time."""
+    """Compute shares as in docs/methods.md, section 5, one text at a time."""
     means_of_items = []
     for row in items.itertuples():
         options, means = [getattr(row, name) for name in OPTIONS], np.zeros(3)
@@ -52,7 +52,7 @@ def naive_shares(model, items):
             first, second, third = (options[index] for index in order)
             text = QUESTION.format(context=row.context, first=first, second=second, third=third)
             endings = map(model.answer_tokens, options)
-            scores = [naive(model.model, model.question(text), ending) for ending in endings]
+            scores = [naive_log_p(model.model, model.question(text), ending) for ending in endings]
             means += np.exp(scores) / np.exp(scores).sum() / 6
         means_of_items.append(means)
     return np.array(means_of_items)
@@ -85,14 +85,14 @@ def test_no_text_is_scored_or_sent_twice(model, items, tmp_path, monkeypatch):
             texts_sent.append(text)
             yield {place: "x" if len(texts_sent) < 3 else "y"}
 
-    def broken(texts, answered):
+    def interrupted(texts, answered):
         for number, batch in enumerate(ask(texts, answered)):
             if number == 2:
                 raise KeyboardInterrupt
             yield batch
 
     with AnswerLog(tmp_path / "free.jsonl") as answer_log, pytest.raises(KeyboardInterrupt):
-        answers.free(broken, items, QUESTION, seed=0, answer_log=answer_log)
+        answers.free(interrupted, items, QUESTION, seed=0, answer_log=answer_log)
     with AnswerLog(tmp_path / "free.jsonl") as answer_log:
         answered_items, _ = answers.free(ask, items, QUESTION, seed=0, answer_log=answer_log)
     assert answered_items["response"].tolist() == ["x", "x", "y", "y"]
@@ -105,46 +105,46 @@ def test_an_ending_s_log_probability_is_that_of_the_text_alone(batch_size):
     model, rng = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=0)), np.random.default_rng(0)
     texts = [[rng.integers(0, 60, rng.integers(1, most)).tolist() for most in (30, 7)] for _ in range(23)]
     log_p, tokens = log_probabilities(model, texts, batch_size=batch_size, padding=3)
-    assert log_p == pytest.approx([naive(model, *text) for text in texts], abs=1e-5)
+    assert log_p == pytest.approx([naive_log_p(model, *text) for text in texts], abs=1e-5)
     assert tokens.tolist() == [len(ending) for _, ending in texts]
 
 
-def test_what_is_made_of_likelihoods():
+def test_probabilities_and_position_effects_equal_naive_loops():
     rng = np.random.default_rng(1)
     log_p, tokens = rng.normal(-9, 3, (5, 6, 3)), rng.integers(1, 5, (5, 6, 3))
     for per_token in (False, True):
         result = probabilities(log_p, tokens, per_token=per_token)
         means, effects = result.mean(axis=1), position_effect(result)
         for item in range(5):
-            each = []
+            shares = []
             for order in range(6):
                 scores = [
                     log_p[item, order, option] / (tokens[item, order, option] if per_token else 1)
                     for option in range(3)
                 ]
                 total = sum(np.exp(score) for score in scores)
-                each.append([np.exp(score) / total for score in scores])
-            mean = [sum(order[option] for order in each) / 6 for option in range(3)]
+                shares.append([np.exp(score) / total for score in scores])
+            mean = [sum(order[option] for order in shares) / 6 for option in range(3)]
             assert means[item] == pytest.approx(mean)
-            apart = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in each]
-            assert effects[item] == pytest.approx(sum(apart) / 6)
+            distances = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in shares]
+            assert effects[item] == pytest.approx(sum(distances) / 6)
             assert choices(means)[item] == max(range(3), key=mean.__getitem__)
 
 
-def test_what_differs_by_rounding_alone_is_no_choice():
+def test_options_that_differ_by_rounding_alone_are_a_tie():
     means = np.array([[0.4, 0.4 + 5e-10, 0.2], [0.4, 0.4 + 5e-9, 0.2], [0.2, 0.3, 0.5]])
     assert choices(means).tolist() == [-1, 1, 2]
 
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(-30, 0), min_size=18, max_size=18), st.floats(-20, 20))
-def test_the_same_in_every_order_is_no_position_effect(scores, shift):
+def test_equal_probabilities_in_every_order_have_no_position_effect(scores, shift):
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))
-    # A constant of an order, such as a hard question's, moves nothing.
-    moved = log_p + shift * np.arange(6)[None, :, None]
-    entry, other = (probabilities(result, np.ones((1, 6, 3)), per_token=False) for result in (log_p, moved))
-    assert position_effect(entry) == pytest.approx(0, abs=1e-12)
-    assert entry == pytest.approx(other)
+    # A constant per order, such as that of a hard question, changes nothing.
+    shifted = log_p + shift * np.arange(6)[None, :, None]
+    base, other = (probabilities(result, np.ones((1, 6, 3)), per_token=False) for result in (log_p, shifted))
+    assert position_effect(base) == pytest.approx(0, abs=1e-12)
+    assert base == pytest.approx(other)
     skewed = np.array(scores).reshape(1, 6, 3)
     result = probabilities(skewed, np.ones((1, 6, 3)), per_token=False)
     assert 0 <= position_effect(result)[0] <= 1

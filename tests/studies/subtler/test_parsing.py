@@ -1,4 +1,4 @@
-"""Which option an answer is: made-up answers, each for a reason, and what no answer may do."""
+"""Check which option an answer matches: made-up answers, each for a reason, and arbitrary text."""
 
 import pytest
 from hypothesis import given
@@ -110,7 +110,7 @@ def test_an_option_alone_or_after_thoughts_and_in_wrappings_matches(response, op
         ("```\nrigid\nAdaptable\n```", TRAITS),
     ],
 )
-def test_all_else_is_none(response, options):
+def test_other_answers_match_no_option(response, options):
     assert match(response, options) is None
 
 
@@ -127,9 +127,9 @@ words = st.text("abcdeé Z.,-'’一二０", min_size=1, max_size=12)
 )
 def test_an_option_matches_itself_whatever_the_others(options):
     for index, option in enumerate(options):
-        result = index if option.strip() else None
-        assert match(option, options) == result
-        assert match(f"  {option.upper()}\n", options) == result
+        expected = index if option.strip() else None
+        assert match(option, options) == expected
+        assert match(f"  {option.upper()}\n", options) == expected
 
 
 @given(response=st.text(max_size=30) | st.text("<>/[]think|`\\{}$:() aArigid答案\n", max_size=40))

@@ -1,4 +1,4 @@
-"""Tests of the section on generative models' choices: numbers, undecided choices, two tasks side by side."""
+"""Check the section on generative models' choices: numbers, undecided choices, two tasks side by side."""
 
 import re
 
@@ -19,52 +19,52 @@ MODELS = ("llama", made.HOSTILE)
 
 @pytest.fixture(scope="module")
 def findings():
-    each = [(model, task, seed) for seed, model in enumerate(MODELS) for task in choices.DOMAINS]
-    return choices.swept(*(choices.scored(model, task, seed=seed) for model, task, seed in each))
+    jobs = [(model, task, seed) for seed, model in enumerate(MODELS) for task in choices.DOMAINS]
+    return choices.findings(*(choices.analyses(model, task, seed=seed) for model, task, seed in jobs))
 
 
 def test_every_number_of_the_page_is_that_of_subtler_csv(findings, written, read):
-    reported = pd.read_csv(written.parent / "tables" / "subtler.csv", dtype=str, keep_default_na=False)
-    subset = reported[reported["gender"] == "all"].set_index(["config", "coding", "domain", "direction"])
-    met = set()
+    table = pd.read_csv(written.parent / "tables" / "subtler.csv", dtype=str, keep_default_na=False)
+    subset = table[table["gender"] == "all"].set_index(["config", "coding", "domain", "direction"])
+    displayed = set()
     for row, cell, text in read.cells:
         if row and "data-choices" in row:
-            at = (row["data-choices"], row["data-coding"], row["data-domain"], row["data-direction"])
-            exact = subset.loc[at, cell["data-column"]]
-            assert float(cell["data-value"]) == float(exact)
-            displayed = text.replace("−", "-").replace(",", "")
-            if not displayed.startswith("<"):
-                assert float(displayed) == pytest.approx(float(exact), abs=0.0501)
-            met.add((*at, cell["data-column"]))
+            key = (row["data-choices"], row["data-coding"], row["data-domain"], row["data-direction"])
+            value = subset.loc[key, cell["data-column"]]
+            assert float(cell["data-value"]) == float(value)
+            number = text.replace("−", "-").replace(",", "")
+            if not number.startswith("<"):
+                assert float(number) == pytest.approx(float(value), abs=0.0501)
+            displayed.add((*key, cell["data-column"]))
     # Where a task has one domain, all domains are the same.
-    stored = subset.index[
+    keys = subset.index[
         ~((subset["exp"] == "subtler_zh") & (subset.index.get_level_values("domain") == "all"))
     ]
     columns = [name for name in rows.NUMBERS if name in subset]
-    assert met == {(*at, column) for at in stored for column in columns}
+    assert displayed == {(*key, column) for key in keys for column in columns}
 
 
 def test_every_picture_says_its_numbers_and_their_intervals(findings, written, read):
     result = pictures(written.parent)
     tasks = ["subtler_en", "subtler_zh-as-published", "subtler_zh-corrected", "compared-1", "compared-2"]
     assert {name[:-4] for name in result} == {
-        f"subtler-{kind}-{of}" for kind in ("gaps", "tau") for of in tasks
+        f"subtler-{kind}-{task}" for kind in ("gaps", "tau") for task in tasks
     }
     chosen = "model == 'llama' and exp == 'subtler_en' and domain == 'beauty' and direction == 'ASA'"
     row = findings.of("subtler").query(chosen).set_index("gender")
-    both, women = row.loc["all"], row.loc["female"]
-    item = f"llama del_NL {both['del_NL']:+.1f} [{both['del_NL_low']:.1f}, {both['del_NL_high']:.1f}]"
-    assert item.replace("-", "−") in result["subtler-gaps-subtler_en-ASA"]
-    ends = f"[{women['tau_c_low']:.2f}, {women['tau_c_high']:.2f}]"
-    item = f"llama female {women['tau_c']:.2f}, {women['n']} ({women['n_unmatched']}) {ends}"
-    assert item.replace("-", "−") in result["subtler-tau-subtler_en-ASA"]
+    pooled, female = row.loc["all"], row.loc["female"]
+    text = f"llama del_NL {pooled['del_NL']:+.1f} [{pooled['del_NL_low']:.1f}, {pooled['del_NL_high']:.1f}]"
+    assert text.replace("-", "−") in result["subtler-gaps-subtler_en-ASA"]
+    ends = f"[{female['tau_c_low']:.2f}, {female['tau_c_high']:.2f}]"
+    text = f"llama female {female['tau_c']:.2f}, {female['n']} ({female['n_unmatched']}) {ends}"
+    assert text.replace("-", "−") in result["subtler-tau-subtler_en-ASA"]
     assert len(check_page(written, read)) == len(result)
     check_rows(findings, written, "subtler", "subtler")
 
 
 def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
-    frames = [choices.scored("llama2_en", "subtler_en"), choices.scored("qwen_zh", "subtler_zh")]
-    result = choices.swept(*frames)
+    frames = [choices.analyses("llama2_en", "subtler_en"), choices.analyses("qwen_zh", "subtler_zh")]
+    result = choices.findings(*frames)
     ((title, subset),) = rows.compared(result.of("subtler"))
     assert title == ""
     assert set(subset["series"]) == {
@@ -75,13 +75,13 @@ def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
 
 
 def test_a_row_without_an_interval_says_so(tmp_path):
-    result = choices.swept(choices.scored("m", "subtler_en", templates=1))
-    # All domains together have a template of each: two.
-    lone = result.of("subtler")[result.of("subtler")["tau_c_low"].isna()]
-    assert set(lone["domain"]) == {"ageism", "beauty"}
+    result = choices.findings(choices.analyses("m", "subtler_en", templates=1))
+    # All domains together have two templates, one of each domain.
+    without_interval = result.of("subtler")[result.of("subtler")["tau_c_low"].isna()]
+    assert set(without_interval["domain"]) == {"ageism", "beauty"}
     written = page.write(result, tmp_path)
     read = Read(written.read_text(encoding="utf-8"))
-    assert f"{len(lone)} of {len(result.of('subtler'))} rows have no interval" in read.text
+    assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in read.text
     # Of each direction and domain: three differences, and tau.
     assert written.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
     alternative = pictures(tmp_path)["subtler-tau-subtler_en-SAI"]
@@ -92,12 +92,12 @@ def test_a_row_without_an_interval_says_so(tmp_path):
 
 
 def test_the_page_has_the_first_specification_of_each_task_and_model(tmp_path):
-    english = choices.scored("m", "subtler_en")
-    again = choices.scored("m", "subtler_en", protocol="recorded+bootstrap=5", lean=0.7)
-    chinese = choices.scored("m", "subtler_zh", protocol="recorded+positive")
-    result = choices.swept(again, english, chinese)
-    displayed = rows.first_specifications(result.of("subtler"))
-    assert set(zip(displayed["exp"], displayed["protocol"], strict=True)) == {
+    english = choices.analyses("m", "subtler_en")
+    again = choices.analyses("m", "subtler_en", protocol="recorded+bootstrap=5", lean=0.7)
+    chinese = choices.analyses("m", "subtler_zh", protocol="recorded+positive")
+    result = choices.findings(again, english, chinese)
+    selected = rows.first_specifications(result.of("subtler"))
+    assert set(zip(selected["exp"], selected["protocol"], strict=True)) == {
         ("subtler_en", "recorded"),
         ("subtler_zh", "recorded+positive"),
     }
@@ -118,8 +118,8 @@ def test_latex_has_a_row_per_domain_and_direction_and_a_column_per_model(finding
     assert f"${item['tau_c']:.2f}$ ${ends}$ ({item['n']})" in lines[0]
 
 
-def test_in_short_a_row_per_domain_a_column_per_model():
-    frames = [choices.scored("one", "subtler_zh"), choices.scored("two", "subtler_zh", templates=1)]
+def test_the_terminal_table_has_a_row_per_domain_and_a_column_per_model():
+    frames = [choices.analyses("one", "subtler_zh"), choices.analyses("two", "subtler_zh", templates=1)]
     result = terminal_table(pd.concat(frames))
     assert result[""].tolist()[:2] == ["subtler_zh published ageism SAI", "subtler_zh published ageism ASA"]
     assert len(result) == 2 * 4
@@ -131,18 +131,18 @@ def test_in_short_a_row_per_domain_a_column_per_model():
 
 
 def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_page(tmp_path):
-    """Take a model that is understood, another that is not in one domain, and one that never is."""
-    few = choices.items(["ageism", "beauty"], lean=0.3)
-    few.loc[few["domain"] == "beauty", "response"] = "<b>Who</b> knows"
-    none = few.assign(response="As a language model I cannot say")
-    about = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none"}
-    about |= {"protocol": "generate", "seed": 0}
-    frames = [choices.scored("understood", "subtler_en", protocol="generate")]
-    for model, items in (("in part", few), ("not at all", none)):
+    """Score a model whose answers match options, one that fails in one domain, and one that always fails."""
+    partly_unmatched = choices.items(["ageism", "beauty"], lean=0.3)
+    partly_unmatched.loc[partly_unmatched["domain"] == "beauty", "response"] = "<b>Who</b> knows"
+    unmatched = partly_unmatched.assign(response="As a language model I cannot say")
+    fields = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none"}
+    fields |= {"protocol": "generate", "seed": 0}
+    frames = [choices.analyses("understood", "subtler_en", protocol="generate")]
+    for model, items in (("in part", partly_unmatched), ("not at all", unmatched)):
         scores = score(items, "published", bootstrap=20, seed=0)
-        named = results.named({"exp": "subtler_en", **about, "model": model, "config": model}, scores)
+        named = results.named({"exp": "subtler_en", **fields, "model": model, "config": model}, scores)
         frames.append(named[frames[0].columns])
-    written = page.write(choices.swept(*frames), tmp_path)
+    written = page.write(choices.findings(*frames), tmp_path)
     read = Read(written.read_text(encoding="utf-8"))
     assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in read.text
     assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in read.text

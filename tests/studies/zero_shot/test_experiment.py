@@ -7,20 +7,20 @@ from scipy.stats import rankdata
 
 from src.errors import InputError
 from src.jobs import encoder_job
-from tests.studies.propagation.test_uncertainty import loaded, overrides
+from tests.studies.propagation.test_uncertainty import load_folder, overrides
 from tests.studies.test_precomputed import perform
 
 
 def naive(folder, tolerance):
-    """Return each scene's share of templates whose nearest word has similar valence; and chance."""
-    tables, vectors = loaded(folder)
+    """Compute each scene's share of templates whose nearest word has similar valence; and chance."""
+    tables, vectors = load_folder(folder)
     scenes, words = tables["scenes"], tables["words"]
-    rated = {row["word"]: row["valence"] for row in words}
-    names = sorted(rated)
-    rank = dict(zip(names, (rankdata([rated[name] for name in names]) - 0.5) / len(names), strict=True))
-    displayed = (rankdata([row["valence"] for row in scenes]) - 0.5) / len(scenes)
-    right, chance = [], []
-    for place, rows in zip(displayed, vectors["scenes"], strict=True):
+    valences = {row["word"]: row["valence"] for row in words}
+    names = sorted(valences)
+    rank = dict(zip(names, (rankdata([valences[name] for name in names]) - 0.5) / len(names), strict=True))
+    scene_ranks = (rankdata([row["valence"] for row in scenes]) - 0.5) / len(scenes)
+    accuracies, chance = [], []
+    for scene_rank, rows in zip(scene_ranks, vectors["scenes"], strict=True):
         rows = rows if isinstance(rows[0], list) else [rows]
         hits = []
         for template in sorted({row["template"] for row in words}):
@@ -29,38 +29,38 @@ def naive(folder, tolerance):
                 for row, vector in zip(words, vectors["words"], strict=True)
                 if row["template"] == template
             }
-            hits.append(abs(rank[max(cosines, key=cosines.get)] - place) <= tolerance)
-        right.append(np.mean(hits))
-        chance.append(np.mean([abs(rank[name] - place) <= tolerance for name in names]))
-    return np.array(right), np.mean(chance)
+            hits.append(abs(rank[max(cosines, key=cosines.get)] - scene_rank) <= tolerance)
+        accuracies.append(np.mean(hits))
+        chance.append(np.mean([abs(rank[name] - scene_rank) <= tolerance for name in names]))
+    return np.array(accuracies), np.mean(chance)
 
 
-@pytest.mark.parametrize(("more", "tolerance"), [([], 0.1), (["exp.tolerance=0.2"], 0.2)])
-def test_accuracy_is_the_naive_loop(folder, job, tracker, more, tolerance):
-    made = job(*overrides(folder, "scenes_zero_shot"), *more)
-    (row,) = perform(made, tracker).to_dict("records")
-    right, chance = naive(folder, tolerance)
-    assert (row["accuracy"], row["chance"]) == pytest.approx((right.mean(), chance), abs=1e-12)
+@pytest.mark.parametrize(("options", "tolerance"), [([], 0.1), (["exp.tolerance=0.2"], 0.2)])
+def test_accuracy_equals_the_naive_loop(folder, job, tracker, options, tolerance):
+    zero_shot_job = job(*overrides(folder, "scenes_zero_shot"), *options)
+    (row,) = perform(zero_shot_job, tracker).to_dict("records")
+    accuracies, chance = naive(folder, tolerance)
+    assert (row["accuracy"], row["chance"]) == pytest.approx((accuracies.mean(), chance), abs=1e-12)
     assert row["n"] == 50
-    targets = pd.read_parquet(made.output / "results" / "targets.parquet").sort_values("id")
-    assert targets["extrinsic"].to_numpy() == pytest.approx(right, abs=1e-12)
-    # Valence is planted: far from what exchanged ratings give.
+    targets = pd.read_parquet(zero_shot_job.output / "results" / "targets.parquet").sort_values("id")
+    assert targets["extrinsic"].to_numpy() == pytest.approx(accuracies, abs=1e-12)
+    # Valence is planted: accuracy is far above that with exchanged ratings.
     assert row["p_placebo"] <= 0.01
     assert row["chance"] < row["placebo_q95"] < row["accuracy"]
     assert row["ci_low"] < row["accuracy"] < row["ci_high"]
     # The interval is that of a mean.
-    error = right.std(ddof=0) / np.sqrt(len(right))
+    error = accuracies.std(ddof=0) / np.sqrt(len(accuracies))
     assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
 def test_without_draws_there_is_no_interval(folder, job, tracker):
-    made = job(*overrides(folder, "scenes_zero_shot", placebo=0, bootstrap=0))
-    (row,) = perform(made, tracker).to_dict("records")
+    zero_shot_job = job(*overrides(folder, "scenes_zero_shot", placebo=0, bootstrap=0))
+    (row,) = perform(zero_shot_job, tracker).to_dict("records")
     assert np.isnan([row["ci_low"], row["p_placebo"], row["placebo_q95"]]).all()
-    assert len(pd.read_parquet(made.output / "results" / "draws.parquet")) == 0
+    assert len(pd.read_parquet(zero_shot_job.output / "results" / "draws.parquet")) == 0
 
 
 @pytest.mark.parametrize("change", ["exp.targets=faces", "exp.corpus=labels"])
-def test_it_needs_scenes_and_words(folder, job, change):
+def test_zero_shot_accuracy_needs_scenes_and_words(folder, job, change):
     with pytest.raises(InputError, match="zero-shot accuracy needs scenes and words"):
         encoder_job.prepare(job(*overrides(folder, "scenes_zero_shot"), change))

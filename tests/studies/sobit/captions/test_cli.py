@@ -1,4 +1,4 @@
-"""Tests of python -m src.captions: planted ratios, mistakes, interruptions and its files."""
+"""Check python -m src.captions: planted ratios, mistakes, interruptions and its files."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from PIL import Image
 
 from src.stimuli import taxonomy
 from src.studies.sobit.captions import cli, figures, mentions
-from tests.studies.sobit.captions.made import WORDS, written
+from tests.studies.sobit.captions.examples import WORDS, write_captions
 
 PLANTED = {("criminal", "Black"): 3.0, ("savage", "White"): 0.3, ("homemaker", "Women"): 2.0}
 
@@ -20,31 +20,31 @@ def small_taxonomy(monkeypatch):
     monkeypatch.setattr(taxonomy, "words", lambda cfg: WORDS)
 
 
-def planted(count=20_000, seed=0):
-    """Captions with planted ratios of words to groups; all other words are independent of the groups."""
+def draw_captions(count=20_000, seed=0):
+    """Draw captions with planted ratios of words to groups; other words are independent of the groups."""
     rng = np.random.default_rng(seed)
     race = rng.choice(["black", "White", ""], count, p=[0.1, 0.15, 0.75])
     gender = rng.choice(["woman", "men", "dog"], count, p=[0.2, 0.2, 0.6])
     words = ["criminals", "savage", "homemaker", "calm"]
-    chance = np.full((count, len(words)), 0.05)
+    probabilities = np.full((count, len(words)), 0.05)
     for (word, group), ratio in PLANTED.items():
         members = {"Black": race == "black", "White": race == "White", "Women": gender == "woman"}[group]
         base = members.mean()
         column = ["criminal", "savage", "homemaker"].index(word)
-        chance[:, column] *= np.where(members, ratio, (1 - base * ratio) / (1 - base))
-    mentioned = rng.random(chance.shape) < chance
+        probabilities[:, column] *= np.where(members, ratio, (1 - base * ratio) / (1 - base))
+    is_mentioned = rng.random(probabilities.shape) < probabilities
     return [
         " ".join([*np.array(words)[row], race_word, gender_word, "secret scene"])
-        for row, race_word, gender_word in zip(mentioned, race, gender, strict=True)
+        for row, race_word, gender_word in zip(is_mentioned, race, gender, strict=True)
     ]
 
 
 @pytest.fixture(scope="module")
 def captions(tmp_path_factory):
     folder = tmp_path_factory.mktemp("captions")
-    every = planted()
+    texts = draw_captions()
     for number in range(4):
-        written(folder / f"part-{number}.parquet", [*every[number::4], None, ""], row_group_size=1000)
+        write_captions(folder / f"part-{number}.parquet", [*texts[number::4], None, ""], row_group_size=1000)
     (folder / "part-4.parquet").write_bytes(b"PAR1 broken off")
     return folder
 
@@ -75,17 +75,17 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
     calm = ratios[ratios["word"] == "calm"]
     assert (calm["q"].dropna() > 0.01).all()
     assert calm["ratio"].count() == 8
-    about = json.loads((out / "counts.json").read_text())
-    assert about["captions"] == 20_000
-    assert about["rows"] == 20_008
-    assert about["broken"] == {"null": 4, "not_text": 0, "empty": 4, "invalid_utf8": 0, "unreadable": 0}
-    assert len(about["files"]) == 5
-    assert list(about["problems"]) == [str(captions / "part-4.parquet")]
-    assert set(about["never_mentioned"]) == set(WORDS["word"]) - {"criminal", "savage", "homemaker", "calm"}
-    assert about["looked_for"]["words"]["criminal (noun)"] == ["criminal", "criminals"]
+    counts = json.loads((out / "counts.json").read_text())
+    assert counts["captions"] == 20_000
+    assert counts["rows"] == 20_008
+    assert counts["broken"] == {"null": 4, "not_text": 0, "empty": 4, "invalid_utf8": 0, "unreadable": 0}
+    assert len(counts["files"]) == 5
+    assert list(counts["problems"]) == [str(captions / "part-4.parquet")]
+    assert set(counts["never_mentioned"]) == set(WORDS["word"]) - {"criminal", "savage", "homemaker", "calm"}
+    assert counts["looked_for"]["words"]["criminal (noun)"] == ["criminal", "criminals"]
     assert (
-        about["naming_any_group"]["race"]
-        == about["naming"]["race"]["Black"] + about["naming"]["race"]["White"]
+        counts["naming_any_group"]["race"]
+        == counts["naming"]["race"]["Black"] + counts["naming"]["race"]["White"]
     )
     assert "Rows: 20,008; not captions: 4 null, 4 empty." in printed
     assert "a white shirt counts as White" in " ".join(printed.split())
@@ -101,7 +101,7 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("when", ["counting", "drawing"])
-def test_an_interruption_leaves_what_was_there(captions, tmp_path, monkeypatch, capsys, when):
+def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypatch, capsys, when):
     monkeypatch.setattr(figures, "drawings", lambda ratios: [])
     out = tmp_path / "out"
     for number in (1, 0):  # the second replaces the first
@@ -115,8 +115,8 @@ def test_an_interruption_leaves_what_was_there(captions, tmp_path, monkeypatch, 
 
     monkeypatch.setattr(module, name, interrupt)
     capsys.readouterr()
-    for place in (out, tmp_path / "other"):
-        assert run(f"path={captions}", f"output={place}") == 130
+    for folder in (out, tmp_path / "other"):
+        assert run(f"path={captions}", f"output={folder}") == 130
         assert capsys.readouterr().err.startswith("Interrupted: nothing was written")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     assert files(tmp_path) == ["out"]
@@ -140,7 +140,7 @@ def test_an_interruption_leaves_what_was_there(captions, tmp_path, monkeypatch, 
 )
 def test_mistakes_are_refused_before_any_work(captions, tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.setattr(mentions, "count", None)
-    typed = [argument.format(captions=captions, out=tmp_path) for argument in arguments]
-    assert run(*typed, f"output={tmp_path}/out") == 1
+    filled = [argument.format(captions=captions, out=tmp_path) for argument in arguments]
+    assert run(*filled, f"output={tmp_path}/out") == 1
     assert message in capsys.readouterr().err
     assert files(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Captions out of Parquet files: which files, which column, what is broken, and how others are converted."""
+"""Check captions read from Parquet: files, column, broken rows, and the conversion of other formats."""
 
 import gzip
 import itertools
@@ -15,7 +15,7 @@ import pytest
 
 from src.errors import InputError
 from src.studies.sobit.captions import counting, files
-from tests.studies.sobit.captions.made import LEXICON, code, written
+from tests.studies.sobit.captions.examples import LEXICON, word_index, write_captions
 
 GOOD = ["a calm man", "two criminals", "a white queen"]
 QUOTED = ["a calm man, at sea", 'two "criminals"', "a white queen"]
@@ -27,46 +27,46 @@ def count(path):
     return counting.count_files([opened], column, LEXICON)
 
 
-def broken(result):
+def broken_rows(result):
     return {kind: rows for kind, rows in result.broken.items() if rows}
 
 
 def test_a_file_a_folder_and_a_pattern(tmp_path):
-    item, two = (written(tmp_path / "in" / name, GOOD) for name in ("a.parquet", "below/b.parquet"))
+    a, b = (write_captions(tmp_path / "in" / name, GOOD) for name in ("a.parquet", "below/b.parquet"))
     (tmp_path / "in" / "notes.txt").write_text("mine")
-    assert files.matching_files(str(item)) == [item]
-    assert files.matching_files(str(tmp_path / "in")) == [item, two]
-    assert files.matching_files(f"{tmp_path}/in/**/b.par*") == [two]
-    odd = written(tmp_path / "odd" / "part[0].parquet", GOOD)
-    assert files.matching_files(str(odd)) == [odd]
-    for wanted, message in (("nowhere", "no such file or folder"), ("empty", "holds no .parquet file")):
+    assert files.matching_files(str(a)) == [a]
+    assert files.matching_files(str(tmp_path / "in")) == [a, b]
+    assert files.matching_files(f"{tmp_path}/in/**/b.par*") == [b]
+    bracketed = write_captions(tmp_path / "odd" / "part[0].parquet", GOOD)
+    assert files.matching_files(str(bracketed)) == [bracketed]
+    for name, message in (("nowhere", "no such file or folder"), ("empty", "holds no .parquet file")):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(InputError, match=message):
-            files.matching_files(f"{tmp_path}/{wanted}")
+            files.matching_files(f"{tmp_path}/{name}")
 
 
 @pytest.mark.parametrize(
     "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
 )
 def test_every_kind_of_text_is_read(tmp_path, kind):
-    result = count(written(tmp_path / "a.parquet", pa.array([*GOOD, None, "", "  "]).cast(kind)))
+    result = count(write_captions(tmp_path / "a.parquet", pa.array([*GOOD, None, "", "  "]).cast(kind)))
     assert (result.counts.captions, result.rows) == (3, 6)
-    assert broken(result) == {"null": 1, "empty": 2}
+    assert broken_rows(result) == {"null": 1, "empty": 2}
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.string()])
 def test_bytes_that_are_no_utf8_are_counted(tmp_path, kind):
     cells = pa.array([b"a calm man", b"\xff\xfe calm", None, "a calm café".encode()])
-    # Arrow does not look at what a writer calls a string.
+    # Arrow does not validate what a writer declares to be a string.
     cells = pa.Array.from_buffers(kind, len(cells), cells.buffers())
-    result = count(written(tmp_path / "a.parquet", cells))
-    assert result.counts.words[code("calm")] == 2
-    assert broken(result) == {"null": 1, "invalid_utf8": 1}
+    result = count(write_captions(tmp_path / "a.parquet", cells))
+    assert result.counts.words[word_index("calm")] == 2
+    assert broken_rows(result) == {"null": 1, "invalid_utf8": 1}
 
 
-def damaged(path, tmp_path, at):
-    """The same bytes, but for some of row group 1."""
-    metadata = pq.ParquetFile(path).metadata.row_group(at).column(1)
+def damage_row_group(path, tmp_path, row_group):
+    """Copy a file, with the captions of a row group overwritten."""
+    metadata = pq.ParquetFile(path).metadata.row_group(row_group).column(1)
     start = metadata.dictionary_page_offset or metadata.data_page_offset
     content = bytearray(path.read_bytes())
     content[start : start + metadata.total_compressed_size] = b"\xff" * metadata.total_compressed_size
@@ -76,33 +76,33 @@ def damaged(path, tmp_path, at):
 
 
 def test_a_damaged_row_group_is_counted_and_the_others_are_read(tmp_path):
-    path = written(tmp_path / "a.parquet", [*GOOD * 10], row_group_size=10)
-    bad = damaged(path, tmp_path, 1)
+    path = write_captions(tmp_path / "a.parquet", [*GOOD * 10], row_group_size=10)
+    bad = damage_row_group(path, tmp_path, 1)
     result = count(bad)
     assert result.rows == 30
     assert result.counts.captions == 20
-    assert broken(result) == {"unreadable": 10}
+    assert broken_rows(result) == {"unreadable": 10}
     assert result.problems[str(bad)].startswith("row group 1: ")
 
 
 @pytest.mark.thorough
-def test_whichever_bit_is_wrong_every_row_that_is_promised_is_a_caption_or_counted(tmp_path):
-    path = written(tmp_path / "a.parquet", ["a king", None, "", "a calm woman"] * 5)
+def test_whichever_bit_is_flipped_every_row_is_a_caption_or_counted(tmp_path):
+    path = write_captions(tmp_path / "a.parquet", ["a king", None, "", "a calm woman"] * 5)
     good, kinds = path.read_bytes(), set()
-    for place, bit in itertools.product(range(len(good)), range(8)):
+    for offset, bit in itertools.product(range(len(good)), range(8)):
         bad = bytearray(good)
-        bad[place] ^= 1 << bit
+        bad[offset] ^= 1 << bit
         path.write_bytes(bad)
         file, lost = files.read_footer(path), Counter()
         kinds.add(file.problem.partition(" ")[0] or "read")
         if not file.problem:
-            observed = sum(map(len, counting.scan(file, files.column_of([file], ""), lost, {})))
-            assert observed + sum(lost.values()) == file.rows, (place, bit)
+            captions = sum(map(len, counting.scan(file, files.column_of([file], ""), lost, {})))
+            assert captions + sum(lost.values()) == file.rows, (offset, bit)
     assert {"read", "damaged:"} <= kinds
 
 
 def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):
-    good = written(tmp_path / "good.parquet", GOOD)
+    good = write_captions(tmp_path / "good.parquet", GOOD)
     cut, short, text = (tmp_path / f"{name}.parquet" for name in ("cut", "short", "text"))
     cut.write_bytes(good.read_bytes()[:-40])
     short.write_bytes(b"PAR1")
@@ -118,14 +118,14 @@ def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):
 
 
 def test_the_column_is_detected_or_required(tmp_path):
-    def table(name, **columns):
+    def write_table(name, **columns):
         pq.write_table(pa.table(columns), tmp_path / name)
         return files.read_footer(tmp_path / name)
 
-    only = table("only.parquet", id=[1], words=["a"])
-    usual = table("usual.parquet", url=["u"], TEXT=["a"], size=[1])
-    unclear = table("unclear.parquet", url=["u"], alt=["a"])
-    none = table("none.parquet", id=[1])
+    only = write_table("only.parquet", id=[1], words=["a"])
+    usual = write_table("usual.parquet", url=["u"], TEXT=["a"], size=[1])
+    unclear = write_table("unclear.parquet", url=["u"], alt=["a"])
+    none = write_table("none.parquet", id=[1])
     assert files.column_of([only], "") == "words"
     assert files.column_of([usual], "") == "TEXT"
     assert files.column_of([usual], "url") == "url"
@@ -140,7 +140,7 @@ def test_the_column_is_detected_or_required(tmp_path):
 def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
     """Check that a row group of 60 MB is never in memory as a single array."""
     cells = pa.array([f"{number:07d} " + "a calm man at the sea " * 4 for number in range(600_000)])
-    path = written(tmp_path / "a.parquet", cells, use_dictionary=False, compression="none")
+    path = write_captions(tmp_path / "a.parquet", cells, use_dictionary=False, compression="none")
     del cells
     assert path.stat().st_size > 50e6
     opened = files.read_footer(path)
@@ -154,11 +154,11 @@ def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
     assert largest < 16e6
 
 
-# Captions that are no Parquet of texts: the refusal brings the command that makes them one.
+# Captions in other formats: the error message has a command that converts them to Parquet.
 
 
 CSV = pl.DataFrame({"n": [1, 2, 3], "caption": QUOTED}).write_csv()
-OTHERS = {
+OTHER_FORMATS = {
     "a.csv": CSV,
     "a.tsv": "n\tcaption\n" + "".join(f"{n}\t{caption}\n" for n, caption in enumerate(QUOTED)),
     "a.jsonl": "".join(json.dumps({"caption": caption}) + "\n" for caption in QUOTED),
@@ -170,8 +170,8 @@ OTHERS = {
 }
 
 
-def converted(message, folder):
-    """Run the command of a refusal, and return the file that it says to name then."""
+def run_conversion(message, folder):
+    """Run the command of an error message; return the file that the message says to name next."""
     command, path = re.search(
         r"Convert it: (python -c .*) and then set path=(.*\.parquet)\.$", message
     ).groups()
@@ -182,32 +182,30 @@ def converted(message, folder):
     return Path(path)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_FORMATS)
 def test_the_command_of_the_refusal_makes_captions_that_are_read(tmp_path, name):
     path = tmp_path / name
-    content = OTHERS[name]
+    content = OTHER_FORMATS[name]
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         files.column_of([files.read_footer(path)], "")
-    message = str(refused.value)
+    message = str(error.value)
     assert message.startswith(f"{path}: captions are read from Parquet, and this is ")
-    result = count(converted(message, tmp_path))
+    result = count(run_conversion(message, tmp_path))
     assert (result.counts.captions, result.counts.words.sum()) == (3, 2)
 
 
 def test_several_captions_a_row_become_separate_rows(tmp_path):
     lists = pa.array([QUOTED[:2], None, [], QUOTED[2:]], pa.list_(pa.string()))
-    path = written(tmp_path / "a.parquet", lists, column="captions")
+    path = write_captions(tmp_path / "a.parquet", lists, column="captions")
     for column in ("", "captions"):
-        with pytest.raises(
-            InputError, match=r"a.parquet: column captions holds list<.*>, several"
-        ) as refused:
+        with pytest.raises(InputError, match=r"a.parquet: column captions holds list<.*>, several") as error:
             files.column_of([files.read_footer(path)], column)
-    result = count(converted(str(refused.value), tmp_path))
+    result = count(run_conversion(str(error.value), tmp_path))
     assert result.counts.captions == 3
 
 
-def test_what_is_of_no_known_kind_says_what_is_needed(tmp_path):
+def test_files_of_unknown_formats_are_refused_with_a_remedy(tmp_path):
     (tmp_path / "a.csv").write_text(CSV)
     with pytest.raises(
         InputError, match=r"holds no .parquet file. .*a.csv: captions are read from Parq.*Convert"

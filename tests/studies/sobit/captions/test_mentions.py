@@ -1,4 +1,4 @@
-"""Which captions mention a word or name a group: by hand, and against regular expressions."""
+"""Check which captions mention a word or name a group: by hand, and against regular expressions."""
 
 import re
 import unicodedata
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from src.errors import InputError
 from src.studies.sobit.captions import lexicon as lexicons
 from src.studies.sobit.captions.mentions import count, no_counts
-from tests.studies.sobit.captions.made import GENDERS, LEXICON, RACES, WORDS, code, group
+from tests.studies.sobit.captions.examples import GENDERS, LEXICON, RACES, WORDS, group_index, word_index
 
 
-def counts(*captions):
+def count_mentions(*captions):
     return count(pl.Series(captions, dtype=pl.String), LEXICON)
 
 
@@ -47,20 +47,20 @@ def counts(*captions):
     ],
 )  # fmt: skip
 def test_words_that_a_caption_mentions_and_groups_that_it_names(caption, names):
-    result = counts(caption)
+    result = count_mentions(caption)
     mentioned = LEXICON.words["word"].to_numpy()[result.words > 0]
     assert {*mentioned, *LEXICON.groups["group"].to_numpy()[result.groups > 0]} == names
 
 
 def test_a_caption_counts_once():
-    result = counts("calm black calm man, black king", "a calm white woman", "calm", "savage queen")
+    result = count_mentions("calm black calm man, black king", "a calm white woman", "calm", "savage queen")
     assert result.captions == 4
-    assert result.words[code("calm")] == 3
-    assert result.both[code("calm")].tolist() == [1, 1, 1, 1, 0, 1, 1, 0]
-    assert result.groups[group("Black Men")] == 1
+    assert result.words[word_index("calm")] == 3
+    assert result.both[word_index("calm")].tolist() == [1, 1, 1, 1, 0, 1, 1, 0]
+    assert result.groups[group_index("Black Men")] == 1
     assert result.named.tolist() == [2, 3, 2]
-    assert result.words_named[code("calm")].tolist() == [2, 2, 2]
-    assert result.words_named[code("savage")].tolist() == [0, 1, 0]
+    assert result.words_named[word_index("calm")].tolist() == [2, 2, 2]
+    assert result.words_named[word_index("savage")].tolist() == [0, 1, 0]
 
 
 def test_a_word_in_two_categories_is_searched_once_and_a_word_without_letters_is_refused():
@@ -72,65 +72,65 @@ def test_a_word_in_two_categories_is_searched_once_and_a_word_without_letters_is
     assert (result.groups.tolist(), result.named.tolist()) == ([1, 0], [1, 0, 0])
 
 
-# A reference that is written otherwise: one regular expression per form, one caption at a time.
-EDGE = r"(?<![^\W_])", r"(?![^\W_])"
+# An independent reference: one regular expression per form, applied to one caption at a time.
+EDGES = r"(?<![^\W_])", r"(?![^\W_])"
 
 
-def expression(form):
-    parts = re.split(r"[\s-]", unicodedata.normalize("NFC", form.lower()))
-    return EDGE[0] + r"(?:\s+|[-\u2010\u2011])".join(map(re.escape, parts)) + EDGE[1]
+def pattern(form):
+    words = re.split(r"[\s-]", unicodedata.normalize("NFC", form.lower()))
+    return EDGES[0] + r"(?:\s+|[-\u2010\u2011])".join(map(re.escape, words)) + EDGES[1]
 
 
 def reference(captions):
     words = {
-        code(word): [re.compile(expression(form)) for form in lexicons.forms(word, kind == "noun")]
+        word_index(word): [re.compile(pattern(form)) for form in lexicons.forms(word, kind == "noun")]
         for word, kind in zip(WORDS["word"], WORDS["type"], strict=True)
     }
     total = no_counts(LEXICON)
     for caption in captions:
         text = unicodedata.normalize("NFC", caption.lower()).replace("\u00ad", "")
-        message = [number for number, wanted in words.items() if any(form.search(text) for form in wanted)]
-        races, genders = (naive(text, axis) for axis in (RACES, GENDERS))
+        mentioned = [number for number, wanted in words.items() if any(form.search(text) for form in wanted)]
+        races, genders = (named_groups(text, axis) for axis in (RACES, GENDERS))
         groups = [*races, *genders, *(f"{race} {gender}" for race in races for gender in genders)]
         named = [bool(races), bool(genders), bool(races and genders)]
         total.captions += 1
         total.named += named
         for name in groups:
-            total.groups[group(name)] += 1
-        for number in message:
+            total.groups[group_index(name)] += 1
+        for number in mentioned:
             total.words[number] += 1
             total.words_named[number] += named
             for name in groups:
-                total.both[number, group(name)] += 1
+                total.both[number, group_index(name)] += 1
     return total
 
 
-def naive(text, axis):
-    of = {expression(form): name for name, listed in axis.items() for form in lexicons.name_forms(listed)}
-    longest = sorted(of, key=len, reverse=True)
-    result = re.finditer("|".join(f"({form})" for form in longest), text)
-    return sorted({of[longest[match.lastindex - 1]] for match in result})
+def named_groups(text, axis):
+    group_of = {pattern(form): name for name, listed in axis.items() for form in lexicons.name_forms(listed)}
+    longest = sorted(group_of, key=len, reverse=True)
+    matches = re.finditer("|".join(f"({form})" for form in longest), text)
+    return sorted({group_of[longest[match.lastindex - 1]] for match in matches})
 
 
-PIECES = [
+FRAGMENTS = [
     "calm", "Calm", "calmly", "criminals", "criminal", "mentally", "ill", "mentally ill", "third", "world",
     "third-world", "homemakers", "café", "cafe\u0301", "owner", "waving", "a", "flag", "savage", "savages",
     "black", "BLACK", "african", "American", "americans", "African-American", "afro", "englishmen", "white",
     "woman", "women", "man", "MEN", "gentleman", "kings", "queen", "kingdom", "girl", "7", "é", "ǅ", "日本",
 ]  # fmt: skip
-BETWEEN = [
+SEPARATORS = [
     " ", " ", " ", "-", "  ", ", ", ". ", "'s ", "’", "_", "/", "\n", " – ", "--", "\u2011", "\u00ad", "",
 ]  # fmt: skip
-PIECE = st.tuples(st.sampled_from(PIECES), st.sampled_from(BETWEEN))
+FRAGMENT = st.tuples(st.sampled_from(FRAGMENTS), st.sampled_from(SEPARATORS))
 
 
 @settings(max_examples=60)
-@given(st.lists(st.lists(PIECE, max_size=9), max_size=12), st.integers(0, 12))
+@given(st.lists(st.lists(FRAGMENT, max_size=9), max_size=12), st.integers(0, 12))
 @example([[("african", " "), ("American", " "), ("woman", "")]], 0)
-def test_counts_of_batches_are_those_of_regular_expressions(drawn, at):
-    captions = ["".join(piece + between for piece, between in caption) for caption in drawn]
-    result, wanted = counts(*captions[:at]), reference(captions)
-    result.add(counts(*captions[at:]))
+def test_counts_of_batches_are_those_of_regular_expressions(drawn, split):
+    captions = ["".join(fragment + separator for fragment, separator in caption) for caption in drawn]
+    result, wanted = count_mentions(*captions[:split]), reference(captions)
+    result.add(count_mentions(*captions[split:]))
     assert result.captions == wanted.captions
     for name in ("words", "groups", "both", "named", "words_named"):
         np.testing.assert_array_equal(getattr(result, name), getattr(wanted, name), err_msg=name)

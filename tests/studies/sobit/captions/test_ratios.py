@@ -1,4 +1,4 @@
-"""Ratios: their sizes by hand, their interval by simulation, their p by permutation."""
+"""Check ratios: their values by hand, their intervals by simulation, their p by permutation."""
 
 import math
 
@@ -11,7 +11,7 @@ from scipy import stats
 
 from src.studies.sobit.captions import ratios
 from src.studies.sobit.captions.mentions import count, no_counts
-from tests.studies.sobit.captions.made import LEXICON, WORDS
+from tests.studies.sobit.captions.examples import LEXICON, WORDS
 
 
 def table(captions):
@@ -47,7 +47,7 @@ def test_a_table_by_hand():
     )
 
 
-def test_what_is_not_there_has_no_ratio_and_says_so():
+def test_absent_words_and_groups_have_no_ratio_but_a_note():
     result = table(["calm", "white man", "sea"])
     numbers = ["ratio", "ratio_low", "ratio_high", "placebo_low", "placebo_high", "p", "q"]
     for word, group, note in (("savage", "White", ratios.NO_WORD), ("calm", "Black", ratios.NO_GROUP)):
@@ -66,7 +66,7 @@ def test_q_is_over_words_within_axis_and_group_each_word_once():
     people = np.where(
         words == "savage", "white woman", rng.choice(["black man", "white", "men", "dog"], 3000)
     )
-    result = table([f"{word} {whom}" for word, whom in zip(words, people, strict=True)])
+    result = table([f"{word} {person}" for word, person in zip(words, people, strict=True)])
     rows = result[result["group"] == "Black"].drop_duplicates(["word", "type"]).dropna(subset=["p"])
     assert len(rows) == 4
     np.testing.assert_allclose(rows["q"], stats.false_discovery_control(rows["p"]))
@@ -76,12 +76,12 @@ def test_q_is_over_words_within_axis_and_group_each_word_once():
 def test_wilson_is_scipy_s(trials, share):
     successes = round(share * trials)
     low, high = ratios.wilson(np.array([successes]), np.array([trials]))
-    wanted = stats.binomtest(successes, trials).proportion_ci(method="wilson")
-    assert (low[0], high[0]) == pytest.approx((wanted.low, wanted.high), rel=1e-9, abs=1e-12)
+    expected = stats.binomtest(successes, trials).proportion_ci(method="wilson")
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-12)
 
 
-# Share of captions with the word, with the group, and the ratio: rare and frequent, more and less, and a
-# group that is hardly named without the word.
+# Number of captions, share with the word, share with the group, and ratio: rare and frequent, more and less,
+# and a group that is hardly named without the word.
 POPULATIONS = [
     *((20_000, 0.01, 0.05, 1), (20_000, 0.01, 0.05, 0.3), (20_000, 0.002, 0.002, 400), (2_000, 0.01, 0.1, 3)),
     *((2_000, 0.9, 0.1, 1.05), (1_000_000, 0.0001, 0.1, 1.5)),
@@ -108,13 +108,13 @@ def test_p_and_placebo_are_those_of_permuted_groups():
     tail = min((permuted <= sizes[0]).mean(), (permuted >= sizes[0]).mean())
     assert ratios.p_value(*sizes)[0] == pytest.approx(2 * tail, abs=0.01)
     low, high = ratios.placebo(*sizes[1:])
-    wanted = np.quantile(permuted, [0.025, 0.975]) / (30 * group.mean())
-    assert [low[0], high[0]] == pytest.approx(wanted.tolist(), abs=1e-9)
+    expected = np.quantile(permuted, [0.025, 0.975]) / (30 * group.mean())
+    assert [low[0], high[0]] == pytest.approx(expected.tolist(), abs=1e-9)
 
 
-def test_p_is_fisher_s_where_both_sides_are_alike():
-    """Twice the smaller tail is what scipy's Fisher says where the urn is symmetric."""
+def test_p_is_fisher_s_where_the_distribution_is_symmetric():
+    """Compare twice the smaller tail with Fisher's exact test of scipy."""
     for both in range(21):
-        wanted = stats.fisher_exact([[both, 20 - both], [20 - both, both]]).pvalue
+        expected = stats.fisher_exact([[both, 20 - both], [20 - both, both]]).pvalue
         result = ratios.p_value(*(np.array([n]) for n in (both, 20, 20, 40)))
-        assert result[0] == pytest.approx(wanted, rel=1e-9)
+        assert result[0] == pytest.approx(expected, rel=1e-9)

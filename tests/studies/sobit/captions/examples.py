@@ -1,4 +1,4 @@
-"""A few words, the groups of people, and files of captions."""
+"""Provide a few words, groups of people, and files of captions."""
 
 import pandas as pd
 import pyarrow as pa
@@ -29,19 +29,19 @@ GENDERS = {"Women": ["woman", "girl", "queen"], "Men": ["man", "gentleman", "kin
 LEXICON = lexicon(WORDS, RACES, GENDERS)
 
 
-def written(path, captions, *, column="caption", kind=None, **options):
-    """A Parquet file of captions."""
+def write_captions(path, captions, *, column="caption", kind=None, **options):
+    """Write captions to a Parquet file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = captions if isinstance(captions, pa.Array) else pa.array(captions, kind)
     pq.write_table(pa.table({"id": pa.array(range(len(cells))), column: cells}), path, **options)
     return path
 
 
-def code(word):
-    """The code of a word of `WORDS`."""
+def word_index(word):
+    """Return the index of a word of `WORDS`."""
     return LEXICON.words["word"].tolist().index(word)
 
 
-def group(name):
-    """The column of a group."""
+def group_index(name):
+    """Return the index of a group."""
     return LEXICON.groups["group"].tolist().index(name)

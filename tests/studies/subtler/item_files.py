@@ -1,8 +1,8 @@
-"""Small files of items."""
+"""Write small files of items."""
 
 import csv
 
-# Each of them differs from the row that it stands for in what is named.
+# An item; tests name the cells in which theirs differ.
 ROW = {
     "bias_type": "ageism",
     "target_gender": "male",
@@ -20,8 +20,8 @@ def row(**cells):
     return ROW | cells
 
 
-def written(path, rows, *, columns=None, encoding="utf-8"):
-    """A csv of rows; columns are those of the first."""
+def write_csv(path, rows, *, columns=None, encoding="utf-8"):
+    """Write rows to a CSV file; columns default to those of the first row."""
     columns = columns or list(rows[0])
     with path.open("w", encoding=encoding, newline="") as file:
         writer = csv.writer(file)
