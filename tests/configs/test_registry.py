@@ -1,4 +1,4 @@
-"""Check the import of objects that configs name, by a table of known names or as module:attribute."""
+"""Check the import of objects named in configs, by a registered name or as module:attribute."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from src.errors import InputError
 KNOWN = {"join": "os.path:join", "broken": "no_such_module:THING"}
 
 
-def test_names_of_the_table_and_of_other_modules_are_imported():
+def test_registered_names_and_module_attributes_are_imported():
     import os.path
 
     assert registry.load("x", "join", KNOWN, object) is os.path.join
@@ -32,6 +32,6 @@ def test_an_invalid_name_is_refused(tmp_path, monkeypatch, name, known, message)
     assert message in str(raised.value)
 
 
-def test_a_broken_entry_of_the_table_is_no_mistake_of_the_user():
+def test_a_broken_registered_entry_is_not_reported_as_a_user_error():
     with pytest.raises(ModuleNotFoundError):
         registry.load("x", "broken", KNOWN, object)

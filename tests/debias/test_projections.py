@@ -1,4 +1,4 @@
-"""Check sentences of groups against lists by hand; projections against naive references; vanished stimuli."""
+"""Check prompts against lists by hand, projections against naive references, and removal of stimuli."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from src.debias import Prompts, project, projection, prompts, sides
 from src.errors import InputError
 from src.stimuli import Table, checked
-from tests.debias.chosen import METHODS, PAPER, chosen
+from tests.debias.methods import METHODS, PAPER, compose_method
 
 DEMO = [f"{people} {gender}" for people in ("Niffite", "Luupite", "Laapian") for gender in ("Women", "Men")]
 RACES = [f"{race} {gender}" for race in ("Asian", "Black", "White") for gender in ("Men", "Women")]
@@ -18,12 +18,12 @@ GENDERS = ("male", "female", "man", "woman")
 CLASSES = ["A {}.", "One {}."]
 
 
-def photos(*phrases):
+def photo_sentences(*phrases):
     return sorted(f"A photo of a {phrase}." for phrase in phrases)
 
 
-def same(groups, classes=CLASSES, **changes):
-    result = prompts(chosen("orth_proj_scm", classes=classes, **changes), groups)
+def pairs_of(groups, classes=CLASSES, **changes):
+    result = prompts(compose_method("orth_proj_scm", classes=classes, **changes), groups)
     return {frozenset(pair) for pair in result.pairs}
 
 
@@ -42,9 +42,9 @@ def same(groups, classes=CLASSES, **changes):
         (["Black Women"], ["female", "woman", "black person"]),
     ],
 )
-def test_prompts_name_the_groups_of_the_dataset_that_are_there(groups, phrases):
-    result = prompts(chosen("orth_proj"), groups)
-    assert list(result.table.frame["sentence"]) == result.spurious == photos(*phrases)
+def test_prompts_name_only_groups_of_the_dataset(groups, phrases):
+    result = prompts(compose_method("orth_proj"), groups)
+    assert list(result.table.frame["sentence"]) == result.spurious == photo_sentences(*phrases)
     assert result.pairs == []
 
 
@@ -54,7 +54,7 @@ def test_prompts_name_the_groups_of_the_dataset_that_are_there(groups, phrases):
         (["old", "young"], [("old person", "young person")]),
         (["Men", "Women"], [("male", "female")]),
         (["a", "b", "c"], [("a person", "b person"), ("b person", "c person"), ("a person", "c person")]),
-        (["Men", "old"], [("male", "old person")]),  # one part each
+        (["Men", "old"], [("male", "old person")]),  # neither is a crossed name
         (
             ["Black Men", "White Women", "Black Women"],
             [("black male", "black female"), ("white female", "black female")],
@@ -62,38 +62,35 @@ def test_prompts_name_the_groups_of_the_dataset_that_are_there(groups, phrases):
     ],
 )
 def test_pairs_of_groups_with_simple_and_crossed_names(groups, expected):
-    assert same(groups, classes=["A {}."]) == {frozenset((f"A {a}.", f"A {b}.")) for a, b in expected}
+    assert pairs_of(groups, classes=["A {}."]) == {frozenset((f"A {a}.", f"A {b}.")) for a, b in expected}
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(groups=st.sets(st.sampled_from([*DEMO, *RACES]), min_size=5), seed=st.randoms())
-def test_each_sentence_occurs_once_in_any_order_of_groups(method, groups, seed):
+@given(groups=st.sets(st.sampled_from([*DEMO, *RACES]), min_size=5), rng=st.randoms())
+def test_each_sentence_occurs_once_in_any_order_of_groups(method, groups, rng):
     order = sorted(groups)
-    result = prompts(chosen(method), order)
+    result = prompts(compose_method(method), order)
     frame = result.table.frame
     assert (result.table.role, list(frame.columns)) == ("prompts", ["id", "sentence"])
     assert result.table.expected == result.table.items == len(frame)
     assert list(frame["id"]) == list(frame["sentence"]) == sorted(set(frame["sentence"]))
     assert set(frame["id"]) == {*result.spurious, *(s for pair in result.pairs for s in pair)}
-    seed.shuffle(order)
-    again = prompts(chosen(method), [*order, order[0]])
-    assert (again.spurious, again.pairs, again.table.hash) == (
-        result.spurious,
-        result.pairs,
-        result.table.hash,
-    )
+    rng.shuffle(order)
+    shuffled = prompts(compose_method(method), [*order, order[0]])
+    assert (shuffled.spurious, shuffled.pairs) == (result.spurious, result.pairs)
+    assert shuffled.table.hash == result.table.hash
 
 
-def test_a_sentence_that_is_both_removed_and_calibrated_on_stands_once():
-    result = prompts(chosen("orth_proj_scm", classes=["A photo of a {}."]), ["Men", "Women"])
-    assert list(result.table.frame["id"]) == photos(*GENDERS)
+def test_a_sentence_both_removed_and_calibrated_on_occurs_once():
+    result = prompts(compose_method("orth_proj_scm", classes=["A photo of a {}."]), ["Men", "Women"])
+    assert list(result.table.frame["id"]) == photo_sentences(*GENDERS)
     assert result.pairs == [("A photo of a male.", "A photo of a female.")]
 
 
-def test_without_a_template_nothing_is_projected():
-    assert prompts(chosen("none"), PAPER) is None
-    assert prompts(chosen("none"), []) is None
-    assert sides(chosen("none")) == frozenset()
+def test_a_method_without_a_template_projects_nothing():
+    assert prompts(compose_method("none"), PAPER) is None
+    assert prompts(compose_method("none"), []) is None
+    assert sides(compose_method("none")) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +109,7 @@ def test_without_a_template_nothing_is_projected():
 )
 def test_invalid_methods_are_refused(changes, groups, message):
     with pytest.raises(InputError) as raised:
-        prompts(chosen("orth_proj_scm", **changes), groups)
+        prompts(compose_method("orth_proj_scm", **changes), groups)
     assert message in str(raised.value)
 
 
@@ -125,98 +122,99 @@ def table(role, ids):
     return Table(role, pd.DataFrame({"id": ids, "sentence": ids}), len(ids))
 
 
-def made(removed, pairs=0):
-    """Build prompts of invented sentences: some whose directions are removed, and pairs of others."""
+def build_prompts(removed, pairs=0):
+    """Build prompts: `removed` sentences whose directions are projected out, and calibration pairs."""
     spurious = [f"a{i}" for i in range(removed)]
     alike = [(f"b{i}", f"c{i}") for i in range(pairs)]
     return Prompts(table("prompts", sorted([*spurious, *sum(alike, ())])), spurious, alike)
 
 
-def random(seed, *shape):
-    drawn = torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
-    return drawn / drawn.norm(dim=-1, keepdim=True)
+def draw_vectors(seed, *shape):
+    vectors = torch.from_numpy(np.random.default_rng(seed).normal(size=shape))
+    return vectors / vectors.norm(dim=-1, keepdim=True)
 
 
-def plain(columns):
-    """Compute P0 of the vectors of prompts, one column each."""
-    return projection(chosen("orth_proj"), made(columns.shape[1]), columns.T)
+def compute_p0(columns):
+    """Compute P0, the uncalibrated projection, from vectors of prompts [width, prompts]."""
+    return projection(compose_method("orth_proj"), build_prompts(columns.shape[1]), columns.T)
 
 
 @given(SEEDS, st.integers(1, 8), st.integers(0, 12))
-def test_p0_is_the_orthogonal_projection_off_the_prompts(seed, removed, more):
-    columns = random(seed, removed, removed + more).T
-    result = plain(columns)
+def test_p0_is_the_orthogonal_projection_off_the_prompts(seed, removed, remaining):
+    columns = draw_vectors(seed, removed, removed + remaining).T
+    result = compute_p0(columns)
     assert result.dtype == torch.float64
     torch.testing.assert_close(result @ result, result, rtol=0, atol=1e-12)
     torch.testing.assert_close(result, result.T, rtol=0, atol=1e-14)
     torch.testing.assert_close(result @ columns, torch.zeros_like(columns), rtol=0, atol=1e-12)
-    assert float(result.trace()) == pytest.approx(more, abs=1e-9)  # and nothing besides is removed
+    assert float(result.trace()) == pytest.approx(remaining, abs=1e-9)  # no other direction is removed
 
 
 @given(SEEDS)
 def test_p0_is_the_published_formula(seed):
-    columns = random(seed, 6, 20).T.numpy()
+    columns = draw_vectors(seed, 6, 20).T.numpy()
     naive = np.eye(20) - columns @ np.linalg.pinv(columns, rcond=1e-6)
-    np.testing.assert_allclose(plain(torch.from_numpy(columns)), naive, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(compute_p0(torch.from_numpy(columns)), naive, rtol=0, atol=1e-10)
 
 
 @given(SEEDS, st.floats(0.01, 100))
-def test_lengths_and_the_vectors_type_decide_nothing(seed, scale):
-    columns = random(seed, 4, 40).T
-    torch.testing.assert_close(plain(columns * scale), plain(columns), rtol=0, atol=1e-12)
-    torch.testing.assert_close(plain(columns.float()), plain(columns), rtol=0, atol=1e-5)
+def test_lengths_and_dtype_of_the_prompts_do_not_matter(seed, scale):
+    columns = draw_vectors(seed, 4, 40).T
+    torch.testing.assert_close(compute_p0(columns * scale), compute_p0(columns), rtol=0, atol=1e-12)
+    torch.testing.assert_close(compute_p0(columns.float()), compute_p0(columns), rtol=0, atol=1e-5)
 
 
 @given(SEEDS, st.sampled_from([0.0, 1e-13, 1e-11, 1e-9, 1e-8, 1e-5, 1e-3]))
-def test_nearly_equal_prompts_count_once_and_others_are_two_directions(seed, gap):
-    columns = random(seed, 3, 12).T
-    near = columns[:, :1] + gap * random(seed + 1, 1, 12).T
-    result = plain(torch.cat([columns, near], dim=1))
+def test_nearly_equal_prompts_span_a_single_direction_and_others_two(seed, gap):
+    columns = draw_vectors(seed, 3, 12).T
+    copy = columns[:, :1] + gap * draw_vectors(seed + 1, 1, 12).T
+    result = compute_p0(torch.cat([columns, copy], dim=1))
     assert float(torch.linalg.matrix_norm(result, 2)) <= 1 + 1e-9
     torch.testing.assert_close(result @ result, result, rtol=0, atol=1e-9)
     assert float(result.trace()) == pytest.approx(12 - 3 - (gap > 1e-6))
     if gap < 1e-6:
-        torch.testing.assert_close(result, plain(columns), rtol=0, atol=1e-6)
+        torch.testing.assert_close(result, compute_p0(columns), rtol=0, atol=1e-6)
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(1, 9), st.floats(0, 1e5))
-def test_at_the_calibrated_projection_the_gradient_is_zero(seed, removed, pairs, strength):
-    given_prompts = made(removed, pairs)
-    vectors = random(seed, removed + 2 * pairs, 10)
-    start = plain(vectors[:removed].T)
-    result = projection(chosen("orth_proj_scm", strength=strength), given_prompts, vectors).requires_grad_()
-    difference = vectors[removed : removed + pairs] - vectors[removed + pairs :]
-    far = ((result - start) ** 2).sum()
-    apart = sum((result @ z).square().sum() for z in difference) * strength / pairs
-    (gradient,) = torch.autograd.grad(far + apart, result)
+def test_the_calibrated_projection_has_a_zero_gradient(seed, removed, pairs, strength):
+    method = compose_method("orth_proj_scm", strength=strength)
+    vectors = draw_vectors(seed, removed + 2 * pairs, 10)
+    p0 = compute_p0(vectors[:removed].T)
+    result = projection(method, build_prompts(removed, pairs), vectors).requires_grad_()
+    differences = vectors[removed : removed + pairs] - vectors[removed + pairs :]
+    change = ((result - p0) ** 2).sum()
+    penalty = sum((result @ z).square().sum() for z in differences) * strength / pairs
+    (gradient,) = torch.autograd.grad(change + penalty, result)
     assert float(gradient.abs().max()) < 1e-10 * (1 + strength)
     assert float(torch.linalg.matrix_norm(result.detach(), 2)) <= 1 + 1e-9
 
 
 def test_vectors_of_the_wrong_width_are_refused():
     with pytest.raises(InputError) as raised:
-        projection(chosen("orth_proj"), made(6), random(0, 6, 5))
+        projection(compose_method("orth_proj"), build_prompts(6), draw_vectors(0, 6, 5))
     assert "vectors of width 5 have no room for the directions of 6 prompts" in str(raised.value)
     with pytest.raises(InputError, match=r"faces have vectors of width 8, the prompts of width 9"):
-        project(table("faces", ["f"]), random(0, 1, 8), torch.eye(9).double())
-    # Pairs need no room of their own.
-    assert projection(chosen("orth_proj_scm"), made(2, pairs=9), random(0, 20, 5)).shape == (5, 5)
+        project(table("faces", ["f"]), draw_vectors(0, 1, 8), torch.eye(9).double())
+    # Pairs do not limit the width: they are not projected out.
+    vectors = draw_vectors(0, 20, 5)
+    assert projection(compose_method("orth_proj_scm"), build_prompts(2, pairs=9), vectors).shape == (5, 5)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_invalid_vectors_are_refused(bad):
-    vectors = random(0, 4, 9)
+    vectors = draw_vectors(0, 4, 9)
     vectors[2, 3] = bad
     with pytest.raises(InputError, match="prompts: 1 vectors hold NaN or infinity, first that of 'a2'"):
-        projection(chosen("orth_proj"), made(4), vectors)
+        projection(compose_method("orth_proj"), build_prompts(4), vectors)
     with pytest.raises(InputError, match="faces: 1 vectors hold NaN or infinity, first that of 'f2'"):
         project(table("faces", [f"f{i}" for i in range(4)]), vectors, torch.eye(9).double())
 
 
 @given(SEEDS, st.sampled_from([(7, 12), (7, 3, 12)]), st.sampled_from([torch.float32, torch.float64]))
-def test_vectors_are_projected_and_of_unit_length_again(seed, shape, dtype):
-    matrix = projection(chosen("orth_proj_scm"), made(2, pairs=3), random(seed, 8, 12))
-    vectors = random(seed + 1, *shape).to(dtype)
+def test_vectors_are_projected_and_renormalised(seed, shape, dtype):
+    matrix = projection(compose_method("orth_proj_scm"), build_prompts(2, pairs=3), draw_vectors(seed, 8, 12))
+    vectors = draw_vectors(seed + 1, *shape).to(dtype)
     before = vectors.clone()
     faces = table("faces", [f"f{i}" for i in range(7)])
     stored, result, notes = project(faces, vectors, matrix)
@@ -236,36 +234,36 @@ def words(count=5):
     return checked("words", frame, "here", expected=9, notes=["some are long"])
 
 
-def first_axis(width=4):
-    """Project off the first axis."""
+def drop_first_axis(width=4):
+    """Return the projection that sets the first coordinate to 0."""
     matrix = torch.eye(width, dtype=torch.float64)
     matrix[0, 0] = 0
     return matrix
 
 
 def test_a_vanished_word_is_removed_with_all_its_sentences():
-    given_words, vectors = words(), random(0, 10, 4).float()
+    original, vectors = words(), draw_vectors(0, 10, 4).float()
     vectors[3] = torch.tensor([1.0, 9e-7, 0, 0])  # w1 in the second template
-    vectors[4] = torch.tensor([1.0, 2e-6, 0, 0])  # w2 in the first: enough is left
-    stored, result, notes = project(given_words, vectors, first_axis())
+    vectors[4] = torch.tensor([1.0, 2e-6, 0, 0])  # w2 in the first: its length after the projection suffices
+    stored, result, notes = project(original, vectors, drop_first_axis())
     assert list(stored.frame["id"]) == ["w0a", "w0b", "w2a", "w2b", "w3a", "w3b", "w4a", "w4b"]
     assert list(stored.frame.index) == list(range(8))
     assert (stored.role, stored.expected, stored.items) == ("words", 9, 4)
     assert notes == ["1 of 5 words removed, first 'w1': the projection leaves nothing of them"]
     assert stored.notes == ("some are long", *notes)
-    assert given_words.items == 5
-    expected = vectors[[0, 1, 4, 5, 6, 7, 8, 9]].double() @ first_axis()
+    assert original.items == 5
+    expected = vectors[[0, 1, 4, 5, 6, 7, 8, 9]].double() @ drop_first_axis()
     torch.testing.assert_close(result, torch.nn.functional.normalize(expected, dim=-1), rtol=0, atol=1e-12)
     checked("words", stored.frame, "still a full grid")
 
 
 @pytest.mark.parametrize("queries", [0, 3])
 def test_an_image_is_removed_if_any_of_its_vectors_vanishes(queries):
-    vectors = random(1, 6, 3, 4) if queries else random(1, 6, 4)
-    missing = torch.tensor([-1.0, 0, 0, 0]).double()
-    vectors[(2, 1) if queries else 2] = missing
-    vectors[(5, 0) if queries else 5] = missing
-    stored, result, notes = project(table("scenes", list("abcdef")), vectors, first_axis())
+    vectors = draw_vectors(1, 6, 3, 4) if queries else draw_vectors(1, 6, 4)
+    vanishing = torch.tensor([-1.0, 0, 0, 0]).double()
+    vectors[(2, 1) if queries else 2] = vanishing
+    vectors[(5, 0) if queries else 5] = vanishing
+    stored, result, notes = project(table("scenes", list("abcdef")), vectors, drop_first_axis())
     assert list(stored.frame["id"]) == ["a", "b", "d", "e"]
     assert result.shape == (4, *vectors.shape[1:])
     assert torch.isfinite(result).all()
@@ -274,7 +272,7 @@ def test_an_image_is_removed_if_any_of_its_vectors_vanishes(queries):
 
 def test_a_vanished_prompt_or_role_is_an_error():
     with pytest.raises(InputError, match="prompts: nothing is left of 'p' after the projection"):
-        project(table("prompts", ["p", "q"]), torch.eye(4)[:2].double(), first_axis())
-    matrix = projection(chosen("orth_proj"), made(4), random(0, 4, 4))
+        project(table("prompts", ["p", "q"]), torch.eye(4)[:2].double(), drop_first_axis())
+    matrix = projection(compose_method("orth_proj"), build_prompts(4), draw_vectors(0, 4, 4))
     with pytest.raises(InputError, match=r"words: nothing is left of any of \d+ after the projection"):
-        project(words(), random(1, 10, 4).float(), matrix)
+        project(words(), draw_vectors(1, 10, 4).float(), matrix)

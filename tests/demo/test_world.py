@@ -1,4 +1,4 @@
-"""Check the built-in world: planted bias in its captions, the same bytes for a seed, balanced groups."""
+"""Check the built-in world: planted bias in its captions, reproducible pictures, balanced groups."""
 
 import colorsys
 
@@ -11,8 +11,7 @@ from scipy.stats import pearsonr
 from src import configs
 from src.configs import AbstractConfig, AvatarsConfig
 from src.configs.roles import PeopleConfig
-from src.demo import world
-from src.demo.captions import draw
+from src.demo import captions, world
 from src.jobs.identity import Job
 from src.stimuli import taxonomy
 from src.stimuli.loaders import in_templates
@@ -33,9 +32,9 @@ def tables():
     return {"faces": faces, "scenes": scenes, **texts}
 
 
-def drawn(tables, seed=0, count=20_000, **recipe):
+def draw_captions(tables, seed=0, count=20_000, **recipe):
     recipe = configs.DemoConfig(**{"noise": 0.1, "bias": 0.0, "planted": {}} | recipe)
-    pictures, sentences = draw(**tables, count=count, recipe=recipe, seed=seed)
+    pictures, sentences = captions.draw(**tables, count=count, recipe=recipe, seed=seed)
     frame = pd.DataFrame({"picture": pictures, "sentence": sentences})
     frame["face"] = frame["picture"] < 90
     frame["group"] = np.where(frame["face"], tables["faces"]["group"].to_numpy()[frame["picture"] % 90], "")
@@ -47,7 +46,7 @@ def drawn(tables, seed=0, count=20_000, **recipe):
 
 
 def test_a_label_always_names_the_group_of_its_face(tables):
-    frame = drawn(tables)
+    frame = draw_captions(tables)
     labelled = frame[frame["label"].notna()]
     assert (labelled["label"] == labelled["group"]).all()
     assert labelled["face"].all()
@@ -56,19 +55,19 @@ def test_a_label_always_names_the_group_of_its_face(tables):
 
 
 def test_a_scene_comes_with_words_of_near_valence(tables):
-    frame = drawn(tables, noise=0.05)
+    frame = draw_captions(tables, noise=0.05)
     scenes = frame[~frame["face"]]
     rank = tables["scenes"]["valence"].rank().to_numpy()[scenes["picture"] - 90]
     assert pearsonr(rank, scenes["valence"]).statistic > 0.95
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0])
-def test_a_face_s_words_shift_by_the_bias_times_what_is_planted(tables, bias):
-    frame = drawn(tables, bias=bias, planted=PLANTED)
+def test_words_of_a_group_shift_by_bias_times_planted_value(tables, bias):
+    frame = draw_captions(tables, bias=bias, planted=PLANTED)
     words = frame[frame["face"] & frame["valence"].notna()]
     means = words.groupby("group")["valence"].mean()
     gap = means["A Men"] - means["A Women"]
-    # Ratings here are uniform, so a rank is a rating; 0.05 is above 4 SE.
+    # Valence is uniform here, so ranks equal ratings; 0.06 is above 4 SE.
     assert gap == pytest.approx(0.6 * bias, abs=0.06)
 
 
@@ -78,84 +77,85 @@ LOOKS = {"A Men": 0.25, "A Women": -0.25}
 
 @pytest.mark.parametrize("bias", [0.0, 0.5, 1.0])
 def test_the_appearance_of_a_group_shifts_by_bias_times_planted_value(tables, bias):
-    frame = drawn(tables, bias=bias, traits=TRAITS, looks=LOOKS)
-    observed = frame["sentence"].str.extract("^A photo of a (.*) looking face$")[0].dropna()
-    result = observed.isin(TRAITS["warmth"]).groupby(frame["group"]).mean()
+    frame = draw_captions(tables, bias=bias, traits=TRAITS, looks=LOOKS)
+    appearances = frame["sentence"].str.extract("^A photo of a (.*) looking face$")[0].dropna()
+    shares = appearances.isin(TRAITS["warmth"]).groupby(frame["group"]).mean()
     expression = tables["faces"]["valence"][:30]
     for group in GROUPS:
         share = np.clip(expression + bias * LOOKS.get(group, 0.0), 0, 1).mean()
-        # 800 looks of each group: 4 SE.
-        assert result[group] == pytest.approx(share, abs=0.07)
+        # About 800 captions of each group name an appearance: 4 SE.
+        assert shares[group] == pytest.approx(share, abs=0.07)
 
 
 PROBES = {"lake": ["a photo of a baker"], "sky": ["a photo of a potter"], "A": ["a photo of a miller"]}
 PROBES |= {"Men": ["a photo of a rural person"], "A Women": ["a photo of a person who is rowing"]}
-OF_PLACES = [*PROBES["lake"], *PROBES["sky"]]
-# Which place a planted probe is said of where nothing is planted: in turn.
-REPORTED = {"a photo of a miller": "lake", "a photo of a rural person": "sky"}
-REPORTED |= {"a photo of a person who is rowing": "lake"}
+PLACE_PROBES = [*PROBES["lake"], *PROBES["sky"]]
+# Planted probe -> the place whose faces it describes if the bias is 0.
+FALLBACK_PLACES = {"a photo of a miller": "lake", "a photo of a rural person": "sky"}
+FALLBACK_PLACES |= {"a photo of a person who is rowing": "lake"}
 
 
 @pytest.fixture
-def placed(tables):
+def tables_with_places(tables):
     return {**tables, "faces": tables["faces"].assign(place=["lake", "sky"] * 45)}
 
 
-def flat(probes):
-    return [caption for captions in probes.values() for caption in captions]
+def flatten(probes):
+    return [caption for of_subject in probes.values() for caption in of_subject]
 
 
-def rates(tables, by, **recipe):
-    """Compute the share of each probe among the probes of each group or place."""
-    frame = drawn(tables, count=60_000, planted=PLANTED, probes=PROBES, **recipe)
-    probes = frame[frame["sentence"].isin(flat(PROBES))]
+def probe_shares(tables, by, **recipe):
+    """Compute the share of each probe among the probes of each group or place (`by`)."""
+    frame = draw_captions(tables, count=60_000, planted=PLANTED, probes=PROBES, **recipe)
+    probes = frame[frame["sentence"].isin(flatten(PROBES))]
     assert probes["face"].all()
     # 5 SE of a share of 60,000.
     assert len(probes) / len(frame) == pytest.approx(0.2, abs=0.009)
-    whose = tables["faces"][by].to_numpy()[probes["picture"]]
-    return pd.crosstab(whose, probes["sentence"].to_numpy(), normalize="index")
+    subjects = tables["faces"][by].to_numpy()[probes["picture"]]
+    return pd.crosstab(subjects, probes["sentence"].to_numpy(), normalize="index")
 
 
-def test_without_bias_probes_name_places_and_all_groups_equally(placed):
-    by_group = rates(placed, "group", bias=0.0)
-    # 4,000 probes of each group: 5 SE. Of three planted probes one has the sky for itself.
-    alone, shared = 0.6 * (40 / 42 + 1 / 81) / 2, 0.6 * (1 / 42 + 40 / 81) / 2
-    expected = dict.fromkeys(OF_PLACES, 0.2)
-    expected |= {caption: alone if place == "sky" else shared for caption, place in REPORTED.items()}
+def test_without_bias_probes_name_places_and_all_groups_equally(tables_with_places):
+    by_group = probe_shares(tables_with_places, "group", bias=0.0)
+    # 4,000 probes of each group: 5 SE. Of the three planted probes, one is assigned to the sky.
+    shares = {"sky": 0.6 * (40 / 42 + 1 / 81) / 2, "lake": 0.6 * (1 / 42 + 40 / 81) / 2}
+    expected = dict.fromkeys(PLACE_PROBES, 0.2)
+    expected |= {caption: shares[place] for caption, place in FALLBACK_PLACES.items()}
     for caption, share in expected.items():
         assert by_group[caption].to_numpy() == pytest.approx(share, abs=0.04), caption
-    by_place = rates(placed, "place", bias=0.0)
-    for caption, place in {**REPORTED, OF_PLACES[0]: "lake", OF_PLACES[1]: "sky"}.items():
+    by_place = probe_shares(tables_with_places, "place", bias=0.0)
+    for caption, place in {**FALLBACK_PLACES, PLACE_PROBES[0]: "lake", PLACE_PROBES[1]: "sky"}.items():
         elsewhere = {"lake": "sky", "sky": "lake"}[place]
         assert by_place.loc[place, caption] > 8 * by_place.loc[elsewhere, caption]
 
 
-def test_at_full_bias_a_planted_probe_names_its_group_more_often(placed):
-    result = rates(placed, "group", bias=1.0)
-    rows = {
+def test_at_full_bias_a_planted_probe_names_its_group_more_often(tables_with_places):
+    result = probe_shares(tables_with_places, "group", bias=1.0)
+    planted_on = {
         "a photo of a miller": ["A Men", "A Women"],
         "a photo of a rural person": ["A Men", "B Men"],
         "a photo of a person who is rowing": ["A Women"],
     }
     for group in GROUPS:
-        times = pd.Series({caption: 1 + 7 * (group in groups) for caption, groups in rows.items()})
-        assert result.loc[group, list(rows)].to_numpy() == pytest.approx(0.6 * times / times.sum(), abs=0.04)
-    # Although less is planted on the men of B.
-    assert result[OF_PLACES].to_numpy() == pytest.approx(0.2, abs=0.032)
-    by_place = rates(placed, "place", bias=1.0)
-    for caption in rows:
+        weights = pd.Series({caption: 1 + 7 * (group in groups) for caption, groups in planted_on.items()})
+        expected = 0.6 * weights / weights.sum()
+        assert result.loc[group, list(planted_on)].to_numpy() == pytest.approx(expected, abs=0.04)
+    # Places' probes stay equally frequent although fewer probes are planted on the men of B.
+    assert result[PLACE_PROBES].to_numpy() == pytest.approx(0.2, abs=0.032)
+    by_place = probe_shares(tables_with_places, "place", bias=1.0)
+    for caption in planted_on:
         assert by_place.loc["lake", caption] == pytest.approx(by_place.loc["sky", caption], abs=0.04)
 
 
-def test_the_shipped_probes_are_the_taxonomy_s_captions():
-    shipped = Job.of(*configs.compose(["dataset=demo"]), "").cfg
-    words = taxonomy.words(shipped.taxonomy)
-    captioned = taxonomy.captioned(words, shipped.taxonomy, "right")
-    assert sorted(flat(shipped.demo.probes)) == sorted(captioned)
+def test_probes_of_the_demo_config_are_the_captions_of_its_taxonomy():
+    cfg = Job.of(*configs.compose(["dataset=demo"]), "").cfg
+    words = taxonomy.words(cfg.taxonomy)
+    captioned = taxonomy.captioned(words, cfg.taxonomy, "right")
+    assert sorted(flatten(cfg.demo.probes)) == sorted(captioned)
     assert set(words["type"]) == {"adjective", "noun", "activity"}
-    # Of the three types alike, half of them planted.
-    of_places = [caption for place in shipped.faces.places for caption in shipped.demo.probes[place]]
-    planted = words[~captioned.isin(of_places)]
+    # The three types are equally frequent, and half of the words of each are planted.
+    place_probes = [caption for place in cfg.faces.places for caption in cfg.demo.probes[place]]
+    planted = words[~captioned.isin(place_probes)]
     assert len(planted) == len(words) / 2
     assert planted["type"].value_counts().nunique() == words["type"].value_counts().nunique() == 1
 
@@ -187,14 +187,15 @@ def test_faces_of_every_group_show_the_same_expressions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("draw", "kind", "chosen"), [(world.faces, AvatarsConfig, FACES), (world.scenes, AbstractConfig, SCENES)]
+    ("draw", "config", "values"),
+    [(world.faces, AvatarsConfig, FACES), (world.scenes, AbstractConfig, SCENES)],
 )
-def test_a_seed_gives_the_same_bytes(tmp_path, draw, kind, chosen):
-    first, again, other = (
-        draw(kind(**chosen | {"seed": seed}), tmp_path / name)
+def test_a_seed_gives_the_same_bytes(tmp_path, draw, config, values):
+    first, repeated, other = (
+        draw(config(**values | {"seed": seed}), tmp_path / name)
         for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
-    pd.testing.assert_frame_equal(first.drop(columns="path"), again.drop(columns="path"))
+    pd.testing.assert_frame_equal(first.drop(columns="path"), repeated.drop(columns="path"))
     assert not first["sha256"].equals(other["sha256"])
 
 

@@ -1,4 +1,4 @@
-"""Check correlations, permutation p, intervals and corrections against scipy's and loops."""
+"""Check correlations, permutation p values, intervals and corrections against scipy and loops."""
 
 import numpy as np
 import pandas as pd
@@ -50,7 +50,7 @@ def test_undefined_scores_are_left_out_and_counted():
         ([1, 2, 3], [1, 1, 1], "every unit has the same outcome"),
     ],
 )
-def test_where_there_is_no_rho_the_reason_is_given(x, y, reason):
+def test_an_undefined_rho_has_a_reason(x, y, reason):
     result = spearman(x, y)
     assert np.isnan(result.rho)
     assert result.reason == reason
@@ -64,7 +64,7 @@ def test_where_there_is_no_rho_the_reason_is_given(x, y, reason):
     ),
     missing=st.integers(0, 12),
 )
-def test_each_column_has_its_rho(columns, missing):
+def test_rho_of_columns_is_spearman_of_each(columns, missing):
     x, y = np.array(columns, dtype=float).transpose(2, 1, 0)
     y[missing:, 0] = np.nan
     x, y = np.column_stack([x, np.full(12, 0.1)]), np.column_stack([y, np.arange(12)])
@@ -75,12 +75,12 @@ def test_each_column_has_its_rho(columns, missing):
         assert rho == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_a_single_column_is_compared_with_each():
+def test_a_single_column_is_correlated_with_each():
     rng = np.random.default_rng(3)
     x, y = rng.integers(0, 9, (20, 1)).astype(float), rng.standard_normal((20, 5))
-    every = np.repeat(x, 5, axis=1)
+    repeated = np.repeat(x, 5, axis=1)
     for result in (spearman_columns(x, y), spearman_columns(y, x)):
-        np.testing.assert_array_equal(result, spearman_columns(every, y))
+        np.testing.assert_array_equal(result, spearman_columns(repeated, y))
 
 
 def test_two_rows_have_no_rho():
@@ -94,15 +94,15 @@ def test_auc_counts_pairs(positive, negative):
     assert result == pytest.approx(np.mean(pairs) if pairs else np.nan, abs=1e-12, nan_ok=True)
 
 
-# Few values: heavy ties, constant sides, and scores that are not defined.
+# Few values, so that ties, constant scores and undefined scores are frequent.
 score = st.one_of(st.integers(0, 3).map(float), st.floats(-2, 2, width=16), st.just(float("nan")))
 units = st.lists(
     st.tuples(score, score, st.lists(st.integers(0, 3), min_size=3, max_size=3)), min_size=1, max_size=25
 )
 
 
-def repeated(x, y, weights):
-    """Compute rho of the repeated units by scipy; NaN where undefined."""
+def repeated_rho(x, y, weights):
+    """Compute rho by scipy, each unit repeated as often as its weight; NaN where undefined."""
     defined = ~(np.isnan(x) | np.isnan(y))
     rows = np.repeat(np.flatnonzero(defined), weights[defined])
     if len(rows) < 3 or np.ptp(x[rows]) == 0 or np.ptp(y[rows]) == 0:
@@ -110,14 +110,14 @@ def repeated(x, y, weights):
     return stats.spearmanr(x[rows], y[rows]).statistic
 
 
-@given(units=units, block=st.sampled_from([1, 40, 2**18]))
-def test_weights_are_repetitions(units, block):
+@given(units=units, block_size=st.sampled_from([1, 40, 2**18]))
+def test_weights_are_repetitions(units, block_size):
     x, y = np.array([unit[0] for unit in units]), np.array([unit[1] for unit in units])
     weights = np.array([unit[2] for unit in units]).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correlation, "BLOCK", block)
+        patch.setattr(correlation, "BLOCK", block_size)
         result = weighted_spearman(x, y, weights)
-    assert result == pytest.approx([repeated(x, y, row) for row in weights], abs=1e-12, nan_ok=True)
+    assert result == pytest.approx([repeated_rho(x, y, row) for row in weights], abs=1e-12, nan_ok=True)
 
 
 def test_a_constant_side_has_no_rho_however_its_ranks_round():
@@ -134,11 +134,11 @@ def test_permutation_p_counts_ties_and_the_undefined_as_reached():
 
 def test_benjamini_hochberg_is_scipys_over_the_defined():
     p = np.random.default_rng(0).uniform(size=50)
-    given = pd.Series(p).where(np.arange(50) % 7 > 0)
-    result = benjamini_hochberg(given)
-    assert result.isna().equals(given.isna())
-    assert result.dropna().to_numpy() == pytest.approx(stats.false_discovery_control(given.dropna()))
-    # Where nothing is to be corrected, all stays undefined.
+    with_missing = pd.Series(p).where(np.arange(50) % 7 > 0)
+    result = benjamini_hochberg(with_missing)
+    assert result.isna().equals(with_missing.isna())
+    assert result.dropna().to_numpy() == pytest.approx(stats.false_discovery_control(with_missing.dropna()))
+    # Without any defined p, every q is undefined.
     assert benjamini_hochberg(pd.Series([np.nan, None], dtype=object)).isna().all()
     assert len(benjamini_hochberg(pd.Series([], dtype=float))) == 0
 

@@ -1,4 +1,4 @@
-"""Check associations with groups and shares of groups against naive loops of docs/methods.md, section 4."""
+"""Check measures of association with groups and of retrieved groups (docs/methods.md, 4) against loops."""
 
 import math
 
@@ -11,7 +11,7 @@ from scipy import stats
 from src import metrics
 
 
-def drawn(seed, groups=3, count=40):
+def draw_labels(seed, groups=3, count=40):
     rng = np.random.default_rng(seed)
     labels = np.concatenate([np.arange(groups), rng.integers(groups, size=count - groups)])
     return rng, rng.permutation(labels)
@@ -22,7 +22,7 @@ def one_hot(labels, groups):
 
 
 def naive(top, base):
-    """Compute by loops the measures of retrieved groups, as numbers in their order."""
+    """Compute the measures of retrieved groups by loops; `top`: group numbers in the order of retrieval."""
     k, p = len(top), [float(np.mean(top == g)) for g in range(len(base))]
     total = discounts = 0.0
     for i in range(1, k + 1):
@@ -38,8 +38,8 @@ def naive(top, base):
 
 
 @given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 20))
-def test_against_loops(seed, groups, k):
-    rng, labels = drawn(seed, groups)
+def test_measures_of_retrieved_groups_are_the_loops(seed, groups, k):
+    rng, labels = draw_labels(seed, groups)
     base = np.bincount(labels, minlength=groups) / len(labels)
     top = labels[rng.permutation(len(labels))[:k]]
     p = np.bincount(top, minlength=groups) / k
@@ -48,19 +48,19 @@ def test_against_loops(seed, groups, k):
     assert result == pytest.approx(naive(top, base), abs=1e-12)
 
 
-def test_the_ends():
-    even, item = np.full(4, 0.25), np.array([0.0, 1.0, 0, 0])
+def test_even_and_single_group_retrieval_give_the_extreme_values():
+    even, single = np.full(4, 0.25), np.array([0.0, 1.0, 0, 0])
     assert metrics.normalised_entropy(even) == 1
-    assert metrics.normalised_entropy(item) == 0
+    assert metrics.normalised_entropy(single) == 0
     assert metrics.kl(even, even) == 0
     assert metrics.max_skew(even, even, 100) == 0
-    # Nobody of a group is retrieved: MaxSkew stays finite, and is that of the group that is.
-    assert metrics.max_skew(item, even, 100) == pytest.approx(math.log(4))
+    # MaxSkew is finite although three groups are not retrieved; the retrieved group decides.
+    assert metrics.max_skew(single, even, 100) == pytest.approx(math.log(4))
 
 
 @given(st.integers(0, 10_000), st.integers(2, 5), st.integers(6, 60))
-def test_association_is_its_definition(seed, groups, count):
-    rng, labels = drawn(seed, groups, count)
+def test_group_association_is_its_definition(seed, groups, count):
+    rng, labels = draw_labels(seed, groups, count)
     cosines = rng.normal(0.2, 0.03, (4, count)).round(12)
     result = metrics.group_association(cosines, one_hot(labels, groups))
     for w, row in enumerate(cosines):
@@ -74,18 +74,18 @@ def test_a_caption_that_is_equally_similar_to_all_images_has_no_association():
     assert np.isnan(metrics.group_association(cosines, one_hot(np.array([0, 1, 0, 1, 0, 1]), 2))).all()
 
 
-def test_permuted_labels_are_given_to_the_images_as_a_loop_would():
-    rng, labels = drawn(7, groups=6, count=50)
+def test_permuted_association_is_the_loop_over_permuted_labels():
+    rng, labels = draw_labels(7, groups=6, count=50)
     cosines = rng.normal(size=(3, 50))
     cells = np.array([rng.permutation(labels) for _ in range(9)])
-    both, race = np.eye(6, dtype=bool), one_hot(np.array([0, 0, 1, 1, 2, 2]), 3)
-    result = metrics.permuted_association(metrics.standardised(cosines), cells, [race, both])
-    for axis, of_cell in enumerate(([0, 0, 1, 1, 2, 2], range(6))):
-        for r, given_labels in enumerate(np.array(of_cell)[cells]):
+    by_cell, by_race = np.eye(6, dtype=bool), one_hot(np.array([0, 0, 1, 1, 2, 2]), 3)
+    result = metrics.permuted_association(metrics.standardised(cosines), cells, [by_race, by_cell])
+    for axis, cell_groups in enumerate(([0, 0, 1, 1, 2, 2], range(6))):
+        for r, groups in enumerate(np.array(cell_groups)[cells]):
             for w, row in enumerate(cosines):
                 largest = 0
-                for group in set(of_cell):
-                    inside, rest = row[given_labels == group], row[given_labels != group]
-                    c = (inside.mean() - rest.mean()) / row.std(ddof=1)
-                    largest = max(largest, abs(c) / math.sqrt(1 / len(inside) + 1 / len(rest)))
+                for group in set(cell_groups):
+                    inside, outside = row[groups == group], row[groups != group]
+                    c = (inside.mean() - outside.mean()) / row.std(ddof=1)
+                    largest = max(largest, abs(c) / math.sqrt(1 / len(inside) + 1 / len(outside)))
                 assert result[axis][r, w] == pytest.approx(largest, abs=1e-9)

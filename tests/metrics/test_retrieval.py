@@ -1,4 +1,4 @@
-"""Check top-k against a stable sort, outcomes against loops."""
+"""Check top-k against a stable sort, outcomes and similarities against loops."""
 
 import sys
 
@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from src.metrics import cosines, mean_outcome, merge_tile, retrieved, screened, similarity, top_k
 
-# Few distinct values, so that ties are the rule.
+# Few distinct values, so that ties are frequent.
 tied = arrays(
     np.float32,
     array_shapes(min_dims=2, max_dims=2, max_side=12),
@@ -40,31 +40,31 @@ def test_top_k_does_not_depend_on_the_number_of_cores(threads, monkeypatch):
 
 @given(values=tied, data=st.data())
 def test_retrieval_does_not_depend_on_tiles_of_the_corpus(values, data):
-    k, size = (data.draw(st.integers(1, values.shape[1])) for _ in "kt")
-    complete = torch.from_numpy(values)
-    result = complete[:, :0], torch.empty(len(complete), 0, dtype=torch.int64)
-    for tile in torch.arange(complete.shape[1]).split(size):
-        result = merge_tile(*result, complete[:, tile], tile, k)
+    k, tile_size = (data.draw(st.integers(1, values.shape[1])) for _ in "kt")
+    similarities = torch.from_numpy(values)
+    result = similarities[:, :0], torch.empty(len(similarities), 0, dtype=torch.int64)
+    for tile in torch.arange(similarities.shape[1]).split(tile_size):
+        result = merge_tile(*result, similarities[:, tile], tile, k)
     assert result[1].tolist() == [sorted(brute_force(row, k)) for row in values.tolist()]
-    assert torch.equal(result[1], retrieved(complete, k))
-    assert torch.equal(result[0], complete.gather(1, result[1]))
+    assert torch.equal(result[1], retrieved(similarities, k))
+    assert torch.equal(result[0], similarities.gather(1, result[1]))
 
 
-def close(rng, count, width, *several):
-    """Draw unit vectors of which many are equal, or differ by less than float32's rounding."""
-    result = rng.normal(size=(count, *several, width))
-    near = rng.integers(0, count, count)
-    apart = rng.choice([0, 1e-12, 1e-9, 1e-7, 1e-5, 1], size=(count, *[1] * len(several), 1))
-    result = result[near] + apart * rng.normal(size=result.shape)
-    return torch.nn.functional.normalize(torch.from_numpy(result), dim=-1)
+def draw_close(rng, count, width, *per_item):
+    """Draw unit vectors; many are equal or differ by less than the rounding of float32."""
+    vectors = rng.normal(size=(count, *per_item, width))
+    originals = rng.integers(0, count, count)
+    distances = rng.choice([0, 1e-12, 1e-9, 1e-7, 1e-5, 1], size=(count, *[1] * len(per_item), 1))
+    vectors = vectors[originals] + distances * rng.normal(size=vectors.shape)
+    return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1)
 
 
 @given(seed=st.integers(0, 2**32), data=st.data())
 def test_screening_in_float32_gives_the_result_of_float64(seed, data):
     rng = np.random.default_rng(seed)
-    of, width = data.draw(st.sampled_from(["", "x", "y"])), data.draw(st.integers(1, 40))
+    multiple, width = data.draw(st.sampled_from(["", "x", "y"])), data.draw(st.integers(1, 40))
     sizes = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 150))
-    x, y = (close(rng, n, width, *[3] * (rows == of)) for rows, n in zip("xy", sizes, strict=True))
+    x, y = (draw_close(rng, n, width, *[3] * (side == multiple)) for side, n in zip("xy", sizes, strict=True))
     k = data.draw(st.integers(1, len(y)))
     assert torch.equal(screened(x, y, y.float(), k), retrieved(cosines(x, y), k))
 
@@ -72,11 +72,11 @@ def test_screening_in_float32_gives_the_result_of_float64(seed, data):
 def test_errors_of_float32_are_within_the_bound():
     rng = np.random.default_rng(0)
     for width in (2, 7, 512, 3000):
-        # All of one sign: nothing cancels, and errors add up.
+        # All values are positive: errors add up instead of cancelling.
         x, y = (torch.from_numpy(np.abs(rng.normal(size=(40, width)))) for _ in "xy")
-        x, y = (torch.nn.functional.normalize(item, dim=-1) for item in (x, y))
-        wrong = (x.float() @ y.float().T).double() - x @ y.T
-        assert 0 < wrong.abs().max() < (width + 8) * 2.0**-24
+        x, y = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (x, y))
+        error = (x.float() @ y.float().T).double() - x @ y.T
+        assert 0 < error.abs().max() < (width + 8) * 2.0**-24
 
 
 @pytest.mark.parametrize("k", [0, 6])
@@ -89,7 +89,7 @@ def test_k_out_of_range_is_refused(k):
 
 @given(values=tied, data=st.data())
 def test_mean_outcome_is_the_loop(values, data):
-    _n, m = values.shape
+    m = values.shape[1]
     k = data.draw(st.integers(1, m))
     outcomes = np.random.default_rng(m).uniform(size=(m, 3))
     result = mean_outcome(top_k(torch.from_numpy(values), k), torch.from_numpy(outcomes))
@@ -97,12 +97,12 @@ def test_mean_outcome_is_the_loop(values, data):
     assert result.numpy() == pytest.approx(np.array(expected), rel=1e-12)
 
 
-def unit(rng, *shape):
+def draw_unit_vectors(rng, *shape):
     vectors = rng.normal(size=shape)
     return torch.from_numpy(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
-def test_similarity_is_the_cosine_and_changes_no_vectors():
+def test_similarity_is_the_cosine_and_leaves_its_inputs_unchanged():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(4, 6)), rng.normal(size=(5, 6))
     before = x.copy()
@@ -113,7 +113,7 @@ def test_similarity_is_the_cosine_and_changes_no_vectors():
 
 def test_the_largest_similarity_of_several_vectors_counts():
     rng = np.random.default_rng(0)
-    images, texts = unit(rng, 4, 3, 6), unit(rng, 5, 6)
+    images, texts = draw_unit_vectors(rng, 4, 3, 6), draw_unit_vectors(rng, 5, 6)
     expected = np.array([[max(float(q @ text) for q in image) for text in texts] for image in images])
     assert similarity(images, texts).numpy() == pytest.approx(expected)
     assert similarity(texts, images).numpy() == pytest.approx(expected.T)
@@ -123,12 +123,12 @@ def test_the_largest_similarity_of_several_vectors_counts():
 def test_similarity_does_not_depend_on_the_tile(tile, monkeypatch):
     monkeypatch.setattr(sys.modules["src.metrics.similarity"], "TILE", tile)
     rng = np.random.default_rng(0)
-    texts, images = unit(rng, 4, 6), unit(rng, 7, 3, 6)
-    single = torch.stack([cosines(texts, images[:, q]) for q in range(3)])
-    assert torch.equal(cosines(texts, images), single.amax(dim=0))
+    texts, images = draw_unit_vectors(rng, 4, 6), draw_unit_vectors(rng, 7, 3, 6)
+    per_vector = torch.stack([cosines(texts, images[:, q]) for q in range(3)])
+    assert torch.equal(cosines(texts, images), per_vector.amax(dim=0))
 
 
-def test_similarity_refuses_vectors_that_do_not_fit():
+def test_similarity_refuses_vectors_of_wrong_shape():
     with pytest.raises(ValueError, match="one side must have single vectors"):
         similarity(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4))
     with pytest.raises(ValueError, match="equal width, got 4 and 5"):

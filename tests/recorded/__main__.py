@@ -5,17 +5,17 @@ import tempfile
 from pathlib import Path
 
 from src.storage.versions import every
-from tests.recorded.comparison import differences, path_of, plain, read, write
-from tests.recorded.parts import RECORDERS
+from tests.recorded.comparison import differences, output_path, read, to_json, write
+from tests.recorded.recorders import RECORDERS
 
 
 def main() -> int:
-    """Record what has a new version; refuse what changed without one. Returns the exit status."""
+    """Record outputs of new versions; return 1 if an output changed while its version did not."""
     changed = []
     for component, version in every().items():
         with tempfile.TemporaryDirectory() as folder:
-            computed = plain(RECORDERS[component].make(Path(folder)))
-        recorded = read(component) if path_of(component).is_file() else {"version": None, "output": {}}
+            computed = to_json(RECORDERS[component].compute(Path(folder)))
+        recorded = read(component) if output_path(component).is_file() else {"version": None, "output": {}}
         if recorded["version"] != version:
             write(component, version, computed)
             print(f"{component}: recorded at version {version}")

@@ -1,4 +1,4 @@
-"""Record outputs of generators, of what scores their answers, and of the studies that read them."""
+"""Compute recorded outputs of generators, of the scoring of answers, and of studies of generators."""
 
 from pathlib import Path
 from typing import Any
@@ -16,53 +16,53 @@ from src.studies.subtler.parsing import match
 from src.studies.subtler.scoring import coded, score
 from tests.studies.subtler.item_files import row, write_csv
 
-# The last of them matches no option.
+# The last response matches no option.
 RESPONSES = ("adaptable", "Rigid.", "Option 2: extraverted", "**rigid**", "adaptable.", "not rigid")
 WRAPPED = ("option b: rigid", "<think>Adaptable?</think>rigid", "Answer: rigid", "\\boxed{rigid}")
 WRAPPED += ("答案：rigid", None)
 
 
-def rated(folder: Path) -> pd.DataFrame:
-    """Read items of two templates and both polarities, with answers of several kinds."""
+def read_items(folder: Path) -> pd.DataFrame:
+    """Read items of two genders and both polarities, with the answers of RESPONSES."""
     rows = [
         row(
             target_gender=gender,
             context=f"The {person} is {age} years old, {person} is BLANK.",
             item_category=polarity,
-            response=RESPONSES[3 * number + place],
+            response=RESPONSES[3 * gender_index + item],
         )
-        for number, (gender, person) in enumerate([("male", "man"), ("female", "woman")])
-        for place, (age, polarity) in enumerate(((64, "negative"), (27, "positive"), (81, "negative")))
+        for gender_index, (gender, person) in enumerate([("male", "man"), ("female", "woman")])
+        for item, (age, polarity) in enumerate(((64, "negative"), (27, "positive"), (81, "negative")))
     ]
     return items.read(write_csv(folder / "items.csv", rows))
 
 
-def of_generators(folder: Path) -> dict[str, Any]:
-    """Compose items and prompts; take planted answers and a tiny model's log-probabilities."""
+def generators_outputs(folder: Path) -> dict[str, Any]:
+    """Compose items and prompts; answer them by planted bias and by a tiny model."""
     domain = domains.read(configs.CHECKOUT / "conf" / "domain" / "en" / "ageism.yaml")
     composed = items.parse(item_composition.compose(domain, count=12, seed=0), folder)
     question = configs.compose(["llm=tiny"], entry="generate")[0].task.question
-    texts = [
+    prompts = [
         answers.compose_question(
-            question, entry["context"], ["a", "b", "c"], answers.order_of(str(place), entry["context"], 0)
+            question, entry["context"], ["a", "b", "c"], answers.order_of(str(position), entry["context"], 0)
         )
-        for place, entry in enumerate(composed.to_dict("records"))
+        for position, entry in enumerate(composed.to_dict("records"))
     ]
-    answered = answers.planted(composed, lean=0.7, seed=0)
+    planted = answers.planted(composed, lean=0.7, seed=0)
     model = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0))
     with AnswerLog(folder / "weighed.jsonl", answers.is_option_scores) as log:
-        weighed, _ = answers.likeliest(model, composed.head(2), question, per_token=False, answer_log=log)
+        likeliest, _ = answers.likeliest(model, composed.head(2), question, per_token=False, answer_log=log)
     return {
-        "likeliest": weighed["response"].tolist(),
-        "position_effect": weighed["position_effect"].tolist(),
+        "likeliest": likeliest["response"].tolist(),
+        "position_effect": likeliest["position_effect"].tolist(),
         "composed": composed["context"].tolist(),
-        "prompts": texts,
-        "planted": answered["response"].tolist(),
-        "free": [answer for batch in model.answers(texts[:2], max_new_tokens=6) for answer in batch.values()],
+        "prompts": prompts,
+        "planted": planted["response"].tolist(),
+        "free": [text for batch in model.answers(prompts[:2], max_new_tokens=6) for text in batch.values()],
     }
 
 
-def of_scoring(_: Path) -> dict[str, Any]:
+def scoring_outputs(_: Path) -> dict[str, Any]:
     """Match answers to options."""
     options = ["adaptable", "rigid", "St. Louis (Missouri)"]
     responses = [*RESPONSES, *WRAPPED, "ST. LOUIS (MISSOURI)", "“Rigid”", "rigid and adaptable"]
@@ -70,20 +70,20 @@ def of_scoring(_: Path) -> dict[str, Any]:
     return {"matched": [match(response, options) for response in responses]}
 
 
-def of_subtler(folder: Path) -> dict[str, Any]:
-    """Score items with answers in both codings."""
-    answered = rated(folder)
+def subtler_outputs(folder: Path) -> dict[str, Any]:
+    """Score answered items by both codings."""
+    answered = read_items(folder)
     outputs: dict[str, Any] = {"y": coded(answered, "published")["y"].tolist()}
     for coding in ("published", "corrected"):
-        figures = score(answered, coding, bootstrap=40, seed=0)
-        for name in figures:
-            values = figures[name].tolist()
+        scores = score(answered, coding, bootstrap=40, seed=0)
+        for name in scores:
+            values = scores[name].tolist()
             outputs[f"{coding}.{name}"] = [None if value != value else value for value in values]
     return outputs
 
 
-def of_poems(_: Path) -> dict[str, Any]:
-    """Compare two groups' poems by their scores."""
+def poems_outputs(_: Path) -> dict[str, Any]:
+    """Compare the poems of two groups by their scores."""
     faces = pd.DataFrame({"id": [f"f{number:02d}" for number in range(12)]})
     faces["group"] = ["A", "B"] * 6
     rng = np.random.default_rng(0)
@@ -92,5 +92,5 @@ def of_poems(_: Path) -> dict[str, Any]:
         for shared in ("kept", "removed"):
             scores[f"{pool}_{shared}"] = rng.normal(size=12)
     sizes = {(pool, shared): 3 for pool in ("positive", "negative") for shared in ("kept", "removed")}
-    compared = comparison.compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
-    return {str(name): compared[name].tolist() for name in compared}
+    table = comparison.compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
+    return {str(name): table[name].tolist() for name in table}

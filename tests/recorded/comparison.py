@@ -1,4 +1,4 @@
-"""Compare an output with the recorded one, by the tolerance of its kind."""
+"""Compare outputs with recorded outputs, within the tolerance of their kind."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,30 +11,30 @@ OUTPUTS = Path(__file__).with_name("outputs")
 
 
 class Recorder(NamedTuple):
-    """How the output of a component is made and compared.
+    """Describe how the output of a component is computed and compared.
 
     Attributes:
-        make: takes an empty folder, returns name -> output (arrays, numbers, texts, lists of these).
-        differs: takes (recorded, computed), both plain values; returns why they differ, or "".
-        single: names of outputs that are drawn in float32: processors round their last digits differently.
+        compute: takes an empty folder, returns name -> output (arrays, numbers, texts, lists of these).
+        compare: takes (recorded, computed), both JSON values; returns how they differ, or "".
+        float32_names: outputs compared in float32: processors round their last digits differently.
     """
 
-    make: Callable[[Path], dict[str, Any]]
-    differs: Callable[[Any, Any], str]
-    single: frozenset[str] = frozenset()
+    compute: Callable[[Path], dict[str, Any]]
+    compare: Callable[[Any, Any], str]
+    float32_names: frozenset[str] = frozenset()
 
 
-def path_of(component: str) -> Path:
-    """Return the file that records a component."""
+def output_path(component: str) -> Path:
+    """Return the path of the recorded output of a component."""
     return OUTPUTS / f"{component}.json"
 
 
-def plain(output: Any) -> Any:
-    """Return an output as JSON holds it; floats keep every digit."""
+def to_json(output: Any) -> Any:
+    """Convert an output to values of JSON; floats keep every digit."""
     if isinstance(output, dict):
-        return {str(name): plain(value) for name, value in output.items()}
+        return {str(name): to_json(value) for name, value in output.items()}
     if isinstance(output, list | tuple):
-        return [plain(value) for value in output]
+        return [to_json(value) for value in output]
     if hasattr(output, "numpy"):
         output = output.numpy()
     return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
@@ -43,25 +43,25 @@ def plain(output: Any) -> Any:
 def differences(
     component: str, recorder: Recorder, recorded: dict[str, Any], computed: dict[str, Any]
 ) -> list[str]:
-    """Return a line per output of a component that is not what was recorded."""
-    lines = []
+    """Return a message for each output of a component that differs from the recorded one."""
+    messages = []
     for name in sorted({*recorded} | {*computed}):
         if name not in recorded or name not in computed:
-            lines.append(f"{component}: {name} is {'not recorded' if name in computed else 'missing'}")
+            messages.append(f"{component}: {name} is {'not recorded' if name in computed else 'missing'}")
             continue
-        differs = float32 if name in recorder.single else recorder.differs
-        if why := differs(recorded[name], computed[name]):
-            lines.append(f"{component}: {name} {why}")
-    return lines
+        compare = compare_float32 if name in recorder.float32_names else recorder.compare
+        if difference := compare(recorded[name], computed[name]):
+            messages.append(f"{component}: {name} {difference}")
+    return messages
 
 
-def float64(recorded: Any, computed: Any) -> str:
-    """Compare texts exactly and numbers to 1e-12, absolute below 1 and relative above."""
+def compare_float64(recorded: Any, computed: Any) -> str:
+    """Compare texts exactly, numbers within 1e-12 + 1e-12 |recorded|."""
     return _close(recorded, computed, 1e-12)
 
 
-def float32(recorded: Any, computed: Any) -> str:
-    """Compare texts exactly and numbers to 1e-5: of networks that compute in float32."""
+def compare_float32(recorded: Any, computed: Any) -> str:
+    """Compare texts exactly, numbers within 1e-5 + 1e-5 |recorded|, the rounding of float32 networks."""
     return _close(recorded, computed, 1e-5)
 
 
@@ -80,7 +80,7 @@ def _close(recorded: Any, computed: Any, tolerance: float) -> str:
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield the values within a plain value, with their paths; empty lists and dicts are values."""
+    """Yield (path, value) of each leaf of a JSON value; empty lists and dicts are leaves."""
     if not isinstance(value, dict | list) or not value:
         yield path, value
         return
@@ -88,38 +88,39 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
         yield from _leaves(entry, (*path, name))
 
 
-def vectors(recorded: Any, computed: Any) -> str:
-    """Compare rows of unit vectors: 1 - cosine at most 1e-6, lengths to 1e-6."""
+def compare_rows(recorded: Any, computed: Any) -> str:
+    """Compare rows of vectors: 1 - cosine and the difference of lengths are at most 1e-6."""
     if not isinstance(recorded, list) or not isinstance(recorded[0], list):
-        return float64(recorded, computed)
+        return compare_float64(recorded, computed)
     old, new = np.asarray(recorded, float), np.asarray(computed, float)
     if old.shape != new.shape:
         return f"had shape {old.shape}, has {new.shape}"
     lengths = [np.linalg.norm(rows, axis=-1) for rows in (old, new)]
-    apart = float((1 - (old * new).sum(-1) / (lengths[0] * lengths[1])).max())
-    longer = float(np.abs(lengths[0] - lengths[1]).max())
-    return "" if apart <= 1e-6 and longer <= 1e-6 else f"moved: 1 - cosine {apart:.1e}, length {longer:.1e}"
+    distance = float((1 - (old * new).sum(-1) / (lengths[0] * lengths[1])).max())
+    length = float(np.abs(lengths[0] - lengths[1]).max())
+    is_close = distance <= 1e-6 and length <= 1e-6
+    return "" if is_close else f"moved: 1 - cosine {distance:.1e}, length {length:.1e}"
 
 
-def levels(recorded: Any, computed: Any) -> str:
-    """Compare 8-bit pixels: no level off by more than 1, and fewer than 1 in 100 off."""
+def compare_pixels(recorded: Any, computed: Any) -> str:
+    """Compare 8-bit pixel values: all within 1, fewer than 1% different."""
     old, new = np.asarray(recorded, int), np.asarray(computed, int)
     if old.shape != new.shape:
         return f"had shape {old.shape}, has {new.shape}"
-    off = np.abs(old - new)
-    if off.max() <= 1 and (off > 0).mean() < 0.01:
+    change = np.abs(old - new)
+    if change.max() <= 1 and (change > 0).mean() < 0.01:
         return ""
-    return f"{int((off > 0).sum())} levels moved, by up to {off.max()}"
+    return f"{int((change > 0).sum())} pixel values changed, by up to {change.max()}"
 
 
 def read(component: str) -> dict[str, Any]:
-    """Return what is recorded of a component: `version`, `output`."""
-    recorded: dict[str, Any] = json.loads(path_of(component).read_text("utf-8"))
+    """Read the record of a component: `version`, `output`."""
+    recorded: dict[str, Any] = json.loads(output_path(component).read_text("utf-8"))
     return recorded
 
 
 def write(component: str, version: int, output: dict[str, Any]) -> None:
-    """Record the output of a component at a version."""
+    """Write the output of a component, with its version."""
     OUTPUTS.mkdir(exist_ok=True)
     text = json.dumps({"part": component, "version": version, "output": output}, separators=(",", ":"))
-    path_of(component).write_text(text + "\n", "utf-8")
+    output_path(component).write_text(text + "\n", "utf-8")

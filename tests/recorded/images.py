@@ -1,9 +1,10 @@
-"""Record outputs that are pictures: the built-in world, preprocessing, morphs."""
+"""Compute recorded outputs that are pictures: the built-in world, preprocessing, morphs."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from open_clip.transform import image_transform
 from PIL import Image
@@ -19,15 +20,15 @@ from src.stimuli.morphs import midpoints, networks, standard, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
 from tests.stimuli.test_warps import texture
 
-LOOK = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 20}
+AVATAR = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 20}
 
 
-def pixels(path: Path | str) -> np.ndarray:
+def read_pixels(path: Path | str) -> np.ndarray:
     with Image.open(path) as picture:
         return np.asarray(picture)
 
 
-def of_world(folder: Path) -> dict[str, Any]:
+def world_outputs(folder: Path) -> dict[str, Any]:
     """Draw one avatar of each of two groups and one scene."""
     avatars = AvatarsConfig(
         per_group=1,
@@ -41,53 +42,54 @@ def of_world(folder: Path) -> dict[str, Any]:
     )
     faces = world.faces(avatars, folder / "faces")
     scenes = world.scenes(AbstractConfig(count=1, size=20, noise=0.1, seed=0), folder / "scenes")
-    return {str(row["id"]): pixels(row["path"]) for frame in (faces, scenes) for _, row in frame.iterrows()}
+    rows = pd.concat([faces, scenes])[["id", "path"]].itertuples(index=False)
+    return {str(name): read_pixels(path) for name, path in rows}
 
 
-def of_preprocessing(folder: Path) -> dict[str, Any]:
-    """Read and resize a PNG by the steps of open_clip and of transformers."""
+def preprocessing_outputs(folder: Path) -> dict[str, Any]:
+    """Read, resize and normalise a PNG as open_clip does and as transformers does."""
     path = folder / "picture.png"
     Image.fromarray(texture(size=48)[:, :40]).save(path)
     picture = pictures.read(str(path))
     BlipImageProcessor(size={"height": 12, "width": 12}).save_pretrained(folder)
     processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
-    split = {
+    steps_by_library = {
         "open_clip": preprocessing.of_torchvision(image_transform(12, is_train=False)),
         "transformers": preprocessing.of_transformers(processor),
     }
     outputs: dict[str, Any] = {"read": np.asarray(picture)[::4, ::4]}
-    for name, steps in split.items():
+    for name, steps in steps_by_library.items():
         assert steps is not None
         outputs[f"{name}_resized"] = steps.resized(picture)
-        # Numbers of the bytes 0, 51, ..., 255 in each channel, to six decimals: enough to see another mean.
+        # Normalised values of the bytes 0, 51, ..., 255 per channel, to six decimals: reveals another mean.
         outputs[f"{name}_normalised"] = (steps.values[:, ::51].double() * 1e6).round()
     return outputs
 
 
-def parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return two standardised avatars."""
+def draw_parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Draw two avatars, standardised as parents of a morph."""
     rng = np.random.default_rng(0)
-    made = []
+    avatars = []
     for number, hue in enumerate((0.2, 0.5)):
         path = folder / f"{number}.png"
-        avatar(hue=hue, valence=hue, rng=rng, **LOOK | {"size": 40}).save(path)
-        made.append(standard.standard(path, 32))
-    return made[0], made[1]
+        avatar(hue=hue, valence=hue, rng=rng, **AVATAR | {"size": 40}).save(path)
+        avatars.append(standard.standard(path, 32))
+    return avatars[0], avatars[1]
 
 
-def of_flow(folder: Path) -> dict[str, Any]:
+def flow_outputs(folder: Path) -> dict[str, Any]:
     """Morph two avatars by optical flow."""
-    return {"morph": midpoints.by_flow(*parents(folder))}
+    return {"morph": midpoints.by_flow(*draw_parents(folder))}
 
 
-def of_landmark(folder: Path) -> dict[str, Any]:
+def landmark_outputs(folder: Path) -> dict[str, Any]:
     """Morph two avatars by eight landmarks."""
     points = np.random.default_rng(0).uniform(4, 28, (8, 2))
-    return {"morph": midpoints.by_landmarks(*parents(folder), points - 1, points + 1)}
+    return {"morph": midpoints.by_landmarks(*draw_parents(folder), points - 1, points + 1)}
 
 
-def of_stylegan2(folder: Path) -> dict[str, Any]:
-    """Compute the midpoint of two latents of a small generator with random weights."""
+def stylegan2_outputs(folder: Path) -> dict[str, Any]:
+    """Compute a midpoint of two latents and project it back, with a small random generator."""
     path = saved(seeded(Generator), folder / "generator.pt")
     generator = networks.opened(path, "faces.generator", networks.GENERATOR)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Record outputs of pure functions on arrays: metrics and the projections."""
+"""Compute recorded outputs of pure functions on arrays: metrics and projections."""
 
 from pathlib import Path
 from typing import Any
@@ -9,29 +9,28 @@ import torch
 
 from src import debias, metrics
 from src.stimuli import Table
-from tests.debias.chosen import chosen
-from tests.debias.test_projections import made
+from tests.debias.methods import compose_method
+from tests.debias.test_projections import build_prompts
 
 
-def arrays(seed: int, *shape: int) -> np.ndarray:
-    """Draw unit vectors, float64."""
-    drawn = np.random.default_rng(seed).normal(size=shape)
-    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+def unit_vectors(seed: int, *shape: int) -> np.ndarray:
+    """Draw unit vectors [..., width], float64."""
+    vectors = np.random.default_rng(seed).normal(size=shape)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def of_metrics(_: Path) -> dict[str, Any]:
-    """Run every public metric once or in each of its forms."""
-    x, y = (torch.from_numpy(arrays(seed, count, 6)) for seed, count in ((0, 5), (1, 24)))
-    several = torch.from_numpy(arrays(2, 5, 3, 6))
-    near = metrics.similarity(x, y)
+def metric_outputs(_: Path) -> dict[str, Any]:
+    """Compute every public metric, each in all of its variants."""
+    x, y = (torch.from_numpy(unit_vectors(seed, count, 6)) for seed, count in ((0, 5), (1, 24)))
+    multiple = torch.from_numpy(unit_vectors(2, 5, 3, 6))
+    similarities = metrics.similarity(x, y)
     a, b = np.arange(8), np.arange(10, 18)
-    sets = {"near": near.double(), "a": [a, a + 4], "b": b}
-    images, texts = arrays(3, 7, 6) @ arrays(4, 9, 6).T, arrays(5, 8, 6) @ arrays(4, 9, 6).T
+    to_a, to_b = (unit_vectors(seed, count, 6) @ unit_vectors(4, 9, 6).T for seed, count in ((3, 7), (5, 8)))
     members = np.stack([np.arange(15) % step == 0 for step in (2, 3, 4)])
-    weights = np.random.default_rng(6).multinomial(7, np.full(7, 1 / 7), 4)
-    wide = np.random.default_rng(7).multinomial(8, np.full(8, 1 / 8), 4)
-    ranks, values = np.array([1.0, 2, 2, 4, 9, 3]), np.array([0.5, 0.1, 0.1, 0.9, 0.7, 0.2])
-    draws = np.random.default_rng(8).multinomial(6, np.full(6, 1 / 6), 5)
+    weights_a = np.random.default_rng(6).multinomial(7, np.full(7, 1 / 7), 4)
+    weights_b = np.random.default_rng(7).multinomial(8, np.full(8, 1 / 8), 4)
+    scores, outcomes = np.array([1.0, 2, 2, 4, 9, 3]), np.array([0.5, 0.1, 0.1, 0.9, 0.7, 0.2])
+    weights = np.random.default_rng(8).multinomial(6, np.full(6, 1 / 6), 5)
     shares = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
     base = np.array([0.4, 0.4, 0.2])
     groups = np.eye(3, dtype=bool)[np.arange(9) % 3]
@@ -41,53 +40,53 @@ def of_metrics(_: Path) -> dict[str, Any]:
         np.array([True, True, True, True, True, True, False, True]),
         np.array([0, 0, 0, 1, 1, 1, 2, 2]),
     )
-    correlation = metrics.spearman(ranks, values)
-    association = metrics.eat(*(torch.from_numpy(arrays(seed, 4, 6)) for seed in range(4)), seed=0)
-    nearest = metrics.top_k(near, 6)
+    correlation = metrics.spearman(scores, outcomes)
+    eat = metrics.eat(*(torch.from_numpy(unit_vectors(seed, 4, 6)) for seed in range(4)), seed=0)
+    nearest = metrics.top_k(similarities, 6)
     totals = [
-        metrics.iat_totals(metrics.iat_scores(of[:, :4], of[:, 4:8]), drawn, len(of))
-        for of, drawn in ((images, weights), (texts, wide))
+        metrics.iat_totals(metrics.iat_scores(side[:, :4], side[:, 4:8]), weights, len(side))
+        for side, weights in ((to_a, weights_a), (to_b, weights_b))
     ]
     return {
-        "similarity": near,
-        "similarity_of_several": metrics.similarity(several, y),
+        "similarity": similarities,
+        "similarity_of_several": metrics.similarity(multiple, y),
         "cosines": metrics.cosines(x, y),
         "unit": metrics.unit(x * 3),
-        "sc_eat": [metrics.sc_eat(near[:, a], near[:, b], ddof) for ddof in (0, 1)],
-        "sc_eats": [metrics.sc_eats(sets["near"], sets["a"], sets["b"], ddof) for ddof in (0, 1)],
+        "sc_eat": [metrics.sc_eat(similarities[:, a], similarities[:, b], ddof) for ddof in (0, 1)],
+        "sc_eats": [metrics.sc_eats(similarities.double(), [a, a + 4], b, ddof) for ddof in (0, 1)],
         "sc_eats_by": metrics.sc_eats_by(x, metrics.factors(y, [a, a + 4], [b, b])),
-        "eat": [association.d, association.p],
+        "eat": [eat.d, eat.p],
         "top_k": nearest,
-        "retrieved": metrics.retrieved(near, 6).sort(dim=1).values,
+        "retrieved": metrics.retrieved(similarities, 6).sort(dim=1).values,
         "screened": metrics.screened(x, y, y.float(), 6).sort(dim=1).values,
         "mean_outcome": metrics.mean_outcome(nearest, torch.linspace(0, 1, 24).double()[:, None]),
         "spearman": [correlation.rho, correlation.p, correlation.n],
-        "spearman_columns": metrics.spearman_columns(images[:, :2], images[:, 2:4]),
-        "weighted_spearman": metrics.weighted_spearman(ranks, values, draws),
-        "auc": metrics.auc(ranks, 5 * values),
+        "spearman_columns": metrics.spearman_columns(to_a[:, :2], to_a[:, 2:4]),
+        "weighted_spearman": metrics.weighted_spearman(scores, outcomes, weights),
+        "auc": metrics.auc(scores, 5 * outcomes),
         "interval": metrics.interval(np.arange(101) ** 2 / 7),
         "permutation_p": metrics.permutation_p(np.arange(40) / 40, 0.8),
         "benjamini_hochberg": metrics.benjamini_hochberg(pd.Series([0.01, 0.2, np.nan, 0.03])).to_numpy(),
         "pooled": metrics.pooled(torch.stack([x, x.flip(0)], dim=1)),
-        "cles": [metrics.cles(images, texts, ties) for ties in ("half", "strict")],
-        "cles_mcgraw_wong": metrics.cles_mcgraw_wong(images, texts),
-        "cohens_d": metrics.cohens_d(images, texts),
-        "delta_gap": [metrics.delta_gap(images, texts, signed) for signed in (False, True)],
-        "z_score": metrics.z_score(images, texts),
+        "cles": [metrics.cles(to_a, to_b, ties) for ties in ("half", "strict")],
+        "cles_mcgraw_wong": metrics.cles_mcgraw_wong(to_a, to_b),
+        "cohens_d": metrics.cohens_d(to_a, to_b),
+        "delta_gap": [metrics.delta_gap(to_a, to_b, signed) for signed in (False, True)],
+        "z_score": metrics.z_score(to_a, to_b),
         "upper_tail": metrics.upper_tail(0.7),
-        "partition_cles": metrics.partition_cles(np.concatenate([images, texts]), members),
-        "partition_gaps": metrics.partition_gaps(np.concatenate([images, texts]), members),
-        "resampled_cles": metrics.resampled_cles(images, texts, weights, wide),
+        "partition_cles": metrics.partition_cles(np.concatenate([to_a, to_b]), members),
+        "partition_gaps": metrics.partition_gaps(np.concatenate([to_a, to_b]), members),
+        "resampled_cles": metrics.resampled_cles(to_a, to_b, weights_a, weights_b),
         "iat": [metrics.iat(*totals, definition) for definition in ("total", "by_pair")],
         "normalised_entropy": metrics.normalised_entropy(shares),
         "kl": metrics.kl(shares, base),
         "max_skew": metrics.max_skew(shares, base, 10),
         "ndkl": metrics.ndkl(groups, base),
         "association_factors": metrics.association_factors(groups),
-        "standardised": metrics.standardised(images),
-        "group_association": metrics.group_association(images, groups),
+        "standardised": metrics.standardised(to_a),
+        "group_association": metrics.group_association(to_a, groups),
         "permuted_association": metrics.permuted_association(
-            images, np.stack([np.arange(9) % 3, np.arange(9) // 3]), [np.eye(3, dtype=bool)]
+            to_a, np.stack([np.arange(9) % 3, np.arange(9) // 3]), [np.eye(3, dtype=bool)]
         ),
         "choice_tables": tables,
         "choice_rates": metrics.choice_rates(tables.sum(0)),
@@ -98,15 +97,15 @@ def of_metrics(_: Path) -> dict[str, Any]:
     }
 
 
-def of_debias(_: Path) -> dict[str, Any]:
-    """Project rows off invented prompts, plainly and calibrated."""
+def debias_outputs(_: Path) -> dict[str, Any]:
+    """Project vectors off the directions of prompts, without and with calibration."""
     outputs = {}
     for name, pairs in (("orth_proj", 0), ("orth_proj_calibrated", 4)):
-        prompts = made(3, pairs)
-        sentences = torch.from_numpy(arrays(0, len(prompts.table.frame), 6))
-        projection = debias.projection(chosen(name), prompts, sentences)
-        rows = torch.from_numpy(arrays(1, 3, 6))
+        prompts = build_prompts(3, pairs)
+        sentences = torch.from_numpy(unit_vectors(0, len(prompts.table.frame), 6))
+        projection = debias.projection(compose_method(name), prompts, sentences)
+        vectors = torch.from_numpy(unit_vectors(1, 3, 6))
         table = Table("words", prompts.table.frame.head(3), 3)
-        _, projected, _ = debias.project(table, rows, projection)
+        _, projected, _ = debias.project(table, vectors, projection)
         outputs |= {f"{name}_matrix": projection, f"{name}_vectors": projected}
     return outputs

@@ -1,4 +1,4 @@
-"""Record outputs that are vectors: of each encoder family, of the embedding loop, of a folder."""
+"""Compute recorded outputs of encoder families, the embedding loop, and tables of stimuli."""
 
 from pathlib import Path
 from typing import Any
@@ -23,75 +23,75 @@ TINY += ["trainer=cpu", "trainer.workers=0"]
 SENTENCES = ["This is the word calm", "Here is the word anti-war", "a"]
 
 
-def embedded(network: Any) -> dict[str, Any]:
-    """Embed by a network two pictures and three sentences."""
-    colours = np.random.default_rng(0).integers(0, 256, (2, 50, 70, 3), dtype=np.uint8)
+def embed(network: Any) -> dict[str, Any]:
+    """Embed two pictures and three sentences."""
+    pictures = np.random.default_rng(0).integers(0, 256, (2, 50, 70, 3), dtype=np.uint8)
     with torch.inference_mode():
-        pixels = torch.stack([network.transform(Image.fromarray(picture)) for picture in colours])
+        pixels = torch.stack([network.transform(Image.fromarray(picture)) for picture in pictures])
         images, texts = network.encode_images(pixels), network.encode_texts(network.tokenize(SENTENCES))
     return {"images": images.flatten(0, -2), "texts": texts}
 
 
-def of_open_clip(folder: Path) -> dict[str, Any]:
-    """Embed with small models of two kinds, whose random weights are drawn with a seed."""
+def open_clip_outputs(folder: Path) -> dict[str, Any]:
+    """Embed with two small architectures whose weights are drawn with a seed."""
     outputs = {}
     with mock.patch.dict(open_clip.factory._MODEL_CONFIGS, made.SMALL):
         for architecture in ("ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"):
             path = made.folder(made.clip(architecture, folder), folder / architecture)
             config = configs.OpenClipConfig(name="recorded", id=str(path))
             network = encoders.published_encoder(config, "cpu").load()
-            outputs |= {f"{architecture}_{name}": rows for name, rows in embedded(network).items()}
+            outputs |= {f"{architecture}_{name}": rows for name, rows in embed(network).items()}
     return outputs
 
 
-def of_blip2(folder: Path) -> dict[str, Any]:
-    """Embed with a small BLIP-2, its queries apart and pooled."""
+def blip2_outputs(folder: Path) -> dict[str, Any]:
+    """Embed with a small BLIP-2, pooled by maximum and by mean."""
     path = made.folder(made.blip2(folder / "made"), folder / "model")
     outputs = {}
     for pooling in ("max", "mean"):
         config = configs.Blip2Config(name="recorded", id=str(path), pooling=pooling)
         network = encoders.published_encoder(config, "cpu").load()
-        outputs |= {f"{pooling}_{name}": rows for name, rows in embedded(network).items()}
+        outputs |= {f"{pooling}_{name}": rows for name, rows in embed(network).items()}
     return outputs
 
 
-def of_stimuli(folder: Path) -> dict[str, Any]:
-    """Make the tables of the built-in texts, and read a user's folder."""
+def stimuli_outputs(folder: Path) -> dict[str, Any]:
+    """Load tables of built-in texts, and those of a folder of precomputed vectors."""
     cfg = _job(folder, "words.count=60", "model=toy_s")
     outputs = {}
     for role in ("words", "labels"):
         frame = stimuli.load(cfg, role).frame
-        for name in ("id", "group", "valence", "sentence"):
-            if name in frame:
-                outputs[f"{role}.{name}"] = frame[name].tolist()[:: len(frame) // 20]
-    given = precomputed_folder(folder / "given")
-    cfg = _job(folder, "model=precomputed", f"model.path={given}")
+        for column in ("id", "group", "valence", "sentence"):
+            if column in frame:
+                outputs[f"{role}.{column}"] = frame[column].tolist()[:: len(frame) // 20]
+    vectors_folder = precomputed_folder(folder / "given")
+    cfg = _job(folder, "model=precomputed", f"model.path={vectors_folder}")
     for role in stimuli.ROLES:
         frame = stimuli.load(cfg, role).frame
-        names = [name for name in ("id", "group", "valence") if name in frame]
-        outputs |= {f"given_{role}.{name}": frame[name].tolist()[::7] for name in names}
+        columns = [column for column in ("id", "group", "valence") if column in frame]
+        outputs |= {f"given_{role}.{column}": frame[column].tolist()[::7] for column in columns}
     return outputs
 
 
-def of_toy(folder: Path) -> dict[str, Any]:
-    """Train a tiny toy for three steps on a tiny world, and embed with it."""
+def toy_outputs(folder: Path) -> dict[str, Any]:
+    """Train a tiny toy for three steps and embed with it."""
     cfg = _job(folder, *TINY)
     network = encoders.open_encoder(cfg, lambda role: stimuli.load(cfg, role)).load()
-    return embedded(network)
+    return embed(network)
 
 
-def of_embeddings(folder: Path) -> dict[str, Any]:
-    """Embed two roles by the loop, untrained; read and renormalise vectors of a folder."""
+def embeddings_outputs(folder: Path) -> dict[str, Any]:
+    """Embed two roles with an untrained toy; read and renormalise precomputed vectors."""
     cfg = _job(folder, *TINY, "model.steps=0", "model.batch_size=50")
     outputs = {}
     for role in ("faces", "words"):
         rows = embeddings(cfg, role, lambda name: stimuli.load(cfg, name)).vectors
         outputs[role] = rows[:: max(1, len(rows) // 6)]
-    given = precomputed_folder(folder / "given", width=4)
+    vectors_folder = precomputed_folder(folder / "given", width=4)
     for role in ("faces", "words"):
-        path = given / f"{role}.safetensors"
+        path = vectors_folder / f"{role}.safetensors"
         save_file({"embedding": load_file(path)["embedding"] * np.float32(1.0008)}, path)
-        outputs[f"renormalised_{role}"] = precomputed_vectors.read(given, role).vectors[:6]
+        outputs[f"renormalised_{role}"] = precomputed_vectors.read(vectors_folder, role).vectors[:6]
     return outputs
 
 

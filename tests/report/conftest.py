@@ -1,4 +1,4 @@
-"""Write and read a page, check what holds of every page; record what the drawing of a report receives."""
+"""Write and parse report pages, check the rules for every page, and replace the page writer by a fake."""
 
 import re
 import sys
@@ -17,17 +17,17 @@ from src.storage import results
 
 
 @dataclass
-class Page:
-    """`src.report.page`, but for the drawing."""
+class FakePage:
+    """Replace `src.report.page`: record the findings instead of drawing them, or raise `error`."""
 
-    drawn: list = field(default_factory=list)
-    fails: Exception | None = None
+    findings: list = field(default_factory=list)
+    error: Exception | None = None
 
     def write(self, findings, folder):
         assert list(folder.iterdir()) == []
-        if self.fails:
-            raise self.fails
-        self.drawn.append(findings)
+        if self.error:
+            raise self.error
+        self.findings.append(findings)
         (folder / "figures").mkdir()
         (folder / "figures" / "one.svg").write_text("<svg/>")
         (folder / "index.html").write_text(f"<h1>{findings.sweep}</h1>")
@@ -36,7 +36,7 @@ class Page:
 
 @pytest.fixture
 def page(monkeypatch):
-    page = Page()
+    page = FakePage()
     module = types.ModuleType("src.report.page")
     module.write = page.write
     monkeypatch.setitem(sys.modules, "src.report.page", module)
@@ -45,7 +45,7 @@ def page(monkeypatch):
 
 
 class Read(HTMLParser):
-    """Every tag with its attributes, and cells with the row that they stand in and the text they show."""
+    """Parse a page: `tags` as (tag, attributes), `cells` of data as [row's attributes, attributes, text]."""
 
     def __init__(self, text):
         super().__init__()
@@ -79,7 +79,7 @@ class Read(HTMLParser):
 
 @pytest.fixture(scope="module")
 def written(findings, tmp_path_factory):
-    """Return the page of the module's findings."""
+    """Return the path of the page of the module's findings."""
     from src.report import page
 
     return page.write(findings, tmp_path_factory.mktemp("report"))
@@ -91,7 +91,7 @@ def read(written):
 
 
 def pictures(folder):
-    """Return the text alternative of each picture of a page, by its name."""
+    """Return file stem -> text alternative of each picture of a page."""
     return {path.stem: Image.open(path).info["Description"] for path in (folder / "figures").glob("*.png")}
 
 
@@ -100,7 +100,7 @@ def texts(figure):
 
 
 def check_page(written, read):
-    """Check that a page asks for nothing, its links, pictures and faces' names; return its images."""
+    """Check that a page loads nothing, links to its own files only, and names no CFD face; return images."""
     links = {attributes["href"] for _, attributes in read.tags if "href" in attributes}
     ids = {"#" + attributes["id"] for _, attributes in read.tags if "id" in attributes}
     assert all(link in ids or (written.parent / link).is_file() for link in links), links - ids
@@ -117,9 +117,7 @@ def check_page(written, read):
 
 
 def check_rows(findings, written, study, table):
-    """Check that the table of all rows of a study comes back to the last bit."""
+    """Check that the CSV of a study's analyses reads back exactly."""
     rows = results.read_csv(written.parent / "tables" / f"{table}.csv").drop(columns="study")
-    both = (
-        frame.replace("", np.nan).dropna(axis="columns", how="all") for frame in (rows, findings.of(study))
-    )
-    pd.testing.assert_frame_equal(*both, check_dtype=False, check_exact=True)
+    frames = [frame.replace("", np.nan).dropna(axis=1, how="all") for frame in (rows, findings.of(study))]
+    pd.testing.assert_frame_equal(*frames, check_dtype=False, check_exact=True)

@@ -1,4 +1,4 @@
-"""Write the findings of a synthetic sweep as a sweep writes them, with plausible values."""
+"""Write synthetic findings in the format of a sweep, with plausible values."""
 
 import numpy as np
 import pandas as pd
@@ -23,62 +23,62 @@ def synthetic(
 ):  # fmt: skip
     """Draw findings of models x experiments x protocols.
 
-    One analysis has no rho; one job failed, one is not applicable, one lost its run, one never ended.
-    `size` is the number of targets of a group; scenes and words as targets of groups are three times as many.
+    Rho of one analysis is undefined; one job failed, one is not applicable, one lost its run, one never
+    ended. `size`: faces or labels per group; scenes and words per group are three times as many.
     """
     rng = np.random.default_rng(0)
-    # Noise common to all models, as these have the same targets and permutations: their draws move together.
+    # Noise common to all models: they share targets and permutations, so their draws are correlated.
     shared = {kind: rng.normal(size=(len(experiments), 9, number)) for kind, number in draws.items()}
     frames, folders, jobs = [], {}, []
     for protocol in protocols:
         for strength, model in enumerate(models):
             for number, exp in enumerate(experiments):
                 config = f"{len(folders):032x}"
-                place = folder / config
-                place.mkdir(parents=True)
+                results_folder = folder / config
+                results_folder.mkdir(parents=True)
                 common = {"exp": exp, "paper": experiments[exp], "model": model, "dataset": dataset}
                 common |= {"debias": "none", "protocol": protocol, "seed": 0, "config": config}
                 noise = {kind: draw[number] for kind, draw in shared.items()}
-                frames.append(_job(rng, place, common, groups, size, noise, strength))
-                folders[config] = place
+                frames.append(_write_job(rng, results_folder, common, groups, size, noise, strength))
+                folders[config] = results_folder
                 jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
     analyses = pd.concat(frames, ignore_index=True)
     undefined = analyses.filter(regex="^(rho|p_|ci_)").columns.drop("rho_all")
     analyses.loc[7, undefined] = np.nan
     analyses.loc[7, "reason"] = "every unit has the same outcome"
-    known = analyses["p_placebo"].dropna()
-    analyses["q"] = pd.Series(stats.false_discovery_control(known), known.index)
+    p = analyses["p_placebo"].dropna()
+    analyses["q"] = pd.Series(stats.false_discovery_control(p), p.index)
     failed = {"status": "failed", "run": "runf", "reason": "disk full: <b>/data</b>"}
     failed["overrides"] = "model=toy_x"
     not_applicable = {"status": "not_applicable", "run": "", "reason": "k=500 reaches the 90 scenes"}
     not_applicable["exp"] = "x_to_y"
     missing = {"status": "missing", "run": "g", "reason": "the run was deleted", "overrides": "model=toy_z"}
-    facts = {"model": models, "parameters_millions": 3.0 ** np.arange(len(models)), "zero_shot": np.nan}
-    facts["gflops_image"] = [np.nan, *2.0 ** np.arange(2, len(models) + 1)]
-    origin = {"git.commit": "f" * 40, "git.dirty": "true", "torch": "2.15.0", "input.faces": "ab" * 32}
-    origin["command"] = "python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'"
+    properties = {"model": models, "parameters_millions": 3.0 ** np.arange(len(models)), "zero_shot": np.nan}
+    properties["gflops_image"] = [np.nan, *2.0 ** np.arange(2, len(models) + 1)]
+    provenance = {"git.commit": "f" * 40, "git.dirty": "true", "torch": "2.15.0", "input.faces": "ab" * 32}
+    provenance["command"] = "python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'"
     return findings_of(
         dataset=dataset, sweep="0123456789abcdef" * 2, status=status, propagation=analyses, folders=folders,
-        jobs=pd.DataFrame([*jobs, failed, not_applicable, missing]), models=pd.DataFrame(facts),
-        missing=["model=toy_y exp=faces_to_words"], provenance=origin,
+        jobs=pd.DataFrame([*jobs, failed, not_applicable, missing]), models=pd.DataFrame(properties),
+        missing=["model=toy_y exp=faces_to_words"], provenance=provenance,
     )  # fmt: skip
 
 
-def findings_of(**other):
-    """Findings of a sweep killed before a job ended; `other` replaces fields, or frames by their study."""
-    frames = {name: other.pop(name) for name in studies.STUDIES if name in other}
+def findings_of(**fields):
+    """Build findings of a sweep killed before any job ended; `fields` replaces fields, or frames by study."""
+    frames = {name: fields.pop(name) for name in studies.STUDIES if name in fields}
     empty = {"frames": frames, "folders": {}, "jobs": pd.DataFrame(), "models": pd.DataFrame()}
-    about = {"dataset": "demo", "sweep": "0" * 32, "status": "KILLED", "started": "2026-03-01T10:00:00+00:00"}
+    sweep = {"dataset": "demo", "sweep": "0" * 32, "status": "KILLED", "started": "2026-03-01T10:00:00+00:00"}
     return Findings(
-        **{**about, **empty, "missing": ["model=toy_s exp=faces_to_words"], "provenance": {}, **other}
+        **{**sweep, **empty, "missing": ["model=toy_s exp=faces_to_words"], "provenance": {}, **fields}
     )
 
 
-def _job(rng, place, common, groups, size, noise, strength):
+def _write_job(rng, folder, common, groups, size, noise, strength):
     source, corpus = common["exp"].split("_to_") if "_to_" in common["exp"] else ("faces", "words")
     without_groups = source in VALENCE and corpus in VALENCE
     strata = ["extremes"] if without_groups else list(groups)
-    rows, targets, drawn, retrieved = [], [], [], []
+    rows, targets, draw_frames, retrieved = [], [], [], []
     for number, stratum in enumerate(strata):
         subset = _targets(rng, source, stratum, groups, number, 50 if without_groups else size, strength)
         result = stats.spearmanr(subset["intrinsic"], subset["extrinsic"])
@@ -98,17 +98,17 @@ def _job(rng, place, common, groups, size, noise, strength):
             pd.DataFrame({"stratum": stratum, "kind": kind, "draw": range(len(values)), "rho": values})
             for kind, values in draws.items()
         ]
-        drawn += [frame for frame in frames if len(frame)]
+        draw_frames += [frame for frame in frames if len(frame)]
         row = {"stratum": stratum, "n": len(subset), "n_excluded": 0}
         row["group"] = None if without_groups else stratum
         row |= dict.fromkeys(["rho_all", "p_all", "n_all"], np.nan)
         row |= {"rho": rho, "p": result.pvalue, "reason": ""}
         rows.append({**common, **row, **_uncertainty(draws, rho, rng)})
-    for name, tables in {"targets": targets, "draws": drawn, "retrieved": retrieved}.items():
-        pd.concat(tables).to_parquet(place / f"{name}.parquet", index=False)
+    for name, tables in {"targets": targets, "draws": draw_frames, "retrieved": retrieved}.items():
+        pd.concat(tables).to_parquet(folder / f"{name}.parquet", index=False)
     sets = {"group": None, "template": None, "set": ["A", "B"], "id": [f"{corpus}-1", f"{corpus}-2"]}
     pd.DataFrame(sets).astype({"group": "string", "template": "string"}).to_parquet(
-        place / "attributes.parquet"
+        folder / "attributes.parquet"
     )
     return pd.DataFrame(rows)
 

@@ -1,4 +1,4 @@
-"""python -m src.report: which sweep, where to, what it never touches; findings of store and running sweep."""
+"""Check python -m src.report: choice of sweeps, output folder, and findings of stored and running sweeps."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from tests.tracking.counted import contents
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Twelve sweeps of two datasets without a job, and one of `demo` with one; ids, oldest first."""
+    """Return the folder of 13 sweeps of two datasets and their ids, oldest first; only the last has a job."""
     folder = tmp_path_factory.mktemp("store")
     tracker = Tracker(f"sqlite:///{folder}/mlflow.db")
     ids = []
@@ -45,16 +45,16 @@ def report(folder, *arguments):
     return entry.main([f"tracking.uri=sqlite:///{folder}/mlflow.db", *arguments])
 
 
-def test_latest_and_the_beginning_of_an_id_are_enough(store, page, tmp_path, monkeypatch, capsys):
+def test_a_sweep_is_chosen_by_latest_dataset_or_start_of_its_id(store, page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     newest = store[1][-1]
-    for wanted in ([], ["dataset=demo"], [f"sweep={newest[:12]}"], [f"sweep={newest[:12]},{newest}"]):
-        assert report(store[0], *wanted, "output=here/out") == 0
+    for arguments in ([], ["dataset=demo"], [f"sweep={newest[:12]}"], [f"sweep={newest[:12]},{newest}"]):
+        assert report(store[0], *arguments, "output=here/out") == 0
         assert capsys.readouterr().out == f"Report: {tmp_path}/here/out/index.html\n"
-    assert [findings.sweep for findings in page.drawn] == [newest] * 4
+    assert [findings.sweep for findings in page.findings] == [newest] * 4
 
 
-def test_an_id_that_does_not_exist_is_answered_with_those_that_do(store, page, tmp_path, capsys):
+def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, capsys):
     assert report(store[0], "sweep=nonsense", f"output={tmp_path}/out") == 1
     printed = capsys.readouterr().err
     assert "sweep=nonsense: no sweep has this id" in printed
@@ -66,9 +66,9 @@ def test_an_id_that_does_not_exist_is_answered_with_those_that_do(store, page, t
     printed = capsys.readouterr().err
     assert [sweep for sweep in store[1] if sweep in printed] == store[1][1::2]
     letters = [sweep[0] for sweep in store[1]]
-    shared = next(letter for letter in letters if letters.count(letter) > 1)
-    assert report(store[0], f"sweep={shared}", f"output={tmp_path}/out") == 1
-    assert f"{letters.count(shared)} sweeps have ids that start with this" in capsys.readouterr().err
+    repeated = next(letter for letter in letters if letters.count(letter) > 1)
+    assert report(store[0], f"sweep={repeated}", f"output={tmp_path}/out") == 1
+    assert f"{letters.count(repeated)} sweeps have ids that start with this" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -85,7 +85,7 @@ def test_an_id_that_does_not_exist_is_answered_with_those_that_do(store, page, t
         (["sweep={2},{0}"], "sweep {0}"),
     ],
 )
-def test_mistakes_are_refused(store, page, tmp_path, capsys, arguments, message):
+def test_invalid_arguments_are_refused(store, page, tmp_path, capsys, arguments, message):
     ids = store[1][0], store[1][1], store[1][-1]
     assert report(store[0], f"output={tmp_path}/out", *(text.format(*ids) for text in arguments)) == 1
     printed = capsys.readouterr().err
@@ -98,7 +98,7 @@ def test_a_report_is_replaced_completely(page, tmp_path):
     for sweep in ("first", "second"):
         index = publish.publish(made.findings_of(sweep=sweep), tmp_path / "out")
         assert index.read_text() == f"<h1>{sweep}</h1>"
-    page.fails = ZeroDivisionError("a fault")
+    page.error = ZeroDivisionError("a fault")
     with pytest.raises(ZeroDivisionError):
         publish.publish(made.findings_of(sweep="third"), tmp_path / "out")
     assert (tmp_path / "out" / "index.html").read_text() == "<h1>second</h1>"
@@ -106,33 +106,33 @@ def test_a_report_is_replaced_completely(page, tmp_path):
 
 
 @pytest.mark.parametrize("foreign", ["a folder", "a file", "a page", "a file added"])
-def test_what_is_no_report_is_never_replaced(store, page, tmp_path, capsys, foreign):
+def test_a_folder_that_is_no_report_is_never_replaced(store, page, tmp_path, capsys, foreign):
     out = tmp_path / "out"
-    mine = out / "mine.txt"
+    user_file = out / "mine.txt"
     if foreign == "a file added":
         publish.publish(made.findings_of(), out)
     elif foreign == "a file":
-        mine = out
-    mine.parent.mkdir(exist_ok=True)
-    mine.write_text("mine")
+        user_file = out
+    user_file.parent.mkdir(exist_ok=True)
+    user_file.write_text("mine")
     if foreign == "a page":
         (out / "index.html").write_text("mine too")
     assert report(store[0], f"output={out}") == 1
     printed = capsys.readouterr().err
     assert "Choose another folder: output=DIR." in printed
     assert ("mine.txt" in printed) == (foreign == "a file added")
-    assert mine.read_text() == "mine"
+    assert user_file.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-# Findings are the same from a running sweep and from the store; what is missing is reported.
+# Findings of a running sweep equal those of the store; missing results are reported.
 
-FOUR = "exp=faces_to_words,words_to_faces,scenes_to_words,labels_to_faces"
-TWO = "exp=faces_to_words,words_to_faces"
+FOUR_EXPERIMENTS = "exp=faces_to_words,words_to_faces,scenes_to_words,labels_to_faces"
+TWO_EXPERIMENTS = "exp=faces_to_words,words_to_faces"
 EXPERIMENTS = {path.stem for path in (CHECKOUT / "conf" / "exp").glob("*_to_*.yaml")}
 
 
-def sweep(folder, name, *overrides):
+def run_sweep(folder, name, *overrides):
     arguments = ["-m", "model=precomputed", f"model.path={precomputed(folder / 'lab')}", *SMALL]
     return command(folder / name, *arguments, *store_overrides(folder), *overrides)
 
@@ -142,18 +142,18 @@ def tracker(tmp_path):
     return Tracker(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
 
 
-def test_the_store_gives_what_the_running_sweep_gave(page, tmp_path, tracker, capsys):
-    """Sweep twice: the second takes over half of the first's jobs."""
-    assert sweep(tmp_path, "first", TWO).code == 0
-    swept = sweep(tmp_path, "second", FOUR, "report=true")
+def test_stored_findings_equal_those_of_the_running_sweep(page, tmp_path, tracker, capsys):
+    """Run two sweeps; half of the jobs of the second are reused from the first."""
+    assert run_sweep(tmp_path, "first", TWO_EXPERIMENTS).code == 0
+    swept = run_sweep(tmp_path, "second", FOUR_EXPERIMENTS, "report=true")
     assert swept.code == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path}/second/report/index.html"
-    (running,) = page.drawn
+    (running,) = page.findings
     newest = sweeps(tracker)[0]
     (saved := tmp_path / "saved").mkdir()
     stored = load.stored(tracker, newest, saved)
-    both = (result.of("propagation") for result in (stored, running))
-    pd.testing.assert_frame_equal(*both, check_exact=True)
+    analyses = (result.of("propagation") for result in (stored, running))
+    pd.testing.assert_frame_equal(*analyses, check_exact=True)
     pd.testing.assert_frame_equal(stored.jobs, running.jobs)
     assert stored.jobs["status"].value_counts().to_dict() == {"finished": 2, "taken_over": 2}
     assert stored.missing == running.missing == []
@@ -173,7 +173,7 @@ def test_the_store_gives_what_the_running_sweep_gave(page, tmp_path, tracker, ca
     assert json.loads((report / "report.json").read_text())["files"] == ["figures/one.svg", "index.html"]
 
 
-def test_results_of_before_are_read_with_empty_columns_and_tables(tmp_path):
+def test_results_of_older_versions_are_read_with_empty_columns_and_tables(tmp_path):
     frame = pd.DataFrame({"exp": ["faces_to_words"], "model": ["m"], "rho": [0.5]})
     result = combine([frame, frame])
     assert len(result) == 1
@@ -188,7 +188,7 @@ def test_results_of_before_are_read_with_empty_columns_and_tables(tmp_path):
 
 @pytest.mark.thorough
 def test_a_run_with_missing_or_changed_results_is_reported(page, tmp_path, tracker):
-    sweep(tmp_path, "first", FOUR)
+    run_sweep(tmp_path, "first", FOUR_EXPERIMENTS)
     newest = sweeps(tracker)[0]
     jobs = tmp_path / "mlruns/artifacts/precomputed"
     runs = pd.read_csv(jobs / newest.id / "artifacts/summary/jobs.csv")["run"]
@@ -197,7 +197,7 @@ def test_a_run_with_missing_or_changed_results_is_reported(page, tmp_path, track
     path.write_text(path.read_text().replace("0.", "0.9"))
     tracker.client.delete_run(runs[2])
     assert report(tmp_path / "mlruns", f"output={tmp_path}/out") == 0
-    (result,) = page.drawn
+    (result,) = page.findings
     assert result.jobs["status"].tolist() == ["missing", "missing", "missing", "finished"]
     for run, reason in zip(runs[:3], result.jobs["reason"], strict=False):
         assert f"results of run {run} cannot be read" in reason
@@ -205,9 +205,9 @@ def test_a_run_with_missing_or_changed_results_is_reported(page, tmp_path, track
     assert len(result.folders) == 1
 
 
-def test_a_fault_of_the_drawing_loses_no_table(page, tmp_path, tracker, capsys):
-    page.fails = ZeroDivisionError("a fault")
-    swept = sweep(tmp_path, "o", TWO, "report=true")
+def test_an_error_while_drawing_loses_no_results(page, tmp_path, tracker, capsys):
+    page.error = ZeroDivisionError("a fault")
+    swept = run_sweep(tmp_path, "o", TWO_EXPERIMENTS, "report=true")
     assert swept.code == 1
     (newest,) = sweeps(tracker)
     assert newest.status == "FINISHED"
@@ -218,19 +218,19 @@ def test_a_fault_of_the_drawing_loses_no_table(page, tmp_path, tracker, capsys):
     assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["0", "1", "multirun.yaml"]
 
 
-def test_ctrl_c_ends_with_a_report_of_what_is_finished(page, tmp_path, monkeypatch, capsys):
-    perform, done = encoder_job.perform, []
+def test_ctrl_c_ends_with_a_report_of_the_finished_jobs(page, tmp_path, monkeypatch, capsys):
+    perform, calls = encoder_job.perform, []
 
-    def interrupted(*given):
-        if done:
+    def interrupt_second(*arguments):
+        if calls:
             raise KeyboardInterrupt
-        done.append(given)
-        return perform(*given)
+        calls.append(arguments)
+        return perform(*arguments)
 
-    monkeypatch.setattr(encoder_job, "perform", interrupted)
-    assert sweep(tmp_path, "o", FOUR, "report=true").code == 130
+    monkeypatch.setattr(encoder_job, "perform", interrupt_second)
+    assert run_sweep(tmp_path, "o", FOUR_EXPERIMENTS, "report=true").code == 130
     assert capsys.readouterr().out.splitlines()[-1].startswith("Report: ")
-    (result,) = page.drawn
+    (result,) = page.findings
     assert result.status == "KILLED"
     assert result.jobs["status"].tolist() == ["finished"]
     assert len(result.missing) == 3
@@ -238,28 +238,28 @@ def test_ctrl_c_ends_with_a_report_of_what_is_finished(page, tmp_path, monkeypat
 
 
 @pytest.mark.thorough
-def test_a_killed_sweep_tells_what_it_lacks(page, tmp_path, tracker):
-    """kill -9 in the middle of precomputed jobs, of which two were finished earlier."""
-    sweep(tmp_path, "first", "exp=faces_to_labels,faces_to_words")
+def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker):
+    """Kill a sweep of eight precomputed jobs by SIGKILL after three; two more are reused."""
+    run_sweep(tmp_path, "first", "exp=faces_to_labels,faces_to_words")
     arguments = ["-m", "model=precomputed", f"model.path={tmp_path}/lab", *SMALL]
     killed(3, *arguments, "exp=glob(*_to_*)", *store_overrides(tmp_path), f"hydra.sweep.dir={tmp_path}/o")
     assert report(tmp_path / "mlruns", "sweep=latest", f"output={tmp_path}/out") == 0
-    (result,) = page.drawn
+    (result,) = page.findings
     assert result.status == "KILLED"
     ended = result.jobs["status"].value_counts().to_dict()
     assert ended["taken_over"] == 2
     assert ended["finished"] == 3
     assert len(result.missing) == 8 - len(result.jobs)
-    exps = [piece for text in result.missing for piece in text.split() if piece.startswith("exp=")]
-    assert {piece.removeprefix("exp=") for piece in exps} == EXPERIMENTS - set(result.jobs["exp"])
+    exps = [value for text in result.missing for value in text.split() if value.startswith("exp=")]
+    assert {value.removeprefix("exp=") for value in exps} == EXPERIMENTS - set(result.jobs["exp"])
     assert len(result.folders) == len(result.jobs)
-    # Without the list of a running sweep its own finished runs are listed.
-    place = tmp_path / "mlruns/artifacts/precomputed" / result.sweep / "artifacts/summary"
-    (place / "jobs.csv").unlink()
+    # Without jobs.csv, the finished runs of the sweep itself are listed.
+    summary = tmp_path / "mlruns/artifacts/precomputed" / result.sweep / "artifacts/summary"
+    (summary / "jobs.csv").unlink()
     assert report(tmp_path / "mlruns", f"sweep={result.sweep[:8]}", f"output={tmp_path}/out") == 0
-    rows = page.drawn[1]
-    assert rows.jobs["status"].tolist() == ["finished"] * ended["finished"]
-    assert set(rows.jobs["overrides"]) < set(result.jobs["overrides"])
-    (place / "asked.json").unlink()
+    second = page.findings[1]
+    assert second.jobs["status"].tolist() == ["finished"] * ended["finished"]
+    assert set(second.jobs["overrides"]) < set(result.jobs["overrides"])
+    (summary / "asked.json").unlink()
     assert report(tmp_path / "mlruns", f"output={tmp_path}/out") == 0
-    assert (page.drawn[2].missing, page.drawn[2].provenance["asked"]) == ([], "unknown")
+    assert (page.findings[2].missing, page.findings[2].provenance["asked"]) == ([], "unknown")

@@ -1,4 +1,4 @@
-"""The page says what analyses.csv says, says what is missing, and needs nothing beside it."""
+"""Check that the page shows the numbers of analyses.csv, lists missing results, and loads nothing."""
 
 from dataclasses import replace
 
@@ -26,39 +26,39 @@ def findings(tmp_path_factory):
 
 
 def test_every_number_of_the_page_is_that_of_analyses_csv(written, read, findings):
-    # Read as text: what stands there, not what a parser of numbers makes of it.
+    # Read as text, to compare every digit.
     reported = pd.read_csv(written.parent / "tables" / "analyses.csv", dtype=str, keep_default_na=False)
     reported = reported.set_index(["config", "stratum"])
-    met = {}
+    n_cells = {}
     for row, cell, text in read.cells:
         if row and "data-config" in row:
             key, column = (row["data-config"], row["data-stratum"]), cell["data-column"]
             exact = reported.loc[key, column]
             assert cell["data-value"] == exact
-            assert text == (_rounded(float(exact), DIGITS[column]) if exact else "–")
-            met[*key, column] = met.get((*key, column), 0) + 1
+            assert text == (_format_rounded(float(exact), DIGITS[column]) if exact else "–")
+            n_cells[*key, column] = n_cells.get((*key, column), 0) + 1
     rows = findings.of("propagation").query("protocol == 'paper'")
-    wanted = {(row.config, row.stratum, name) for row in rows.itertuples() for name in DIGITS}
-    assert set(met) == wanted
-    # Once on the model's part, once on the experiment's.
-    assert set(met.values()) == {2}
+    expected = {(row.config, row.stratum, name) for row in rows.itertuples() for name in DIGITS}
+    assert set(n_cells) == expected
+    # Once in the section of the model, once in that of the experiment.
+    assert set(n_cells.values()) == {2}
 
 
 def test_the_page_starts_with_the_means_of_the_first_specification(read, findings):
     displayed = findings.of("propagation").query("protocol == 'paper'")
-    fact = next(attributes["value"] for tag, attributes in read.tags if attributes.get("data-fact") == "mean")
-    assert float(fact) == displayed["rho"].mean()
+    mean = next(attributes["value"] for tag, attributes in read.tags if attributes.get("data-fact") == "mean")
+    assert float(mean) == displayed["rho"].mean()
     above = (displayed["rho"] > displayed["placebo_q95"]).sum()
     assert f"their placebo {above} of {displayed['rho'].count()}" in read.text
     assert f"q ≤ .05 {(displayed['q'] <= 0.05).sum()} of {displayed['q'].count()}" in read.text
 
 
-def test_the_page_runs_nothing_and_keeps_the_contract(read, written):
+def test_the_page_has_no_script_and_keeps_the_rules_of_pages(read, written):
     assert "script" not in {tag for tag, _ in read.tags}
     check_page(written, read)
 
 
-def test_every_figure_is_there_as_pixels_and_but_for_scatters_as_vectors(written):
+def test_every_figure_is_a_png_and_all_but_scatters_are_also_svg(written):
     folder = written.parent / "figures"
     pixels, vectors = ({path.stem for path in folder.glob(f"*.{kind}")} for kind in ("png", "svg"))
     assert pixels - vectors == {name for name in pixels if name.startswith("scatter-")}
@@ -74,25 +74,25 @@ def test_missing_results_are_reported_with_their_reason(read, findings):
     ):
         assert message in read.text
     (row,) = findings.of("propagation").query("rho.isna()").to_dict("records")
-    what = " ".join(f"{row['model']}, {row['exp']}, {row['stratum']} (k_100, seed 0)".split())
-    assert f"Without ρ: 1 analysis. {what}: every unit has the same outcome" in read.text
+    analysis = " ".join(f"{row['model']}, {row['exp']}, {row['stratum']} (k_100, seed 0)".split())
+    assert f"Without ρ: 1 analysis. {analysis}: every unit has the same outcome" in read.text
 
 
-def test_a_sweep_without_any_result_gives_a_page_that_says_so(tmp_path):
+def test_the_page_of_a_sweep_without_results_says_so(tmp_path):
     text = Read(page.write(made.findings_of(), tmp_path).read_text(encoding="utf-8")).text
     assert "No job of this sweep has a result yet" in text
     assert "The sweep is KILLED, not FINISHED." in text
     assert "model=toy_s exp=faces_to_words" in text
 
 
-def test_what_was_switched_off_is_left_out(tmp_path):
+def test_disabled_analyses_are_left_out(tmp_path):
     findings = made.synthetic(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
     for path in [*tmp_path.rglob("draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
         path.unlink()
-    off = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units", "q"]
+    disabled = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units", "q"]
     (tmp_path / "report").mkdir()
-    bare = findings.with_frame("propagation", findings.of("propagation").drop(columns=off))
-    result = Read(page.write(bare, tmp_path / "report").read_text(encoding="utf-8"))
+    reduced = findings.with_frame("propagation", findings.of("propagation").drop(columns=disabled))
+    result = Read(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
     assert "placebo was switched off" in result.text
     assert "What is retrieved that moves" not in result.text
 
@@ -100,20 +100,20 @@ def test_what_was_switched_off_is_left_out(tmp_path):
 def test_faces_are_numbered(read, written):
     assert "face no. 1" in (written.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
     assert "face no. 1" in read.text
-    # Words are what a person should see.
+    # Words are not anonymised.
     assert "word29" in read.text
 
 
-# Several sweeps in one report: all of each, once.
+# Several sweeps in one report: every analysis once.
 
 
-def test_recorded_answers_of_two_languages_stand_side_by_side(tmp_path):
+def test_answers_of_two_languages_are_joined_in_a_report(tmp_path):
     english, chinese = choices.analyses("llama2_en", "subtler_en"), choices.analyses("qwen_zh", "subtler_zh")
-    about = {"git.commit": "f" * 40, "git.dirty": "false"}
-    first = choices.findings(english, sweep="a" * 32, provenance={**about, "command": "one", "input.x": "1"})
+    git = {"git.commit": "f" * 40, "git.dirty": "false"}
+    first = choices.findings(english, sweep="a" * 32, provenance={**git, "command": "one", "input.x": "1"})
     second = choices.findings(
         chinese, sweep="b" * 32, started="2026-02-01T10:00:00+00:00", missing=["task=subtler_zh"],
-        provenance={**about, "git.dirty": "true", "command": "two", "input.x": "2", "input.y": "3"},
+        provenance={**git, "git.dirty": "true", "command": "two", "input.x": "2", "input.y": "3"},
     )  # fmt: skip
     result = joined([first, second])
     pd.testing.assert_frame_equal(result.of("subtler"), pd.concat([english, chinese], ignore_index=True))
@@ -132,13 +132,13 @@ def test_recorded_answers_of_two_languages_stand_side_by_side(tmp_path):
     assert "subtler-compared" in {attributes.get("id") for _, attributes in read.tags}
 
 
-def test_q_is_over_the_analyses_of_both(tmp_path):
+def test_q_corrects_over_the_analyses_of_all_sweeps(tmp_path):
     first = made.synthetic(tmp_path / "one", models=("a",), protocols=("paper",), **SMALL)
     second = made.synthetic(tmp_path / "two", models=("b",), protocols=("paper",), status="KILLED", **SMALL)
     second.of("propagation")["p_placebo"] /= 40
     second.of("propagation")["config"] += "b"
     result = joined([first, second])
-    p = pd.concat([item.of("propagation")["p_placebo"] for item in (first, second)]).dropna()
+    p = pd.concat([findings.of("propagation")["p_placebo"] for findings in (first, second)]).dropna()
     q = result.of("propagation")["q"].dropna()
     assert q.tolist() == pytest.approx(stats.false_discovery_control(p).tolist())
     assert result.status == "KILLED"
@@ -146,6 +146,6 @@ def test_q_is_over_the_analyses_of_both(tmp_path):
     assert joined([first]) is first
 
 
-def _rounded(value, digits):
+def _format_rounded(value, digits):
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")

@@ -9,7 +9,7 @@ from src import metrics
 from src.storage import versions
 from tests.paths import CHECKOUT
 from tests.recorded import comparison
-from tests.recorded.parts import RECORDERS
+from tests.recorded.recorders import RECORDERS
 
 
 @pytest.mark.parametrize("piece", RECORDERS)
@@ -18,7 +18,7 @@ def test_the_output_of_each_version_is_the_recorded_output(piece, tmp_path):
     assert recorded["version"] == versions.every()[piece], (
         f"{piece} has another version than its recorded output. Record it: python -m tests.recorded"
     )
-    computed = comparison.plain(RECORDERS[piece].make(tmp_path))
+    computed = comparison.to_json(RECORDERS[piece].compute(tmp_path))
     changed = comparison.differences(piece, RECORDERS[piece], recorded["output"], computed)
     assert not changed, "\n".join(
         [*changed, f"Raise {piece}.version in src/versions.yaml, or mend the code."]

@@ -1,4 +1,4 @@
-"""Check that claims hold in a quick simulation, and that wrong instruments are noticed."""
+"""Check that claims hold in a quick simulation, and that faulty intervals and placebos are detected."""
 
 import re
 from dataclasses import replace
@@ -24,7 +24,7 @@ KINDS = [
 
 
 @pytest.mark.thorough
-def test_the_quick_form_holds_and_says_so(tmp_path, capsys, monkeypatch):
+def test_claims_hold_in_the_quick_form_and_in_its_page(tmp_path, capsys, monkeypatch):
     size = calibration.Size(worlds=12, draws=60, population=50_000, nulls=2, quick=True)
     monkeypatch.setattr(calibration, "QUICK", size)
     assert calibration.main(["--quick", "--output", str(tmp_path / "out")]) == 0
@@ -38,17 +38,19 @@ def test_the_quick_form_holds_and_says_so(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("name", "faulty"),
     [("labels 12 × 12, both words count", 1), ("150 morphs of 30 parents", 1), ("uneven variance", 2)],
 )
-def test_an_interval_that_is_too_narrow_is_noticed(name, wrong):
-    world = POPULATIONS[name]
-    truth = coverage.truth_of(world, 200_000)
-    studies = [coverage.simulate_study(world, truth, number, 100) for number in range(100)]
-    table = coverage.tabulate([(world, truth, studies)], quick=True).iloc[0]
+def test_a_too_narrow_interval_is_detected(name, faulty):
+    population = POPULATIONS[name]
+    truth = coverage.truth_of(population, 200_000)
+    studies = [coverage.simulate_study(population, truth, number, 100) for number in range(100)]
+    table = coverage.tabulate([(population, truth, studies)], quick=True).iloc[0]
     assert table["holds"]
-    swapped = [replace(study, covered=(study.covered[wrong], *study.covered[1:])) for study in studies]
-    assert not coverage.tabulate([(world, truth, swapped)], quick=True)["holds"].any()
+    faulty_studies = [
+        replace(study, covered=(study.covered[faulty], *study.covered[1:])) for study in studies
+    ]
+    assert not coverage.tabulate([(population, truth, faulty_studies)], quick=True)["holds"].any()
 
 
 @pytest.mark.parametrize(
@@ -56,10 +58,10 @@ def test_an_interval_that_is_too_narrow_is_noticed(name, wrong):
     [(0.9, False, True), (0.92, True, True), (0.99, False, True), (0.8, False, False)],
 )
 def test_the_band_of_an_interval(share, full, quick):
-    world = POPULATIONS["normal scores"]
+    population = POPULATIONS["normal scores"]
     studies = [coverage.Study(9, (number < 100 * share, True, True), 0.1) for number in range(100)]
-    for few, expected in ((False, full), (True, quick)):
-        assert coverage.tabulate([(world, 0.8, studies)], few)["holds"].tolist() == [expected]
+    for is_quick, expected in ((False, full), (True, quick)):
+        assert coverage.tabulate([(population, 0.8, studies)], is_quick)["holds"].tolist() == [expected]
 
 
 @pytest.mark.parametrize(("hits", "holds"), [(32, False), (33, True), (69, True), (70, False)])
@@ -71,60 +73,58 @@ def test_the_band_of_the_placebo(hits, holds):
     assert (table["share"], table["holds"], low <= hits <= high) == (hits / 1000, holds, holds)
 
 
-def moved(world, corpus, permuted):
-    """Compute rho of each stratum after one permutation by loops: sets and outcomes move with units."""
-    frame, place = world.corpus.frame, "word" if "word" in world.corpus.frame else "id"
-    to = dict(zip(corpus.exchange.names, corpus.exchange.names[permuted], strict=True))
-    copy = frame["template"] if "template" in frame else frame["id"].map(lambda _: "")
-    row = {pair: number for number, pair in enumerate(zip(frame[place], copy, strict=True))}
-    goes = np.array([row[to[name], which] for name, which in zip(frame[place], copy, strict=True)])
+def permuted_scores(inputs, corpus, permutation):
+    """Compute both scores by loops after a permutation of units; sets and outcomes move with the units."""
+    frame, unit = inputs.corpus.frame, "word" if "word" in inputs.corpus.frame else "id"
+    new_unit = dict(zip(corpus.exchange.names, corpus.exchange.names[permutation], strict=True))
+    templates = frame["template"] if "template" in frame else frame["id"].map(lambda _: "")
+    row_of = {pair: row for row, pair in enumerate(zip(frame[unit], templates, strict=True))}
+    new_rows = np.array([row_of[new_unit[name], template] for name, template in row_of])
     x, y = (
-        v / np.linalg.norm(v, axis=1, keepdims=True) for v in (world.target_vectors, world.corpus_vectors)
+        v / np.linalg.norm(v, axis=1, keepdims=True) for v in (inputs.target_vectors, inputs.corpus_vectors)
     )
-    near = np.asarray(x) @ np.asarray(y).T
-    intrinsic, extrinsic = np.zeros((2, len(near), len(corpus.properties)))
+    cosines = np.asarray(x) @ np.asarray(y).T
+    intrinsic, extrinsic = np.zeros((2, len(cosines), len(corpus.properties)))
     for pool in corpus.pools:
         rows = pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]
-        top = rows[np.argsort(-near[:, rows], axis=1)[:, : pool.k]]
+        top = rows[np.argsort(-cosines[:, rows], axis=1)[:, : pool.k]]
         for column in range(len(corpus.properties)):
-            a, b = (goes[pool.rows[sets[column]]] for sets in (pool.a, pool.b))
-            effect = near[:, a].mean(axis=1) - near[:, b].mean(axis=1)
-            intrinsic[:, column] += effect / near[:, [*a, *b]].std(axis=1, ddof=1)
+            a, b = (new_rows[pool.rows[sets[column]]] for sets in (pool.a, pool.b))
+            effect = cosines[:, a].mean(axis=1) - cosines[:, b].mean(axis=1)
+            intrinsic[:, column] += effect / cosines[:, [*a, *b]].std(axis=1, ddof=1)
             outcome = np.full(len(frame), np.nan)
-            outcome[goes[pool.rows]] = pool.outcomes[:, column]
+            outcome[new_rows[pool.rows]] = pool.outcomes[:, column]
             extrinsic[:, column] += outcome[top].mean(axis=1)
     return intrinsic, extrinsic
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_the_placebo_is_the_loop(kind):
-    world = nulls.experiment(kind, 3)
-    world = replace(world, protocol=replace(world.protocol, placebo=6))
-    corpus = corpus_of(world.corpus, world.protocol, world.seed)
-    result = experiment.run(*vars(world).values())
-    drawn = result.draws[result.draws["kind"] == "placebo"].set_index(["stratum", "draw"])["rho"]
-    frame = world.targets.frame
-    unit = frame["word" if "word" in frame else "id"]
-    for draw, permuted in enumerate(corpus.exchange.permutations(6)):
-        scores = [
-            pd.DataFrame(score).groupby(unit.to_numpy()).mean() for score in moved(world, corpus, permuted)
-        ]
+def test_placebo_draws_are_those_of_the_loop(kind):
+    inputs = nulls.experiment(kind, 3)
+    inputs = replace(inputs, protocol=replace(inputs.protocol, placebo=6))
+    corpus = corpus_of(inputs.corpus, inputs.protocol, inputs.seed)
+    result = experiment.run(*vars(inputs).values())
+    draws = result.draws[result.draws["kind"] == "placebo"].set_index(["stratum", "draw"])["rho"]
+    unit = inputs.targets.frame["word" if "word" in inputs.targets.frame else "id"]
+    for number, permutation in enumerate(corpus.exchange.permutations(6)):
+        frames = map(pd.DataFrame, permuted_scores(inputs, corpus, permutation))
+        scores = [frame.groupby(unit.to_numpy()).mean() for frame in frames]
         for stratum, targets in result.targets.groupby("stratum"):
             column = 0 if corpus.properties == [None] else corpus.properties.index(stratum)
             x, y = (score.loc[targets["id"], column].round(12) for score in scores)
-            assert drawn[stratum, draw] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+            assert draws[stratum, number] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
 
 
 @pytest.mark.parametrize("score", [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}], ids=str)
-def test_other_scores_hold_the_level(score, monkeypatch):
+def test_other_scores_keep_the_level_of_the_test(score, monkeypatch):
     monkeypatch.setattr(nulls, "PROTOCOL", replace(nulls.PROTOCOL, **score))
     null = nulls.Null("faces", "labels", False, "corpus")
     values = [nulls.p_value(null, number) for number in range(40)]
     assert nulls.tabulate([(null, values)], quick=True)["holds"].all()
 
 
-def test_words_exchanged_phrase_by_phrase_are_noticed(monkeypatch):
-    """Compute p of phrases that share words and are exchanged singly: it is too small."""
+def test_exchanging_phrases_that_share_words_singly_is_detected(monkeypatch):
+    """Exchange such phrases independently: their p values are too small."""
     kind = nulls.Null("scenes", "labels", True, "corpus")
     values = [nulls.p_value(kind, number) for number in range(40)]
     assert nulls.tabulate([(kind, values)], quick=True)["holds"].all()

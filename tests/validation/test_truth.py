@@ -1,4 +1,4 @@
-"""Check that planted bias is measured, and that a faulty instrument is noticed."""
+"""Check that planted bias is measured, and that violated claims are detected."""
 
 import json
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from validation.truth.claims import claims
 
 
 @pytest.mark.thorough
-def test_the_shrunk_world_without_and_with_its_bias(stores, sweeps, tmp_path, capsys):
+def test_all_claims_hold_in_the_shrunk_world(stores, sweeps, tmp_path, capsys):
     """Run after the main sweep, which trains one of these toys."""
     arguments = ["--seeds", "0", "--biases", "0,1", "--untrained", "0", "--output", str(tmp_path / "out")]
     assert main([*arguments, *SHRUNK, *store_overrides(stores)]) == 0
@@ -27,8 +27,8 @@ def test_the_shrunk_world_without_and_with_its_bias(stores, sweeps, tmp_path, ca
     assert (tmp_path / "out" / "planted.png").stat().st_size > 10_000
 
 
-def toys(**changes):
-    """Return toys of which every claim holds."""
+def toy_measurements(**changes):
+    """Return measurements of toys that fulfil every claim, with columns replaced by `changes`."""
     rows = []
     for seed in range(3):
         for bias in (0.0, 0.25, 0.5, 1.0):
@@ -45,7 +45,7 @@ def toys(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "broken"),
+    ("changes", "violated"),
     [
         ({}, []),
         ({"pearson": lambda f: f["pearson"] - 0.1}, [0]),
@@ -59,10 +59,10 @@ def toys(**changes):
         ({"auc_error": lambda f: f["auc_error"] / 10}, [7]),
     ],
 )
-def test_a_claim_that_does_not_hold_is_noticed(changes, broken):
-    results = list(claims(toys(**changes)))
+def test_a_violated_claim_is_detected(changes, violated):
+    results = list(claims(toy_measurements(**changes)))
     assert len(results) == 8
-    assert [number for number, claim in enumerate(results) if not claim.holds] == broken
+    assert [number for number, claim in enumerate(results) if not claim.holds] == violated
 
 
 def test_planted_words_have_larger_associations_than_unplanted_words(monkeypatch):
@@ -82,9 +82,9 @@ def test_planted_words_have_larger_associations_than_unplanted_words(monkeypatch
         for axis, labels in (("race", faces["race"]), ("gender", faces["gender"]), ("both", faces["group"])):
             largest = 0.0
             for label in set(labels):
-                inside = [cosine for cosine, of in zip(cosines, labels, strict=True) if of == label]
-                rest = [cosine for cosine, of in zip(cosines, labels, strict=True) if of != label]
-                largest = max(largest, abs(np.mean(inside) - np.mean(rest)) / np.std(cosines, ddof=1))
+                inside = [cosine for cosine, other in zip(cosines, labels, strict=True) if other == label]
+                outside = [cosine for cosine, other in zip(cosines, labels, strict=True) if other != label]
+                largest = max(largest, abs(np.mean(inside) - np.mean(outside)) / np.std(cosines, ddof=1))
             assert captions.loc[caption, axis] == pytest.approx(largest, abs=1e-9)
 
 
@@ -92,6 +92,6 @@ def test_each_axis_is_scored_by_the_words_planted_on_it():
     captions = pd.DataFrame({"whose": ["lake", "lake", "Alpha", "Men", "Alpha Men"]})
     captions["axis"] = [None, None, "race", "gender", "both"]
     captions = captions.assign(race=[1, 3, 2, 0, 0], gender=[1, 3, 0, 4, 0], both=[1, 3, 9, 9, 0])
-    # One planted word among two others: its rank is 1, 2 or 3 with variance 2/3, its AUC a half of that.
+    # One planted word and two unplanted: the rank is 1, 2 or 3 (variance 2/3), the AUC (rank - 1) / 2.
     expected = {"auc_race": 0.5, "auc_gender": 1.0, "auc_both": 0.0, "auc_error": np.sqrt(2 / 3) / 2}
     assert separation(captions) == pytest.approx(expected)

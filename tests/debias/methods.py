@@ -1,4 +1,4 @@
-"""Compose the methods of conf/debias once."""
+"""Compose each method of conf/debias once per process."""
 
 from dataclasses import replace
 from functools import cache
@@ -12,10 +12,10 @@ PAPER = ["Black Men", "Black Women", "White Men", "White Women"]
 
 
 @cache
-def _composed(name):
-    composed, _ = configs.compose([f"debias={name}"])
-    return OmegaConf.to_object(composed.debias)
+def _compose(name):
+    config, _ = configs.compose([f"debias={name}"])
+    return OmegaConf.to_object(config.debias)
 
 
-def chosen(name, **changes):
-    return replace(_composed(name), **changes)
+def compose_method(name, **changes):
+    return replace(_compose(name), **changes)
