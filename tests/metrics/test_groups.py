@@ -21,7 +21,7 @@ def one_hot(labels, groups):
     return labels[..., None] == np.arange(groups)
 
 
-def naive(top, base):
+def naive_measures(top, base):
     """Compute the measures of retrieved groups by loops; `top`: group numbers in the order of retrieval."""
     k, p = len(top), [float(np.mean(top == g)) for g in range(len(base))]
     total = discounts = 0.0
@@ -45,7 +45,7 @@ def test_measures_of_retrieved_groups_are_the_loops(seed, groups, k):
     p = np.bincount(top, minlength=groups) / k
     result = {"entropy": metrics.normalised_entropy(p), "kl": metrics.kl(p, base)}
     result |= {"maxskew": metrics.max_skew(p, base, k), "ndkl": metrics.ndkl(one_hot(top, groups), base)}
-    assert result == pytest.approx(naive(top, base), abs=1e-12)
+    assert result == pytest.approx(naive_measures(top, base), abs=1e-12)
 
 
 def test_even_and_single_group_retrieval_give_the_extreme_values():

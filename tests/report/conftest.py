@@ -44,7 +44,7 @@ def page(monkeypatch):
     return page
 
 
-class Read(HTMLParser):
+class ParsedPage(HTMLParser):
     """Parse a page: `tags` as (tag, attributes), `cells` of data as [row's attributes, attributes, text]."""
 
     def __init__(self, text):
@@ -78,7 +78,7 @@ class Read(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def written(findings, tmp_path_factory):
+def page_path(findings, tmp_path_factory):
     """Return the path of the page of the module's findings."""
     from src.report import page
 
@@ -86,8 +86,8 @@ def written(findings, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def read(written):
-    return Read(written.read_text(encoding="utf-8"))
+def html(page_path):
+    return ParsedPage(page_path.read_text(encoding="utf-8"))
 
 
 def pictures(folder):
@@ -99,25 +99,25 @@ def texts(figure):
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
 
 
-def check_page(written, read):
+def check_page(page_path, html):
     """Check that a page loads nothing, links to its own files only, and names no CFD face; return images."""
-    links = {attributes["href"] for _, attributes in read.tags if "href" in attributes}
-    ids = {"#" + attributes["id"] for _, attributes in read.tags if "id" in attributes}
-    assert all(link in ids or (written.parent / link).is_file() for link in links), links - ids
-    assert not {"link", "iframe", "object", "embed"} & {tag for tag, _ in read.tags}
-    assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
-    images = [attributes for tag, attributes in read.tags if tag == "img"]
+    links = {attributes["href"] for _, attributes in html.tags if "href" in attributes}
+    ids = {"#" + attributes["id"] for _, attributes in html.tags if "id" in attributes}
+    assert all(link in ids or (page_path.parent / link).is_file() for link in links), links - ids
+    assert not {"link", "iframe", "object", "embed"} & {tag for tag, _ in html.tags}
+    assert not any(name.startswith("on") for _, attributes in html.tags for name in attributes)
+    images = [attributes for tag, attributes in html.tags if tag == "img"]
     assert all(image["src"].startswith("data:image/") and len(image["alt"]) > 40 for image in images)
-    assert {image["alt"] for image in images} == set(pictures(written.parent).values())
-    text = re.sub(r'src="data:[^"]*"|<script>.*?</script>', "", written.read_text("utf-8"), flags=re.DOTALL)
+    assert {image["alt"] for image in images} == set(pictures(page_path.parent).values())
+    text = re.sub(r'src="data:[^"]*"|<script>.*?</script>', "", page_path.read_text("utf-8"), flags=re.DOTALL)
     assert not re.search(r"https?:|//|@import|url\(", text)
-    tables = [path.read_text("utf-8") for path in (written.parent / "tables").iterdir()]
+    tables = [path.read_text("utf-8") for path in (page_path.parent / "tables").iterdir()]
     assert not any("CFD" in content for content in (text, *tables))
     return images
 
 
-def check_rows(findings, written, study, table):
+def check_rows(findings, page_path, study, table):
     """Check that the CSV of a study's analyses reads back exactly."""
-    rows = results.read_csv(written.parent / "tables" / f"{table}.csv").drop(columns="study")
+    rows = results.read_csv(page_path.parent / "tables" / f"{table}.csv").drop(columns="study")
     frames = [frame.replace("", np.nan).dropna(axis=1, how="all") for frame in (rows, findings.of(study))]
     pd.testing.assert_frame_equal(*frames, check_dtype=False, check_exact=True)

@@ -16,7 +16,7 @@ from src.tracking import Tracker, sweeps
 from tests.commands import SMALL, command, killed
 from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
-from tests.report import made
+from tests.report import factory
 from tests.tracking.counted import contents
 
 
@@ -96,11 +96,11 @@ def test_invalid_arguments_are_refused(store, page, tmp_path, capsys, arguments,
 
 def test_a_report_is_replaced_completely(page, tmp_path):
     for sweep in ("first", "second"):
-        index = publish.publish(made.findings_of(sweep=sweep), tmp_path / "out")
+        index = publish.publish(factory.build(sweep=sweep), tmp_path / "out")
         assert index.read_text() == f"<h1>{sweep}</h1>"
     page.error = ZeroDivisionError("a fault")
     with pytest.raises(ZeroDivisionError):
-        publish.publish(made.findings_of(sweep="third"), tmp_path / "out")
+        publish.publish(factory.build(sweep="third"), tmp_path / "out")
     assert (tmp_path / "out" / "index.html").read_text() == "<h1>second</h1>"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_report_is_never_replaced(store, page, tmp_path, cap
     out = tmp_path / "out"
     user_file = out / "mine.txt"
     if foreign == "a file added":
-        publish.publish(made.findings_of(), out)
+        publish.publish(factory.build(), out)
     elif foreign == "a file":
         user_file = out
     user_file.parent.mkdir(exist_ok=True)
@@ -180,7 +180,7 @@ def test_results_of_older_versions_are_read_with_empty_columns_and_tables(tmp_pa
     assert result[[*UNCERTAINTY, "q"]].isna().all(axis=None)
     assert str(result["placebo_n"].dtype) == "Int64"
     pd.DataFrame({"id": ["a"], "intrinsic": [0.0]}).to_parquet(tmp_path / "targets.parquet")
-    findings = made.findings_of(propagation=frame, folders={"c": tmp_path})
+    findings = factory.build(propagation=frame, folders={"c": tmp_path})
     assert findings.read("c", "targets")["valence"].isna().all()
     assert findings.read("c", "draws").empty
     assert tuple(findings.read("c", "retrieved")) == TABLES["retrieved"]

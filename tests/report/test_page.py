@@ -8,29 +8,29 @@ from scipy import stats
 
 from src.report import format, page
 from src.report.load import joined
-from tests.report import made
-from tests.report.conftest import Read, check_page
+from tests.report import factory
+from tests.report.conftest import ParsedPage, check_page
 from tests.studies.subtler import choices
 
 FEW = ("scenes_to_words", "faces_to_words", "labels_to_scenes", "words_to_faces")
 DRAWS = {"bootstrap": 60, "placebo": 39, "family": 19, "property": 20, "attributes": 5}
-SMALL = {"experiments": {exp: made.PAPER[exp] for exp in FEW}, "size": 20, "draws": DRAWS}
-SMALL["groups"] = ["Black Women", made.HOSTILE]
+SMALL = {"experiments": {exp: factory.PAPER[exp] for exp in FEW}, "size": 20, "draws": DRAWS}
+SMALL["groups"] = ["Black Women", factory.HOSTILE]
 DIGITS = {column.name: column.digits for column in format.COLUMNS}
 
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
-    models, protocols = ("toy_s", made.HOSTILE), ("k_100", "paper")
-    return made.synthetic(tmp_path_factory.mktemp("jobs"), models=models, protocols=protocols, **SMALL)
+    models, protocols = ("toy_s", factory.HOSTILE), ("k_100", "paper")
+    return factory.draw(tmp_path_factory.mktemp("jobs"), models=models, protocols=protocols, **SMALL)
 
 
-def test_every_number_of_the_page_is_that_of_analyses_csv(written, read, findings):
+def test_every_number_of_the_page_is_that_of_analyses_csv(page_path, html, findings):
     # Read as text, to compare every digit.
-    reported = pd.read_csv(written.parent / "tables" / "analyses.csv", dtype=str, keep_default_na=False)
+    reported = pd.read_csv(page_path.parent / "tables" / "analyses.csv", dtype=str, keep_default_na=False)
     reported = reported.set_index(["config", "stratum"])
     n_cells = {}
-    for row, cell, text in read.cells:
+    for row, cell, text in html.cells:
         if row and "data-config" in row:
             key, column = (row["data-config"], row["data-stratum"]), cell["data-column"]
             exact = reported.loc[key, column]
@@ -44,64 +44,64 @@ def test_every_number_of_the_page_is_that_of_analyses_csv(written, read, finding
     assert set(n_cells.values()) == {2}
 
 
-def test_the_page_starts_with_the_means_of_the_first_specification(read, findings):
+def test_the_page_starts_with_the_means_of_the_first_specification(html, findings):
     displayed = findings.of("propagation").query("protocol == 'paper'")
-    mean = next(attributes["value"] for tag, attributes in read.tags if attributes.get("data-fact") == "mean")
+    mean = next(attributes["value"] for tag, attributes in html.tags if attributes.get("data-fact") == "mean")
     assert float(mean) == displayed["rho"].mean()
     above = (displayed["rho"] > displayed["placebo_q95"]).sum()
-    assert f"their placebo {above} of {displayed['rho'].count()}" in read.text
-    assert f"q ≤ .05 {(displayed['q'] <= 0.05).sum()} of {displayed['q'].count()}" in read.text
+    assert f"their placebo {above} of {displayed['rho'].count()}" in html.text
+    assert f"q ≤ .05 {(displayed['q'] <= 0.05).sum()} of {displayed['q'].count()}" in html.text
 
 
-def test_the_page_has_no_script_and_keeps_the_rules_of_pages(read, written):
-    assert "script" not in {tag for tag, _ in read.tags}
-    check_page(written, read)
+def test_the_page_has_no_script_and_keeps_the_rules_of_pages(html, page_path):
+    assert "script" not in {tag for tag, _ in html.tags}
+    check_page(page_path, html)
 
 
-def test_every_figure_is_a_png_and_all_but_scatters_are_also_svg(written):
-    folder = written.parent / "figures"
+def test_every_figure_is_a_png_and_all_but_scatters_are_also_svg(page_path):
+    folder = page_path.parent / "figures"
     pixels, vectors = ({path.stem for path in folder.glob(f"*.{kind}")} for kind in ("png", "svg"))
     assert pixels - vectors == {name for name in pixels if name.startswith("scatter-")}
     assert vectors <= pixels
 
 
-def test_missing_results_are_reported_with_their_reason(read, findings):
+def test_missing_results_are_reported_with_their_reason(html, findings):
     for message in (
         "Failed, 1 job: disk full: <b>/data</b> model=toy_x",
         "Not applicable, 1 job: k=500 reaches the 90 scenes",
         "Without results, 1 job: the run was deleted model=toy_z",
         "never ended: 1 model=toy_y exp=faces_to_words",
     ):
-        assert message in read.text
+        assert message in html.text
     (row,) = findings.of("propagation").query("rho.isna()").to_dict("records")
     analysis = " ".join(f"{row['model']}, {row['exp']}, {row['stratum']} (k_100, seed 0)".split())
-    assert f"Without ρ: 1 analysis. {analysis}: every unit has the same outcome" in read.text
+    assert f"Without ρ: 1 analysis. {analysis}: every unit has the same outcome" in html.text
 
 
 def test_the_page_of_a_sweep_without_results_says_so(tmp_path):
-    text = Read(page.write(made.findings_of(), tmp_path).read_text(encoding="utf-8")).text
+    text = ParsedPage(page.write(factory.build(), tmp_path).read_text(encoding="utf-8")).text
     assert "No job of this sweep has a result yet" in text
     assert "The sweep is KILLED, not FINISHED." in text
     assert "model=toy_s exp=faces_to_words" in text
 
 
 def test_disabled_analyses_are_left_out(tmp_path):
-    findings = made.synthetic(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
+    findings = factory.draw(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
     for path in [*tmp_path.rglob("draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
         path.unlink()
     disabled = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units", "q"]
     (tmp_path / "report").mkdir()
     reduced = findings.with_frame("propagation", findings.of("propagation").drop(columns=disabled))
-    result = Read(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
+    result = ParsedPage(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
     assert "placebo was switched off" in result.text
     assert "What is retrieved that moves" not in result.text
 
 
-def test_faces_are_numbered(read, written):
-    assert "face no. 1" in (written.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
-    assert "face no. 1" in read.text
+def test_faces_are_numbered(html, page_path):
+    assert "face no. 1" in (page_path.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
+    assert "face no. 1" in html.text
     # Words are not anonymised.
-    assert "word29" in read.text
+    assert "word29" in html.text
 
 
 # Several sweeps in one report: every analysis once.
@@ -128,13 +128,13 @@ def test_answers_of_two_languages_are_joined_in_a_report(tmp_path):
         "input.y, sweep bbbbbbbb": "3",
     }
     assert len(joined([first, replace(first, sweep="c" * 32)]).of("subtler")) == len(english)
-    read = Read(page.write(result, tmp_path).read_text(encoding="utf-8"))
-    assert "subtler-compared" in {attributes.get("id") for _, attributes in read.tags}
+    html = ParsedPage(page.write(result, tmp_path).read_text(encoding="utf-8"))
+    assert "subtler-compared" in {attributes.get("id") for _, attributes in html.tags}
 
 
 def test_q_corrects_over_the_analyses_of_all_sweeps(tmp_path):
-    first = made.synthetic(tmp_path / "one", models=("a",), protocols=("paper",), **SMALL)
-    second = made.synthetic(tmp_path / "two", models=("b",), protocols=("paper",), status="KILLED", **SMALL)
+    first = factory.draw(tmp_path / "one", models=("a",), protocols=("paper",), **SMALL)
+    second = factory.draw(tmp_path / "two", models=("b",), protocols=("paper",), status="KILLED", **SMALL)
     second.of("propagation")["p_placebo"] /= 40
     second.of("propagation")["config"] += "b"
     result = joined([first, second])

@@ -10,7 +10,7 @@ import pytest
 
 from src.report import latex, page
 from src.storage import results
-from tests.report import made
+from tests.report import factory
 from tests.studies.implicit import audit_jobs
 from tests.studies.sobit import sobit_jobs
 
@@ -24,7 +24,7 @@ NAMES = (
     "&lt;b&gt; & javascript:alert(1)",
 )
 TAME = ("Ann", "Bob", "Cid", "Dee", "Eve", "Fay")
-FEW = {exp: made.PAPER[exp] for exp in ("scenes_to_words", "faces_to_words")}
+FEW = {exp: factory.PAPER[exp] for exp in ("scenes_to_words", "faces_to_words")}
 DRAWS = {"bootstrap": 40, "placebo": 39, "family": 19, "property": 20, "attributes": 5}
 
 
@@ -43,7 +43,7 @@ class Tags(HTMLParser):
 
 
 def propagation(folder, names):
-    return made.synthetic(
+    return factory.draw(
         folder, models=names[:2], groups=[*names[2:5]], experiments=FEW, protocols=("paper",), size=12,
         draws=DRAWS, dataset=names[5],
     )  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 
 from src.tracking import Tracker
 from tests.conftest import precomputed
-from tests.report.conftest import read, written  # noqa: F401
+from tests.report.conftest import html, page_path  # noqa: F401
 
 
 @pytest.fixture(scope="package", params=[0, 3], ids=["one vector", "three vectors per image"])

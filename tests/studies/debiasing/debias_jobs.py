@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from tests.report import made
+from tests.report import factory
 
 GROUPS = ["Black Men", "Black Women", "White Men"]
 PROPAGATION = {
@@ -69,7 +69,7 @@ def sweep(
     if len(tables["propagation"]):
         tables["propagation"]["q"] = np.nan
     fields = {"status": "FINISHED", "missing": [], "folders": folders, "jobs": pd.DataFrame(jobs)}
-    return made.findings_of(**fields, **tables)
+    return factory.build(**fields, **tables)
 
 
 def _propagation(rngs, folder, exp, groups, size, draws, factors):

@@ -250,21 +250,21 @@ def test_a_single_group_has_no_spread(tmp_path):
     assert (comparisons["spread_outcome"], comparisons["rho"]) == (0, 1)
 
 
-def test_the_page_shows_the_numbers_of_the_table(findings, change_rows, result, read, written):
-    check_page(written, read)
-    table = _table(written.parent)
+def test_the_page_shows_the_numbers_of_the_table(findings, change_rows, result, html, page_path):
+    check_page(page_path, html)
+    table = _table(page_path.parent)
     # The page lists experiments in the paper's order.
     keys = ["model", "debias", "measure", "exp", "attribute"]
     sorted_frames = [
         frame.fillna({"attribute": ""}).sort_values(keys, ignore_index=True) for frame in (table, change_rows)
     ]
     pd.testing.assert_frame_equal(*sorted_frames, check_exact=True, check_dtype=False)
-    change_cells = [cell for _, cell, _ in read.cells if cell["data-column"] in ("difference", "ratio")]
+    change_cells = [cell for _, cell, _ in html.cells if cell["data-column"] in ("difference", "ratio")]
     numbers = {float(cell["data-value"]) for cell in change_cells if cell["data-value"]}
     assert {*change_rows["difference"], *change_rows["ratio"].dropna()} <= numbers
-    values = {float(cell["data-value"]) for _, cell, _ in read.cells if cell["data-column"] == "value"}
+    values = {float(cell["data-value"]) for _, cell, _ in html.cells if cell["data-column"] == "value"}
     assert values == {*result["value"]}
-    assert "#debiasing" in [attributes.get("href") for _, attributes in read.tags]
+    assert "#debiasing" in [attributes.get("href") for _, attributes in html.tags]
 
 
 def _section(findings, folder):

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 
-from tests.report import made
+from tests.report import factory
 
 SETS = {
     "cles_competence": {"competence": ["competent", "intelligent", "skillful"]},
@@ -24,7 +24,7 @@ DRAWS = 24
 
 
 def sweep(
-    folder, *, models=("toy_s", "toy_m"), groups=made.GROUPS, audits=tuple(SETS), debias=("none",), **fields
+    folder, *, models=("toy_s", "toy_m"), groups=factory.GROUPS, audits=tuple(SETS), debias=("none",), **fields
 ):
     """Synthesise findings of models x audits x debias, without other experiments.
 
@@ -42,7 +42,7 @@ def sweep(
         jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
     base = {"implicit": pd.concat(frames, ignore_index=True), "folders": folders, "jobs": pd.DataFrame(jobs)}
     base["models"] = pd.DataFrame({"model": models, "pretraining": "the dataset's captions"})
-    return made.findings_of(**{"status": "FINISHED", "missing": [], **base, **fields})
+    return factory.build(**{"status": "FINISHED", "missing": [], **base, **fields})
 
 
 def write_job(folder, common, groups, strength, faces=12):

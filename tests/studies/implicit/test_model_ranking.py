@@ -11,7 +11,7 @@ from src.report import __main__ as report_cli
 from src.storage import results
 from src.studies.implicit import model_ranking
 from src.tracking import Tracker
-from tests.report.conftest import Read
+from tests.report.conftest import ParsedPage
 from tests.studies.implicit import audit_jobs
 
 
@@ -189,7 +189,7 @@ def run_report(store, *arguments):
 
 
 def read_page(folder):
-    return Read((folder / "out" / "index.html").read_text(encoding="utf-8"))
+    return ParsedPage((folder / "out" / "index.html").read_text(encoding="utf-8"))
 
 
 def test_all_audits_of_a_store_are_ranked_each_config_once(store, tmp_path, capsys):

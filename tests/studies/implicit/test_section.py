@@ -9,17 +9,17 @@ import pytest
 from src.report import page
 from src.report.folder import Folder
 from src.studies.implicit import figures, section
-from tests.report import made
-from tests.report.conftest import Read, check_page, check_rows, texts
+from tests.report import factory
+from tests.report.conftest import ParsedPage, check_page, check_rows, texts
 from tests.studies.implicit import audit_jobs
 
-GROUPS = ["Black Women", "White Men", made.HOSTILE]
+GROUPS = ["Black Women", "White Men", factory.HOSTILE]
 
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
     path = tmp_path_factory.mktemp("jobs")
-    return audit_jobs.sweep(path, models=("toy_s", made.HOSTILE), groups=GROUPS, debias=("none", "orth_proj"))
+    return audit_jobs.sweep(path, models=("toy_s", factory.HOSTILE), groups=GROUPS, debias=("none", "orth_proj"))
 
 
 def audit_rows(findings, exp="cles_competence"):
@@ -86,32 +86,32 @@ def test_the_table_is_of_means_over_pairs(findings):
     assert row["mean"] == pytest.approx(rows["iat"].mean())
 
 
-def test_the_page_shows_the_table_without_debiasing(findings, read):
+def test_the_page_shows_the_table_without_debiasing(findings, html):
     undebiased = findings.of("implicit")[findings.of("implicit")["debias"] == "none"]
     expected = section.means(findings, undebiased).set_index(["config", "attribute"])
-    cells = [(row, cell) for row, cell, _ in read.cells if row and "data-audit" in row]
+    cells = [(row, cell) for row, cell, _ in html.cells if row and "data-audit" in row]
     assert {(row["data-audit"], row["data-attribute"]) for row, _ in cells} == set(expected.index)
     for row, cell in cells:
         if cell["data-value"]:
             number = expected.loc[(row["data-audit"], row["data-attribute"]), cell["data-column"]]
             assert float(cell["data-value"]) == number
-    assert "protocol paper, seed 0; 1 more specifications are in tables/audits.csv" in read.text
-    assert "Groups which look different are never exchangeable" in read.text
+    assert "protocol paper, seed 0; 1 more specifications are in tables/audits.csv" in html.text
+    assert "Groups which look different are never exchangeable" in html.text
 
 
-def test_the_page_without_propagation_does_not_mention_rho(findings, read, written):
-    assert "No job of this sweep has a result" not in read.text
-    assert "mean ρ" not in read.text
-    assert "2 models, 4 experiments, 36 analyses" in read.text
-    files = {attributes.get("href") for _, attributes in read.tags}
+def test_the_page_without_propagation_does_not_mention_rho(findings, html, page_path):
+    assert "No job of this sweep has a result" not in html.text
+    assert "mean ρ" not in html.text
+    assert "2 models, 4 experiments, 36 analyses" in html.text
+    files = {attributes.get("href") for _, attributes in html.tags}
     assert {"tables/audits.csv", "tables/audits-means.csv", "tables/ranking-models.csv"} <= files
-    check_page(written, read)
-    check_rows(findings, written, "implicit", "audits")
+    check_page(page_path, html)
+    check_rows(findings, page_path, "implicit", "audits")
 
 
-def test_models_are_ranked_where_two_have_every_measure(findings, read, tmp_path):
-    assert "Models ranked" in read.text
-    assert "the dataset's captions" in read.text
+def test_models_are_ranked_where_two_have_every_measure(findings, html, tmp_path):
+    assert "Models ranked" in html.text
+    assert "the dataset's captions" in html.text
     for query in ("model == 'toy_s'", "exp != 'iat_semantic'"):
         (report_folder := tmp_path / query).mkdir()
         subset = findings.with_frame("implicit", findings.of("implicit").query(query))
@@ -120,7 +120,7 @@ def test_models_are_ranked_where_two_have_every_measure(findings, read, tmp_path
 
 def test_audits_without_draws_or_similarities_have_a_page(findings, tmp_path):
     without_tables = replace(findings, folders={})
-    result = Read(page.write(without_tables, tmp_path).read_text(encoding="utf-8"))
+    result = ParsedPage(page.write(without_tables, tmp_path).read_text(encoding="utf-8"))
     assert "Pairs of groups" in result.text
     assert "95% interval" not in (tmp_path / "figures" / "null-1-1.svg").read_text(encoding="utf-8")
     assert not {path.name for path in (tmp_path / "figures").iterdir() if path.name.startswith("cosines")}

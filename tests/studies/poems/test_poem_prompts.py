@@ -22,7 +22,7 @@ from src.studies.poems import comparison, poem_prompts
 from src.studies.poems import study as poem_study
 from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
-from tests.report import made
+from tests.report import factory
 
 IDS = st.lists(st.integers(0, 12), max_size=8)
 WORDS = {"positive": ["joy", "calm"], "negative": ["fear", "shame"]}
@@ -236,7 +236,7 @@ def test_the_page_shows_every_pair_and_says_which_pool_is_empty(tmp_path):
     negative = rows("a").assign(pool="negative")
     with_shared = [rows("a").assign(shared="kept"), negative.assign(shared="kept")]
     result = pd.concat([rows("a"), negative, *with_shared, rows("b", size=0), rows("c", drawn=False)])
-    path = page.write(made.findings_of(poems=result), tmp_path)
+    path = page.write(factory.build(poems=result), tmp_path)
     text = path.read_text()
     assert text.count("data-poems=") == len(result)
     for name in ("poems-a", "poems-c"):

@@ -13,7 +13,7 @@ from src.storage import results
 from src.studies.propagation import differences, experiment, page_tables, paper_figures, scaling, sensitivity
 from src.studies.propagation.combined import combine, main_analyses
 from tests.conftest import precomputed
-from tests.report import made
+from tests.report import factory
 from tests.studies.propagation.test_uncertainty import inputs
 
 DRAWS = {"bootstrap": 200, "placebo": 99, "family": 19, "property": 20, "attributes": 5}
@@ -22,8 +22,8 @@ DRAWS = {"bootstrap": 200, "placebo": 99, "family": 19, "property": 20, "attribu
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
     grid = {"models": ("toy_s", "toy_m", "toy_l"), "protocols": ("paper", "ddof_0")}
-    return made.synthetic(
-        tmp_path_factory.mktemp("jobs"), **grid, groups=made.GROUPS[:3], draws=DRAWS, size=30
+    return factory.draw(
+        tmp_path_factory.mktemp("jobs"), **grid, groups=factory.GROUPS[:3], draws=DRAWS, size=30
     )
 
 
@@ -63,7 +63,7 @@ def test_an_undefined_placebo_counts_against_a_difference():
 
 
 def test_models_with_other_targets_or_sets_share_no_draws(tmp_path):
-    findings = made.synthetic(
+    findings = factory.draw(
         tmp_path, experiments={"faces_to_words": "1-a"}, protocols=("paper",), draws=DRAWS, size=30
     )
     configs = [*findings.folders]
@@ -84,7 +84,7 @@ def test_models_with_other_targets_or_sets_share_no_draws(tmp_path):
 
 def test_differences_of_groups_are_unpaired(tmp_path):
     options = {"experiments": {"faces_to_words": "1-a"}, "protocols": ("paper",)}
-    findings = made.synthetic(tmp_path, models=("toy_s",), **options)
+    findings = factory.draw(tmp_path, models=("toy_s",), **options)
     (config,) = findings.folders
     noise = np.random.default_rng(0).normal(scale=0.05, size=4000)
     draws = pd.DataFrame({"kind": "bootstrap", "draw": range(4000)})
@@ -132,7 +132,7 @@ def test_size_is_correlated_from_eight_models_on(findings):
     # The number of parameters is known for all models, other sizes for one or none.
     assert scaling.known_quantities(points) == ["parameters_millions"]
     table = scaling.correlations(points).set_index("exp")
-    assert len(table) == len(made.PAPER)
+    assert len(table) == len(factory.PAPER)
     rows = points[points["exp"] == "faces_to_words"]
     x, y = rows["parameters_millions"].to_numpy(), rows["rho"].to_numpy()
     assert table.loc["faces_to_words", "rho"] == pytest.approx(stats.spearmanr(x, y).statistic)
@@ -147,9 +147,9 @@ def test_figure_6_averages_before_it_standardises(findings):
     table = paper_figures.group_means(findings).set_index("group")
     jobs = main_analyses(findings).query("exp in ('faces_to_words', 'labels_to_scenes')")["config"].unique()
     by_job = [findings.read(config, "targets").groupby("stratum")["intrinsic"].mean() for config in jobs]
-    means = np.array([np.mean([values[group] for values in by_job]) for group in made.GROUPS[:3]])
+    means = np.array([np.mean([values[group] for values in by_job]) for group in factory.GROUPS[:3]])
     expected = (means - means.mean()) / np.sqrt(((means - means.mean()) ** 2).mean())
-    assert table.loc[made.GROUPS[:3], "z"].to_list() == pytest.approx([*expected])
+    assert table.loc[factory.GROUPS[:3], "z"].to_list() == pytest.approx([*expected])
     faces_to_words = _only(findings, "exp", "faces_to_words")
     drawing = paper_figures.group_means_figure(paper_figures.group_means(faces_to_words))
     assert "Only faces_to_words is available" in drawing.caption
@@ -203,7 +203,7 @@ def lab_findings(tmp_path_factory):
         for exp in EXPERIMENTS:
             config = f"{len(folders):032x}"
             result = experiment.run(*inputs(vectors, exp))
-            common = {"exp": exp, "paper": made.PAPER[exp], "model": model, "dataset": "lab"}
+            common = {"exp": exp, "paper": factory.PAPER[exp], "model": model, "dataset": "lab"}
             common |= {"debias": "none", "protocol": "paper", "seed": 0, "config": config}
             keys = pd.DataFrame([common] * len(result.analyses))
             analyses = keys.join(result.analyses)
@@ -214,7 +214,7 @@ def lab_findings(tmp_path_factory):
     jobs = analyses.drop_duplicates("config")[["model", "exp", "protocol", "seed", "config"]]
     jobs = jobs.assign(status="finished", run="r", reason="", overrides="")
     facts = pd.DataFrame(columns=["model", "parameters_millions", "gflops_image", "zero_shot"])
-    return made.findings_of(
+    return factory.build(
         propagation=analyses, folders=folders, jobs=jobs, models=facts, missing=[], status="FINISHED"
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tests.report import made
+from tests.report import factory
 
 RACES = ("Black", "East Asian", "Indian", "Latino_Hispanic", "Middle Eastern", "Southeast Asian", "White")
 GENDERS = ("Women", "Men")
@@ -72,7 +72,7 @@ def sweep(
         jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
     base = {"sobit": pd.concat(frames, ignore_index=True), "folders": folders, "jobs": pd.DataFrame(jobs)}
     base["models"] = pd.DataFrame({"model": models, "pretraining": "the dataset's captions"})
-    return made.findings_of(**{"status": "FINISHED", "missing": [], **base, **fields})
+    return factory.build(**{"status": "FINISHED", "missing": [], **base, **fields})
 
 
 def write_job(folder, exp, words, groups_by_axis, effects, number, draws):

@@ -14,7 +14,7 @@ from src.studies.protocol import study_of
 from src.studies.sobit.axes import faces_of
 from src.studies.sobit.caption_retrieval import Nearest, resampled
 from src.studies.sobit.prompts import baseline
-from tests.metrics.test_groups import naive
+from tests.metrics.test_groups import naive_measures
 
 RACES, GENDERS = ("Alpha", "Beta", "Gamma"), ("Men", "Women")
 WORDS = {
@@ -118,7 +118,7 @@ def test_retrieval_equals_its_definition(compose):
         assert by_group["share_topk"].to_numpy() == pytest.approx(p)
         assert by_group["base_share"].to_numpy() == pytest.approx(base)
         assert by_group["ratio"].to_numpy() == pytest.approx(p / base)
-        expected = naive(top, base)
+        expected = naive_measures(top, base)
         assert rows.iloc[0][[*expected]].to_dict() == pytest.approx(expected)
     nearest = result.tables["nearest"]
     hero = nearest[nearest["caption"] == "a photo of a hero"]

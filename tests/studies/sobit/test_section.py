@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from src.report import format, page
 from src.studies.sobit import debiasing_changes, heatmap, word_figures, word_rows
 from src.studies.sobit.study import terminal_table
-from tests.report import made
-from tests.report.conftest import Read, check_page, check_rows, texts
+from tests.report import factory
+from tests.report.conftest import ParsedPage, check_page, check_rows, texts
 from tests.studies.sobit import sobit_jobs
 
 RACES, GENDERS = ("Black", "Latino_Hispanic", "White"), ("Women", "Men")
-MODELS = ("toy_s", made.HOSTILE)
+MODELS = ("toy_s", factory.HOSTILE)
 SMALL = {"races": RACES, "genders": GENDERS, "draws": 60}
 
 
@@ -43,7 +43,7 @@ def parse_tables(text):
 
 
 def few_words(per_category=8):
-    words = sobit_jobs.taxonomy(per_category=per_category, extra=(made.HOSTILE,))
+    words = sobit_jobs.taxonomy(per_category=per_category, extra=(factory.HOSTILE,))
     return words[words["category"].isin(sobit_jobs.CATEGORIES[:2])].reset_index(drop=True)
 
 
@@ -58,8 +58,8 @@ def undebiased_rows(findings, model="toy_s"):
     return rows[(rows["model"] == model) & (rows["debias"] == "none")]
 
 
-def test_every_number_of_the_words_is_that_of_analyses_csv(findings, written):
-    result = parse_tables(written.read_text(encoding="utf-8"))
+def test_every_number_of_the_words_is_that_of_analyses_csv(findings, page_path):
+    result = parse_tables(page_path.read_text(encoding="utf-8"))
     undebiased = findings.of("sobit")[findings.of("sobit")["debias"] == "none"]
     assert {*result} == {*MODELS}
     for model, rows in result.items():
@@ -102,24 +102,24 @@ def test_the_terminal_table_has_a_row_per_axis_and_specification(findings):
         assert cell == f"{significant} of {len(by_word)}; {size:.2f} ({null:.2f})"
 
 
-def test_the_page_allows_only_its_script(written, tmp_path):
-    text = written.read_text(encoding="utf-8")
+def test_the_page_allows_only_its_script(page_path, tmp_path):
+    text = page_path.read_text(encoding="utf-8")
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert len(scripts) == 1
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
-    policy = next(about["content"] for _, about in Read(text).tags if about.get("http-equiv"))
+    policy = next(about["content"] for _, about in ParsedPage(text).tags if about.get("http-equiv"))
     assert policy.endswith(f"; script-src 'sha256-{digest}'")
     assert "unsafe-inline" not in policy.partition("script-src")[2]
     # Without it the forms stay hidden.
     assert text.count("<form hidden") == len(MODELS)
-    bare = page.write(made.findings_of(), tmp_path).read_text(encoding="utf-8")
+    bare = page.write(factory.build(), tmp_path).read_text(encoding="utf-8")
     assert not re.search("<script|script-src|So-B-IT", bare)
 
 
-def test_the_page_passes_the_common_checks_and_has_its_pictures(findings, read, written):
-    check_rows(findings, written, "sobit", "sobit")
+def test_the_page_passes_the_common_checks_and_has_its_pictures(findings, html, page_path):
+    check_rows(findings, page_path, "sobit", "sobit")
     # Of each model: two categories, three axes twice, and strength.
-    assert len(check_page(written, read)) == len(MODELS) * (2 + 6 + 1)
+    assert len(check_page(page_path, html)) == len(MODELS) * (2 + 6 + 1)
 
 
 def test_the_heatmap_has_each_value_once_on_the_same_scale(findings):
@@ -241,7 +241,7 @@ def test_without_draws_or_with_other_faces_nothing_fell_or_rose(findings, tmp_pa
     assert set(result["reason"]) == {"no bootstrap"}
     counts = debiasing_changes.counts(debiasing_changes.verdicts(result))
     assert (counts[debiasing_changes.UNKNOWN] == counts["words"]).all()
-    text = Read(page.write(without_draws, tmp_path).read_text(encoding="utf-8")).text
+    text = ParsedPage(page.write(without_draws, tmp_path).read_text(encoding="utf-8")).text
     assert "No interval: no bootstrap." in text
     # Draws of jobs with other faces are not paired.
     undebiased = findings.of("sobit")[
@@ -277,7 +277,7 @@ def full(tmp_path_factory):
     (folder / "report").mkdir()
     findings = sobit_jobs.sweep(folder / "jobs", models=("toy_s",), debias=("none",))
     written = page.write(findings, folder / "report")
-    text = written.read_text(encoding="utf-8")
+    text = page_path.read_text(encoding="utf-8")
     assert len(text) < 3e6
     assert len(re.sub(r'src="data:[^"]*"', "", text)) < 1e6
     return written

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from src.studies.subtler import scoring
-from tests.report import made
+from tests.report import factory
 
 DOMAINS = {"subtler_en": ("ageism", "beauty"), "subtler_zh": ("ageism",)}
 CODINGS = {"subtler_en": ("published",), "subtler_zh": ("published", "corrected")}
@@ -42,4 +42,4 @@ def analyses(model, task, *, protocol="recorded", **options):
 def findings(*frames, **fields):
     """Build findings of jobs; `fields` replace those of the findings."""
     base = {"dataset": "subtler", "status": "FINISHED", "missing": []}
-    return made.findings_of(**{**base, "subtler": pd.concat(frames, ignore_index=True), **fields})
+    return factory.build(**{**base, "subtler": pd.concat(frames, ignore_index=True), **fields})

@@ -10,11 +10,11 @@ from src.storage import results
 from src.studies.subtler import rows, section
 from src.studies.subtler.scoring import score
 from src.studies.subtler.study import terminal_table
-from tests.report import made
-from tests.report.conftest import Read, check_page, check_rows, pictures
+from tests.report import factory
+from tests.report.conftest import ParsedPage, check_page, check_rows, pictures
 from tests.studies.subtler import choices
 
-MODELS = ("llama", made.HOSTILE)
+MODELS = ("llama", factory.HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +23,11 @@ def findings():
     return choices.findings(*(choices.analyses(model, task, seed=seed) for model, task, seed in jobs))
 
 
-def test_every_number_of_the_page_is_that_of_subtler_csv(findings, written, read):
-    table = pd.read_csv(written.parent / "tables" / "subtler.csv", dtype=str, keep_default_na=False)
+def test_every_number_of_the_page_is_that_of_subtler_csv(findings, page_path, html):
+    table = pd.read_csv(page_path.parent / "tables" / "subtler.csv", dtype=str, keep_default_na=False)
     subset = table[table["gender"] == "all"].set_index(["config", "coding", "domain", "direction"])
     displayed = set()
-    for row, cell, text in read.cells:
+    for row, cell, text in html.cells:
         if row and "data-choices" in row:
             key = (row["data-choices"], row["data-coding"], row["data-domain"], row["data-direction"])
             value = subset.loc[key, cell["data-column"]]
@@ -44,8 +44,8 @@ def test_every_number_of_the_page_is_that_of_subtler_csv(findings, written, read
     assert displayed == {(*key, column) for key in keys for column in columns}
 
 
-def test_every_picture_says_its_numbers_and_their_intervals(findings, written, read):
-    result = pictures(written.parent)
+def test_every_picture_says_its_numbers_and_their_intervals(findings, page_path, html):
+    result = pictures(page_path.parent)
     tasks = ["subtler_en", "subtler_zh-as-published", "subtler_zh-corrected", "compared-1", "compared-2"]
     assert {name[:-4] for name in result} == {
         f"subtler-{kind}-{task}" for kind in ("gaps", "tau") for task in tasks
@@ -58,8 +58,8 @@ def test_every_picture_says_its_numbers_and_their_intervals(findings, written, r
     ends = f"[{female['tau_c_low']:.2f}, {female['tau_c_high']:.2f}]"
     text = f"llama female {female['tau_c']:.2f}, {female['n']} ({female['n_unmatched']}) {ends}"
     assert text.replace("-", "−") in result["subtler-tau-subtler_en-ASA"]
-    assert len(check_page(written, read)) == len(result)
-    check_rows(findings, written, "subtler", "subtler")
+    assert len(check_page(page_path, html)) == len(result)
+    check_rows(findings, page_path, "subtler", "subtler")
 
 
 def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
@@ -70,7 +70,7 @@ def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
     assert set(subset["series"]) == {
         *("llama2_en: subtler_en", "qwen_zh: subtler_zh, as published", "qwen_zh: subtler_zh, corrected")
     }
-    text = Read(page.write(result, tmp_path).read_text(encoding="utf-8")).text
+    text = ParsedPage(page.write(result, tmp_path).read_text(encoding="utf-8")).text
     assert "No model here did both tasks" in text
 
 
@@ -80,10 +80,10 @@ def test_a_row_without_an_interval_says_so(tmp_path):
     without_interval = result.of("subtler")[result.of("subtler")["tau_c_low"].isna()]
     assert set(without_interval["domain"]) == {"ageism", "beauty"}
     written = page.write(result, tmp_path)
-    read = Read(written.read_text(encoding="utf-8"))
-    assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in read.text
+    read = ParsedPage(page_path.read_text(encoding="utf-8"))
+    assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in html.text
     # Of each direction and domain: three differences, and tau.
-    assert written.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
+    assert page_path.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
     alternative = pictures(tmp_path)["subtler-tau-subtler_en-SAI"]
     assert alternative.count("no interval") == 2 * 4
     svg = (tmp_path / "figures" / "subtler-tau-subtler_en-SAI.svg").read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ def test_the_page_has_the_first_specification_of_each_task_and_model(tmp_path):
         ("subtler_zh", "recorded+positive"),
     }
     assert rows.count_others(result.of("subtler")) == 1
-    text = Read(page.write(result, tmp_path).read_text(encoding="utf-8")).text
+    text = ParsedPage(page.write(result, tmp_path).read_text(encoding="utf-8")).text
     assert f"{len(english) + len(chinese)} analyses" in text
     assert "one specification is shown; 1 more is in" in text
 
@@ -143,16 +143,16 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
         named = results.named({"exp": "subtler_en", **fields, "model": model, "config": model}, scores)
         frames.append(named[frames[0].columns])
     written = page.write(choices.findings(*frames), tmp_path)
-    read = Read(written.read_text(encoding="utf-8"))
-    assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in read.text
-    assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in read.text
-    assert "“<b>Who</b> knows”" in read.text
-    assert "nan" not in read.text.lower().split()
-    rows = [(row, cell) for row, cell, _ in read.cells if row.get("data-choices") == "not at all"]
+    read = ParsedPage(page_path.read_text(encoding="utf-8"))
+    assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in html.text
+    assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in html.text
+    assert "“<b>Who</b> knows”" in html.text
+    assert "nan" not in html.text.lower().split()
+    rows = [(row, cell) for row, cell, _ in html.cells if row.get("data-choices") == "not at all"]
     empty = {cell["data-column"] for _, cell in rows if cell["data-value"] == ""}
     assert {"tau_c", "p", "tau_b", "tau_c_matched", "del_PL", "PPL"} <= empty
-    assert "understood subtler_en published" not in read.text  # a model that has its τ-c has no reason
-    latex = (written.parent / "tables" / "subtler.tex").read_text()
+    assert "understood subtler_en published" not in html.text  # a model that has its τ-c has no reason
+    latex = (page_path.parent / "tables" / "subtler.tex").read_text()
     assert " & -- " in latex
-    alternative = pictures(written.parent)["subtler-tau-subtler_en-SAI"]
+    alternative = pictures(page_path.parent)["subtler-tau-subtler_en-SAI"]
     assert "not at all all –, 96 (96) no interval" in alternative

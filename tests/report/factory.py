@@ -17,7 +17,7 @@ VALENCE = ("scenes", "words")
 DRAWS = {"bootstrap": 400, "placebo": 199, "family": 99, "property": 50, "attributes": 20}
 
 
-def synthetic(
+def draw(
     folder, *, models=("toy_s", "toy_m", "toy_l"), groups=GROUPS, experiments=PAPER,
     protocols=("paper", "ddof_0", "k_100"), dataset="demo", size=60, draws=DRAWS, status="FINISHED",
 ):  # fmt: skip
@@ -57,14 +57,14 @@ def synthetic(
     properties["gflops_image"] = [np.nan, *2.0 ** np.arange(2, len(models) + 1)]
     provenance = {"git.commit": "f" * 40, "git.dirty": "true", "torch": "2.15.0", "input.faces": "ab" * 32}
     provenance["command"] = "python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'"
-    return findings_of(
+    return build(
         dataset=dataset, sweep="0123456789abcdef" * 2, status=status, propagation=analyses, folders=folders,
         jobs=pd.DataFrame([*jobs, failed, not_applicable, missing]), models=pd.DataFrame(properties),
         missing=["model=toy_y exp=faces_to_words"], provenance=provenance,
     )  # fmt: skip
 
 
-def findings_of(**fields):
+def build(**fields):
     """Build findings of a sweep killed before any job ended; `fields` replaces fields, or frames by study."""
     frames = {name: fields.pop(name) for name in studies.STUDIES if name in fields}
     empty = {"frames": frames, "folders": {}, "jobs": pd.DataFrame(), "models": pd.DataFrame()}
