@@ -67,11 +67,11 @@ def alone(size: Size, exp: str) -> tuple[str, float, float]:
 
 def _experiment(size: Size, exp: str, vectors: int) -> tuple[str, Callable[[], object], Tensor, Tensor]:
     """Make an experiment: its description, its call, and the vectors of its targets and of its corpus."""
-    from src.stimuli import IMAGE_ROLES, checked
+    from src.stimuli import IMAGE_ROLES, build_table
     from src.studies.propagation import experiment
 
     chosen, frames = protocol(size.k), paper_tables(size)
-    targets, corpus = (checked(role, frames[role], "stand-ins") for role in exp.split("_to_"))
+    targets, corpus = (build_table(role, frames[role], "stand-ins") for role in exp.split("_to_"))
     x, y = (
         _random(len(table.frame), vectors if table.role in IMAGE_ROLES else 1, size.width)
         for table in (targets, corpus)

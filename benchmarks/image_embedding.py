@@ -58,7 +58,7 @@ def pictures(
     from src import encoders
     from src.configs import AbstractConfig
     from src.demo import world
-    from src.stimuli import checked
+    from src.stimuli import build_table
 
     torch.manual_seed(0)
     cfg = job_config(f"model={model}", "model.weights=random", f"model.precision={precision}")
@@ -66,7 +66,7 @@ def pictures(
     with TemporaryDirectory() as name:
         place = Path(name)
         drawn = world.scenes(AbstractConfig(count=count, size=side, noise=0.1, seed=0), place / "drawn")
-        table = checked("scenes", drawn, "drawn")
+        table = build_table("scenes", drawn, "drawn")
         runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, place, compiled))
         for run in runs.values():  # not timed: libraries are loaded, memory is allocated
             run()

@@ -137,7 +137,7 @@ def job(place: Path, items: int) -> dict[str, Any]:
     import pandas as pd
     import torch
 
-    from src.stimuli import checked
+    from src.stimuli import build_table
     from src.studies.propagation import experiment
 
     labels = paper_tables(QUICK)["labels"]
@@ -151,8 +151,8 @@ def job(place: Path, items: int) -> dict[str, Any]:
         faces["group"] = [groups[number % GROUPS] for number in range(items)]
         faces["path"] = [f"faces/part{number // 10_000:05d}/f{number:09d}.jpg" for number in range(items)]
         faces["sha256"] = [f"{number:064x}" for number in range(items)]
-        table = checked("faces", faces, "stand-ins")
-        experiment.run(checked("labels", labels, "stand-ins"), table, x, corpus, protocol(K), 0)
+        table = build_table("faces", faces, "stand-ins")
+        experiment.run(build_table("labels", labels, "stand-ins"), table, x, corpus, protocol(K), 0)
         seconds = time.perf_counter() - start
     size = peak["anonymous"]
     what = f"job: {len(labels)} labels to {items:,} faces, {size / items:.0f} bytes a face in memory"

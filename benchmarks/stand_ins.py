@@ -44,7 +44,7 @@ def paper_tables(size: Size) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
     from src import configs
-    from src.stimuli.loaders import in_templates, phrases
+    from src.stimuli.loaders import fill_templates, phrases
 
     cfg = job_config("model=precomputed", "model.path=.", "labels=race_gender")
     assert isinstance(cfg.labels, configs.LabelsConfig)
@@ -58,8 +58,8 @@ def paper_tables(size: Size) -> dict[str, pd.DataFrame]:
     return {
         "faces": faces,
         "scenes": scenes.assign(valence=rng.uniform(size=len(scenes))),
-        "words": in_templates(words.assign(valence=rng.uniform(size=len(words))), cfg.templates),
-        "labels": in_templates(labels, cfg.templates),
+        "words": fill_templates(words.assign(valence=rng.uniform(size=len(words))), cfg.templates),
+        "labels": fill_templates(labels, cfg.templates),
     }
 
 

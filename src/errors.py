@@ -17,36 +17,36 @@ SECRET = re.compile(
 )
 INTERRUPTED = "Interrupted. Finished jobs are saved; run the same command again to resume."
 # Maximum number of characters of a message, as it may quote arbitrarily long content of a file.
-LONGEST = 4000
+MAX_MESSAGE = 4000
 
 
 class InputError(Exception):
     """Error in the user's input; its message gives the problem, the place and the remedy.
 
-    Entry points print the message without a traceback and exit with status 1. Of a message that is too long,
-    both ends remain, as they contain the place and the remedy.
+    Entry points print the message without a traceback and exit with status 1. An overlong
+    message is cut in the middle, as its ends contain the place and the remedy.
     """
 
     def __init__(self, message: str) -> None:
-        cut = LONGEST // 2 - 1
-        super().__init__(message if len(message) <= LONGEST else f"{message[:cut]}…{message[-cut:]}")
+        cut = MAX_MESSAGE // 2 - 1
+        super().__init__(message if len(message) <= MAX_MESSAGE else f"{message[:cut]}…{message[-cut:]}")
 
 
 class NotApplicable(InputError):
-    """Experiment that this dataset or model cannot be used for.
+    """Error of an experiment that the dataset or model does not support.
 
-    It is an error if the experiment is named directly; within a glob it is listed with its reason.
+    An experiment named directly fails with it; one from a glob is skipped and listed with the reason.
     """
 
 
-def brief(given: object, longest: int = 200) -> str:
-    r"""Format a user's input for a message: shorten long text, and escape control characters.
+def brief(value: object, max_length: int = 200) -> str:
+    r"""Format a value for a message: shorten long text, and escape control characters.
 
     >>> brief("a\n" + "b" * 300, 5), brief(None)
     ('a\\nbb…', 'None')
     """
-    text = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(given)[: longest + 1])
-    return text if len(text) <= longest else text[:longest] + "…"
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(value)[: max_length + 1])
+    return text if len(text) <= max_length else text[:max_length] + "…"
 
 
 def first_few(names: Iterable[object], count: int = 5) -> str:
@@ -66,14 +66,14 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     " Did you mean 'faces'?"
     """
     # The search time is quadratic in the length of the name.
-    near = difflib.get_close_matches(str(name)[:100], known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    matches = difflib.get_close_matches(str(name)[:100], known, n=1)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
-def masked(text: str) -> str:
+def redact(text: str) -> str:
     """Mask passwords and tokens in the addresses of a text.
 
-    >>> masked("tracking.uri=https://me:p@ss@host/x"), masked("https://token@host"), masked("sqlite:///a@b")
+    >>> redact("tracking.uri=https://me:p@ss@host/x"), redact("https://token@host"), redact("sqlite:///a@b")
     ('tracking.uri=https://me:…@host/x', 'https://…@host', 'sqlite:///a@b')
     """
     return SECRET.sub(r"\g<before>…", text)
@@ -92,18 +92,18 @@ WRITE_PHRASES = (
 )
 
 
-def refused(error: BaseException) -> str:
-    """Return the reason if a disk or a database refused a write in an error's chain of causes; else empty."""
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        if isinstance(link, OSError) and link.errno in WRITE_ERRNOS:
-            return f"{link.filename}: {link.strerror}" if link.filename else str(link.strerror)
-        phrase = next((phrase for phrase in WRITE_PHRASES if phrase in str(link)), "")
+def write_refusal(error: BaseException) -> str:
+    """Return why a disk or a database refused a write, from an error and its causes; empty if none did."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        if isinstance(cause, OSError) and cause.errno in WRITE_ERRNOS:
+            return f"{cause.filename}: {cause.strerror}" if cause.filename else str(cause.strerror)
+        phrase = next((phrase for phrase in WRITE_PHRASES if phrase in str(cause)), "")
         if phrase:
             return phrase
-        link = link.__cause__ or link.__context__
+        cause = cause.__cause__ or cause.__context__
     return ""
 
 
@@ -120,10 +120,10 @@ def key_values(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[st
             near = difflib.get_close_matches(key, defaults, n=1)
             hint = f" Did you mean {near[0]}=?" if near and near[0] != key else ""
             known = ", ".join(f"{name}=" for name in defaults)
-            raise InputError(f"{masked(argument)}: not understood.{hint} Use one of {known} (see --help).")
+            raise InputError(f"{redact(argument)}: not understood.{hint} Use one of {known} (see --help).")
         if key in values or not value.strip():
             problem = "given twice" if key in values else "empty"
-            raise InputError(f"{masked(argument)}: {problem}. Set {key}= once, or leave it out.")
+            raise InputError(f"{redact(argument)}: {problem}. Set {key}= once, or leave it out.")
         values[key] = value
     return {**defaults, **values}
 
@@ -144,23 +144,23 @@ def exit_status(entry: Callable[[], int]) -> int:
         print(error, file=sys.stderr)
         return 1
     except (KeyboardInterrupt, SystemExit) as stop:
-        if not interrupted(stop):
+        if not is_interrupt(stop):
             raise
         print(INTERRUPTED, file=sys.stderr)
         return 130
 
 
-def interrupted(stop: BaseException) -> bool:
-    """Return whether the cause was Ctrl-C, which Lightning turns into a `SystemExit`."""
-    return isinstance(stop, KeyboardInterrupt) or isinstance(stop.__context__, KeyboardInterrupt)
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether Ctrl-C caused an exception; Lightning turns it into a `SystemExit`."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
 
 
-# Received signals to end this process.
+# Signals received that end this process.
 _stop_signals: list[int] = []
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Raise KeyboardInterrupt on SIGTERM as on Ctrl-C, and remember both; restore the handlers afterwards."""
     _stop_signals.clear()
 
@@ -171,25 +171,25 @@ def stoppable() -> Iterator[None]:
     signals = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # background jobs of a shell ignore it
         signals.append(signal.SIGINT)
-    handlers_before = {number: signal.signal(number, stop) for number in signals}
+    previous_handlers = {number: signal.signal(number, stop) for number in signals}
     try:
         yield
     finally:
-        for number, handler in handlers_before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
-def raise_pending_interrupt() -> None:
+def reraise_interrupt() -> None:
     """Re-raise an interrupt that a library swallowed or turned into another error.
 
     Raises:
-        KeyboardInterrupt: a signal was received since `stoppable` began.
+        KeyboardInterrupt: a signal was received since `interrupt_on_signals` began.
     """
     if _stop_signals:
         raise KeyboardInterrupt
 
 
-def interrupted_status() -> int:
+def report_interrupt() -> int:
     """Print how to resume, and return the exit status of a process ended by a signal."""
     print(INTERRUPTED, file=sys.stderr)
     return 128 + int((_stop_signals or [signal.SIGINT])[0])

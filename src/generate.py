@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def runner() -> Runner[Any, Any]:
-    """Build the runner of jobs of generative models; its slow imports are put off until then."""
+    """Build the runner of jobs of generative models, importing its slow modules only now."""
     from src.jobs import generator_job
     from src.jobs.runner import Runner
 

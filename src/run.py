@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def runner() -> Runner[Any, Any]:
-    """Build the runner of jobs of encoders; its slow imports are put off until then."""
+    """Build the runner of jobs of encoders, importing its slow modules only now."""
     from src.jobs import encoder_job, plan
     from src.jobs.identity import Job
     from src.jobs.runner import Runner

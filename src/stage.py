@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from src import configs, stimuli
-from src.configs.quoting import quoted
+from src.configs.quoting import quote
 from src.errors import InputError, brief, exit_status, replace_unprintable
 from src.stimuli import safe_yaml
 
@@ -59,7 +59,7 @@ def embed(cfg: configs.RunConfig, role: str) -> None:
 
 
 def prompts(cfg: configs.RunConfig, output: Path) -> None:
-    """Write the prompts of an experiment, to be embedded elsewhere: columns `id`, `sentence`.
+    """Write the prompts of an experiment (columns `id`, `sentence`), for embedding elsewhere.
 
     Raises:
         InputError: the experiment has no prompts, or they cannot be made from its config.
@@ -83,27 +83,27 @@ def propagate(overrides: list[str], output: Path) -> int:
     Return the exit status of the sweep.
     """
     sweep = [*("-m", "src.run", "-m", "exp=glob(*_to_*)", "resume=false", "report=false"), *overrides]
-    sweep += [f"hydra.sweep.dir={quoted(str(output))}", "hydra.sweep.subdir=${hydra:runtime.choices.exp}"]
+    sweep += [f"hydra.sweep.dir={quote(str(output))}", "hydra.sweep.subdir=${hydra:runtime.choices.exp}"]
     return subprocess.run([sys.executable, *sweep], check=False).returncode
 
 
 def overrides_of(names: list[str], file: Path) -> list[str]:
-    """Return the overrides in a file of parameters; see `read`."""
-    return [override for name, node in read(names, file).items() for override in _flattened(name, node)]
+    """Return the overrides in a file of parameters; see `read_params`."""
+    return [override for name, node in read_params(names, file).items() for override in _flatten(name, node)]
 
 
-def read(names: list[str], file: Path) -> dict[str, Any]:
-    """Read entries of a YAML file of parameters: config groups, and other entries at its top level.
+def read_params(names: list[str], file: Path) -> dict[str, Any]:
+    """Read named entries from the top level of a YAML file of parameters.
 
     Raises:
-        InputError: the file does not exist, is not a YAML of entries, or lacks one of them.
+        InputError: the file does not exist, is not a mapping in YAML, or lacks an entry.
     """
     if not names:
         return {}
     if not file.is_file():
         raise InputError(f"{file}: no such file. Run from the folder of dvc.yaml.")
     try:
-        params = safe_yaml.of_yaml(file.read_text("utf-8"))
+        params = safe_yaml.parse_yaml(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: {brief(error, 300)}. Correct it.") from None
     if not isinstance(params, dict):
@@ -114,10 +114,10 @@ def read(names: list[str], file: Path) -> dict[str, Any]:
     return {name: params[name] for name in names}
 
 
-def _flattened(name: str, node: object) -> list[str]:
+def _flatten(name: str, node: object) -> list[str]:
     if isinstance(node, dict):
-        return [override for key, value in node.items() for override in _flattened(f"{name}.{key}", value)]
-    return [f"{name}={quoted(node)}"]
+        return [override for key, value in node.items() for override in _flatten(f"{name}.{key}", value)]
+    return [f"{name}={quote(node)}"]
 
 
 def _describe(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
@@ -149,11 +149,11 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     if not jobs:
         raise InputError(f"{folder}: no {results.FOLDER}/{results.ANALYSES} below it. Run a sweep into it.")
     # DVC does not track results of models that params.yaml no longer names: a clone would lack them.
-    others = sorted({job.relative_to(folder).parts[0] for job in jobs} - set(models)) if models else []
-    if others:
+    unlisted = sorted({job.relative_to(folder).parts[0] for job in jobs} - set(models)) if models else []
+    if unlisted:
         raise InputError(
-            f"{folder}: contains results of {', '.join(others)}, not in {PARAMS}. Remove "
-            f"{' '.join(str(folder / name) for name in others)}, or add the models."
+            f"{folder}: contains results of {', '.join(unlisted)}, not in {PARAMS}. Remove "
+            f"{' '.join(str(folder / name) for name in unlisted)}, or add the models."
         )
     frames = [results.read(job) for job in jobs]
     analyses = pd.concat(frames, ignore_index=True)
@@ -168,7 +168,7 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
 
 
-# Stages that write to a given place -> what they write.
+# Stage that has the option --output -> what it writes there.
 OUTPUTS = {"propagate": "folder of the results", "prompts": "Parquet file: id, sentence"}
 
 
@@ -177,12 +177,12 @@ def main(arguments: list[str] | None = None) -> int:
     replace_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     options = _parse(arguments)
-    return exit_status(lambda: _main(options))
+    return exit_status(lambda: _run(options))
 
 
-def _main(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     if options.stage == "table":
-        table(options.folder, options.output, read(options.params, PARAMS).get("models"))
+        table(options.folder, options.output, read_params(options.params, PARAMS).get("models"))
         return 0
     from src.jobs.identity import Job
 

@@ -3,7 +3,7 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from src.errors import LONGEST, InputError, NotApplicable, exit_status, key_values
+from src.errors import MAX_MESSAGE, InputError, NotApplicable, exit_status, key_values
 from src.sweeps.overrides import as_sweeps
 from src.tracking import Unreachable
 
@@ -42,8 +42,8 @@ def test_a_long_message_contains_place_and_remedy(kind):
     assert message.startswith("faces.csv: no face is xxx")
     assert message.endswith("xxx. Correct faces.genders.")
     assert "x…x" in message
-    assert len(message) <= LONGEST
-    assert str(kind("x" * LONGEST)) == "x" * LONGEST
+    assert len(message) <= MAX_MESSAGE
+    assert str(kind("x" * MAX_MESSAGE)) == "x" * MAX_MESSAGE
 
 
 @pytest.mark.parametrize(

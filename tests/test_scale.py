@@ -12,7 +12,7 @@ import torch
 from benchmarks import corpora, scale, stand_ins
 from benchmarks.sizes import QUICK
 from benchmarks.timing import in_fresh_process
-from src.stimuli import checked
+from src.stimuli import build_table
 from src.studies.propagation import experiment, similarity_blocks
 
 
@@ -51,7 +51,7 @@ def test_brute_force_detects_inexact_results(tmp_path, monkeypatch):
 def test_an_experiment_on_a_tiled_corpus_equals_that_in_memory(exp, monkeypatch):
     size = replace(QUICK, paper_faces=240, paper_words=300, paper_scenes=240)
     targets, corpus = (
-        checked(role, stand_ins.paper_tables(size)[role], "stand-ins") for role in exp.split("_to_")
+        build_table(role, stand_ins.paper_tables(size)[role], "stand-ins") for role in exp.split("_to_")
     )
     # Each vector twice: ties are the rule.
     x, y = (vectors(len(table.frame), table.role) for table in (targets, corpus))

@@ -14,7 +14,7 @@ import pytest
 
 from src.embeddings import pruning
 from src.errors import InputError
-from src.stimuli.work_folders import hold
+from src.stimuli.work_folders import lock_folder
 from src.storage import cache
 from tests.commands import TINY
 from tests.conftest import store_overrides
@@ -204,6 +204,6 @@ def test_an_entry_that_cannot_be_published_is_reported(tmp_path, monkeypatch):
 
 def test_a_folder_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(fcntl, "flock", mock.Mock(side_effect=OSError(38, "Function not implemented")))
-    with hold(tmp_path / "partial", "Make room."):
+    with lock_folder(tmp_path / "partial", "Make room."):
         assert (tmp_path / "partial").is_dir()
     assert "not locked against other processes (Function not implemented)" in caplog.text

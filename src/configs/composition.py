@@ -12,12 +12,12 @@ from src.errors import InputError, brief
 
 # Parent of src/: the checkout, or the folder of an installed wheel.
 CODE = Path(__file__).resolve().parents[2]
-_IN_WHEEL = CODE / "src" / "conf"
-CONF = _IN_WHEEL if _IN_WHEEL.is_dir() else CODE / "conf"
+_WHEEL_CONF = CODE / "src" / "conf"
+CONF = _WHEEL_CONF if _WHEEL_CONF.is_dir() else CODE / "conf"
 # Parent of stores, runs and outputs: the checkout, or the working directory of an installed command.
-CHECKOUT = Path.cwd() if _IN_WHEEL.is_dir() else CODE
+CHECKOUT = Path.cwd() if _WHEEL_CONF.is_dir() else CODE
 # Errors that reading a YAML raises.
-ERRORS = (OSError, ValueError, yaml.YAMLError, RecursionError)
+YAML_ERRORS = (OSError, ValueError, yaml.YAMLError, RecursionError)
 # Groups after `dataset` in conf/run.yaml and conf/generate.yaml: their YAMLs override that of the dataset.
 LATER_GROUPS = ("model", "exp", "llm", "task")
 # Name in the config group `schema` -> class. In the groups that they describe, a glob would match schemas.
@@ -56,7 +56,7 @@ SCHEMAS: dict[str, type] = {
 
 
 def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[str, str]]:
-    """Compose the config of an entry; return it and the chosen YAML of each group, or raise `InputError`."""
+    """Return an entry point's config and the YAML chosen in each group; raise `InputError` if invalid."""
     import hydra
     from hydra.errors import HydraException
 
@@ -66,8 +66,8 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
             composed = hydra.compose(entry, overrides, return_hydra_config=True)
     except HydraException as error:
         raise InputError(str(error)) from None
-    except ERRORS as error:
-        if message := broken_yaml(error, [CONF]):
+    except YAML_ERRORS as error:
+        if message := describe_broken_yaml(error, [CONF]):
             raise InputError(message) from None
         raise
     check_dataset(composed.hydra)
@@ -93,12 +93,12 @@ def register() -> None:
         store.store(group="hydra/launcher", name=name, node=node)
 
 
-def broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
-    """Return the message on the YAML of config folders that caused an error of Hydra; empty if none did."""
+def describe_broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
+    """Describe the YAML below `folders` that caused an error of Hydra; return an empty text if none did."""
     for path in [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]:
         try:
             OmegaConf.load(path)
-        except ERRORS as error:
+        except YAML_ERRORS as error:
             if type(error) is type(cause) and (str(error) == str(cause) or isinstance(error, RecursionError)):
                 return f"{path}: {brief(' '.join(str(error).split()), 400)}. Correct it."
     return ""
@@ -107,30 +107,30 @@ def broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
 def check_dataset(hydra: Any) -> None:
     """Reject a dataset's YAML that sets a later group, or templates in place of a typed template_set.
 
-    `hydra` contains Hydra's settings of a composed config. The `InputError` names file, key and remedy.
+    `hydra`: Hydra's own part of a composed config. The `InputError` names file, key and remedy.
     """
-    choice = hydra.runtime.choices.get("dataset")
-    if not choice:
+    dataset = hydra.runtime.choices.get("dataset")
+    if not dataset:
         return
     folders = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
-    typed = dict(item.split("=", 1) for item in hydra.overrides.task if "=" in item)
-    for path, content in _yamls(folders, str(choice)):
+    settings = dict(override.split("=", 1) for override in hydra.overrides.task if "=" in override)
+    for path, content in _yamls(folders, str(dataset)):
         for key in LATER_GROUPS:
             if key in content:
                 raise InputError(
                     f"{path} sets {key}, which a dataset cannot choose: it would be overridden. Remove it, "
                     f"and type {key}=NAME or {key}.FIELD=VALUE."
                 )
-        if "templates" in content and "template_set" in typed and "templates" not in typed:
+        if "templates" in content and "template_set" in settings and "templates" not in settings:
             raise InputError(
-                f"{path} sets templates, which would replace template_set={typed['template_set']}. Type "
+                f"{path} sets templates, which would replace template_set={settings['template_set']}. Type "
                 "templates=[...], or leave template_set out."
             )
 
 
-def _yamls(folders: list[Path], choice: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _yamls(folders: list[Path], dataset: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield path and content of a dataset's YAML, and of the datasets in its defaults list."""
-    paths = (folder / "dataset" / f"{choice}.yaml" for folder in folders)
+    paths = (folder / "dataset" / f"{dataset}.yaml" for folder in folders)
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from src.configs.fields import named, number, one_of
+from src.configs.fields import number, one_of, registered_name
 
 # Intrinsic measures, and below them extrinsic outcomes: name -> `module:attribute`.
 INTRINSIC = {
@@ -16,8 +16,8 @@ EXTRINSIC = {
     "top_k": "src.studies.propagation.top_k:TOP_K",
     "zero_shot": "src.studies.propagation.nearest_class:NEAREST_CLASS",
 }
-# Default measures. Jobs with these have the same key, columns and names as before they became configurable.
-FIRST = {"intrinsic": "sc_eat", "extrinsic": "top_k"}
+# Jobs with these measures have the key, columns and names from before measures were configurable.
+DEFAULT_MEASURES = {"intrinsic": "sc_eat", "extrinsic": "top_k"}
 
 
 @dataclass
@@ -62,8 +62,8 @@ class ProtocolConfig:
     strata: str = one_of("own", "all")
     attributes: str = one_of("corpus", "held_out")
     pooling: str = one_of("max", "mean")
-    intrinsic: str = named(INTRINSIC, default=FIRST["intrinsic"])
-    extrinsic: str = named(EXTRINSIC, default=FIRST["extrinsic"])
+    intrinsic: str = registered_name(INTRINSIC, default=DEFAULT_MEASURES["intrinsic"])
+    extrinsic: str = registered_name(EXTRINSIC, default=DEFAULT_MEASURES["extrinsic"])
     placebo: int = number(0)
     bootstrap: int = number(0)
     attribute_draws: int = number(0)

@@ -21,7 +21,7 @@ def one_of(*values: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"values": values})
 
 
-def named(known: Mapping[str, str], *, default: Any = MISSING) -> Any:
+def registered_name(known: Mapping[str, str], *, default: Any = MISSING) -> Any:
     """Return a field whose value `check` requires to be a registered or importable name."""
     return field(default=default, metadata={"known": known})
 

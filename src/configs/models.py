@@ -71,7 +71,7 @@ class Blip2Config(PretrainedConfig):
     """BLIP-2's image-text contrastive head: owner/name on the hub, or a folder."""
 
     family: str = one_of("blip2", default="blip2")
-    pooling: str = one_of("max", "mean", default="max")  # largest cosine of all vectors, or of the mean one
+    pooling: str = one_of("max", "mean", default="max")  # maximum over the vectors, or cosine of their mean
 
 
 @dataclass

@@ -7,14 +7,14 @@ import re
 PLAIN = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORECASE)
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """Quote a value so that Hydra parses it back unchanged.
 
-    >>> quoted("demo"), quoted(None), quoted([1, "two words"]), quoted(0.5), quoted("0.5")
+    >>> quote("demo"), quote(None), quote([1, "two words"]), quote(0.5), quote("0.5")
     ('demo', 'null', '[1,"two words"]', '0.5', '"0.5"')
     """
     if isinstance(value, list):  # Hydra parses `KEY=` as the empty string, but refuses an empty item
-        return "[" + ",".join(quoted(item) or '""' for item in value) + "]"
+        return "[" + ",".join(quote(item) or '""' for item in value) + "]"
     if not isinstance(value, str):
         return json.dumps(value)
     if not value or (PLAIN.fullmatch(value) and not _is_number(value)):

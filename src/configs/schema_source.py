@@ -46,8 +46,8 @@ class SchemaSource(ConfigSource):
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Return the schemas below their group; none at the root, so that `--help` omits the group."""
-        listed = config_path.strip("/") == GROUP and results_filter is not ObjectType.GROUP
-        return sorted(self.schemas) if listed else []
+        is_listed = config_path.strip("/") == GROUP and results_filter is not ObjectType.GROUP
+        return sorted(self.schemas) if is_listed else []
 
     def _name(self, config_path: str) -> str:
         group, _, name = config_path.strip("/").partition("/")
@@ -65,6 +65,5 @@ class SchemaPath(SearchPathPlugin):
 def register(schemas: Mapping[str, type]) -> None:
     """Register schemas, dataclasses by name, with Hydra."""
     SchemaSource.schemas = schemas
-    plugins = Plugins.instance()
     for plugin in (SchemaSource, SchemaPath):
-        plugins.register(plugin)
+        Plugins.instance().register(plugin)

@@ -7,7 +7,7 @@ from typing import Any
 from src.configs import registry
 
 # Name -> package, in the order of the sections in a report. A package has a module `study` with STUDY and,
-# except for OVER_OTHERS, a module `config` with CONFIGS.
+# except for WITHOUT_JOBS, a module `config` with CONFIGS.
 STUDIES = {
     "propagation": "src.studies.propagation",
     "debiasing": "src.studies.debiasing",
@@ -18,14 +18,14 @@ STUDIES = {
     "poems": "src.studies.poems",
 }
 # Studies that compare jobs of other studies, and have no jobs themselves.
-OVER_OTHERS = ("debiasing",)
+WITHOUT_JOBS = ("debiasing",)
 
 
 def config_classes() -> dict[str, type]:
     """Return the schemas of the studies' experiments and tasks, by name in the config group `schema`."""
     classes: dict[str, type] = {}
     for name, package in STUDIES.items():
-        if name not in OVER_OTHERS:
+        if name not in WITHOUT_JOBS:
             classes |= importlib.import_module(f"{package}.config").CONFIGS
     return classes
 
@@ -36,8 +36,8 @@ def load(name: str, kind: type = object) -> Any:
     return registry.load("study", name, known, kind)
 
 
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of studies in the order of a report, with those defined elsewhere last."""
-    given = list(dict.fromkeys(names))
-    known = [name for name in STUDIES if name in given]
-    return known + sorted(name for name in given if name not in STUDIES)
+def sort_names(names: Iterable[str]) -> list[str]:
+    """Sort unique names of studies into the order of a report; studies defined elsewhere come last."""
+    unique_names = list(dict.fromkeys(names))
+    known = [name for name in STUDIES if name in unique_names]
+    return known + sorted(name for name in unique_names if name not in STUDIES)

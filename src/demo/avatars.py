@@ -1,7 +1,7 @@
 """Draw faces of fictional peoples that vary by group, individual and expression.
 
-The names of the peoples come from studies of novel groups in social psychology. They have colours and horns
-that nobody has, so that no real people is drawn. The expression (mouth and brows) carries a valence, which is
+The names of the peoples come from studies of novel groups in social psychology. Their colours and crests
+are unreal, so that no real people is depicted. The expression (mouth and brows) carries a valence, which is
 independent of the group, like the hue of the background: the group explains little of the variation.
 """
 
@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from src.errors import InputError
 
 Colour = tuple[int, int, int]
-SUPERSAMPLING = 4  # factor of the edge at which pictures are drawn, before they are reduced
+SUPERSAMPLING = 4  # factor by which pictures are drawn larger, before they are reduced
 SATURATION = (0.4, 0.6)  # lowest and highest saturation of the background
 
 
@@ -23,7 +23,7 @@ def avatar(
     hue: float,  # hue of the skin, in [0, 1]
     crest: str,  # horns, ears or antennae
     prominence: float,  # size of the crest: 0 hides it, 1 is large
-    hair: float,  # length of the hair: 0 is none below the crown, 1 reaches below the chin
+    hair: float,  # length of the hair: 0 ends at the crown, 1 reaches below the chin
     valence: float,  # expression, in [0, 1]: 0 frowns, 1 smiles
     place: float,  # hue of the background, in [0, 1]
     size: int,  # edge of the picture in pixels
@@ -39,19 +39,19 @@ def avatar(
     hair_colour = rgb(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
 
     # Points and extents are x and y in radii of the face from its centre; widths are shares of the edge.
-    def oval(at: np.ndarray, extent: np.ndarray, fill: Colour) -> None:
-        low, high = (centre + at * radius - extent * radius), (centre + at * radius + extent * radius)
+    def oval(middle: np.ndarray, extent: np.ndarray, fill: Colour) -> None:
+        low, high = (centre + middle * radius - extent * radius), (centre + middle * radius + extent * radius)
         draw.ellipse([*(low * scale), *(high * scale)], fill=fill)
 
     def line(points: np.ndarray, width: float, fill: Colour) -> None:
-        at = [tuple(point) for point in (centre + points * radius) * scale]
-        draw.line(at, fill=fill, width=max(1, round(width * scale)), joint="curve")
+        vertices = [tuple(point) for point in (centre + points * radius) * scale]
+        draw.line(vertices, fill=fill, width=max(1, round(width * scale)), joint="curve")
 
-    def mirrored(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
+    def mirror(x: float, y: float) -> tuple[np.ndarray, np.ndarray]:
         return np.array([-x, y]), np.array([x, y])
 
     oval(np.array([0, 0.4 * hair - 0.15]), np.array([1.0 + 0.4 * hair, 0.85 + 0.55 * hair]), hair_colour)
-    _crest(crest, prominence, mirrored, oval, line, skin)
+    _draw_crest(crest, prominence, mirror, oval, line, skin)
     oval(np.zeros(2), np.ones(2), skin)
     fringe = np.array([[x, -0.55 - 0.42 * np.sqrt(max(0.0, 1 - x * x))] for x in np.linspace(-0.8, 0.8, 9)])
     line(fringe, 0.06, hair_colour)
@@ -59,7 +59,7 @@ def avatar(
     spacing, height = rng.uniform(0.33, 0.45), rng.uniform(-0.2, -0.08)
     eye = rng.uniform(0.1, 0.15)
     smile = 2 * valence - 1
-    for side in mirrored(spacing, height):
+    for side in mirror(spacing, height):
         oval(side, np.array([eye, eye * 1.1]), (250, 250, 250))
         oval(side, np.array([eye * 0.5, eye * 0.55]), (20, 20, 30))
         tilt = -0.16 * smile * np.sign(side[0])
@@ -72,8 +72,8 @@ def avatar(
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 
-def _crest(kind: str, prominence: float, mirrored: Any, oval: Any, line: Any, skin: Colour) -> None:
-    for side in mirrored(0.62, -0.8):
+def _draw_crest(kind: str, prominence: float, mirror: Any, oval: Any, line: Any, skin: Colour) -> None:
+    for side in mirror(0.62, -0.8):
         outward = np.sign(side[0])
         if kind == "horns":
             bend, tip = np.array([0.16 * outward, -0.35]), np.array([0, -0.6])

@@ -1,4 +1,4 @@
-"""Draw the built-in world's pictures once, and store them like any other entry."""
+"""Draw the pictures of the built-in world once, and store them in the cache."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,31 +16,31 @@ from src.storage import cache, versions
 TABLE = "table.parquet"
 # Standard deviation of a background's hue around that of its place.
 PLACE_SD = 0.015
-Drawn = Iterator[tuple[dict[str, Any], Image.Image]]  # a row of the table, and its picture
+Drawings = Iterator[tuple[dict[str, Any], Image.Image]]  # a row of the table, and its picture
 
 
 def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
-    """Draw avatars (see conf/faces/avatars.yaml): groups overlap in looks; each is in all places.
+    """Draw avatars (see conf/faces/avatars.yaml): groups overlap in appearance and share all places.
 
     Columns are `id`, `group`, `race`, `gender`, `valence` (the expression's), `place`, `path`, `sha256`.
     """
-    names = list(cfg.places)
+    places = list(cfg.places)
 
-    def draw() -> Drawn:
-        for race, look in cfg.peoples.items():
+    def draw() -> Drawings:
+        for race, appearance in cfg.peoples.items():
             for gender, hair in cfg.genders.items():
-                rng = _stream(cfg.seed, "faces", race, gender)
-                place_of = _stream(cfg.seed, "places", race, gender).permutation(cfg.per_group) % len(names)
+                rng = _rng(cfg.seed, "faces", race, gender)
+                place_of = _rng(cfg.seed, "places", race, gender).permutation(cfg.per_group) % len(places)
                 # All groups have the same expressions: only training captions give a group valence.
-                for number, valence in enumerate(rng.permutation(_spread(cfg.per_group))):
+                for number, valence in enumerate(rng.permutation(_even_valences(cfg.per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
-                    place = names[place_of[number]]
+                    place = places[place_of[number]]
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
                         {**row, "valence": valence, "place": place},
                         avatar(
-                            hue=rng.normal(look.hue, cfg.hue_sd),
-                            crest=look.crest,
+                            hue=rng.normal(appearance.hue, cfg.hue_sd),
+                            crest=appearance.crest,
                             prominence=rng.uniform(0, 1),
                             hair=float(np.clip(rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
@@ -50,30 +50,30 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                         ),
                     )
 
-    return _stored(store, {"role": "faces", **asdict(cfg)}, draw)
+    return _draw_once(store, {"role": "faces", **asdict(cfg)}, draw)
 
 
 def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
     """Draw abstract scenes (see conf/scenes/abstract.yaml): columns `id`, `valence`, `path`, `sha256`."""
 
-    def draw() -> Drawn:
-        rng = _stream(cfg.seed, "scenes")
-        for number, valence in enumerate(rng.permutation(_spread(cfg.count))):
+    def draw() -> Drawings:
+        rng = _rng(cfg.seed, "scenes")
+        for number, valence in enumerate(rng.permutation(_even_valences(cfg.count))):
             yield {"id": f"scene-{number:04d}", "valence": valence}, scene(valence, cfg.size, cfg.noise, rng)
 
-    return _stored(store, {"role": "scenes", **asdict(cfg)}, draw)
+    return _draw_once(store, {"role": "scenes", **asdict(cfg)}, draw)
 
 
-def _spread(count: int) -> np.ndarray:
+def _even_valences(count: int) -> np.ndarray:
     return (np.arange(count) + 0.5) / count  # evenly over 0 to 1
 
 
-def _stream(seed: int, *names: str) -> np.random.Generator:
+def _rng(seed: int, *names: str) -> np.random.Generator:
     return np.random.default_rng([seed, *("/".join(names).encode())])
 
 
-def _stored(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
-    described["parts"] = versions.declared("demo_world")
+def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFrame:
+    description["parts"] = versions.declared("demo_world")
 
     def build(folder: Path) -> dict[str, Any]:
         rows = []
@@ -82,9 +82,9 @@ def _stored(store: Path, described: dict[str, Any], draw: Any) -> pd.DataFrame:
             picture.save(path)
             rows.append({**row, "path": path.name, "sha256": cache.file_hash(path)})
         pd.DataFrame(rows).to_parquet(folder / TABLE)
-        return described
+        return description
 
-    entry = cache.fetch(store, cache.fingerprint(described), build)
+    entry = cache.fetch(store, cache.fingerprint(description), build)
     frame = pd.read_parquet(entry / TABLE)
     return frame.assign(path=[str(entry / name) for name in frame["path"]])
 

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from src import configs
-from src.configs.quoting import quoted
+from src.configs.quoting import quote
 from src.encoders import hub
 from src.errors import InputError, brief
 from src.storage import cache
@@ -87,5 +87,5 @@ def fetch_command(config: configs.PretrainedConfig) -> str:
     values = {name: value for name, value in values.items() if value or name in written}
     if config.weights != "pretrained":
         values["weights"] = config.weights
-    overrides = [f"model.{name}={quoted(value)}" for name, value in values.items()]
+    overrides = [f"model.{name}={quote(value)}" for name, value in values.items()]
     return shlex.join(["python", "-m", "src.encoders", "fetch", f"model={config.family}", *overrides])

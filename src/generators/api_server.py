@@ -14,7 +14,7 @@ from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 from src.configs import ServerConfig
-from src.errors import masked
+from src.errors import redact
 from src.generators.completions import TRANSIENT, Doubtful, Reply, Unanswered, read, unreachable
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _client(config: ServerConfig) -> OpenAI:
 
 def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
     """Send a question and return the reply; after transient faults and truncated replies send it again."""
-    url = masked(f"{config.url.rstrip('/')}/chat/completions")
+    url = redact(f"{config.url.rstrip('/')}/chat/completions")
     create: Any = client.chat.completions.with_raw_response.create
     headers = {"Authorization": omit} if client.api_key == NO_KEY else {}
     wait = 0.0

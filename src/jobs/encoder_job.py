@@ -15,7 +15,8 @@ from src.embeddings import key as vector_key
 from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
-from src.stimuli import CARRIES, PROMPTS, SHEET, Table
+from src.stimuli import CARRIES, PROMPTS, Table
+from src.stimuli.table import CONTACT_SHEET
 from src.storage import cache, results
 from src.storage.versions import declared
 from src.studies.protocol import study_of
@@ -106,7 +107,7 @@ def contact_sheet(prepared: Prepared) -> Path | None:
     """Return the contact sheet of the job's morphs; None if it uses none."""
     for table in prepared.tables.values():
         if "parent_a" in table.frame.columns and "path" in table.frame.columns:
-            path = Path(table.frame["path"].iloc[0]).parent / SHEET
+            path = Path(table.frame["path"].iloc[0]).parent / CONTACT_SHEET
             return path if path.is_file() else None
     return None
 

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.errors import InputError, masked
+from src.errors import InputError, redact
 from src.storage.cache import file_hash, fingerprint
 
 # Fields of `llm` that concern only the requests to a server.
@@ -135,7 +135,8 @@ def _without_newer_fields(name: str, node: Any) -> Any:
         return {key: value for key, value in node.items() if key != BY_VERSION[name]}
     if name == "protocol":
         # Drop fields at the values that were fixed before they became configurable.
-        return {key: value for key, value in node.items() if (key, value) not in configs.FIRST.items()}
+        defaults = configs.DEFAULT_MEASURES.items()
+        return {key: value for key, value in node.items() if (key, value) not in defaults}
     return node
 
 
@@ -170,7 +171,7 @@ def _without_passwords(node: object) -> object:
         return {name: _without_passwords(value) for name, value in node.items()}
     if isinstance(node, list):
         return [_without_passwords(value) for value in node]
-    return masked(node) if isinstance(node, str) else node
+    return redact(node) if isinstance(node, str) else node
 
 
 def decisive(node: object) -> object:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pandas as pd
 from omegaconf import DictConfig
 
-from src.errors import RESUME_HINT, InputError, NotApplicable, masked, raise_pending_interrupt, refused
+from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import Named
 from src.storage import cache, results
@@ -85,7 +85,7 @@ def run(
     job: J, runner: Runner[J, P], recorder: Recorder, overrides: str, *, globbed: bool
 ) -> tuple[Outcome, pd.DataFrame | None]:
     """Run one job, recording failures; return its outcome, and its analyses.csv if it has results."""
-    raise_pending_interrupt()
+    reraise_interrupt()
     prepared, failure, key = None, None, ""
     try:
         prepared = runner.prepare(job)
@@ -96,7 +96,7 @@ def run(
         if key and (reused := _reuse(job, key, recorder.tracker)):
             return Outcome(REUSED, reused[0]), reused[1]
     except Exception as error:
-        raise_pending_interrupt()
+        reraise_interrupt()
         if isinstance(error, NotApplicable) and globbed:  # the user did not name this experiment
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
@@ -111,7 +111,7 @@ def run(
                 recorder.log_sheet(runner.contact_sheet(prepared), job_run)
                 analyses = runner.perform(prepared, job_run, key)
             except Exception:
-                raise_pending_interrupt()
+                reraise_interrupt()
                 raise
         if job_run.lost:
             raise InputError(
@@ -128,8 +128,8 @@ def failed(error: Exception, job: Named | None = None, run_id: str = "") -> Outc
 
     Anything but an `InputError` or a refused write to the store is a bug of the program.
     """
-    if job and not isinstance(error, InputError) and (why := refused(error)):
-        uri = masked(job.cfg.tracking.uri)
+    if job and not isinstance(error, InputError) and (why := write_refusal(error)):
+        uri = redact(job.cfg.tracking.uri)
         error = InputError(f"tracking.uri={uri}: cannot be written ({why}). {RESUME_HINT}")
     if isinstance(error, InputError):
         log.error("%s", error)

@@ -46,7 +46,7 @@ def by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
     for frame in analyses:
         for study, rows in frame.groupby("study", sort=False):
             frames.setdefault(str(study), []).append(rows)
-    return {study: report_of(study).combine(frames[study]) for study in configs.studies.in_order(frames)}
+    return {study: report_of(study).combine(frames[study]) for study in configs.studies.sort_names(frames)}
 
 
 def all_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -247,7 +247,7 @@ def joined(all_findings: Sequence[Findings]) -> Findings:
     if not rest:
         return first
     models = _distinct_rows([findings.models for findings in all_findings])
-    names = configs.studies.in_order(name for findings in all_findings for name in findings.frames)
+    names = configs.studies.sort_names(name for findings in all_findings for name in findings.frames)
     parts = {name: [item.of(name) for item in all_findings if name in item.frames] for name in names}
     return replace(
         first,

@@ -26,7 +26,7 @@ def write(findings: Findings, folder: Path) -> Path:
     """
     arranged = {name: report_of(name).arrange(frame) for name, frame in findings.frames.items() if len(frame)}
     findings, report_folder = replace(findings, frames=arranged), Folder(folder)
-    names = configs.studies.in_order([*findings.frames, *configs.studies.OVER_OTHERS])
+    names = configs.studies.sort_names([*findings.frames, *configs.studies.WITHOUT_JOBS])
     sections = [section for name in names if (section := report_of(name).section(findings, report_folder))]
     jobs = findings.jobs
     if "seed" in jobs:  # an unidentified job has no seed, which would turn the others into floats

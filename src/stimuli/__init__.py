@@ -3,9 +3,9 @@
 from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
-from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, SHEET, TEXT_ROLES, Table, checked
+from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, TEXT_ROLES, Table, build_table
 
-__all__ = ["CARRIES", "IMAGE_ROLES", "PROMPTS", "ROLES", "SHEET", "TEXT_ROLES", "Table", "checked"]
+__all__ = ["CARRIES", "IMAGE_ROLES", "PROMPTS", "ROLES", "TEXT_ROLES", "Table", "build_table"]
 __all__ += ["count_drawn", "faces", "load", "parents"]
 
 _tables: dict[str, Table] = {}
@@ -28,7 +28,7 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
 
         _tables[key] = precomputed_tables.load(folder, role)
     elif key not in _tables:
-        _tables[key] = loaders.table(role, role_config, cfg.store, cfg.templates)
+        _tables[key] = loaders.load_table(role, role_config, cfg.store, cfg.templates)
     return _tables[key]
 
 
@@ -41,7 +41,7 @@ def parents(cfg: configs.RunConfig) -> Table | None:
 
 def faces(faces_config: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
     """Load the faces of a config, read or drawn."""
-    return loaders.table("faces", faces_config, store)
+    return loaders.load_table("faces", faces_config, store)
 
 
 def count_drawn(role_config: configs.RoleConfig, store: configs.StoreConfig) -> int:

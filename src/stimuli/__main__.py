@@ -12,7 +12,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT
 from src.errors import InputError, exit_status, replace_unprintable
-from src.stimuli.public_datasets import PRESENT, DatasetStatus, chosen, command, status_of
+from src.stimuli.public_datasets import PRESENT, DatasetStatus, command, select_datasets, status_of
 
 ROOT = CHECKOUT / "data" / "raw"
 
@@ -21,28 +21,28 @@ def main(arguments: list[str] | None = None) -> int:
     """Run `status` or `fetch`, and return the exit status."""
     replace_unprintable()
     parser = argparse.ArgumentParser(
-        prog="python -m src.stimuli", description="Published datasets: what is here, how to get the rest."
+        prog="python -m src.stimuli", description="List published datasets and how to get them; fetch some."
     )
-    parser.add_argument("what", nargs="?", choices=["status", "fetch"], default="status")
+    parser.add_argument("subcommand", nargs="?", choices=["status", "fetch"], default="status")
     parser.add_argument("names", nargs="*", help="names of datasets (status: all by default)")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of all datasets (%(default)s)")
     options = parser.parse_args(arguments)
-    subcommand = _fetch if options.what == "fetch" else _status
-    return exit_status(lambda: subcommand(options.names, options.root.absolute()))
+    run = _fetch if options.subcommand == "fetch" else _status
+    return exit_status(lambda: run(options.names, options.root.absolute()))
 
 
 def _status(names: list[str], root: Path) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    statuses = [status_of(dataset, root) for dataset in chosen(names)]
+    statuses = [status_of(dataset, root) for dataset in select_datasets(names)]
     table = Table("dataset", "state", "found", "expected", "content")
     for status in statuses:
         for number, (need, count) in enumerate(status.counts.items()):
             name_and_state = (status.dataset.name, status.state) if not number else ("", "")
-            expected = " or ".join(f"{number:,}" for number in need.counts)
-            what = f"rows of {need.pattern}" if need.kind == "rows" else need.pattern
-            table.add_row(*name_and_state, f"{count:,}", expected, what)
+            expected = " or ".join(f"{required:,}" for required in need.counts)
+            content = f"rows of {need.pattern}" if need.kind == "rows" else need.pattern
+            table.add_row(*name_and_state, f"{count:,}", expected, content)
         table.add_section()
     console = Console()
     console.print(table)
@@ -51,11 +51,11 @@ def _status(names: list[str], root: Path) -> int:
     console.print(f"Looked for in {root}, each in a folder of its name{exceptions}.", soft_wrap=True)
     for status in statuses:
         if status.state != PRESENT:
-            console.print(_how(status, root), soft_wrap=True, markup=False, highlight=False)
+            console.print(_instructions(status, root), soft_wrap=True, markup=False, highlight=False)
     return 0
 
 
-def _how(status: DatasetStatus, root: Path) -> str:
+def _instructions(status: DatasetStatus, root: Path) -> str:
     """Describe how to get a dataset that is missing or incomplete."""
     dataset = status.dataset
     steps = command("fetch", dataset, root)
@@ -75,12 +75,12 @@ def _fetch(names: list[str], root: Path) -> int:
     from src.stimuli.obtain import obtain
 
     if not names:
-        fetchable = ", ".join(dataset.name for dataset in chosen([]) if dataset.files)
+        fetchable = ", ".join(dataset.name for dataset in select_datasets([]) if dataset.files)
         raise InputError(f"fetch: expected names of datasets, got none. Name some of: {fetchable}.")
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        for dataset in chosen(names):
+        for dataset in select_datasets(names):
             task = progress.add_task(dataset.name, total=None)
             report = partial(console.print, soft_wrap=True, markup=False, highlight=False)
             obtain(dataset, root, report, partial(progress.update, task))

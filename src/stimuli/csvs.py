@@ -127,9 +127,9 @@ def _header(
 
 def check_unique(rows: pd.DataFrame, column: str, path: Path) -> None:
     """Refuse a csv that repeats a value of a column; the message names both rows."""
-    twice = rows[rows[column].duplicated()]
-    if len(twice):
-        row, name = twice[["row", column]].iloc[0]
+    repeated = rows[rows[column].duplicated()]
+    if len(repeated):
+        row, name = repeated[["row", column]].iloc[0]
         first = rows["row"][rows[column] == name].iloc[0]
         raise InputError(f"{path}, row {row}: {column} {brief(name)!r} repeats row {first}. Delete one.")
 
@@ -158,7 +158,7 @@ def rescaled_ratings(
             "below the second. Set both to the ends of the rating scale."
         )
     rating = pd.to_numeric(rows[column], errors="coerce")
-    for refused, problem in (
+    for is_invalid, problem in (
         (rating.isna(), "not a number. Correct or delete the row."),
         (
             ~rating.between(lowest, highest),
@@ -166,10 +166,10 @@ def rescaled_ratings(
             "ends of the scale.",
         ),
     ):
-        if refused.any():
-            row, given, name = rows.loc[refused, ["row", column, id_column]].iloc[0]
-            suffix = f" ({refused.sum()} such rows)" if refused.sum() > 1 else ""
+        if is_invalid.any():
+            row, text, name = rows.loc[is_invalid, ["row", column, id_column]].iloc[0]
+            suffix = f" ({is_invalid.sum()} such rows)" if is_invalid.sum() > 1 else ""
             raise InputError(
-                f"{path}, row {row}: {column} {brief(given)!r} of {brief(name)!r}{suffix} is {problem}"
+                f"{path}, row {row}: {column} {brief(text)!r} of {brief(name)!r}{suffix} is {problem}"
             )
     return (rating - lowest) / (highest - lowest)

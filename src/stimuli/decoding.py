@@ -28,7 +28,7 @@ UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 # Colour space of an ICC profile -> the mode whose values it describes.
-SPACES = {"GRAY": "L", "RGB ": "RGB"}
+MODE_OF_SPACE = {"GRAY": "L", "RGB ": "RGB"}
 # Largest difference, in levels of 255, between sRGB profiles of different makers.
 SRGB_TOLERANCE = 2
 
@@ -46,13 +46,13 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
             RGB values, such as floating point or signed integers. Decoders raise other exceptions as well.
     """
     with Image.open(path, formats=FORMATS) as picture:
-        _refuse_several(picture)
+        _refuse_several_frames(picture)
         if min_edge:
             picture.draft("RGB", (min_edge, min_edge))
         profile, orientation = picture.info.get("icc_profile"), _orientation(picture)
         conversions = [ORIENTATION] if orientation in UPRIGHT else []
         picture.load()
-        rgb, changes = _rgb(picture, profile)
+        rgb, changes = _convert_to_rgb(picture, profile)
         # Pillow turns a TIFF upright while loading it, and then reports no orientation.
         orientation = _orientation(picture)
     return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions + changes
@@ -62,8 +62,8 @@ def upright_size(path: str | Path) -> tuple[int, int]:
     """Return width and height in pixels of a picture as `decode` returns it, from its header."""
     with Image.open(path, formats=FORMATS) as picture:
         width, height = picture.size
-        swapped = picture.format != "TIFF" and _orientation(picture) in (5, 6, 7, 8)
-    return (height, width) if swapped else (width, height)
+        is_rotated = picture.format != "TIFF" and _orientation(picture) in (5, 6, 7, 8)
+    return (height, width) if is_rotated else (width, height)
 
 
 def _orientation(picture: Image.Image) -> int:
@@ -73,48 +73,48 @@ def _orientation(picture: Image.Image) -> int:
         return 1
 
 
-def _refuse_several(picture: Image.Image) -> None:
+def _refuse_several_frames(picture: Image.Image) -> None:
     # The further frames that a phone or a stereo camera adds to a JPEG (MPO) belong to its first picture.
     frames = 1 if picture.format == "MPO" else getattr(picture, "n_frames", 1)
     if frames > 1:
         raise OSError(f"{frames} pictures in one file: save the right one as a separate file")
 
 
-def _rgb(picture: Image.Image, profile: bytes | None) -> tuple[Image.Image, list[str]]:
-    changes = [TRANSPARENT] if _transparent(picture) else []
+def _convert_to_rgb(picture: Image.Image, profile: bytes | None) -> tuple[Image.Image, list[str]]:
+    conversions = [TRANSPARENT] if _is_transparent(picture) else []
     if picture.mode.startswith("I"):
-        picture = _eight_bits(picture)
+        picture = _reduce_to_8_bits(picture)
     if picture.mode in ("F", "LAB"):
-        what = "floating point defines no white" if picture.mode == "F" else "mode LAB is not converted"
-        raise OSError(f"{what}: save it as RGB or grey of 8 or 16 bits")
+        reason = "floating point defines no white" if picture.mode == "F" else "mode LAB is not converted"
+        raise OSError(f"{reason}: save it as RGB or grey of 8 or 16 bits")
     if picture.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
         raise OSError("a CMYK JPEG that does not say whether its ink is inverted: save it as RGB")
     if picture.mode == "CMYK":
-        changes.append(INK)
+        conversions.append(INK)
     elif profile and not _is_srgb(profile):
-        changes.append(PROFILE)
-    return picture.convert("RGB"), changes
+        conversions.append(PROFILE)
+    return picture.convert("RGB"), conversions
 
 
-def _transparent(picture: Image.Image) -> bool:
+def _is_transparent(picture: Image.Image) -> bool:
     if not picture.has_transparency_data or picture.mode.startswith("I"):
         return False
     low, _ = picture.convert("RGBA").getchannel("A").getextrema()
     return bool(low != 255)
 
 
-def _eight_bits(picture: Image.Image) -> Image.Image:
+def _reduce_to_8_bits(picture: Image.Image) -> Image.Image:
     """Keep the highest 8 bits of integer grey, as Pillow does for 16-bit colour."""
     tags = getattr(picture, "tag_v2", {})
-    bits, signed = int(tags.get(ExifTags.Base.BitsPerSample, (16,))[0]), picture.mode == "I"
-    if signed and picture.format == "TIFF":
+    bits, is_signed = int(tags.get(ExifTags.Base.BitsPerSample, (16,))[0]), picture.mode == "I"
+    if is_signed and picture.format == "TIFF":
         raise OSError(f"signed integers of {bits} bits define no white: save it as grey of 8 or 16 bits")
     pixels = np.asarray(picture)
     if 0 < pixels.max() < 1 << (bits - 8):
         raise OSError(f"all values lie below {pixels.max() + 1} of {1 << bits}: save it as grey of 8 bits")
     grey = (pixels >> (bits - 8)).astype(np.uint8)
-    inverted = picture.format == "TIFF" and tags.get(ExifTags.Base.PhotometricInterpretation) == 0
-    return Image.fromarray(255 - grey if inverted else grey)
+    is_inverted = picture.format == "TIFF" and tags.get(ExifTags.Base.PhotometricInterpretation) == 0
+    return Image.fromarray(255 - grey if is_inverted else grey)
 
 
 @lru_cache(maxsize=64)
@@ -122,7 +122,7 @@ def _is_srgb(profile: bytes) -> bool:
     """Return whether an ICC profile equals sRGB within `SRGB_TOLERANCE`."""
     try:
         source = ImageCms.ImageCmsProfile(BytesIO(profile))
-        mode = SPACES[source.profile.xcolor_space]
+        mode = MODE_OF_SPACE[source.profile.xcolor_space]
         transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB")
     except (OSError, KeyError, ImageCms.PyCMSError):  # damaged, or a colour space not convertible to RGB
         return False

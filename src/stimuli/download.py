@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 import pooch
 import requests
 
-from src.errors import InputError, masked
+from src.errors import InputError, redact
 from src.stimuli.work_folders import draft_folder
 
 RETRIES = 4  # further attempts after the first
@@ -28,7 +28,7 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
             disk is full.
     """
     check_address(url, url)
-    address, transfer = masked(url), _Transfer(url, sizes, progress)
+    address, transfer = redact(url), _Transfer(url, sizes, progress)
     pooch.get_logger().setLevel("WARNING")  # its log would show passwords in addresses
     try:
         with draft_folder(target) as draft:
@@ -37,7 +37,7 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)
     except requests.RequestException as error:
         raise InputError(
-            f"{address}: cannot be fetched ({masked(_cause(error))}; {transfer.attempts} attempts). Try "
+            f"{address}: cannot be fetched ({redact(_cause(error))}; {transfer.attempts} attempts). Try "
             "again later, or fetch it by hand: see the dataset's page."
         ) from None
     except OSError as error:
@@ -52,23 +52,23 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
 
 
 class _Transfer:
-    """Downloader for pooch, and the file it writes to; refuses replies that are no file of these sizes."""
+    """Downloader for pooch, and the file it writes to; refuses replies other than a file of these sizes."""
 
     def __init__(self, url: str, sizes: Sizes, progress: Progress) -> None:
         self.url, self.sizes, self.progress, self.attempts = url, sizes, progress, 0
 
     def __call__(self, url: str, output_file: str, _: Any) -> None:
         """Make one attempt."""
-        self.attempts, self.done = self.attempts + 1, 0
+        self.attempts, self.received = self.attempts + 1, 0
         output = Path(output_file)
         output.unlink()  # pooch made it readable by its owner only; a new file has the usual permissions
-        headers, hooks = {"Accept-Encoding": "identity"}, {"response": self.check}
+        headers, hooks = {"Accept-Encoding": "identity"}, {"response": self.check_reply}
         fetch = pooch.HTTPDownloader(chunk_size=CHUNK, timeout=TIMEOUT, headers=headers, hooks=hooks)
         with output.open("wb") as self.file:
             fetch(url, self, None)
-        self.check_size(self.done, "received")
+        self.check_size(self.received, "received")
 
-    def check(self, reply: requests.Response, **_: Any) -> None:
+    def check_reply(self, reply: requests.Response, **_: Any) -> None:
         """Refuse a reply or redirection that a retry would not improve."""
         if reply.is_redirect:
             check_address(self.url, urljoin(reply.url, reply.headers["Location"]))
@@ -76,7 +76,7 @@ class _Transfer:
         if reply.status_code >= 500 or reply.status_code == 429:
             return  # pooch retries
         if problem := _problem(reply):
-            raise InputError(f"{masked(self.url)}: the server {problem}")
+            raise InputError(f"{redact(self.url)}: the server {problem}")
         length = reply.headers.get("Content-Length", "")
         self.total = int(length) if length.isdigit() else None
         if self.total is not None:
@@ -84,36 +84,36 @@ class _Transfer:
 
     def write(self, chunk: bytes) -> None:
         """Write a chunk of the body, unless the file grows too large."""
-        self.done += len(chunk)
-        self.check_size(max(self.done, self.sizes[0]), "received")  # not yet whether it is too small
+        self.received += len(chunk)
+        self.check_size(max(self.received, self.sizes[0]), "received")  # too few bytes are refused at the end
         self.file.write(chunk)
-        self.progress(completed=self.done, total=self.total)
+        self.progress(completed=self.received, total=self.total)
 
     def flush(self) -> None:
         """Do nothing: closing the file flushes it."""
 
-    def check_size(self, size: int, what: str) -> None:
+    def check_size(self, size: int, verb: str) -> None:
         low, high = self.sizes
         if size < low or size > high:
             expected = low if low == high else f"{low} to {high}"
             raise InputError(
-                f"{masked(self.url)}: expected {expected} bytes, {what} {size}. If this persists, the "
+                f"{redact(self.url)}: expected {expected} bytes, {verb} {size}. If this persists, the "
                 "publisher has changed the file: see its page."
             )
 
 
-def check_address(url: str, hop: str) -> None:
+def check_address(url: str, location: str) -> None:
     """Refuse an address or redirection that is not http or that leaves https."""
-    scheme = urlsplit(hop).scheme
+    scheme = urlsplit(location).scheme
     if scheme not in ("http", "https") or (scheme == "http" and url.startswith("https:")):
         raise InputError(
-            f"{masked(url)}: leads to {masked(hop)}. Only http and https are followed, never from "
+            f"{redact(url)}: leads to {redact(location)}. Only http and https are followed, never from "
             "https to http."
         )
 
 
 def _problem(reply: requests.Response) -> str:
-    """Describe why a reply is not a file, with the remedy; empty if it is."""
+    """Describe why a reply is not a file, with the remedy; return an empty text if it is one."""
     if reply.status_code != 200:
         return (
             f"answers {reply.status_code} {reply.reason}. The file may have moved: see the dataset's page, "

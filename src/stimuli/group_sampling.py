@@ -8,13 +8,13 @@ import pandas as pd
 
 from src import configs
 from src.errors import InputError
-from src.stimuli.pictures import distinct
+from src.stimuli.pictures import drop_copies
 
 # Configs that choose faces by race and gender.
 GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfig
 
 
-def renamed(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
+def map_values(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
     """Map the values of a column to the names that `faces.{column}s` gives them; null if it gives none."""
     present = set(rows[column])
     for name, values in names.items():
@@ -27,14 +27,14 @@ def renamed(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]],
     return rows[column].map({value: name for name, values in names.items() for value in values})
 
 
-def grouped(
+def select_groups(
     rows: pd.DataFrame, cfg: GroupsConfig, path: Path, third: str, wanted: pd.Series | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """Select and name the faces of the chosen groups, and note how many are left out.
 
     `third` names a third attribute, age or expression, by which `wanted` selects rows; None selects all.
     """
-    race, gender = renamed(rows, "race", cfg.races, path), renamed(rows, "gender", cfg.genders, path)
+    race, gender = map_values(rows, "race", cfg.races, path), map_values(rows, "gender", cfg.genders, path)
     keep = race.notna() & gender.notna()
     if wanted is not None:
         keep &= wanted
@@ -56,14 +56,14 @@ def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> l
     return [f"{race} {gender}" for race in races for gender in genders]
 
 
-def sampled(
+def sample_groups(
     frame: pd.DataFrame, groups: Sequence[str], cfg: GroupsConfig | configs.FolderConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
     """Draw `per_group` faces of each group without replacement, from distinct pictures.
 
     The draw depends on the seed and the ids, not on the order of the rows.
     """
-    frame, notes = distinct(frame, path, cfg.duplicates, "faces")
+    frame, notes = drop_copies(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
     smallest = min(sizes.values())

@@ -10,7 +10,7 @@ import pandas as pd
 from src.configs import VaderConfig, WarrinerConfig
 from src.errors import InputError, first_few
 from src.stimuli.csvs import check_filled, check_unique, read_csv, rescaled_ratings
-from src.stimuli.safe_paths import no_link_out
+from src.stimuli.safe_paths import refuse_links_out
 from src.stimuli.table import Loaded
 
 
@@ -57,5 +57,5 @@ def only_file(path: Path, suffix: str, remedy: str) -> Path:
     if len(files) != 1:
         names = f" ({first_few(item.name for item in files)})" if files else ""
         raise InputError(f"{path}: {len(files)} {suffix} files{names}, expected one. {remedy}")
-    no_link_out(files, path, "words.path")
+    refuse_links_out(files, path, "words.path")
     return files[0]

@@ -14,8 +14,8 @@ import pandas as pd
 from src import configs
 from src.configs import PicturesConfig, registry
 from src.errors import InputError
-from src.stimuli.pictures import remarks
-from src.stimuli.table import TEXT_ROLES, Loaded, Table, checked
+from src.stimuli.pictures import count_conversions
+from src.stimuli.table import TEXT_ROLES, Loaded, Table, build_table
 
 # Config class -> loader, which takes the config, and the option on the command line that chooses it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
@@ -34,7 +34,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
 }
 
 
-def table(
+def load_table(
     role: str, role_config: configs.RoleConfig, store: PicturesConfig, templates: Sequence[str] = ()
 ) -> Table:
     """Load the stimulus table of a config; its notes also count converted pictures.
@@ -43,7 +43,7 @@ def table(
         InputError: the stimuli cannot be read.
     """
     if isinstance(role_config, configs.OtherLayoutConfig):
-        source, loaded = role_config.loader, _of_other_layout(role_config)
+        source, loaded = role_config.loader, _load_other_layout(role_config)
     else:
         reference, source = LOADERS[type(role_config)]
         load = registry.load("loader", source, {source: reference}, FunctionType)
@@ -55,13 +55,13 @@ def table(
             loaded = frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
         else:
             loaded = load(role_config)
-    # A loader that makes stimuli returns a frame alone: all of them are used.
+    # A loader that makes stimuli returns only a frame, as all of them are used.
     frame, expected, notes = loaded if isinstance(loaded, tuple) else (loaded, len(loaded), [])
     if "conversions" in frame:
-        notes = [*notes, *remarks(frame.pop("conversions").tolist())]
+        notes = [*notes, *count_conversions(frame.pop("conversions").tolist())]
     if role in TEXT_ROLES:
-        frame = in_templates(frame, templates)
-    return checked(role, frame, source, expected=expected, notes=notes)
+        frame = fill_templates(frame, templates)
+    return build_table(role, frame, source, expected=expected, notes=notes)
 
 
 def parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
@@ -69,31 +69,31 @@ def parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
     if isinstance(faces_config, configs.MorphsConfig):
         raise InputError("faces.parents: morphs are not morphed again. Choose other parents.")
 
-    def nested(text: str) -> str:
-        # Loaders name `faces.races`; the setting of parents is one level deeper.
+    def qualify(text: str) -> str:
+        # Messages of loaders name `faces.races`; for parents it is `faces.parents.races`.
         names = "|".join(vars(faces_config))
         return re.sub(rf"(?<![\w./])faces\.(?=(?:{names})\b)", "faces.parents.", text)
 
     try:
-        faces = table("faces", faces_config, store)
+        faces = load_table("faces", faces_config, store)
     except InputError as error:
-        raise InputError(nested(str(error))) from None
-    return replace(faces, notes=tuple(nested(note) for note in faces.notes))
+        raise InputError(qualify(str(error))) from None
+    return replace(faces, notes=tuple(qualify(note) for note in faces.notes))
 
 
-def _of_other_layout(chosen: configs.OtherLayoutConfig) -> Loaded:
+def _load_other_layout(layout: configs.OtherLayoutConfig) -> Loaded:
     """Load files by an external loader, after checking its options."""
-    load = registry.load("loader", chosen.loader, {}, FunctionType)
+    load = registry.load("loader", layout.loader, {}, FunctionType)
     try:
-        inspect.signature(load).bind(**chosen.options)
+        inspect.signature(load).bind(**layout.options)
     except TypeError as error:
         parameters = ", ".join(inspect.signature(load).parameters)
-        raise InputError(f"options: {chosen.loader}: {error}. Its options are {parameters}.") from None
-    loaded: Loaded = load(**chosen.options)
+        raise InputError(f"options: {layout.loader}: {error}. Its options are {parameters}.") from None
+    loaded: Loaded = load(**layout.options)
     return loaded
 
 
-def in_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
+def fill_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
     """Insert each `word` into each template, which has one `{}`: adds `id`, `template` and `sentence`."""
     for template in templates:
         if template.count("{}") != 1:

@@ -11,8 +11,8 @@ from src.configs import CfdConfig, UtkFaceConfig
 from src.errors import InputError, brief, first_few
 from src.stimuli import group_sampling
 from src.stimuli.csvs import check_unique, read_csv
-from src.stimuli.pictures import hashed
-from src.stimuli.safe_paths import no_link_out
+from src.stimuli.pictures import add_hashes
+from src.stimuli.safe_paths import refuse_links_out
 from src.stimuli.safe_yaml import is_text
 from src.stimuli.table import Loaded
 
@@ -44,30 +44,30 @@ def cfd(cfg: CfdConfig) -> Loaded:
     )
     root = Path(cfg.root)
     folders = [root / folder for folder in cfg.pictures]
-    rows, picture_count, notes = _labels(folders, root, CFD_NAME, CFD_EXAMPLE, remedy)
+    rows, picture_count, notes = _read_labels(folders, root, CFD_NAME, CFD_EXAMPLE, remedy)
     expressions = {name: [name] for name in cfg.expressions}
-    wanted = group_sampling.renamed(rows, "expression", expressions, root).notna()
-    chosen, group_notes = group_sampling.grouped(rows, cfg, root, "expression", wanted)
+    wanted = group_sampling.map_values(rows, "expression", expressions, root).notna()
+    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", wanted)
     groups = group_sampling.group_names(cfg.races, cfg.genders)
-    frame, sample_notes = group_sampling.sampled(chosen, groups, cfg, root)
+    frame, sample_notes = group_sampling.sample_groups(chosen, groups, cfg, root)
     notes += group_notes + sample_notes
     repeated = frame["person"][frame.duplicated(["person", "expression"])].nunique()
     if repeated:
         notes.append(f"{repeated} people have more than one picture of an expression, all kept")
     if cfg.norming is not None:
-        no_link_out([root / cfg.norming], root, "faces.root")
-        frame["age"], age_notes = _ages(frame["person"], root / cfg.norming)
+        refuse_links_out([root / cfg.norming], root, "faces.root")
+        frame["age"], age_notes = _read_ages(frame["person"], root / cfg.norming)
         notes += age_notes
-    return hashed(frame).drop(columns="person"), picture_count, notes
+    return add_hashes(frame).drop(columns="person"), picture_count, notes
 
 
-def _ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
+def _read_ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
     """Return the age of each person in years, null if unknown, and notes."""
     remedy = "Save a sheet of the norming workbook as csv and set faces.norming to it, or to null."
     rows = read_csv(path, ["Model"], remedy, optional=AGES, header_remedy=remedy)
     # The Indian sheets write IF601-519 for the person whose pictures are named IF-601.
-    parts = rows["Model"].str.extract(r"^([A-Z][FM])-?(\d+)")
-    rows["person"] = parts[0] + "-" + parts[1]
+    codes = rows["Model"].str.extract(r"^([A-Z][FM])-?(\d+)")
+    rows["person"] = codes[0] + "-" + codes[1]
     rows = rows[rows["person"].notna()]
     numbers = {name: pd.to_numeric(rows[name], errors="coerce") for name in AGES if name in rows}
     ages = {name: values.where(values.between(0, MAX_AGE)) for name, values in numbers.items()}
@@ -79,9 +79,9 @@ def _ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
     check_unique(rows, "person", path)
     age = people.map(dict(zip(rows["person"], ages[filled[0]], strict=True)))
     notes = [f"age is {filled[0]} of {path.name}"]
-    without = sorted(set(people[age.isna()]))
-    if without:
-        notes.append(f"{len(without)} people have no age in {path.name}, first {without[0]}")
+    without_age = sorted(set(people[age.isna()]))
+    if without_age:
+        notes.append(f"{len(without_age)} people have no age in {path.name}, first {without_age[0]}")
     return age, notes
 
 
@@ -97,34 +97,34 @@ def utkface(cfg: UtkFaceConfig) -> Loaded:
         "Set dataset.root to the folder that contains utkface/, or faces.root to the one of the pictures "
         "(see make data). For other pictures use faces=folder."
     )
-    rows, picture_count, notes = _labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
+    rows, picture_count, notes = _read_labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
     wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
-    chosen, group_notes = group_sampling.grouped(rows, cfg, root, "age", wanted)
+    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", wanted)
     groups = group_sampling.group_names(cfg.races, cfg.genders)
-    frame, sample_notes = group_sampling.sampled(chosen, groups, cfg, root)
-    return hashed(frame), picture_count, notes + group_notes + sample_notes
+    frame, sample_notes = group_sampling.sample_groups(chosen, groups, cfg, root)
+    return add_hashes(frame), picture_count, notes + group_notes + sample_notes
 
 
-def _labels(
+def _read_labels(
     folders: Sequence[Path], root: Path, pattern: str, example: str, remedy: str
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Read labels from the names of the pictures in folders and their subfolders, with notes on other files.
 
-    The pattern matches a name without its last suffix: its group `name` becomes the column `id`, its further
-    groups columns of their own. Returns the matching pictures, sorted by `path`, and the number of pictures.
+    The pattern matches a name without its last suffix: its group `name` becomes the column `id`, and
+    each other group a column. Returns the matching pictures, sorted by `path`, and the number of pictures.
     """
-    files, other_files = _files(folders, root, remedy)
+    files, other_files = _list_pictures(folders, root, remedy)
     matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]
     if undecodable := next((str(path) for path, match in matches if match and not is_text(str(path))), ""):
         raise InputError(f"{brief(undecodable, 1000)}: the name is not UTF-8. Rename the picture.")
-    fitting = [{"path": str(path), **match.groupdict()} for path, match in matches if match]
+    labels = [{"path": str(path), **match.groupdict()} for path, match in matches if match]
     misnamed = [path.name for path, match in matches if match is None]
-    listed = ", ".join(str(folder) for folder in folders)
-    if not fitting:
+    folder_names = ", ".join(str(folder) for folder in folders)
+    if not labels:
         content = f"{len(files)} pictures, first {brief(files[0].name)!r}" if files else "no picture"
-        raise InputError(f"{listed}: no picture is named like {example}; found {content}. {remedy}")
-    frame = pd.DataFrame(fitting).rename(columns={"name": "id"})
+        raise InputError(f"{folder_names}: no picture is named like {example}; found {content}. {remedy}")
+    frame = pd.DataFrame(labels).rename(columns={"name": "id"})
     repeated = frame[frame["id"].duplicated()]
     if len(repeated):
         first = frame["path"][frame["id"] == repeated["id"].iloc[0]].iloc[0]
@@ -140,12 +140,12 @@ def _labels(
     return frame, len(files), notes
 
 
-def _files(folders: Sequence[Path], root: Path, remedy: str) -> tuple[list[Path], list[str]]:
+def _list_pictures(folders: Sequence[Path], root: Path, remedy: str) -> tuple[list[Path], list[str]]:
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder. {remedy}")
     paths = {path for folder in folders for path in folder.rglob("*")}
-    no_link_out([*folders, *paths], root, "faces.root")
+    refuse_links_out([*folders, *paths], root, "faces.root")
     # Linked folders are not searched: their pictures would be missed, unless the target is searched itself.
     searched = [Path(os.path.realpath(folder)) for folder in folders]
     for link in sorted(path for path in paths if path.is_symlink() and path.is_dir()):

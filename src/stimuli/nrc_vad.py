@@ -31,29 +31,29 @@ def load(cfg: NrcVadConfig) -> Loaded:
     path, scale = only_file(Path(cfg.path), ".txt", REMEDY), (cfg.lowest, cfg.highest)
     if OTHER_DIMENSION.match(path.name):
         raise InputError(f"{path}: its name says that it contains another dimension, not valence. {REMEDY}")
-    header, rows = _table(path)
-    languages = _languages(header, rows)
-    word_index = _column(header, languages, cfg.word, path)
-    valence_index = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
-    frame = rows[[word_index, valence_index]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
-    translated = word_index != languages[0]
+    header, rows = _read_rows(path)
+    word_columns = _word_columns(header, rows)
+    word_column = _word_column(header, word_columns, cfg.word, path)
+    valence_column = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
+    frame = rows[[word_column, valence_column]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
+    is_translated = word_column != word_columns[0]
     notes = []
-    if translated:
+    if is_translated:
         frame = frame[~frame["word"].isin(UNTRANSLATED)]
-        notes = [f"{len(rows) - len(frame)} have no {header[word_index]}"] if len(frame) < len(rows) else []
+        notes = [f"{len(rows) - len(frame)} have no {header[word_column]}"] if len(frame) < len(rows) else []
     check_filled(frame, "word", path)
-    if not translated:
+    if not is_translated:
         check_unique(frame, "word", path)
     _check_version(frame, scale, path)
     rated = frame.assign(valence=rescaled_ratings(frame, "valence", "word", scale, path, "words"))
     means = rated.groupby("word", sort=False)["valence"].mean().reset_index()
     if len(means) < len(rated):
-        repeated, language = len(rated) - len(means), header[word_index]
+        repeated, language = len(rated) - len(means), header[word_column]
         notes.append(f"{repeated} repeat a word of {language}, whose valence is the mean of its rows")
     return means, len(rows), notes
 
 
-def _table(path: Path) -> tuple[list[str], pd.DataFrame]:
+def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
     """Read the header (empty if absent) and the cells below it, by row number and column index."""
     try:
         text = path.read_text("utf-8-sig")
@@ -64,21 +64,21 @@ def _table(path: Path) -> tuple[list[str], pd.DataFrame]:
         raise InputError(f"{path}: {error}. Make it readable, and save it as text in UTF-8.") from None
     lines = {number: line for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
     cells = {number: [cell.strip() for cell in line.split("\t")] for number, line in lines.items()}
-    first = next(iter(cells), 0)
-    header = cells.pop(first) if cells and _is_header(cells[first]) else []
+    first_row = next(iter(cells), 0)
+    header = cells.pop(first_row) if cells and _is_header(cells[first_row]) else []
     if not cells:
         raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
-    if bare := next((number for number in cells if "\t" not in lines[number]), 0):
+    if untabbed := next((number for number in cells if "\t" not in lines[number]), 0):
         raise InputError(
-            f"{path}, row {bare}: no tab in {brief(lines[bare].strip())!r}. Use word, tab, valence."
+            f"{path}, row {untabbed}: no tab in {brief(lines[untabbed].strip())!r}. Use word, tab, valence."
         )
     width = max(map(len, [header, *cells.values()]))
     padded = [[*row, *[""] * (width - len(row))] for row in cells.values()]
     rows = pd.DataFrame(padded, index=list(cells))
     for number, *extra in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
-        if strange := next((cell for cell in extra if cell and not _is_number(cell)), ""):
+        if word_cell := next((cell for cell in extra if cell and not _is_number(cell)), ""):
             raise InputError(
-                f"{path}, row {number}: {brief(strange)!r} after word, valence, arousal and dominance, and "
+                f"{path}, row {number}: {brief(word_cell)!r} after word, valence, arousal and dominance, and "
                 "no header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "
                 "Dominance and the language, separated by tabs), and set words.word to one of its columns."
             )
@@ -94,7 +94,7 @@ def _is_number(cell: str) -> bool:
     return NUMBER.fullmatch(cell) is not None
 
 
-def _languages(header: list[str], rows: pd.DataFrame) -> list[int]:
+def _word_columns(header: list[str], rows: pd.DataFrame) -> list[int]:
     """Return the indices of the columns of words; the first column if none is recognised."""
     dimensions = [name.lower() for name in COLUMNS[1:]]
     word_columns = [
@@ -105,25 +105,25 @@ def _languages(header: list[str], rows: pd.DataFrame) -> list[int]:
     return word_columns or [0]
 
 
-def _column(header: list[str], languages: list[int], word: str | None, path: Path) -> int:
+def _word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:
     """Return the index of the requested column of words."""
     if word is None:
-        if len(languages) > 1:
-            names = _listed(header, languages)
+        if len(word_columns) > 1:
+            names = _format_columns(header, word_columns)
             raise InputError(f"{path}, row 1: several columns of words. Set words.word to one of {names}.")
-        return languages[0]
+        return word_columns[0]
     if not header:
         raise InputError(f"{path}, row 1: no header with {brief(word)}. Write one, or set words.word=null.")
     if header.count(word) != 1:
         problem = "several columns" if word in header else "no column"
         raise InputError(
             f"{path}, row 1: {problem} {brief(word)}; found {brief(', '.join(header))}. Set words.word to "
-            f"one that contains words: {_listed(header, languages)}."
+            f"one that contains words: {_format_columns(header, word_columns)}."
         )
     return header.index(word)
 
 
-def _listed(header: list[str], columns: list[int]) -> str:
+def _format_columns(header: list[str], columns: list[int]) -> str:
     names = [brief(header[index]) if header else COLUMNS[0] for index in columns]
     return first_few(names, MAX_LISTED)
 

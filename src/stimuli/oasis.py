@@ -6,8 +6,8 @@ import pandas as pd
 
 from src.configs import OasisConfig
 from src.stimuli.csvs import check_unique, read_csv, rescaled_ratings
-from src.stimuli.pictures import distinct, hashed, present
-from src.stimuli.safe_paths import check_paths, no_link_out
+from src.stimuli.pictures import add_hashes, drop_absent, drop_copies
+from src.stimuli.safe_paths import check_paths, refuse_links_out
 from src.stimuli.table import Loaded
 
 
@@ -16,15 +16,15 @@ def load(cfg: OasisConfig) -> Loaded:
     root = Path(cfg.root)
     path = root / cfg.csv
     remedy = "Set dataset.root to the folder of oasis/, or scenes.root to that of the csv (see make data)."
-    no_link_out([path], root, "scenes.root")
+    refuse_links_out([path], root, "scenes.root")
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     check_paths(rows, "Theme", path, "scenes.root")
     check_unique(rows, "Theme", path)
     # The archive was published with Images/ and with images/.
-    items = {item.name.lower(): item.name for item in root.iterdir()}
+    names = {item.name.lower(): item.name for item in root.iterdir()}
     folder, scale = cfg.pictures, (cfg.lowest, cfg.highest)
     if not (root / folder).is_dir():
-        folder = items.get(folder.lower(), folder)
+        folder = names.get(folder.lower(), folder)
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
@@ -34,6 +34,6 @@ def load(cfg: OasisConfig) -> Loaded:
         }
     )
     absent_remedy = "Put the pictures there, or set scenes.root and scenes.pictures to their folder."
-    frame, notes = present(frame, path, root, "scenes.root", absent_remedy)
-    frame, copies = distinct(frame, path, cfg.duplicates, "scenes")
-    return hashed(frame), len(rows), notes + copies
+    frame, notes = drop_absent(frame, path, root, "scenes.root", absent_remedy)
+    frame, copy_notes = drop_copies(frame, path, cfg.duplicates, "scenes")
+    return add_hashes(frame), len(rows), notes + copy_notes

@@ -9,7 +9,7 @@ from src.errors import InputError, brief
 from src.stimuli.download import Progress, download
 from src.stimuli.public_datasets import PRESENT, Dataset, File, command, status_of
 from src.stimuli.unpack import unpack
-from src.stimuli.work_folders import hold
+from src.stimuli.work_folders import lock_folder
 from src.storage.cache import file_hash
 
 
@@ -35,7 +35,7 @@ def obtain(dataset: Dataset, root: Path, report: Callable[[str], None], progress
             f"{dataset.layout} Then {command('status', dataset, root)} counts it. Terms: {dataset.terms}"
         )
     report(f"{dataset.title} ({dataset.citation}). Terms: {dataset.terms} You accept them by using it.")
-    with hold(folder, "Choose another --root."):
+    with lock_folder(folder, "Choose another --root."):
         for file in dataset.files:
             report(_fetch(file, folder, progress))
             for name in unpack(folder / file.name, file.take, file.at_most) if file.take else []:
@@ -45,12 +45,12 @@ def obtain(dataset: Dataset, root: Path, report: Callable[[str], None], progress
 def _fetch(file: File, folder: Path, progress: Progress) -> str:
     """Fetch one file, unless it is present, and return a line about it."""
     target, record = folder / file.name, folder / f"{file.name}.json"
-    recorded = _recorded(record, file.url)
+    recorded = _read_record(record, file.url)
     expected: File | _Record
     source, expected = ("published", file) if file.sha256 else ("recorded at first", recorded or file)
     sizes = (0, file.at_most) if expected.bytes is None else (expected.bytes, expected.bytes)
-    present = target.exists()
-    if not present:
+    is_present = target.exists()
+    if not is_present:
         download(file.url, target, sizes, expected.sha256, progress)
     digest = file_hash(target)
     if expected.sha256 not in (None, digest):
@@ -60,13 +60,13 @@ def _fetch(file: File, folder: Path, progress: Progress) -> str:
         draft = record.with_name(f".{record.name}.draft")
         draft.write_text(json.dumps(asdict(_Record(file.url, size, digest)), indent=2) + "\n")
         draft.rename(record)
-    message = f"{target} {'was there' if present else 'is fetched'}: {size} bytes, sha256 {digest}"
+    message = f"{target} {'was there' if is_present else 'is fetched'}: {size} bytes, sha256 {digest}"
     if expected.sha256 is None:
         return f"{message}: no hash is published, so this one is trusted, and recorded in {record.name}."
     return f"{message}, as {source}."
 
 
-def _recorded(record: Path, url: str) -> _Record | None:
+def _read_record(record: Path, url: str) -> _Record | None:
     """Read the record of a file that was fetched from this address; None if absent."""
     try:
         if record.exists() and not record.is_file():  # reading a pipe would block

@@ -10,7 +10,7 @@ from PIL import Image
 
 from src.errors import InputError, brief
 from src.stimuli.decoding import decode
-from src.stimuli.safe_paths import no_link_out
+from src.stimuli.safe_paths import refuse_links_out
 from src.storage.cache import file_hash
 
 
@@ -38,23 +38,23 @@ def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
     return [digest for digest, _, _ in results], [conversions for _, conversions, _ in results]
 
 
-def hashed(frame: pd.DataFrame) -> pd.DataFrame:
+def add_hashes(frame: pd.DataFrame) -> pd.DataFrame:
     """Decode and hash the picture at each `path` into columns `sha256` and `conversions` (see `hashes`)."""
     digests, conversions = hashes([Path(path) for path in frame["path"]])
     return frame.assign(sha256=digests, conversions=conversions)
 
 
-def remarks(conversions: Sequence[str]) -> list[str]:
+def count_conversions(conversions: Sequence[str]) -> list[str]:
     """Count the converted pictures by kind of conversion.
 
-    >>> remarks(["transparency dropped", "", "EXIF orientation applied; transparency dropped"])
+    >>> count_conversions(["transparency dropped", "", "EXIF orientation applied; transparency dropped"])
     ['EXIF orientation applied: 1 pictures', 'transparency dropped: 2 pictures']
     """
     counts = pd.Series(conversions, dtype=str).str.split("; ").explode().value_counts()
-    return [f"{what}: {count} pictures" for what, count in sorted(counts.items()) if what]
+    return [f"{kind}: {count} pictures" for kind, count in sorted(counts.items()) if kind]
 
 
-def present(
+def drop_absent(
     frame: pd.DataFrame, source: Path, root: Path, setting: str, remedy: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Drop the rows whose `path` does not exist, and note their number.
@@ -62,7 +62,7 @@ def present(
     Raises:
         InputError: no picture exists, or a link leads out of the folder, which `setting` names.
     """
-    no_link_out([Path(path) for path in frame["path"]], root, setting)
+    refuse_links_out([Path(path) for path in frame["path"]], root, setting)
     # os.path accepts names that Path methods refuse: a name too long for the file system is not a file.
     exists = [os.path.isfile(path) for path in frame["path"]]  # noqa: PTH113
     absent = len(frame) - sum(exists)
@@ -88,41 +88,41 @@ def _examine(path: Path) -> tuple[str, str, str]:
         return "", "", str(error).replace(str(path), path.name) or repr(error)
 
 
-def distinct(frame: pd.DataFrame, source: Path, duplicates: str, role: str) -> tuple[pd.DataFrame, list[str]]:
-    """Refuse pictures that occur twice, or drop all but the first of each if `duplicates` is "drop".
+def drop_copies(frame: pd.DataFrame, source: Path, policy: str, role: str) -> tuple[pd.DataFrame, list[str]]:
+    """Refuse pictures that occur twice; if `policy` is "drop", drop all but the first of each.
 
-    The frame has `path`, what the role carries (`group` or `valence`), and `row` if a csv names the pictures;
-    its order decides which copy is the first. Returns the frame without `row`, and notes on what was dropped.
+    The frame has `path`, `group` or `valence`, and `row` if a csv names the pictures; its order decides which
+    copy is the first. Returns the frame without `row`, and notes on the pictures dropped.
 
     Raises:
-        InputError: a picture occurs twice and `duplicates` is "stop"; both rows are named.
+        InputError: a picture occurs twice and `policy` is "stop"; both rows are named.
     """
     with ThreadPoolExecutor() as pool:
-        digests = pd.Series(list(pool.map(_digest, map(Path, frame["path"]))), frame.index)
+        digests = pd.Series(list(pool.map(_hash, map(Path, frame["path"]))), frame.index)
     copies = digests.notna() & digests.duplicated()
-    firsts = frame[~copies].drop(columns="row", errors="ignore").reset_index(drop=True)
+    originals = frame[~copies].drop(columns="row", errors="ignore").reset_index(drop=True)
     if not copies.any():
-        return firsts, []
+        return originals, []
     carried = "group" if "group" in frame else "valence"
     index_of_first = dict(zip(digests[~copies], digests.index[~copies], strict=True))
-    original = frame.loc[digests[copies].map(index_of_first)]
-    differ = frame[carried][copies].to_numpy() != original[carried].to_numpy()
-    if duplicates == "drop":
-        others = f", {differ.sum()} of them with another {carried}" if differ.any() else ""
-        return firsts, [f"{copies.sum()} pictures occur a second time{others} ({role}.duplicates=drop)"]
-    second, first = frame[copies].iloc[0], original.iloc[0]
-    places = [row["path"] for row in (second, first)]
+    original_of_copy = frame.loc[digests[copies].map(index_of_first)]
+    is_conflict = frame[carried][copies].to_numpy() != original_of_copy[carried].to_numpy()
+    if policy == "drop":
+        conflicts = f", {is_conflict.sum()} of them with another {carried}" if is_conflict.any() else ""
+        return originals, [f"{copies.sum()} pictures occur a second time{conflicts} ({role}.duplicates=drop)"]
+    second, first = frame[copies].iloc[0], original_of_copy.iloc[0]
+    locations = [row["path"] for row in (second, first)]
     if "row" in frame:
-        places = [f"{source}, row {row['row']} ({row['path']})" for row in (second, first)]
-    conflict = f" with {carried} {first[carried]} (here {second[carried]})" if differ[0] else ""
+        locations = [f"{source}, row {row['row']} ({row['path']})" for row in (second, first)]
+    conflict = f" with {carried} {first[carried]} (here {second[carried]})" if is_conflict[0] else ""
     raise InputError(
-        f"{places[0]}: the same picture, byte for byte, as {places[1]}{conflict}; {copies.sum()} such "
+        f"{locations[0]}: the same picture, byte for byte, as {locations[1]}{conflict}; {copies.sum()} such "
         f"pictures. Delete one of each two, or set {role}.duplicates=drop to keep the first."
     )
 
 
-def _digest(path: Path) -> str | None:
-    """Hash a file; None if it is empty or unreadable, which `pictures.hashes` refuses."""
+def _hash(path: Path) -> str | None:
+    """Hash a file; return None if it is empty or unreadable, which `hashes` refuses."""
     try:
         return file_hash(path) if path.stat().st_size else None
     except OSError:

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from src.errors import InputError, NotApplicable, brief
-from src.stimuli.table import Table, checked
+from src.stimuli.table import Table, build_table
 
 
 def read_rows(folder: Path, role: str) -> pd.DataFrame:
@@ -46,6 +46,6 @@ def load(folder: Path, role: str) -> Table:
     """Load the stimulus table of one role, sorted by id.
 
     Raises:
-        InputError: see `read_rows` and `src.stimuli.table.checked`.
+        InputError: see `read_rows` and `src.stimuli.table.build_table`.
     """
-    return checked(role, read_rows(folder, role), str(folder / f"{role}.parquet"))
+    return build_table(role, read_rows(folder, role), str(folder / f"{role}.parquet"))

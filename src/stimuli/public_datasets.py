@@ -10,8 +10,8 @@ from typing import Any
 
 from src.errors import InputError, did_you_mean
 
-# States of a dataset; OTHER: complete, but not as in any published edition.
-PRESENT, PARTLY, OTHER, ABSENT = "present", "partly", "other counts", "absent"
+# States of a dataset; OTHER_COUNTS: complete, but unlike every published edition.
+PRESENT, PARTIAL, OTHER_COUNTS, ABSENT = "present", "partly", "other counts", "absent"
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,13 @@ class DatasetStatus:
 
     @property
     def state(self) -> str:
-        """Return the state of the dataset, by all counts."""
+        """Return the state of the dataset that its counts imply."""
         if all(count in need.counts for need, count in self.counts.items()):
             return PRESENT
         if not any(self.counts.values()):
             return ABSENT
-        return PARTLY if any(count < min(need.counts) for need, count in self.counts.items()) else OTHER
+        is_partial = any(count < min(need.counts) for need, count in self.counts.items())
+        return PARTIAL if is_partial else OTHER_COUNTS
 
 
 @cache
@@ -84,7 +85,7 @@ def datasets() -> dict[str, Dataset]:
     return {name: _dataset(name, entry) for name, entry in content.items()}
 
 
-def chosen(names: Iterable[str]) -> list[Dataset]:
+def select_datasets(names: Iterable[str]) -> list[Dataset]:
     """Return the datasets of the given names, or all if none is named; refuse unknown names."""
     known = datasets()
     for name in names:
@@ -93,9 +94,9 @@ def chosen(names: Iterable[str]) -> list[Dataset]:
     return [known[name] for name in names or known]
 
 
-def command(what: str, dataset: Dataset, root: Path) -> str:
-    """Return the command that runs `what` (`fetch`, `status`) for a dataset below `root`."""
-    return shlex.join(["python", "-m", "src.stimuli", what, dataset.name, "--root", str(root)])
+def command(subcommand: str, dataset: Dataset, root: Path) -> str:
+    """Return the command line of a subcommand (`fetch` or `status`) for a dataset below `root`."""
+    return shlex.join(["python", "-m", "src.stimuli", subcommand, dataset.name, "--root", str(root)])
 
 
 def status_of(dataset: Dataset, root: Path) -> DatasetStatus:

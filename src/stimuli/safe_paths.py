@@ -27,16 +27,16 @@ def posix_paths(names: Iterable[str], root: Path, path: Path) -> tuple[list[str]
     The name of an existing file that contains a backslash is left unchanged.
     """
     names = list(names)
-    posix = [
+    converted = [
         name if "\\" not in name or os.path.isfile(root / name) else PureWindowsPath(name).as_posix()  # noqa: PTH113
         for name in names
     ]
-    changed = sum(new != name for new, name in zip(posix, names, strict=True))
+    changed = sum(posix_name != name for posix_name, name in zip(converted, names, strict=True))
     notes = [f"paths of {path.name} with \\ in place of / in {changed} rows"] if changed else []
-    return [str(PurePosixPath(name)) for name in posix], notes
+    return [str(PurePosixPath(name)) for name in converted], notes
 
 
-def no_link_out(paths: Iterable[Path], root: Path, setting: str) -> None:
+def refuse_links_out(paths: Iterable[Path], root: Path, setting: str) -> None:
     """Refuse links that lead out of a folder, which may itself be a link; links within it are accepted.
 
     Paths outside the folder, which a user typed, are accepted. The message names the first such path and its

@@ -14,7 +14,7 @@ OMEGACONF_ERRORS = (RecursionError, AssertionError, TypeError, AttributeError, O
 MAX_VALUES = 100_000
 
 
-def of_yaml(text: str) -> Any:
+def parse_yaml(text: str) -> Any:
     """Parse a YAML into plain values; the loader refuses tags that would make objects.
 
     Raises:
@@ -28,7 +28,7 @@ def of_yaml(text: str) -> Any:
         raise ValueError(" ".join(str(error).split())[:300] or "a value that only YAML allows") from None
 
 
-def of_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Parse a JSON into plain values.
 
     Raises:

@@ -20,7 +20,7 @@ PROMPTS = "prompts"
 CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}
 
 # Pictures of parents and their morphs, stored along with the morphs.
-SHEET = "contact_sheet.jpg"
+CONTACT_SHEET = "contact_sheet.jpg"
 
 TEXT_COLUMNS = ("word", "template", "sentence")
 # Columns that identify the stimuli. `path` is not content: it is the current location of a picture, whose
@@ -70,7 +70,7 @@ class Table:
         return f"{self.role}: {self.items} used of {self.expected}{sentences}{reasons}"
 
 
-def checked(
+def build_table(
     role: str, frame: pd.DataFrame, source: str, *, expected: int | None = None, notes: Sequence[str] = ()
 ) -> Table:
     """Make a table of stimuli in any order, after checking it; `source` is their origin, for messages.
@@ -80,20 +80,20 @@ def checked(
             is empty, words or groups differ only in blanks or Unicode form, a valence is not a number in [0,
             1], or words and templates do not form a full grid.
     """
-    needed = ["id", CARRIES[role]]
+    required = ["id", CARRIES[role]]
     if role in TEXT_ROLES:
-        needed += TEXT_COLUMNS
-    missing = [column for column in needed if column not in frame.columns]
+        required += TEXT_COLUMNS
+    missing = [column for column in required if column not in frame.columns]
     if missing:
         raise InputError(
             f"{source}: no column {', '.join(missing)}; found {brief(', '.join(map(str, frame.columns)))}. "
-            f"{role} need {', '.join(needed)}."
+            f"{role} need {', '.join(required)}."
         )
     if frame.empty:
         raise InputError(f"{source}: no {role} in it. Add at least one.")
     frame = frame.assign(id=frame["id"].astype(str)).sort_values("id", kind="stable", ignore_index=True)
-    _check_distinct(frame, source)
-    text_columns = [column for column in (*TEXT_COLUMNS, "group") if column in needed]
+    _check_unique(frame, source)
+    text_columns = [column for column in (*TEXT_COLUMNS, "group") if column in required]
     for column in text_columns:
         _convert_texts(frame, column, source)
     if CARRIES[role] == "valence":
@@ -107,7 +107,7 @@ def checked(
     return replace(table, expected=table.items if expected is None else expected)
 
 
-def _check_distinct(frame: pd.DataFrame, source: str) -> None:
+def _check_unique(frame: pd.DataFrame, source: str) -> None:
     repeated = frame["id"][frame["id"].duplicated()]
     if len(repeated):
         first = brief(repeated.iloc[0])
@@ -137,11 +137,11 @@ def _check_spellings(texts: pd.Series, source: str) -> None:
 
 def _case_notes(words: pd.Series) -> list[str]:
     distinct = pd.Series(words.unique())
-    same = distinct[distinct.str.casefold().duplicated(keep=False)].sort_values()
-    if same.empty:
+    variants = distinct[distinct.str.casefold().duplicated(keep=False)].sort_values()
+    if variants.empty:
         return []
-    first = ", ".join(brief(word) for word in same if word.casefold() == same.iloc[0].casefold())
-    return [f"words that differ in case alone, which most encoders drop: {len(same)}, first {first}"]
+    first = ", ".join(brief(word) for word in variants if word.casefold() == variants.iloc[0].casefold())
+    return [f"words that differ in case alone, which most encoders drop: {len(variants)}, first {first}"]
 
 
 def _convert_texts(frame: pd.DataFrame, column: str, source: str) -> None:
@@ -177,11 +177,11 @@ def _check_grid(frame: pd.DataFrame, carried: str, source: str) -> None:
         )
     templates = frame["template"].nunique()
     counts = frame["word"].value_counts()
-    short = counts[counts < templates]
-    if len(short):
+    partial = counts[counts < templates]
+    if len(partial):
         raise InputError(
-            f"{source}: {len(short)} words do not occur in all {templates} templates, first "
-            f"{brief(short.index[0])!r} ({short.iloc[0]}). Each word must occur in each template once."
+            f"{source}: {len(partial)} words do not occur in all {templates} templates, first "
+            f"{brief(partial.index[0])!r} ({partial.iloc[0]}). Each word must occur in each template once."
         )
     values = frame.groupby("word")[carried].nunique()
     if (values > 1).any():

@@ -14,19 +14,19 @@ import pandas as pd
 
 from src.configs import TaxonomyConfig
 from src.errors import InputError, brief, did_you_mean, first_few
-from src.stimuli.wordlists import checked_text, frequent, read_mapping, read_types, refuse_repeats
+from src.stimuli.wordlists import frequent_words, normalise_text, read_mapping, read_types, refuse_repeats
 
 if TYPE_CHECKING:
     import inflect
 
-__all__ = ["captioned", "frequent", "words"]
+__all__ = ["compose_captions", "frequent_words", "words"]
 
 log = logging.getLogger(__name__)
 
 COLUMNS = ["category", "word", "type"]
 LAYOUTS = "Write category: {type: [word, ...]}, or category: [word, ...] and set taxonomy.types."
 # Words after `an` that inflect would put after `a`.
-AN = [
+AN_PATTERNS = [
     "8.*",  # an 8-year-old
     r"1[18](\d\d\d?)?(\D.*)?",  # an 11-year-old, an 1800s villain; but a 110-year-old
     r"hiv\b.*",
@@ -51,7 +51,7 @@ def words(cfg: TaxonomyConfig) -> pd.DataFrame:
         _check_type(cfg.untyped, cfg, "taxonomy.untyped")
     place = "taxonomy.categories" if cfg.path is None else cfg.path
     listed = cfg.categories if cfg.path is None else read_mapping(Path(cfg.path), "taxonomy.path", LAYOUTS)
-    names = [checked_text(category, place, "category", LAYOUTS) for category in listed]
+    names = [normalise_text(category, place, "category", LAYOUTS) for category in listed]
     refuse_repeats(names, names, f"{place}: category")
     rows = [row for category, content in listed.items() for row in _rows(category, content, cfg, place)]
     if not rows:
@@ -62,19 +62,17 @@ def words(cfg: TaxonomyConfig) -> pd.DataFrame:
     table["type"] = _types_with_default(table, cfg, place)
     for category, members in table.groupby("category", sort=False):
         refuse_repeats(members["word"], members["word"], f"{place}, {category}:")
-        captions = captioned(members, cfg, "literal")
+        captions = compose_captions(members, cfg, "literal")
         refuse_repeats(members["word"], captions, f"{place}, {category}: by its caption,")
     return table
 
 
-def captioned(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> pd.Series:
+def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> pd.Series:
     """Compose the caption of each word by its type, with the right article or literally "a/an"."""
     for kind in rows["type"].unique():
         _check_type(kind, cfg, "taxonomy.captions")
-    captions = [
-        _caption(cfg.captions[kind], word, article)
-        for word, kind in zip(rows["word"], rows["type"], strict=True)
-    ]
+    typed_words = zip(rows["word"], rows["type"], strict=True)
+    captions = [_caption(cfg.captions[kind], word, article) for word, kind in typed_words]
     return pd.Series(captions, index=rows.index, name="caption", dtype=str)
 
 
@@ -92,10 +90,10 @@ def _types_with_file(table: pd.DataFrame, cfg: TaxonomyConfig, place: str) -> li
         )
     kinds: list[str | None] = []
     for word, kind in zip(table["word"], table["type"], strict=True):
-        _, other = types.get(word.casefold(), (word, kind))
-        if kind is not None and kind != other:
-            raise InputError(f"{brief(word)!r} is {kind} in {place} and {other} in {cfg.types}. Delete one.")
-        kinds.append(other)
+        _, listed = types.get(word.casefold(), (word, kind))
+        if kind is not None and kind != listed:
+            raise InputError(f"{brief(word)!r} is {kind} in {place} and {listed} in {cfg.types}. Delete one.")
+        kinds.append(listed)
     return kinds
 
 
@@ -111,7 +109,7 @@ def _types_with_default(table: pd.DataFrame, cfg: TaxonomyConfig, place: str) ->
             f"of all of them ({', '.join(cfg.captions)}), or write category: {{type: [word, ...]}}."
         )
     types = table["type"].mask(untyped, cfg.untyped)
-    captions = captioned(table[untyped].assign(type=cfg.untyped), cfg, "right")
+    captions = compose_captions(table[untyped].assign(type=cfg.untyped), cfg, "right")
     _warn_once(
         f"{place}: {untyped.sum()} words without a type are captioned as {cfg.untyped} (taxonomy.untyped): "
         f"{first_few(map(repr, captions))}. If some are of another type, set taxonomy.types=FILE."
@@ -133,8 +131,8 @@ def _check_templates(captions: dict[str, str]) -> None:
         except ValueError as error:
             raise InputError(f"{place}: {error}. Write {{word}} and {{article}}.") from None
         fields = [field for _, field, _, _ in parsed if field is not None]
-        plain = not any(spec or conversion for _, _, spec, conversion in parsed)
-        if "word" not in fields or not {"word", "article"} >= set(fields) or not plain:
+        is_plain = not any(spec or conversion for _, _, spec, conversion in parsed)
+        if "word" not in fields or not {"word", "article"} >= set(fields) or not is_plain:
             raise InputError(f"{place}: a caption has {{word}}, may have {{article}}, and no other field.")
 
 
@@ -148,16 +146,16 @@ def _check_type(kind: Any, cfg: TaxonomyConfig, place: str) -> None:
 
 
 def _rows(category: Any, content: Any, cfg: TaxonomyConfig, place: str) -> list[tuple[str, str, str | None]]:
-    name = checked_text(category, place, "category", LAYOUTS)
+    name = normalise_text(category, place, "category", LAYOUTS)
     place = f"{place}, {brief(name)}"
-    typed = content if isinstance(content, dict) else {None: content}
+    words_by_type = content if isinstance(content, dict) else {None: content}
     rows: list[tuple[str, str, str | None]] = []
-    for kind, members in typed.items():
+    for kind, members in words_by_type.items():
         if isinstance(content, dict):
             _check_type(kind, cfg, place)
         if not isinstance(members, list | None):
             raise InputError(f"{place}: {members!r:.80} is not a list. {LAYOUTS}")
-        rows += [(name, checked_text(word, place, "word", LAYOUTS), kind) for word in members or []]
+        rows += [(name, normalise_text(word, place, "word", LAYOUTS), kind) for word in members or []]
     if not rows:
         raise InputError(f"{place}: no words. Add some, or delete the category.")
     return rows
@@ -179,12 +177,11 @@ def article_of(following: str) -> str:
     >>> [article_of(text) for text in ["hour", "European", "one-eyed person", "HIV-positive person"]]
     ['an', 'a', 'a', 'an']
     """
-    bare = "".join(
-        sign for sign in unicodedata.normalize("NFD", following) if not unicodedata.combining(sign)
-    )
+    decomposed = unicodedata.normalize("NFD", following)
+    unaccented = "".join(char for char in decomposed if not unicodedata.combining(char))
     # Only the first word: inflect takes the `a` of `a cappella` for an article.
-    first = re.search(r"\w\S*", bare)
-    return _engine().a(first[0]).split()[0] if first else "a"
+    first_word = re.search(r"\w\S*", unaccented)
+    return _engine().a(first_word[0]).split()[0] if first_word else "a"
 
 
 @functools.cache
@@ -192,6 +189,6 @@ def _engine() -> inflect.engine:
     import inflect  # takes two seconds
 
     engine = inflect.engine()
-    for pattern in AN:
+    for pattern in AN_PATTERNS:
         engine.defan(pattern)
     return engine

@@ -42,11 +42,11 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
     try:
         with draft_folder(archive) as draft:
             _extract(archive, draft, at_most)
-            places = {name: _only(archive, draft, pattern) for pattern, name in take.items()}
-            existing = [name for name in places if (archive.parent / name).exists()]
-            for name, place in places.items():
+            extracted = {name: _find_single(archive, draft, pattern) for pattern, name in take.items()}
+            existing = [name for name in extracted if (archive.parent / name).exists()]
+            for name, path in extracted.items():
                 if name not in existing:
-                    place.rename(archive.parent / name)
+                    path.rename(archive.parent / name)
     except InputError:
         raise
     except Exception as error:  # zipfile and tarfile raise exceptions of any type
@@ -64,26 +64,26 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
 
 def _extract(archive: Path, draft: Path, at_most: int) -> None:
     total_size = 0
-    for number, (name, size, regular, extract) in enumerate(_members(archive, draft), start=1):
+    for number, (name, size, is_regular, extract) in enumerate(_members(archive, draft), start=1):
         total_size += size
         path = PurePosixPath(name)
-        for refused, why in (
-            (not regular, "is a link or a device"),
+        for is_refused, problem in (
+            (not is_regular, "is a link or a device"),
             (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
             (size < 0, f"has {size} bytes"),
             (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS}"),
             (total_size > at_most, f"makes the unpacked archive larger than the {at_most} bytes allowed"),
             ((draft / path).is_file(), "occurs twice"),
         ):
-            if refused:
+            if is_refused:
                 raise InputError(
-                    f"{archive}: the member {brief(name)!r} {why}. Nothing was unpacked: no published "
+                    f"{archive}: the member {brief(name)!r} {problem}. Nothing was unpacked: no published "
                     "archive has such a member. Delete it."
                 )
         extract()
 
 
-class _Bounded(tarfile.TarInfo):
+class _BoundedTarInfo(tarfile.TarInfo):
     """A tar member whose extended headers are bounded: tarfile reads them in full, whatever their size."""
 
     @classmethod
@@ -97,21 +97,21 @@ class _Bounded(tarfile.TarInfo):
 def _members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Callable[[], object]]]:
     """Yield name and size of each member, whether it is a file or folder, and a call that extracts it."""
     if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as opened:
-            for member in opened.infolist():
+        with zipfile.ZipFile(archive) as zip_file:
+            for member in zip_file.infolist():
                 # The upper half is the file mode if a Unix system packed the archive, and otherwise 0.
                 kind = stat.S_IFMT(member.external_attr >> 16)
-                regular = kind in (0, stat.S_IFREG, stat.S_IFDIR)
-                yield member.filename, member.file_size, regular, partial(opened.extract, member, draft)
+                is_regular = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield member.filename, member.file_size, is_regular, partial(zip_file.extract, member, draft)
         return
     # As a stream: each member is checked before the next is searched for.
-    with tarfile.open(archive, "r|*", tarinfo=_Bounded) as tar:
+    with tarfile.open(archive, "r|*", tarinfo=_BoundedTarInfo) as tar:
         for entry in tar:
             extract = partial(tar.extract, entry, draft, filter="data")
             yield entry.name, entry.size, entry.isreg() or entry.isdir(), extract
 
 
-def _only(archive: Path, draft: Path, pattern: str) -> Path:
+def _find_single(archive: Path, draft: Path, pattern: str) -> Path:
     matches = [path for path in sorted(draft.glob(pattern)) if METADATA not in path.parts]
     if len(matches) != 1:
         content = sorted(path.relative_to(draft).as_posix() for path in draft.glob("*/*")) or ["nothing"]

@@ -29,7 +29,7 @@ def read_mapping(path: Path, setting: str, layout: str) -> dict[Any, Any]:
     """Read a mapping from a YAML file or, if the suffix is .json, a JSON file; `layout` is the remedy."""
     text = read(path, setting)
     try:
-        content = safe_yaml.of_json(text) if path.suffix.lower() == ".json" else safe_yaml.of_yaml(text)
+        content = safe_yaml.parse_json(text) if path.suffix.lower() == ".json" else safe_yaml.parse_yaml(text)
     except ValueError as error:
         raise InputError(f"{path}: {brief(str(error), 300)}. Correct it.") from None
     if not isinstance(content, dict):
@@ -48,47 +48,47 @@ def read_types(path: Path) -> dict[str, tuple[str, str]]:
         pairs = zip(rows["word"], rows["type"], strict=True)
     else:
         pairs = read_mapping(path, "taxonomy.types", LAYOUT_OF_TYPES).items()
-    listed = [(checked_text(word, str(path), "word", LAYOUT_OF_TYPES), kind) for word, kind in pairs]
+    listed = [(normalise_text(word, str(path), "word", LAYOUT_OF_TYPES), kind) for word, kind in pairs]
     names = [word for word, _ in listed]
     refuse_repeats(names, names, f"{path}: word")
     return {
-        word.casefold(): (word, checked_text(kind, f"{path}, {brief(word)}", "type", LAYOUT_OF_TYPES))
+        word.casefold(): (word, normalise_text(kind, f"{path}, {brief(word)}", "type", LAYOUT_OF_TYPES))
         for word, kind in listed
     }
 
 
-def checked_text(value: Any, place: str, what: str, layout: str) -> str:
+def normalise_text(value: Any, place: str, noun: str, layout: str) -> str:
     """Normalise a word, category or type to NFC with single blanks; refuse empty texts and other values."""
     if isinstance(value, dict | list):
-        raise InputError(f"{place}: expected a {what}, got {value!r:.80}. {layout}")
+        raise InputError(f"{place}: expected a {noun}, got {value!r:.80}. {layout}")
     if not isinstance(value, str):
-        raise InputError(f"{place}: {value!r} is not a {what}. Quote no, yes, on, null and numbers in YAML.")
-    clean = " ".join(unicodedata.normalize("NFC", value).split())
-    if not clean:
-        raise InputError(f"{place}: an empty {what}. Delete it.")
-    if not safe_yaml.is_text(clean):
-        raise InputError(f"{place}: {clean!r:.80} contains half of a surrogate pair. Write it as plain text.")
-    return clean
+        raise InputError(f"{place}: {value!r} is not a {noun}. Quote no, yes, on, null and numbers in YAML.")
+    text = " ".join(unicodedata.normalize("NFC", value).split())
+    if not text:
+        raise InputError(f"{place}: an empty {noun}. Delete it.")
+    if not safe_yaml.is_text(text):
+        raise InputError(f"{place}: {text!r:.80} contains half of a surrogate pair. Write it as plain text.")
+    return text
 
 
 def refuse_repeats(names: Iterable[str], texts: Iterable[str], place: str) -> None:
     """Refuse two names whose texts are equal, ignoring case; the message names both."""
-    first: dict[str, str] = {}
+    name_of_text: dict[str, str] = {}
     for name, text in zip(names, texts, strict=True):
-        if text.casefold() in first:
-            other = brief(first[text.casefold()])
+        if text.casefold() in name_of_text:
+            other = brief(name_of_text[text.casefold()])
             raise InputError(f"{place} {brief(name)!r} is listed already, as {other!r}. Delete one of them.")
-        first[text.casefold()] = name
+        name_of_text[text.casefold()] = name
 
 
-def frequent(cfg: TaxonomyConfig, count: int) -> list[str]:
+def frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
     """Return the most frequent words of a language, in descending order.
 
     They are those of the file `vocabulary`, one word per line, or the words of wordfreq's list that have
     letters only, in lower case; ties are alphabetical.
     """
     source = f"wordfreq's list {cfg.language!r}" if cfg.vocabulary is None else cfg.vocabulary
-    words = _of_language(cfg.language) if cfg.vocabulary is None else _of_file(Path(cfg.vocabulary))
+    words = _language_words(cfg.language) if cfg.vocabulary is None else _file_words(Path(cfg.vocabulary))
     if len(words) < count:
         raise InputError(
             f"protocol.vocabulary={count}: {source} has {len(words)} words. Set "
@@ -97,7 +97,7 @@ def frequent(cfg: TaxonomyConfig, count: int) -> list[str]:
     return words[:count]
 
 
-def _of_language(language: str) -> list[str]:
+def _language_words(language: str) -> list[str]:
     import wordfreq
 
     known = wordfreq.available_languages()
@@ -107,15 +107,15 @@ def _of_language(language: str) -> list[str]:
             "for any other language, set taxonomy.vocabulary to a file with one word per line."
         )
     listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(language))
-    return list(dict.fromkeys(word for word in listed if _alphabetic(word)))
+    return list(dict.fromkeys(word for word in listed if _is_alphabetic(word)))
 
 
-def _alphabetic(word: str) -> bool:
+def _is_alphabetic(word: str) -> bool:
     """Return whether a word has letters only, including the combining marks of Hindi or Tamil."""
     return word.isalpha() or all(unicodedata.category(sign)[0] in "LM" for sign in word)
 
 
-def _of_file(path: Path) -> list[str]:
+def _file_words(path: Path) -> list[str]:
     line_of: dict[str, int] = {}
     for number, line in enumerate(read(path, "taxonomy.vocabulary").splitlines(), start=1):
         words = unicodedata.normalize("NFC", line).split()

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def hold(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[None]:
+def lock_folder(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[None]:
     """Lock a folder, made if absent, against other processes; a killed process releases its lock.
 
     Raises:

@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from src.errors import InputError, refused
+from src.errors import InputError, write_refusal
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     except InputError:
         raise
     except Exception as error:
-        if not (why := refused(error) or _denied(error, root)):
+        if not (why := write_refusal(error) or _denied(error, root)):
             raise
         raise InputError(f"{root}: cannot be written ({why}). {REMEDY}") from error
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from src.errors import InputError, refused
+from src.errors import InputError, write_refusal
 from src.storage.cache import file_hash, fingerprint
 
 FOLDER = "results"
@@ -112,7 +112,7 @@ def _draft(output: Path) -> Iterator[Path]:
             target.rename(draft / "replaced")
         (draft / FOLDER).rename(target)
     except OSError as error:
-        if not (why := refused(error)):
+        if not (why := write_refusal(error)):
             raise
         raise InputError(
             f"{output}: results cannot be written ({why}). Make room; run the same command again to resume."

@@ -21,16 +21,16 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.configs.composition import ERRORS, broken_yaml
+from src.configs.composition import YAML_ERRORS, describe_broken_yaml
 from src.configs.launchers import LAUNCHERS
 from src.errors import (
     RESUME_HINT,
     InputError,
-    interrupted,
-    interrupted_status,
-    refused,
+    interrupt_on_signals,
+    is_interrupt,
     replace_unprintable,
-    stoppable,
+    report_interrupt,
+    write_refusal,
 )
 from src.sweeps import launchers, overrides
 from src.tracking import tracking_server
@@ -90,12 +90,12 @@ class Command:
         os.environ[FULL_ERROR] = "1"
         try:
             sys.argv[1:] = overrides.as_sweeps(overrides.without_secrets(sys.argv[1:]))
-            with stoppable():
+            with interrupt_on_signals():
                 wrapper(self)()
         except (KeyboardInterrupt, SystemExit) as stop:
-            if not interrupted(stop):
+            if not is_interrupt(stop):
                 raise
-            return interrupted_status()
+            return report_interrupt()
         except Exception as error:
             message = "" if traceback_wanted else self._message(error)
             if not message:
@@ -113,9 +113,9 @@ class Command:
             cause = error.__cause__
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
         if self.began:
-            why = refused(error)
+            why = write_refusal(error)
             return f"A file cannot be written ({why}). {RESUME_HINT}" if why else ""
-        if isinstance(error, ERRORS) and (message := broken_yaml(error, _config_folders())):
+        if isinstance(error, YAML_ERRORS) and (message := describe_broken_yaml(error, _config_folders())):
             return message
         if isinstance(error, OSError):
             option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*sys.argv} else "hydra.run.dir"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from src.configs.quoting import quoted
+from src.configs.quoting import quote
 from src.jobs.runner import Outcome
 from src.sweeps.job_status import SweepJob
 from src.sweeps.overrides import MODELS
@@ -58,8 +58,8 @@ def origin(config: DictConfig, module: str) -> Origin:
     # Hydra's name of the folder passed by --config-dir.
     search_path = [f"file://{sources['command-line']}"] if "command-line" in sources else []
     search_path += [str(path) for path in hydra.searchpath or []]
-    given.append(f"hydra.searchpath={quoted(search_path)}")
-    given.append(f"hydra.sweep.dir={quoted(str(Path(hydra.sweep.dir).absolute()))}")
+    given.append(f"hydra.searchpath={quote(search_path)}")
+    given.append(f"hydra.sweep.dir={quote(str(Path(hydra.sweep.dir).absolute()))}")
     return module, hydra.job.config_name, sources["main"], given
 
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from src.errors import SECRET, InputError, masked
+from src.errors import SECRET, InputError, redact
 from src.jobs.identity import family
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def as_typed(module: str, arguments: Sequence[str]) -> str:
     >>> as_typed("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
     "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
     """
-    return shlex.join(["python", "-m", module, *map(masked, arguments)])
+    return shlex.join(["python", "-m", module, *map(redact, arguments)])
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:

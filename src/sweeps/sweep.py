@@ -15,7 +15,7 @@ from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from src import configs
-from src.errors import RESUME_HINT, InputError, NotApplicable, interrupted, raise_pending_interrupt, refused
+from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, reraise_interrupt, write_refusal
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Named
 from src.jobs.plan import Planned
@@ -67,7 +67,7 @@ class Sweep:
         except Unreachable as error:
             log.error("%s", error)
         except (KeyboardInterrupt, SystemExit) as stop:
-            status = "KILLED" if interrupted(stop) else status
+            status = "KILLED" if is_interrupt(stop) else status
             raise
         finally:
             failure = self._closed(status)
@@ -93,7 +93,7 @@ class Sweep:
             try:
                 job = distinct(named(self.runner, hydra_config, config), typed, labels)
             except Exception as error:
-                raise_pending_interrupt()
+                reraise_interrupt()
                 dataset = overrides.dataset_of(typed, hydra_config.runtime.choices)
                 self.rejected[number] = dataset, replace(failed(error), overrides=text)
                 continue
@@ -113,7 +113,7 @@ class Sweep:
                     else:
                         self._reject(entry, error)
                 except Exception as error:
-                    raise_pending_interrupt()
+                    reraise_interrupt()
                     self._reject(entry, error)
         return [entry for entry in entries if not entry.job.cfg.plan]
 
@@ -135,7 +135,7 @@ class Sweep:
                     self.recorders[dataset] = self._recorder(entry.job, texts)
                 opened.append(entry)
             except Exception as error:
-                raise_pending_interrupt()
+                reraise_interrupt()
                 if isinstance(error, Unreachable) and not self.recorders:  # no job could be recorded
                     raise
                 self._reject(entry, error)
@@ -159,7 +159,7 @@ class Sweep:
         try:
             return self._close(status)
         except Exception as error:
-            if not (why := refused(error)):
+            if not (why := write_refusal(error)):
                 raise
             log.error("cannot store the tables of the sweep (%s). %s", why, RESUME_HINT)
             return True

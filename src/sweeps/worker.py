@@ -18,7 +18,7 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig
 
 from src import configs
-from src.errors import InputError, interrupted, interrupted_status, replace_unprintable, stoppable
+from src.errors import InputError, interrupt_on_signals, is_interrupt, replace_unprintable, report_interrupt
 from src.jobs.runner import Outcome, Recorder, Runner, failed, run
 from src.sweeps import job_batch, overrides
 from src.sweeps.job_batch import Batch
@@ -35,7 +35,7 @@ def run_batch(path: Path) -> int:
     recorders: dict[str, Recorder] = {}
     try:
         configs.register()
-        with stoppable():
+        with interrupt_on_signals():
             runner = importlib.import_module(batch.module).COMMAND.runner()
             with initialize_config_dir(batch.config_dir, version_base="1.3"):
                 for entry in batch.jobs:
@@ -43,9 +43,9 @@ def run_batch(path: Path) -> int:
                     if job_batch.read_outcome(folder, number) is None:
                         job_batch.write_outcome(folder, number, _run_job(runner, batch, entry, recorders))
     except (KeyboardInterrupt, SystemExit) as stop:
-        if not interrupted(stop):
+        if not is_interrupt(stop):
             raise
-        return interrupted_status()
+        return report_interrupt()
     finally:
         for recorder in recorders.values():
             with suppress(InputError):  # the store is still unreachable

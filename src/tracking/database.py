@@ -9,7 +9,7 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
-from src.errors import InputError, refused
+from src.errors import InputError, write_refusal
 from src.tracking import tracking_server
 from src.tracking.tracking_server import Unreachable
 
@@ -96,7 +96,8 @@ def _tables(database: Path, *, writable: bool) -> set[str]:
             if not locked and not writable:
                 return set()  # not a database
             if not locked or waited > PATIENCE:
-                raise _unreachable(database, str(error), REMEDIES.get(refused(error), USE_ANOTHER)) from None
+                remedy = REMEDIES.get(write_refusal(error), USE_ANOTHER)
+                raise _unreachable(database, str(error), remedy) from None
         if waited > tracking_server.ANNOUNCE_AFTER and not announced:
             log.warning("%s: waiting up to %g s for another process that has locked it", database, PATIENCE)
             announced = True

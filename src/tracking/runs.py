@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from src.errors import RESUME_HINT, InputError, masked, refused
+from src.errors import RESUME_HINT, InputError, redact, write_refusal
 from src.tracking import database, names, pages, repair, tracking_server
 from src.tracking.database import SQLITE
 from src.tracking.run import JobRun, Run
@@ -51,7 +51,7 @@ class Tracker:
         if uri.startswith(tracking_server.SCHEMES):
             tracking_server.prepare()
             self.uri = uri.rstrip("/")
-            with tracking_server.announced(f"tracking.uri={masked(self.uri)}"):
+            with tracking_server.announced(f"tracking.uri={redact(self.uri)}"):
                 tracking_server.require(self.uri)
         elif uri.startswith(SQLITE):
             path = Path(uri.removeprefix(SQLITE)).absolute()
@@ -62,7 +62,7 @@ class Tracker:
                 f"tracking.uri={uri}: expected sqlite:///PATH or http://HOST:PORT. Run a server for any "
                 "other database (docs/server.md)."
             )
-        with tracking_server.announced(f"tracking.uri={masked(self.uri)}"):
+        with tracking_server.announced(f"tracking.uri={redact(self.uri)}"):
             self._open()
 
     def _open(self) -> None:
@@ -80,7 +80,7 @@ class Tracker:
             repair.end_dead_runs(self.client)
         except Exception as error:  # MLflow does not wrap errors of its drivers
             remedy = "Use a database that MLflow created, a new one, or the address of a running server."
-            if "locked" in refused(error):
+            if "locked" in write_refusal(error):
                 remedy = database.REMEDIES["database is locked"]
             problem = f"tracking.uri={self.uri}: cannot be opened ({tracking_server.short(error)})"
             raise Unreachable(f"{problem}. {remedy}") from None
@@ -99,7 +99,7 @@ class Tracker:
         if self._unreachable:
             self.require()
         try:
-            with tracking_server.announced(f"tracking.uri={masked(self.uri)}"):
+            with tracking_server.announced(f"tracking.uri={redact(self.uri)}"):
                 answer = do()
         except Unreachable:
             self._unreachable = True
@@ -108,7 +108,7 @@ class Tracker:
             if not tracking_server.unreachable(error):
                 raise
             self._unreachable = True
-            why = refused(error)
+            why = write_refusal(error)
             short = tracking_server.short(error)
             problem = f"cannot be written ({why}). {RESUME_HINT}" if why else f"unreachable ({short})"
             raise Unreachable(f"tracking.uri={self.uri}: {problem}") from None
@@ -135,12 +135,12 @@ class Tracker:
             experiment = self.client.get_experiment_by_name(name)
         if experiment.lifecycle_stage == "deleted":
             raise InputError(
-                f"tracking.uri={masked(self.uri)}: the experiment {experiment.name} was deleted. Restore it: "
+                f"tracking.uri={redact(self.uri)}: the experiment {experiment.name} was deleted. Restore it: "
                 f"mlflow experiments restore --experiment-id {experiment.experiment_id}"
             )
         if self._artifacts is None and repair.local_folder(experiment.artifact_location):
             raise InputError(
-                f"tracking.uri={masked(self.uri)}: the server stores artifacts of {experiment.name} in "
+                f"tracking.uri={redact(self.uri)}: the server stores artifacts of {experiment.name} in "
                 f"{experiment.artifact_location}, a folder on the server's machine. Start a server "
                 "that clients upload artifacts to, with a new database: make serve"
             )
@@ -233,7 +233,7 @@ class Tracker:
             yield
         except Exception:
             try:
-                run.text(masked(traceback.format_exc()), "traceback.txt")
+                run.text(redact(traceback.format_exc()), "traceback.txt")
             except Exception as error:  # the store may be the cause of the failure
                 log.warning("cannot store the traceback of run %s: %s", run.id, error)
             with suppress(Unreachable):  # the original error matters more

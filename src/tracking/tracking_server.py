@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from src.errors import InputError, masked
+from src.errors import InputError, redact
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Unreachable(InputError):
     """Tracking store that does not answer, or is no tracking store."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(masked(message))
+        super().__init__(redact(message))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from src.debias import Prompts, project, projection, prompts, sides
 from src.errors import InputError
-from src.stimuli import Table, checked
+from src.stimuli import Table, build_table
 from tests.debias.methods import METHODS, PAPER, compose_method
 
 DEMO = [f"{people} {gender}" for people in ("Niffite", "Luupite", "Laapian") for gender in ("Women", "Men")]
@@ -231,7 +231,7 @@ def words(count=5):
     frame = items.merge(pd.DataFrame({"template": ["a {}", "b {}"]}), how="cross")
     frame["sentence"] = frame["template"].str[:2] + frame["word"]
     frame["id"] = frame["word"] + frame["template"].str[0]
-    return checked("words", frame, "here", expected=9, notes=["some are long"])
+    return build_table("words", frame, "here", expected=9, notes=["some are long"])
 
 
 def drop_first_axis(width=4):
@@ -254,7 +254,7 @@ def test_a_vanished_word_is_removed_with_all_its_sentences():
     assert original.items == 5
     expected = vectors[[0, 1, 4, 5, 6, 7, 8, 9]].double() @ drop_first_axis()
     torch.testing.assert_close(result, torch.nn.functional.normalize(expected, dim=-1), rtol=0, atol=1e-12)
-    checked("words", stored.frame, "still a full grid")
+    build_table("words", stored.frame, "still a full grid")
 
 
 @pytest.mark.parametrize("queries", [0, 3])

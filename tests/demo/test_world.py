@@ -14,7 +14,7 @@ from src.configs.roles import PeopleConfig
 from src.demo import captions, world
 from src.jobs.identity import Job
 from src.stimuli import taxonomy
-from src.stimuli.loaders import in_templates
+from src.stimuli.loaders import fill_templates
 
 GROUPS = ["A Men", "A Women", "B Men"]
 PLANTED = {"A Men": 0.3, "A Women": -0.3, "B Men": 0.0}
@@ -28,7 +28,7 @@ def tables():
     scenes = pd.DataFrame({"id": [f"s{i}" for i in range(80)], "valence": rng.uniform(size=80)})
     words = pd.DataFrame({"word": [f"w{i}" for i in range(100)], "valence": rng.uniform(size=100)})
     labels = pd.DataFrame({"word": [g.lower() for g in GROUPS], "group": GROUPS})
-    texts = {"words": in_templates(words, ["a {}", "the {}"]), "labels": in_templates(labels, ["a {}"])}
+    texts = {"words": fill_templates(words, ["a {}", "the {}"]), "labels": fill_templates(labels, ["a {}"])}
     return {"faces": faces, "scenes": scenes, **texts}
 
 
@@ -150,7 +150,7 @@ def test_at_full_bias_a_planted_probe_names_its_group_more_often(tables_with_pla
 def test_probes_of_the_demo_config_are_the_captions_of_its_taxonomy():
     cfg = Job.of(*configs.compose(["dataset=demo"]), "").cfg
     words = taxonomy.words(cfg.taxonomy)
-    captioned = taxonomy.captioned(words, cfg.taxonomy, "right")
+    captioned = taxonomy.compose_captions(words, cfg.taxonomy, "right")
     assert sorted(flatten(cfg.demo.probes)) == sorted(captioned)
     assert set(words["type"]) == {"adjective", "noun", "activity"}
     # The three types are equally frequent, and half of the words of each are planted.

@@ -26,7 +26,7 @@ from src.encoders import Encoder
 from src.encoders.openclip import OpenClip
 from src.encoders.preprocessing import Halves, of_torchvision
 from src.errors import InputError
-from src.stimuli import checked
+from src.stimuli import build_table
 from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
 from tests.embeddings.test_store import scenes as pictured
 from tests.encoders import published as made
@@ -228,9 +228,9 @@ def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatc
 def test_the_entry_depends_on_pictures_and_resizing_only(scenes):
     split = Means().halves()
     identity = image_cache.identity_of(scenes, split)
-    relabelled = checked("scenes", scenes.frame.assign(valence=0.7), "test")
+    relabelled = build_table("scenes", scenes.frame.assign(valence=0.7), "test")
     assert image_cache.identity_of(relabelled, split) == identity
-    shuffled = checked("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].tolist()[::-1]), "test")
+    shuffled = build_table("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].array[::-1]), "test")
     assert image_cache.identity_of(shuffled, split) != identity
     assert image_cache.identity_of(scenes, Means(resize_mode="squash").halves()) != identity
 

@@ -16,7 +16,7 @@ from src import configs
 from src.embeddings import __main__ as command
 from src.embeddings import pruning, store
 from src.encoders import Encoder
-from src.stimuli import checked
+from src.stimuli import build_table
 from src.storage import cache
 from tests.stimuli import drawn
 
@@ -67,13 +67,13 @@ def encoder(**identity) -> Encoder:
 def words(count: int = 23):
     names = [f"{'abcdefghij'[i % 10]}{'bad'[i % 3]}{i}" for i in range(count)]
     frame = pd.DataFrame({"id": names, "word": names, "template": "{}", "sentence": names, "valence": 0.5})
-    return checked("words", frame, "test")
+    return build_table("words", frame, "test")
 
 
 def scenes(folder: Path, count: int):
     paths = [drawn.picture(folder / f"{i}.jpg", i) for i in range(count)]
     frame = pd.DataFrame({"id": [p.stem for p in paths], "valence": 0.5, "path": [str(p) for p in paths]})
-    return checked("scenes", frame.assign(sha256=[cache.file_hash(path) for path in paths]), "test")
+    return build_table("scenes", frame.assign(sha256=[cache.file_hash(path) for path in paths]), "test")
 
 
 def embed(folder: Path, table=None, batch_size: int = 5, **identity):

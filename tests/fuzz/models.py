@@ -14,7 +14,7 @@ from safetensors.torch import save, save_file
 from src import configs
 from src.embeddings import precomputed_vectors
 from src.encoders import hub, open_clip_weights, transformers_files
-from src.stimuli import Table, checked
+from src.stimuli import Table, build_table
 from src.stimuli import precomputed_tables as tables
 from src.storage import cache
 from tests.encoders.published import SMALL, build
@@ -65,7 +65,7 @@ def rows_and_vectors(role: str, folder: Path, pair) -> None:
     table, result = pair
     assert len(table.frame) == len(result.vectors) == pq.read_metadata(folder / f"{role}.parquet").num_rows
     assert ((result.vectors.double().norm(dim=-1) - 1).abs() < 1e-6).all()
-    checked(role, table.frame, "again")
+    build_table(role, table.frame, "again")
 
 
 def entry(folder: Path) -> Path:

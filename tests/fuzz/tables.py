@@ -12,9 +12,9 @@ from unittest import mock
 from PIL import Image
 
 from src import configs
-from src.stimuli import checked, loaders, pictures, taxonomy
+from src.stimuli import build_table, loaders, pictures, taxonomy
 from src.stimuli.morphs import landmark_templates
-from src.stimuli.obtain import _recorded
+from src.stimuli.obtain import _read_record
 from src.stimuli.unpack import unpack
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, yaml_changed
@@ -31,8 +31,8 @@ CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {art
 def table(layout: str, role: str, root: Path, **settings):
     frame, expected, notes = load(layout, root, **settings)
     if role == "words":
-        frame = loaders.in_templates(frame, ["a {}", "the {}"])
-    return checked(role, frame, f"{role}={layout}", expected=expected, notes=notes)
+        frame = loaders.fill_templates(frame, ["a {}", "the {}"])
+    return build_table(role, frame, f"{role}={layout}", expected=expected, notes=notes)
 
 
 def complete(count, folder: Path, table) -> None:
@@ -99,7 +99,7 @@ def all_of(folder: Path) -> int:
 def words(name: str, folder: Path):
     cfg = configs.TaxonomyConfig(captions=CAPTIONS, path=str(folder / name), untyped="noun")
     rows = taxonomy.words(cfg)
-    return rows.assign(caption=taxonomy.captioned(rows, cfg, "right"))
+    return rows.assign(caption=taxonomy.compose_captions(rows, cfg, "right"))
 
 
 def encodable(folder: Path, rows) -> None:
@@ -206,7 +206,7 @@ LISTS = [
            partial(words, "list.json"), encodable, ':,["{', change=json_changed),
     Parser("vocabulary: text", "words.txt",
            lambda folder: (folder / "words.txt").write_text("the\nof\nand\nстол\n"),
-           lambda folder: taxonomy.frequent(
+           lambda folder: taxonomy.frequent_words(
                configs.TaxonomyConfig(captions={}, vocabulary=str(folder / "words.txt")), 3),
            separators="\n", named=("words.txt",)),
     Parser("landmarks: tem", "points/a.tem", landmarked, partial(landmarks, "points"), separators="\t",
@@ -221,7 +221,7 @@ FILES = [
       for form in ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP")),
     Parser("download: record", "a.zip.json",
            lambda folder: (folder / "a.zip.json").write_text('{"url": "u", "bytes": 3, "sha256": "ab"}'),
-           lambda folder: _recorded(folder / "a.zip.json", "u"), typed, ':,"',
+           lambda folder: _read_record(folder / "a.zip.json", "u"), typed, ':,"',
            json_changed),
 ]  # fmt: skip
 PARSERS = [*FACES, *NAMES, *RATINGS, *LISTS, *FILES]

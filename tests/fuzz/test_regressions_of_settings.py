@@ -43,7 +43,7 @@ def test_a_bad_yaml_of_a_user_leads_to_no_traceback(tmp_path, cli):
 def test_bad_parameters_of_a_pipeline_are_refused(tmp_path, content, message):
     (tmp_path / "params.yaml").write_bytes(content)
     with pytest.raises(InputError, match=rf"params.yaml: .*{message}"):
-        stage.read(["a"], tmp_path / "params.yaml")
+        stage.read_params(["a"], tmp_path / "params.yaml")
 
 
 def test_missing_files_are_named_in_few_words(tmp_path):

@@ -73,29 +73,29 @@ def draw_parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     for number, hue in enumerate((0.2, 0.5)):
         path = folder / f"{number}.png"
         avatar(hue=hue, valence=hue, rng=rng, **AVATAR | {"size": 40}).save(path)
-        avatars.append(standard.standard(path, 32))
+        avatars.append(standard.standardise(path, 32))
     return avatars[0], avatars[1]
 
 
 def flow_outputs(folder: Path) -> dict[str, Any]:
     """Morph two avatars by optical flow."""
-    return {"morph": midpoints.by_flow(*draw_parents(folder))}
+    return {"morph": midpoints.warp_by_flow(*draw_parents(folder))}
 
 
 def landmark_outputs(folder: Path) -> dict[str, Any]:
     """Morph two avatars by eight landmarks."""
     points = np.random.default_rng(0).uniform(4, 28, (8, 2))
-    return {"morph": midpoints.by_landmarks(*draw_parents(folder), points - 1, points + 1)}
+    return {"morph": midpoints.warp_by_landmarks(*draw_parents(folder), points - 1, points + 1)}
 
 
 def stylegan2_outputs(folder: Path) -> dict[str, Any]:
     """Compute a midpoint of two latents and project it back, with a small random generator."""
     path = saved(seeded(Generator), folder / "generator.pt")
-    generator = networks.opened(path, "faces.generator", networks.GENERATOR)
+    generator = networks.load_network(path, "faces.generator", networks.GENERATOR_ATTRIBUTES)
     with torch.no_grad():
         z = torch.randn(2, generator.z_dim, generator=torch.Generator().manual_seed(1))
         a, b = generator.mapping(z, torch.zeros(2, 0))[:, 0].numpy()
     target = stylegan2.midpoint(generator, a, b, 32)
-    space = stylegan2.space(generator)
+    space = stylegan2.estimate_space(generator)
     latent = stylegan2.project(generator, space, stylegan2.pyramid, target, steps=3, seed=0)
     return {"midpoint": target, "after_three_steps": stylegan2.midpoint(generator, latent, latent, 32)}

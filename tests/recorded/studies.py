@@ -11,7 +11,7 @@ import torch
 from src import configs
 from src.jobs.identity import Job
 from src.stimuli import PROMPTS, Table
-from src.stimuli.loaders import in_templates
+from src.stimuli.loaders import fill_templates
 from src.studies.protocol import study_of
 from src.studies.sobit.config import SobitConfig
 from tests.conftest import GROUPS
@@ -35,7 +35,7 @@ def tables() -> dict[str, Table]:
     faces[["race", "gender"]] = faces["group"].str.split(" ", expand=True)
     scenes = pd.DataFrame({"id": [f"s{i:02d}" for i in range(30)], "valence": rng.integers(0, 30, 30) / 29})
     templates = ["a {}", "the {}"]
-    texts = {"words": in_templates(words, templates), "labels": in_templates(labels, templates)}
+    texts = {"words": fill_templates(words, templates), "labels": fill_templates(labels, templates)}
     return {"faces": _table("faces", faces), "scenes": _table("scenes", scenes)} | {
         role: _table(role, frame.assign(id=frame["word"] + frame["template"].str[0]))
         for role, frame in texts.items()

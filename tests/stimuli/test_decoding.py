@@ -111,7 +111,7 @@ class TestOrdinaryPictures:
             picture = opened.convert("RGB")
         box, gap = standard.centre_square(*picture.size), standard.REDUCING_GAP
         wanted = picture.resize((40, 40), Image.Resampling.LANCZOS, box=box, reducing_gap=gap)
-        assert standard.standard(path, 40).tobytes() == wanted.tobytes()
+        assert standard.standardise(path, 40).tobytes() == wanted.tobytes()
 
 
 class TestOrientation:
@@ -126,7 +126,7 @@ class TestOrientation:
         assert decoding.upright_size(path) == pictures.read(path).size
         upright = saved(tmp_path / "upright.png", pixels(path))
         if suffix != "jpg":  # a JPEG is decoded at a fraction of its size
-            assert (standard.standard(path, 16) == standard.standard(upright, 16)).all()
+            assert (standard.standardise(path, 16) == standard.standardise(upright, 16)).all()
 
     @pytest.mark.filterwarnings("ignore:Corrupt EXIF|Truncated File:UserWarning")
     @pytest.mark.parametrize(

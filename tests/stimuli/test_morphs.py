@@ -23,7 +23,7 @@ from src.demo import world
 from src.errors import InputError
 from src.jobs.identity import Job
 from src.stimuli import morphs
-from src.stimuli.morphs import midpoints, pairs, standard, work
+from src.stimuli.morphs import draw_pairs, midpoints, standard, work
 from src.storage import cache
 from tests.paths import CHECKOUT
 from tests.stimuli import drawn
@@ -60,7 +60,7 @@ class TestPairs:
     def test_pairs_are_distinct_and_within_groups(self, groups, data):
         # Two groups may hold the same id: it names a face within its group.
         count = data.draw(st.integers(1, min(math.comb(len(ids), 2) for ids in groups.values())))
-        chosen = pairs(groups, count, seed=1)
+        chosen = draw_pairs(groups, count, seed=1)
         assert list(chosen) == sorted(groups)
         for group, couples in chosen.items():
             possible = {tuple(sorted(pair)) for pair in itertools.combinations(groups[group], 2)}
@@ -70,17 +70,17 @@ class TestPairs:
     def test_the_draw_depends_on_seed_and_group_not_on_order(self):
         groups = {"x": [str(n) for n in range(30)], "y": [str(n) for n in range(30)]}
         reordered = {group: groups[group][::-1] for group in ("y", "x")}
-        assert pairs(groups, 20, 0) == pairs(reordered, 20, 0)
-        assert pairs(groups, 20, 0) != pairs(groups, 20, 1)
-        assert pairs(groups, 20, 0)["x"] != pairs(groups, 20, 0)["y"]
+        assert draw_pairs(groups, 20, 0) == draw_pairs(reordered, 20, 0)
+        assert draw_pairs(groups, 20, 0) != draw_pairs(groups, 20, 1)
+        assert draw_pairs(groups, 20, 0)["x"] != draw_pairs(groups, 20, 0)["y"]
 
     def test_too_many_pairs_are_refused(self):
         groups = {"many": list("abcdefgh"), "few": list("abcd"), "fewer": list("abc")}
         message = r"per_group=7: .*few: 4 faces, 6 pairs; fewer: 3 faces, 3 pairs\)\. .*per_group=3 or less"
         with pytest.raises(InputError, match=message):
-            pairs(groups, 7, 0)
+            draw_pairs(groups, 7, 0)
         with pytest.raises(InputError, match=r"alone: 1 faces, 0 pairs\)\. A morph needs two faces"):
-            pairs({"alone": ["a"]}, 1, 0)
+            draw_pairs({"alone": ["a"]}, 1, 0)
 
 
 @pytest.mark.parametrize(("shape", "suffix"), [((300, 200), ".png"), ((200, 300), ".jpg")])
@@ -90,16 +90,16 @@ def test_points_follow_the_picture(tmp_path, shape, suffix):
     photo[y - 4 : y + 5, x - 4 : x + 5] = 255
     path = tmp_path / f"photo{suffix}"
     Image.fromarray(photo).save(path)
-    small = standard.standard(path, 40)[..., 0].astype(float)
+    small = standard.standardise(path, 40)[..., 0].astype(float)
     assert small.shape == (40, 40)
     centre = [(small.sum(axis=axis) * np.arange(40)).sum() / small.sum() for axis in (0, 1)]
-    expected = standard.standard_points(np.array([[x, y]]), shape[1], shape[0], 40)
+    expected = standard.standardise_points(np.array([[x, y]]), shape[1], shape[0], 40)
     assert centre == pytest.approx(expected[0].tolist(), abs=0.1)
 
 
 def test_a_morph_lies_between_its_parents(faces, made):
     def pixels(paths):
-        return [standard.standard(path, 64).astype(float).ravel() / 255 for path in paths]
+        return [standard.standardise(path, 64).astype(float).ravel() / 255 for path in paths]
 
     vectors = dict(zip(faces["id"], pixels(faces["path"]), strict=True))
     to_parents, to_others = [], []
@@ -195,9 +195,9 @@ class TestWork:
         assert reused.items() <= inodes.items()
         parent_paths = stimuli.parents(cfg).frame.set_index("id")["path"]
         for row in frame[[Path(path).name in reused for path in frame["path"]]].itertuples():
-            a, b = (standard.standard(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
+            a, b = (standard.standardise(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
             with Image.open(row.path) as morph:
-                assert (np.asarray(morph) == midpoints.by_flow(a, b)).all()
+                assert (np.asarray(morph) == midpoints.warp_by_flow(a, b)).all()
 
 
 def composed(*overrides: str) -> configs.RunConfig:

@@ -31,7 +31,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def generator(archive):
-    return networks.opened(archive, "faces.generator", networks.GENERATOR)
+    return networks.load_network(archive, "faces.generator", networks.GENERATOR_ATTRIBUTES)
 
 
 def drawn(generator, w: torch.Tensor) -> np.ndarray:
@@ -59,9 +59,9 @@ def faces(generator, tmp_path_factory):
 def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tmp_path):
     features = stylegan2.pyramid
     if judge == "perceptual":
-        network = networks.opened(saved(seeded(Perceptual), tmp_path / "vgg.pt"), "faces.perceptual")
+        network = networks.load_network(saved(seeded(Perceptual), tmp_path / "vgg.pt"), "faces.perceptual")
         features = stylegan2.vgg(network)
-    space = stylegan2.space(generator)
+    space = stylegan2.estimate_space(generator)
     mean_face = drawn(generator, space.mean[0, 0]).astype(float)
     for w in samples(generator, 2):
         picture = drawn(generator, w)
@@ -156,7 +156,7 @@ def test_the_recipe_of_the_docs_exports_a_generator(generator, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     importlib.import_module("recipe")  # imported from a file, whose source scripting reads
 
-    exported = networks.opened(tmp_path / "ffhq.pt", "faces.generator", networks.GENERATOR)
+    exported = networks.load_network(tmp_path / "ffhq.pt", "faces.generator", networks.GENERATOR_ATTRIBUTES)
     w = samples(generator, 2)
     assert (samples(exported, 2) == w).all()
     assert (drawn(exported, w[0]) == drawn(generator, w[0])).all()

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from src import configs
 from src.errors import InputError
-from src.stimuli import checked
-from src.stimuli.loaders import in_templates, phrases
+from src.stimuli import build_table
+from src.stimuli.loaders import fill_templates, phrases
 
 
 def scenes(**columns):
@@ -20,7 +20,7 @@ def faces(*groups):
 
 
 def words(templates=("a {}", "the {}"), listed=("x", "y")):
-    return in_templates(pd.DataFrame({"word": listed, "valence": [0.2, 0.7]}), templates)
+    return fill_templates(pd.DataFrame({"word": listed, "valence": [0.2, 0.7]}), templates)
 
 
 def changed(row, column, value):
@@ -32,7 +32,7 @@ def changed(row, column, value):
 def test_rows_are_sorted_by_code_points():
     names = ["b", "a", "Z", "é", "a b", "10", "9"]
     frame = pd.DataFrame({"id": names, "valence": 0.5})
-    assert checked("scenes", frame, "here").frame["id"].tolist() == sorted(names)
+    assert build_table("scenes", frame, "here").frame["id"].tolist() == sorted(names)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_rows_are_sorted_by_code_points():
 )
 def test_refusals(role, frame, message):
     with pytest.raises(InputError, match=message):
-        checked(role, frame, "here")
-    assert len(checked("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3  # no hash, no copy
+        build_table(role, frame, "here")
+    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3  # no hash, no copy
     for templates in ([], ["no place"], ["{} {}"], ["a {}", "a {}"]):
         with pytest.raises(InputError, match="templates"):
             words(templates)
@@ -66,13 +66,13 @@ def test_refusals(role, frame, message):
 def test_texts_that_differ_only_in_form_are_refused(first, second):
     message = "words '.*' and '.*' differ in blanks or in Unicode form .*Write both alike"
     with pytest.raises(InputError, match=message):
-        checked("words", words(listed=(first, second)), "here")
+        build_table("words", words(listed=(first, second)), "here")
     with pytest.raises(InputError, match=message.replace("words", "groups")):
-        checked("faces", faces(first, second), "here")
+        build_table("faces", faces(first, second), "here")
 
 
 def test_words_that_differ_only_in_case_are_counted():
-    table = checked("words", words(listed=("polish", "Polish")), "here")
+    table = build_table("words", words(listed=("polish", "Polish")), "here")
     assert table.items == 2
     assert table.notes == (
         "words that differ in case alone, which most encoders drop: 2, first Polish, polish",
@@ -82,10 +82,10 @@ def test_words_that_differ_only_in_case_are_counted():
 @given(st.permutations(range(4)))
 def test_the_hash_depends_on_content_not_on_order_or_place(order):
     frame = words().assign(path="/here")
-    first = checked("words", frame, "one").hash
-    assert checked("words", frame.iloc[list(order)].assign(path="/there"), "two").hash == first
-    assert checked("words", frame.assign(notes=[["any"], {}, 1, None]), "two").hash == first
-    assert checked("words", frame.assign(valence=frame["valence"] + 0.01), "one").hash != first
+    first = build_table("words", frame, "one").hash
+    assert build_table("words", frame.iloc[list(order)].assign(path="/there"), "two").hash == first
+    assert build_table("words", frame.assign(notes=[["any"], {}, 1, None]), "two").hash == first
+    assert build_table("words", frame.assign(valence=frame["valence"] + 0.01), "one").hash != first
 
 
 def test_the_paper_has_864_label_phrases(job):
@@ -96,6 +96,6 @@ def test_the_paper_has_864_label_phrases(job):
     assert frame["word"].is_unique
     assert frame.groupby("group").size().tolist() == [144] * 6
     assert sorted(cfg.labels.race_words) == sorted(cfg.faces.races)
-    sentences = in_templates(frame, cfg.templates)["sentence"].tolist()
+    sentences = fill_templates(frame, cfg.templates)["sentence"].tolist()
     assert len(sentences) == 5184
     assert "This is the word afro-caribbean grandmother" in sentences

@@ -58,7 +58,7 @@ class TestShipped:
 
     def test_captions_are_english(self, shipped):
         frame = taxonomy.words(shipped)
-        captions = taxonomy.captioned(frame, shipped, "right").set_axis(frame["word"])
+        captions = taxonomy.compose_captions(frame, shipped, "right").set_axis(frame["word"])
         assert captions["robbing a bank"] == "a photo of a person who is robbing a bank"
         assert captions["mentally ill"] == "a photo of a mentally ill person"
         activities = frame.loc[frame["type"] == "activity", "word"]
@@ -129,7 +129,7 @@ class TestTypes:
         kinds = ["noun", "adjective", "activity", "adjective", "noun"]
         assert frame["word"].tolist() == ["doctor", "Third-World", "waving a flag", "calm", "doctor"]
         assert frame["type"].tolist() == kinds
-        captions = taxonomy.captioned(frame, cfg, "right")
+        captions = taxonomy.compose_captions(frame, cfg, "right")
         assert captions[0] == captions[4] == "a photo of a doctor"
 
     def test_words_without_a_type_are_named_or_typed_by_the_setting(self, tmp_path, caplog):
@@ -215,7 +215,7 @@ class TestMistakes:
 
 def caption(word, kind="adjective", article="right", **settings):
     frame = pd.DataFrame({"word": [word], "type": [kind]})
-    return taxonomy.captioned(frame, config(**settings), article).item()
+    return taxonomy.compose_captions(frame, config(**settings), article).item()
 
 
 class TestCaptions:
@@ -254,13 +254,13 @@ class TestCaptions:
 
 class TestFrequent:
     def test_a_language(self):
-        words = taxonomy.frequent(config(), 10_000)
+        words = taxonomy.frequent_words(config(), 10_000)
         assert words[0] == "the"
         assert {"man", "woman", "photo"} <= set(words[:2000])
         assert len(words) == len(set(words)) == 10_000
         assert all(word.isalpha() and word == word.lower() for word in words)
-        assert taxonomy.frequent(config(), 50) == words[:50]
-        assert "में" in taxonomy.frequent(config(language="hi"), 10)  # combining marks
+        assert taxonomy.frequent_words(config(), 50) == words[:50]
+        assert "में" in taxonomy.frequent_words(config(language="hi"), 10)  # combining marks
 
     @pytest.mark.parametrize(
         ("settings", "content", "message"),
@@ -274,8 +274,8 @@ class TestFrequent:
     def test_a_file(self, tmp_path, settings, content, message):
         (tmp_path / "words.txt").write_bytes("\ufeffthe\r\n\n Haus \ncafe\u0301\nnot\n".encode())
         cfg = config(vocabulary=str(tmp_path / "words.txt"))
-        assert taxonomy.frequent(cfg, 3) == ["the", "Haus", "café"]
-        assert taxonomy.frequent(cfg, 4)[-1] == "not"
+        assert taxonomy.frequent_words(cfg, 3) == ["the", "Haus", "café"]
+        assert taxonomy.frequent_words(cfg, 4)[-1] == "not"
         (tmp_path / "words.txt").write_bytes(content)
         with pytest.raises(InputError, match=message):
-            taxonomy.frequent(config(**settings) if settings else cfg, 4)
+            taxonomy.frequent_words(config(**settings) if settings else cfg, 4)

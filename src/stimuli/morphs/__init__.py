@@ -16,15 +16,15 @@ from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli.morphs import standard
 from src.stimuli.morphs.methods import METHODS, Method, Parents
-from src.stimuli.morphs.work import files, workers_end
-from src.stimuli.table import SHEET, Loaded
-from src.stimuli.work_folders import hold
+from src.stimuli.morphs.work import make_files, stop_workers_on_exit
+from src.stimuli.table import CONTACT_SHEET, Loaded
+from src.stimuli.work_folders import lock_folder
 from src.storage import cache
 
 TABLE = "table.parquet"
 Pair = tuple[str, str]
-# Of a contact sheet: maximum number of morphs of a group; pixels of a tile, of a gap, and of a row's title.
-SAMPLE = 6
+# Contact sheet: maximum number of morphs per group; pixels of a tile, a gap, and the title of a row.
+MAX_SHEET_MORPHS = 6
 TILE, GAP, TITLE = 112, 8, 16
 
 
@@ -52,9 +52,9 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
         "seed": cfg.seed,
         "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
         "parents": cache.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
-        **method.described(),
+        **method.describe(),
     }
-    entry = _stored(store, description, table, parents, method, cfg.workers)
+    entry = _fetch(store, description, table, parents, method, cfg.workers)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
     notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents", *method.notes]
@@ -65,7 +65,7 @@ def _pair_table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
     groups = {str(group): list(rows_of_group["id"]) for group, rows_of_group in faces.groupby("group")}
     rows = [
         {"id": f"{a}~{b}", "group": group, "parent_a": a, "parent_b": b}
-        for group, drawn_pairs in pairs(groups, per_group, seed).items()
+        for group, drawn_pairs in draw_pairs(groups, per_group, seed).items()
         for a, b in drawn_pairs
     ]
     table = pd.DataFrame(rows)
@@ -77,7 +77,7 @@ def _pair_table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
     return table
 
 
-def _stored(
+def _fetch(
     store: Path,
     description: Mapping[str, Any],
     table: pd.DataFrame,
@@ -91,15 +91,15 @@ def _stored(
     with ExitStack() as until_published:
 
         def build(draft: Path) -> Mapping[str, Any]:
-            until_published.enter_context(hold(unfinished, "Set store.morphs.", wait=True))
+            until_published.enter_context(lock_folder(unfinished, "Set store.morphs.", wait=True))
             if not cache.damaged(store / key):  # another process made it in the meantime
                 shutil.copytree(
                     store / key, draft, ignore=shutil.ignore_patterns(cache.MANIFEST), dirs_exist_ok=True
                 )
             else:
-                made = _make(draft, unfinished, table, parents, method, workers)
-                sheet = contact_sheet(made, parents.pictures, description["seed"])
-                sheet.save(draft / SHEET, quality=90)
+                morphs = _make(draft, unfinished, table, parents, method, workers)
+                sheet = contact_sheet(morphs, parents.pictures, description["seed"])
+                sheet.save(draft / CONTACT_SHEET, quality=90)
             return description
 
         entry = cache.fetch(store, key, build)
@@ -112,12 +112,12 @@ def _make(
 ) -> pd.DataFrame:
     index_of = {name: index for index, name in enumerate(parents.ids)}
     indices = [(index_of[a], index_of[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
-    with workers_end():
+    with stop_workers_on_exit():
         morph = method.prepare(unfinished, workers)
-        count = 1 if method.in_process else workers
-        made = files(morph, indices, unfinished / "morphs", suffix=".png", workers=count)
-    pictures = [draft / path.name for path in made]
-    for path, target in zip(made, pictures, strict=True):
+        processes = 1 if method.in_process else workers
+        morph_paths = make_files(morph, indices, unfinished / "morphs", suffix=".png", workers=processes)
+    pictures = [draft / path.name for path in morph_paths]
+    for path, target in zip(morph_paths, pictures, strict=True):
         try:
             os.link(path, target)  # costs nothing, and leaves the morph in place if publishing fails
         except OSError:
@@ -128,7 +128,7 @@ def _make(
     return table.assign(path=[str(path) for path in pictures])
 
 
-def pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:
+def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:
     """Draw `per_group` of the n(n-1)/2 unordered pairs of each group: sorted pairs of two sorted ids.
 
     The draw of group i, in sorted order, uses the stream [seed, i]; the order of the ids is irrelevant.
@@ -137,8 +137,8 @@ def pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dic
         InputError: a group has fewer pairs than requested.
     """
     possible = {group: math.comb(len(parents), 2) for group, parents in sorted(groups.items())}
-    if short := [group for group in possible if possible[group] < per_group]:
-        counts = "; ".join(f"{group}: {len(groups[group])} faces, {possible[group]} pairs" for group in short)
+    if small := [group for group in possible if possible[group] < per_group]:
+        counts = "; ".join(f"{group}: {len(groups[group])} faces, {possible[group]} pairs" for group in small)
         limit = min(possible.values())
         remedy = (
             f"Set faces.per_group={limit} or less, or take more parents."
@@ -165,7 +165,7 @@ def _pair_of_rank(rank: int) -> tuple[int, int]:
 def contact_sheet(morphs: pd.DataFrame, parents: Mapping[str, Path], seed: int) -> Image.Image:
     """Draw one row per group: parent, morph, parent, for up to six of its morphs."""
     groups = sorted(morphs["group"].unique())
-    width = SAMPLE * (3 * TILE + GAP) - GAP
+    width = MAX_SHEET_MORPHS * (3 * TILE + GAP) - GAP
     sheet = Image.new("RGB", (width, len(groups) * (TITLE + TILE + GAP)), "white")
     draw = ImageDraw.Draw(sheet)
     for index, group in enumerate(groups):
@@ -173,9 +173,9 @@ def contact_sheet(morphs: pd.DataFrame, parents: Mapping[str, Path], seed: int) 
         draw.text((2, top + 2), f"{group}: parent, morph, parent", fill="black")
         rows = morphs[morphs["group"] == group]
         rng = np.random.default_rng([seed, index, 1])
-        chosen = np.sort(rng.choice(len(rows), min(SAMPLE, len(rows)), replace=False))
+        chosen = np.sort(rng.choice(len(rows), min(MAX_SHEET_MORPHS, len(rows)), replace=False))
         for column, row in enumerate(rows.iloc[chosen].itertuples()):
             for position, path in enumerate((parents[row.parent_a], row.path, parents[row.parent_b])):
-                tile = Image.fromarray(standard.standard(path, TILE))
+                tile = Image.fromarray(standard.standardise(path, TILE))
                 sheet.paste(tile, (column * (3 * TILE + GAP) + position * TILE, top + TITLE))
     return sheet

@@ -9,7 +9,7 @@ import pandas as pd
 from src.errors import InputError, brief, first_few
 from src.stimuli.csvs import read_csv
 from src.stimuli.decoding import upright_size
-from src.stimuli.morphs.standard import standard_points
+from src.stimuli.morphs.standard import standardise_points
 
 SUFFIXES = (".tem", ".txt")
 REMEDY = "Set faces.landmarks to a folder of a .tem or .txt file per face, or to a csv of fname, x, y."
@@ -27,35 +27,33 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
         InputError: the file is missing or unreadable, or parents have no points, another number of them than
             the first, or points outside their picture; the message counts the parents.
     """
-    templates = _from_csv(path) if path.is_file() else _from_folder(path)
-    keys = {name: _key(templates, name, picture) for name, picture in parents.items()}
+    templates = _read_csv_points(path) if path.is_file() else _read_folder(path)
+    keys = {name: _template_key(templates, name, picture) for name, picture in parents.items()}
     points = {name: templates[key] for name, key in keys.items() if key}
     absent = [name for name in parents if name not in points]
     _refuse(path, absent, len(parents), "have no landmarks", "Add them, or take other parents.")
     sharing = [name for name, key in keys.items() if list(keys.values()).count(key) > 1]
     _refuse(path, sharing, len(parents), "share landmarks", "Name the landmark files after the faces' ids.")
     expected = len(next(iter(points.values())))
-    deviating = [
-        f"{name} ({len(face_points)})" for name, face_points in points.items() if len(face_points) != expected
-    ]
+    deviating = [f"{name} ({len(face)})" for name, face in points.items() if len(face) != expected]
     _refuse(path, deviating, len(parents), f"do not have {expected} points like the first", "Correct them.")
     sizes = {name: upright_size(picture) for name, picture in parents.items()}
     outside = [
         name
-        for name, face_points in points.items()
-        if (face_points < -0.5).any() or (face_points > np.array(sizes[name]) - 0.5).any()
+        for name, face in points.items()
+        if (face < -0.5).any() or (face > np.array(sizes[name]) - 0.5).any()
     ]
     remedy = "Points are x and y in pixels of the picture itself, not of a smaller copy. Correct them."
     _refuse(path, outside, len(parents), "have points outside their picture", remedy)
-    return {name: standard_points(face_points, *sizes[name], size) for name, face_points in points.items()}
+    return {name: standardise_points(face, *sizes[name], size) for name, face in points.items()}
 
 
-def _refuse(path: Path, names: list[str], total: int, what: str, remedy: str) -> None:
+def _refuse(path: Path, names: list[str], total: int, problem: str, remedy: str) -> None:
     if names:
-        raise InputError(f"{path}: {len(names)} of {total} parents {what}: {first_few(names)}. {remedy}")
+        raise InputError(f"{path}: {len(names)} of {total} parents {problem}: {first_few(names)}. {remedy}")
 
 
-def _from_csv(path: Path) -> dict[str, np.ndarray]:
+def _read_csv_points(path: Path) -> dict[str, np.ndarray]:
     rows = read_csv(path, ["fname", "x", "y"], REMEDY, header_remedy=REMEDY)
     for column in ("x", "y"):
         numbers = pd.to_numeric(rows[column], errors="coerce")
@@ -70,7 +68,7 @@ def _from_csv(path: Path) -> dict[str, np.ndarray]:
     return {str(name).removesuffix(".tem"): face[["x", "y"]].to_numpy() for name, face in faces}
 
 
-def _from_folder(path: Path) -> dict[str, np.ndarray]:
+def _read_folder(path: Path) -> dict[str, np.ndarray]:
     if not path.is_dir():
         raise InputError(f"{path}: no such file or folder. {REMEDY}")
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix.lower() in SUFFIXES)
@@ -80,11 +78,11 @@ def _from_folder(path: Path) -> dict[str, np.ndarray]:
     for file in files:
         if file.stem in templates:
             raise InputError(f"{file}: there is another file of this name below {path}. Delete one of them.")
-        templates[file.stem] = _points(file)
+        templates[file.stem] = _read_points(file)
     return templates
 
 
-def _points(file: Path) -> np.ndarray:
+def _read_points(file: Path) -> np.ndarray:
     # After the points, one published file ends in bytes that are not text, others in the name of the picture.
     lines = file.read_text(encoding="latin-1").splitlines()
     rows = [line.replace(",", " ").split() for line in lines if line.strip() and line.lstrip()[0] != "#"]
@@ -107,7 +105,7 @@ def _points(file: Path) -> np.ndarray:
     return points
 
 
-def _key(templates: Mapping[str, np.ndarray], name: str, picture: Path) -> str:
+def _template_key(templates: Mapping[str, np.ndarray], name: str, picture: Path) -> str:
     # CFD's template CFD_WM-257-161-N belongs to its picture CFD-WM-257-161-N.
     published = picture.stem.replace("CFD-", "CFD_", 1)
     return next((key for key in (name, picture.name, picture.stem, published) if key in templates), "")

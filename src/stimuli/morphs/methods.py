@@ -12,7 +12,7 @@ from PIL import Image
 from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli.morphs import landmark_templates, midpoints, networks, work
-from src.stimuli.morphs.standard import standard
+from src.stimuli.morphs.standard import standardise
 from src.storage import cache
 from src.storage.versions import declared, versions
 
@@ -34,10 +34,10 @@ class Parents:
         """Map each id to its picture."""
         return dict(zip(self.ids, self.paths, strict=True))
 
-    def standardised(self, folder: Path, size: int, workers: int) -> list[Path]:
-        """Write each parent's centre square to a file, once."""
+    def standardise(self, folder: Path, size: int, workers: int) -> list[Path]:
+        """Write the centre square of each parent to a file, and return the files."""
         arguments = [(path, size) for path in self.paths]
-        return work.files(standard, arguments, folder / "parents", suffix=".png", workers=workers)
+        return work.make_files(standardise, arguments, folder / "parents", suffix=".png", workers=workers)
 
 
 @dataclass(frozen=True)
@@ -45,62 +45,62 @@ class Method:
     """A way to morph."""
 
     # Settings that determine the bytes of morphs, besides parents, size and the code shared by all methods.
-    decisive: Mapping[str, object]
+    settings: Mapping[str, object]
     packages: Sequence[str]  # distributions whose versions determine these bytes
     # (work folder, workers) -> function that draws the morph of two parents, given their indices.
     prepare: Callable[[Path, int], Morph]
     in_process: bool = False  # whether it runs in this process, as it uses a network
     notes: Sequence[str] = field(default_factory=list)  # notes for readers of results on its morphs
 
-    def described(self) -> dict[str, object]:
+    def describe(self) -> dict[str, object]:
         """Describe what determines the bytes besides parents and size: method, version and libraries."""
         return {
-            **self.decisive,
-            "parts": declared(f"morphs.{self.decisive['method']}"),
+            **self.settings,
+            "parts": declared(f"morphs.{self.settings['method']}"),
             "versions": versions("pillow", "numpy", *self.packages),
         }
 
 
 def _by_flow(cfg: MorphsConfig, parents: Parents) -> Method:
-    """Morph by dense optical flow; see `midpoints.by_flow`."""
-    return Method({"method": "flow"}, [OPENCV], partial(_prepare_warping, cfg, parents, midpoints.by_flow))
+    """Morph by dense optical flow; see `midpoints.warp_by_flow`."""
+    return Method({"method": "flow"}, [OPENCV], partial(_prepare_warp, cfg, parents, midpoints.warp_by_flow))
 
 
 def _by_landmark(cfg: MorphsConfig, parents: Parents) -> Method:
-    """Morph by landmarks; see `midpoints.by_landmarks`."""
+    """Morph by landmarks; see `midpoints.warp_by_landmarks`."""
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
     landmarks = landmark_templates.landmarks(Path(cfg.landmarks), parents.pictures, cfg.size)
     points = [landmarks[name] for name in parents.ids]
-    decisive = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
-    prepare = partial(_prepare_warping, cfg, parents, midpoints.by_landmarks, points=points)
-    return Method(decisive, [OPENCV, "scipy"], prepare)
+    settings = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
+    prepare = partial(_prepare_warp, cfg, parents, midpoints.warp_by_landmarks, points=points)
+    return Method(settings, [OPENCV, "scipy"], prepare)
 
 
 def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
     """Morph by a generator of the user; see `src.stimuli.morphs.stylegan2`."""
     if cfg.generator is None:
         raise InputError(
-            f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.EXPORT}"
+            f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.REMEDY}"
         )
-    generator = networks.examined(Path(cfg.generator), "faces.generator")
-    vgg = networks.examined(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
+    generator = networks.check_archive(Path(cfg.generator), "faces.generator")
+    vgg = networks.check_archive(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
 
     def prepare(folder: Path, workers: int) -> Morph:
         from src.stimuli.morphs import stylegan2
 
-        network = networks.opened(generator, "faces.generator", networks.GENERATOR)
-        features = stylegan2.vgg(networks.opened(vgg, "faces.perceptual")) if vgg else stylegan2.pyramid
-        pictures = parents.standardised(folder, network.img_resolution, workers)
-        latent_space = stylegan2.space(network)
+        network = networks.load_network(generator, "faces.generator", networks.GENERATOR_ATTRIBUTES)
+        features = stylegan2.vgg(networks.load_network(vgg, "faces.perceptual")) if vgg else stylegan2.pyramid
+        pictures = parents.standardise(folder, network.img_resolution, workers)
+        latent_space = stylegan2.estimate_space(network)
 
-        def project(number: int) -> np.ndarray:
-            seed = int(parents.hashes[number][:8], 16)
-            picture = _read(pictures[number])
+        def project(index: int) -> np.ndarray:
+            seed = int(parents.hashes[index][:8], 16)
+            picture = _read(pictures[index])
             return stylegan2.project(network, latent_space, features, picture, steps=cfg.steps, seed=seed)
 
-        numbers = [(number,) for number in range(len(pictures))]
-        latents = work.files(project, numbers, folder / "latents", suffix=".npy", workers=1)
+        indices = [(index,) for index in range(len(pictures))]
+        latents = work.make_files(project, indices, folder / "latents", suffix=".npy", workers=1)
 
         def morph(a: int, b: int) -> np.ndarray:
             return stylegan2.midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
@@ -111,15 +111,15 @@ def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
     if vgg:
         hashes["perceptual"] = cache.file_hash(vgg)
     notes = [] if vgg else ["projected without a perceptual network: Laplacian pyramid and pixels"]
-    decisive: dict[str, Any] = {"method": "stylegan2", "steps": cfg.steps, **hashes}
-    return Method(decisive, ["torch"], prepare, in_process=True, notes=notes)
+    settings: dict[str, Any] = {"method": "stylegan2", "steps": cfg.steps, **hashes}
+    return Method(settings, ["torch"], prepare, in_process=True, notes=notes)
 
 
-# faces.method -> (config, parents) -> method.
+# Value of faces.method -> function that builds the method from the config and the parents.
 METHODS = {"flow": _by_flow, "landmark": _by_landmark, "stylegan2": _by_stylegan2}
 
 
-def _prepare_warping(
+def _prepare_warp(
     cfg: MorphsConfig,
     parents: Parents,
     warp: Callable[..., np.ndarray],
@@ -128,7 +128,7 @@ def _prepare_warping(
     points: Sequence[np.ndarray] = (),
 ) -> Morph:
     """Return a warp of two pictures, with their landmarks if `points` (per parent) are given."""
-    return partial(_warp, warp, parents.standardised(folder, cfg.size, workers), points)
+    return partial(_warp, warp, parents.standardise(folder, cfg.size, workers), points)
 
 
 def _warp(

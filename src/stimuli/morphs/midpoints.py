@@ -13,7 +13,7 @@ BLUR = 4.0
 ITERATIONS = 2
 
 
-def by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def warp_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two by optical flow.
 
     The displacement u at a point m of the middle is the mean of two flows: the flow from a to b at the
@@ -24,31 +24,31 @@ def by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     All pictures are [size, size, 3] uint8.
     """
-    a_to_b, b_to_a = _flow(a, b), _flow(b, a)
+    a_to_b, b_to_a = _compute_flow(a, b), _compute_flow(b, a)
     size = len(a)
     grid = np.stack(np.meshgrid(np.arange(size), np.arange(size)), axis=-1).astype(np.float32)
     u = np.zeros_like(a_to_b)
     for _ in range(ITERATIONS):
-        forward, backward = _at(a_to_b, grid - u / 2), _at(b_to_a, grid + u / 2)
-        u = _smoothed((forward - backward) / 2, forward + backward, size / 224)
-    return _mean(_at(a, grid - u / 2), _at(b, grid + u / 2))
+        forward, backward = _sample_at(a_to_b, grid - u / 2), _sample_at(b_to_a, grid + u / 2)
+        u = _smooth((forward - backward) / 2, forward + backward, size / 224)
+    return _average(_sample_at(a, grid - u / 2), _sample_at(b, grid + u / 2))
 
 
-def _flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     # A new instance for each pair, so that no state carries over from the previous pair.
     dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
     grey_a, grey_b = (cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) for picture in (a, b))
     return np.asarray(dis.calc(grey_a, grey_b, None))  # type: ignore[call-overload]
 
 
-def _smoothed(u: np.ndarray, error: np.ndarray, scale: float) -> np.ndarray:
+def _smooth(u: np.ndarray, error: np.ndarray, scale: float) -> np.ndarray:
     weight = 1 / (1 + (error**2).sum(-1, keepdims=True) / (HALVING_ERROR * scale) ** 2)
     weighted = np.concatenate([u * weight, weight], axis=-1)
     blurred = cv2.GaussianBlur(weighted, (0, 0), BLUR * scale)
     return np.asarray(blurred[..., :2] / blurred[..., 2:])
 
 
-def by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray) -> np.ndarray:
+def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two in shape and colour, by landmarks.
 
     Pictures are [size, size, 3] uint8, landmarks x and y in pixels, [P, 2]; a landmark outside one of the
@@ -57,7 +57,7 @@ def by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: n
     size = len(a)
     inside = (np.minimum(points_a, points_b) >= 0) & (np.maximum(points_a, points_b) <= size - 1)
     shape_a, shape_b = (
-        np.concatenate([points[inside.all(axis=1)], _frame(size)]) for points in (points_a, points_b)
+        np.concatenate([points[inside.all(axis=1)], _frame_points(size)]) for points in (points_a, points_b)
     )
     x, y = np.meshgrid(np.arange(size), np.arange(size))
     pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
@@ -69,13 +69,13 @@ def by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: n
     weights = np.concatenate([first_weights, 1 - first_weights.sum(axis=1, keepdims=True)], axis=1)
     corners = mesh.simplices[triangle]
     warped_a, warped_b = (
-        _at(picture, np.einsum("nk,nkd->nd", weights, shape[corners]).reshape(size, size, 2))
+        _sample_at(picture, np.einsum("nk,nkd->nd", weights, shape[corners]).reshape(size, size, 2))
         for picture, shape in ((a, shape_a), (b, shape_b))
     )
-    return _mean(warped_a, warped_b)
+    return _average(warped_a, warped_b)
 
 
-def _frame(size: int) -> np.ndarray:
+def _frame_points(size: int) -> np.ndarray:
     # Fixed points at the corners and edges, one pixel outside, so that every pixel lies in a triangle.
     along = np.linspace(-1, size, 5)
     low, high = np.full(5, -1.0), np.full(5, float(size))
@@ -83,15 +83,15 @@ def _frame(size: int) -> np.ndarray:
     return np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
 
 
-def _at(field: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _sample_at(array: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Sample a picture or a flow [H, W, C] at points [h, w, 2], by linear interpolation.
 
     Points are x and y in pixels from the centre of the first; the edge is extended outwards.
     """
-    x, y = (np.ascontiguousarray(places[..., axis], dtype=np.float32) for axis in (0, 1))
-    return np.asarray(cv2.remap(field, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+    x, y = (np.ascontiguousarray(points[..., axis], dtype=np.float32) for axis in (0, 1))
+    return np.asarray(cv2.remap(array, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
-def _mean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _average(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Average two pictures (uint8), halves rounded up, independent of their order."""
     return np.asarray((a.astype(np.uint16) + b + 1) // 2, dtype=np.uint8)

@@ -13,24 +13,24 @@ from typing import Any
 from src.errors import InputError
 
 # Attributes of a generator that are used.
-GENERATOR = ("mapping", "synthesis", "z_dim", "w_dim", "num_ws", "img_resolution")
-EXPORT = "docs/data.md describes how to export a StyleGAN2 .pkl to TorchScript."
+GENERATOR_ATTRIBUTES = ("mapping", "synthesis", "z_dim", "w_dim", "num_ws", "img_resolution")
+REMEDY = "docs/data.md describes how to export a StyleGAN2 .pkl to TorchScript."
 
 
-def examined(path: Path, setting: str) -> Path:
+def check_archive(path: Path, setting: str) -> Path:
     """Return the path, unless the list of its members shows that it is not a TorchScript archive."""
     if not path.is_file():
-        raise InputError(f"{setting}={path}: no such file. {EXPORT}")
+        raise InputError(f"{setting}={path}: no such file. {REMEDY}")
     names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
     if not any("/code/" in name for name in names):
         raise InputError(
             f"{setting}={path}: not a TorchScript archive. A pickle (.pkl, or what torch.save writes) runs "
-            f"code when it is opened, so it is refused. {EXPORT}"
+            f"code when it is opened, so it is refused. {REMEDY}"
         )
     return path
 
 
-def opened(path: Path, setting: str, needed: tuple[str, ...] = ()) -> Any:
+def load_network(path: Path, setting: str, needed: tuple[str, ...] = ()) -> Any:
     """Load a network for inference, onto the GPU if available; `needed` names required attributes."""
     import torch
 
@@ -41,10 +41,10 @@ def opened(path: Path, setting: str, needed: tuple[str, ...] = ()) -> Any:
             warnings.simplefilter("ignore", FutureWarning)
             network = torch.jit.load(str(path), map_location=device).eval()  # type: ignore[no-untyped-call]
     except RuntimeError as error:
-        raise InputError(f"{setting}={path}: unreadable ({str(error).splitlines()[0]}). {EXPORT}") from None
+        raise InputError(f"{setting}={path}: unreadable ({str(error).splitlines()[0]}). {REMEDY}") from None
     missing = [name for name in needed if not hasattr(network, name)]
     if missing:
-        raise InputError(f"{setting}={path}: has no {', '.join(missing)}. {EXPORT}")
+        raise InputError(f"{setting}={path}: has no {', '.join(missing)}. {REMEDY}")
     for parameter in network.parameters():
         parameter.requires_grad_(False)
     return network

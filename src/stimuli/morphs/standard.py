@@ -12,7 +12,7 @@ Box = tuple[float, float, float, float]
 REDUCING_GAP = 3.0
 
 
-def standard(path: str | Path, size: int) -> np.ndarray:
+def standardise(path: str | Path, size: int) -> np.ndarray:
     """Read the centre square of a picture, upright, as [size, size, 3] uint8 RGB."""
     # A large JPEG is decoded at a half, a quarter or an eighth, but never below twice the target size.
     picture, _ = decode(path, min_edge=2 * size)
@@ -29,7 +29,7 @@ def centre_square(width: int, height: int) -> Box:
     return left, upper, left + edge, upper + edge
 
 
-def standard_points(points: np.ndarray, width: int, height: int, size: int) -> np.ndarray:
+def standardise_points(points: np.ndarray, width: int, height: int, size: int) -> np.ndarray:
     """Transform points of a photograph to its standardised form of edge `size`.
 
     Points are x and y in pixels, [P, 2]: the centre of the first pixel is (0, 0).

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 SAMPLES = 10_000
 LEARNING_RATE = 0.1
-RISE, FALL = 0.05, 0.25  # of the learning rate, in fractions of the steps
+RAMP_UP, RAMP_DOWN = 0.05, 0.25  # of the learning rate, in fractions of the steps
 NOISE, NOISE_SHARE = 0.05, 0.75  # first noise on w, relative to its spread; fraction of the steps with noise
 VGG_EDGE = 256  # pixels
 
@@ -27,14 +27,14 @@ Features = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Space:
+class LatentSpace:
     """Latent space of a generator: mean of w, [1, 1, w_dim], and RMS distance from it."""
 
     mean: Tensor
     spread: float
 
 
-def space(generator: Any) -> Space:
+def estimate_space(generator: Any) -> LatentSpace:
     """Compute mean and spread of 10,000 mapped samples, the same on every call."""
     device = _device(generator)
     z = torch.from_numpy(np.random.RandomState(123).randn(SAMPLES, generator.z_dim)).float()
@@ -45,11 +45,11 @@ def space(generator: Any) -> Space:
         ]
     w = torch.cat(latents).float()
     mean = w.mean(dim=0, keepdim=True)
-    return Space(mean, float(((w - mean) ** 2).sum().div(SAMPLES).sqrt()))
+    return LatentSpace(mean, float(((w - mean) ** 2).sum().div(SAMPLES).sqrt()))
 
 
 def project(
-    generator: Any, latent_space: Space, features: Features, picture: np.ndarray, *, steps: int, seed: int
+    generator: Any, space: LatentSpace, features: Features, picture: np.ndarray, *, steps: int, seed: int
 ) -> np.ndarray:
     """Optimise the w [w_dim] whose picture is most similar to a given one, [R, R, 3] uint8.
 
@@ -60,14 +60,14 @@ def project(
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
     with torch.no_grad():
         target_features = features(target)
-    w = latent_space.mean.clone().requires_grad_(True)
+    w = space.mean.clone().requires_grad_(True)
     adam = torch.optim.Adam([w], betas=(0.9, 0.999), lr=LEARNING_RATE)
     noise = torch.Generator().manual_seed(seed)
     for step in range(steps):
-        rate, level = ramps(step / steps)
+        rate, noise_level = ramps(step / steps)
         adam.param_groups[0]["lr"] = LEARNING_RATE * rate
-        noisy = w + torch.randn(w.shape, generator=noise).to(device) * (latent_space.spread * NOISE * level)
-        drawn = _drawn(generator, noisy)
+        noisy = w + torch.randn(w.shape, generator=noise).to(device) * (space.spread * NOISE * noise_level)
+        drawn = _synthesise(generator, noisy)
         loss = (features(drawn) - target_features).square().sum() + (drawn - target).square().mean()
         adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -77,16 +77,16 @@ def project(
 
 def ramps(progress: float) -> tuple[float, float]:
     """Return learning rate and noise, each relative to its peak, at a fraction of the steps."""
-    rate = 0.5 - 0.5 * np.cos(min(1.0, (1 - progress) / FALL) * np.pi)
-    return float(rate * min(1.0, progress / RISE)), max(0.0, 1 - progress / NOISE_SHARE) ** 2
+    rate = 0.5 - 0.5 * np.cos(min(1.0, (1 - progress) / RAMP_DOWN) * np.pi)
+    return float(rate * min(1.0, progress / RAMP_UP)), max(0.0, 1 - progress / NOISE_SHARE) ** 2
 
 
 def midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     """Draw the picture of the mean of two w ([w_dim] each), as [size, size, 3] uint8."""
     w = torch.from_numpy((a + b) / 2).to(_device(generator))[None, None]
     with torch.no_grad():
-        drawn = _drawn(generator, w)[0].permute(1, 2, 0)
-    pixels = (drawn * 127.5 + 128).clamp(0, 255).to(torch.uint8).cpu().numpy()
+        picture = _synthesise(generator, w)[0].permute(1, 2, 0)
+    pixels = (picture * 127.5 + 128).clamp(0, 255).to(torch.uint8).cpu().numpy()
     if len(pixels) == size:
         return np.ascontiguousarray(pixels)
     return np.asarray(Image.fromarray(pixels).resize((size, size), Image.Resampling.LANCZOS))
@@ -107,18 +107,18 @@ def vgg(network: Any) -> Features:
 
 def pyramid(pictures: Tensor) -> Tensor:
     """Compute the Laplacian pyramid: details of each scale, all scales weighted equally."""
-    details, rest = [], pictures
-    while rest.shape[-1] >= 8:
-        coarse = functional.avg_pool2d(rest, 2)
-        up = functional.interpolate(coarse, size=rest.shape[-2:], mode="bilinear", align_corners=False)
-        detail = rest - up
+    details, level = [], pictures
+    while level.shape[-1] >= 8:
+        coarse = functional.avg_pool2d(level, 2)
+        blurred = functional.interpolate(coarse, size=level.shape[-2:], mode="bilinear", align_corners=False)
+        detail = level - blurred
         details.append(detail.flatten() / detail.numel() ** 0.5)
-        rest = coarse
-    details.append(rest.flatten() / rest.numel() ** 0.5)
+        level = coarse
+    details.append(level.flatten() / level.numel() ** 0.5)
     return torch.cat(details)
 
 
-def _drawn(generator: Any, w: Tensor) -> Tensor:
+def _synthesise(generator: Any, w: Tensor) -> Tensor:
     pictures: Tensor = generator.synthesis(w.repeat(1, generator.num_ws, 1), noise_mode="const")
     return pictures.float()
 

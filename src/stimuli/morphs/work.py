@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-BATCH = 16  # files that a worker makes per batch
-COMPRESSION = 1  # level of PNG; all are lossless, and higher ones cost more time than they save
+BATCH_SIZE = 16  # files that a worker makes per batch
+PNG_LEVEL = 1  # level of PNG; all are lossless, and higher ones cost more time than they save
 
 Make = Callable[..., np.ndarray]
 
 
-def files(
+def make_files(
     make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int
 ) -> list[Path]:
     """Make one file per tuple of arguments, keeping existing intact files.
 
-    The files are numbered in the order of the arguments, in a folder that labels the progress bar. A `.png`
+    Files are numbered in the order of the arguments; the folder's name labels the progress bar. A `.png`
     needs a picture [H, W, 3] uint8, an `.npy` any array. `workers` is the number of processes of one thread
     each, which need a picklable function; 0 is one per core, 1 runs in this process.
     """
@@ -36,21 +36,21 @@ def files(
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number:05d}{suffix}" for number in range(len(arguments))]
     # No more workers than batches: further ones would be idle.
-    count = min(workers or joblib.cpu_count(), math.ceil(len(paths) / BATCH))
+    processes = min(workers or joblib.cpu_count(), math.ceil(len(paths) / BATCH_SIZE))
     parallel = joblib.Parallel(
-        max(count, 1),
-        batch_size=BATCH,
+        max(processes, 1),
+        batch_size=BATCH_SIZE,
         return_as="generator_unordered",
-        initializer=_exit_with,
+        initializer=_exit_with_owner,
         initargs=(os.getpid(),),
     )
-    made = parallel(joblib.delayed(_file)(make, *job) for job in zip(arguments, paths, strict=True))
-    for _ in track(made, folder.name, total=len(paths), console=Console(stderr=True)):
+    finished = parallel(joblib.delayed(_make_file)(make, *job) for job in zip(arguments, paths, strict=True))
+    for _ in track(finished, folder.name, total=len(paths), console=Console(stderr=True)):
         pass
     return paths
 
 
-def _exit_with(owner: int) -> None:
+def _exit_with_owner(owner: int) -> None:
     """Exit this process when its owner exits: an idle worker would wait forever."""
     # Ctrl-C reaches all processes of a terminal. This one ignores it: the owner ends it, without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -64,7 +64,7 @@ def _exit_with(owner: int) -> None:
 
 
 @contextmanager
-def workers_end() -> Iterator[None]:
+def stop_workers_on_exit() -> Iterator[None]:
     """Stop all workers after this block: idle ones would occupy memory, interrupted ones would continue."""
     from joblib.externals.loky import get_reusable_executor
 
@@ -74,8 +74,8 @@ def workers_end() -> Iterator[None]:
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _file(make: Make, arguments: tuple[Any, ...], path: Path) -> None:
-    if not _intact(path):
+def _make_file(make: Make, arguments: tuple[Any, ...], path: Path) -> None:
+    if not _is_intact(path):
         write(path, make(*arguments))
 
 
@@ -84,7 +84,7 @@ def write(path: Path, content: np.ndarray) -> None:
     draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
     try:
         if path.suffix == ".png":
-            Image.fromarray(content).save(draft, compress_level=COMPRESSION)
+            Image.fromarray(content).save(draft, compress_level=PNG_LEVEL)
         else:
             np.save(draft, content, allow_pickle=False)
         os.replace(draft, path)  # noqa: PTH105 - Path.replace is the same
@@ -92,7 +92,7 @@ def write(path: Path, content: np.ndarray) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _intact(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     try:
         if path.suffix == ".png":
             with Image.open(path) as picture:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from src.configs import EXTRINSIC, FIRST, INTRINSIC, ProtocolConfig, registry
+from src.configs import DEFAULT_MEASURES, EXTRINSIC, INTRINSIC, ProtocolConfig, registry
 from src.storage.versions import declared
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.null_models import NullModels
@@ -114,7 +114,7 @@ def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
 
 def non_default(protocol: ProtocolConfig) -> dict[str, str]:
     """Return names of measure and outcome by field of the protocol, except the defaults SC-EAT and top-k."""
-    return {name: value for name in FIRST if (value := getattr(protocol, name)) != FIRST[name]}
+    return {name: value for name in DEFAULT_MEASURES if (value := getattr(protocol, name)) != DEFAULT_MEASURES[name]}
 
 
 def versions(protocol: ProtocolConfig) -> dict[str, int]:

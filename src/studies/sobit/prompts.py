@@ -26,7 +26,7 @@ def words(cfg: RunConfig) -> pd.DataFrame:
         InputError: see `src.stimuli.taxonomy.words`.
     """
     word_rows = taxonomy.words(cfg.taxonomy)
-    return word_rows.assign(caption=taxonomy.captioned(word_rows, cfg.taxonomy, cfg.protocol.article))
+    return word_rows.assign(caption=taxonomy.compose_captions(word_rows, cfg.taxonomy, cfg.protocol.article))
 
 
 def baseline(cfg: RunConfig) -> list[str]:
@@ -41,12 +41,12 @@ def baseline(cfg: RunConfig) -> list[str]:
         raise InputError("protocol.vocabulary=0: strength needs captions of frequent words. Set it to 1000.")
     if measure == "retrieval" or not count:
         return []
-    frequent = taxonomy.frequent(cfg.taxonomy, count)
+    frequent = taxonomy.frequent_words(cfg.taxonomy, count)
     if cfg.protocol.baseline == "bare":
         return frequent
     nouns = pd.DataFrame({"word": frequent, "type": "noun"})
     # Two words may give the same caption: the first counts.
-    return list(dict.fromkeys(taxonomy.captioned(nouns, cfg.taxonomy, cfg.protocol.article)))
+    return list(dict.fromkeys(taxonomy.compose_captions(nouns, cfg.taxonomy, cfg.protocol.article)))
 
 
 def prompts(cfg: RunConfig) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from src.errors import InputError, brief, did_you_mean
-from src.stimuli.wordlists import checked_text, refuse_repeats
+from src.stimuli.wordlists import normalise_text, refuse_repeats
 
 LISTS = ("positive", "negative", "neutral")
 PAIRS = ("pairs", "neutral")
@@ -53,7 +53,7 @@ def parse_words(content: Any, place: str) -> Words:
 def parse_text(value: Any, place: str) -> str:
     """Normalise a text or an integer to Unicode NFC with single spaces."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
-    clean = checked_text(str(value) if is_integer else value, place, "text", "Write a text.")
+    clean = normalise_text(str(value) if is_integer else value, place, "text", "Write a text.")
     if "blank" in clean.casefold():
         raise InputError(f"{place}: {clean!r}: BLANK marks the gap of an item. Write something else.")
     return clean

@@ -12,7 +12,7 @@ from scipy import stats
 from src import configs
 from src.errors import InputError, NotApplicable
 from src.jobs.identity import Job
-from src.stimuli import checked
+from src.stimuli import build_table
 from src.studies.implicit import experiment
 from src.studies.implicit.config import AuditConfig
 from src.studies.shared import group_comparison
@@ -37,7 +37,7 @@ def protocol():
 
 def faces_of(**sizes):
     rows = [{"id": f"{group}{i:03d}", "group": group} for group, size in sizes.items() for i in range(size)]
-    return checked("faces", pd.DataFrame(rows), "t")
+    return build_table("faces", pd.DataFrame(rows), "t")
 
 
 FACES = faces_of(Ada=7, Bea=9, Cyd=8)
@@ -238,8 +238,8 @@ def test_morphs_have_the_weights_of_their_parents(protocol):
         for group in ("Ada", "Bea")
         for a, b in parents
     ]
-    morphs = checked("faces", pd.DataFrame(rows), "t")
-    unrelated = checked("faces", pd.DataFrame(rows)[["id", "group"]], "t")
+    morphs = build_table("faces", pd.DataFrame(rows), "t")
+    unrelated = build_table("faces", pd.DataFrame(rows)[["id", "group"]], "t")
     vectors = draw_vectors(morphs)
     wide, narrow = (
         run_audit(replace(protocol, bootstrap=400), faces=faces, vectors=vectors).analyses

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
-from src.stimuli import checked
-from src.stimuli.loaders import in_templates
+from src.stimuli import build_table
+from src.stimuli.loaders import fill_templates
 from src.studies.propagation.attributes import corpus_of
 from src.studies.propagation.top_k import TOP_K
 
@@ -21,18 +21,18 @@ PROTOCOL = ProtocolConfig(k=1, extremes=3, set_size=840, ddof=1)
 def faces(*sizes):
     groups = [f"g{i}" for i, size in enumerate(sizes) for _ in range(size)]
     ids = [f"f{i:04d}" for i in range(len(groups))]
-    return checked("faces", pd.DataFrame({"id": ids, "group": groups}), "t")
+    return build_table("faces", pd.DataFrame({"id": ids, "group": groups}), "t")
 
 
 def labels(per_group, groups=6):
     items = [{"word": f"r{g} w{i}", "group": f"g{g}"} for g in range(groups) for i in range(per_group)]
-    return checked("labels", in_templates(pd.DataFrame(items), [f"{t} {{}}" for t in "abcdef"]), "t")
+    return build_table("labels", fill_templates(pd.DataFrame(items), [f"{t} {{}}" for t in "abcdef"]), "t")
 
 
 def words(count):
     items = pd.DataFrame({"word": [f"w{i}" for i in range(count)]})
     items["valence"] = np.random.default_rng(0).integers(0, 4, count) / 4  # ties
-    return checked("words", in_templates(items, ["the {}", "a {}"]), "t")
+    return build_table("words", fill_templates(items, ["the {}", "a {}"]), "t")
 
 
 # 144 phrases x 6 templates = 864 sentences per group; 1,000 faces per group.

@@ -13,8 +13,8 @@ from sklearn.linear_model import Ridge
 from src import configs
 from src.embeddings import embeddings
 from src.jobs.identity import Job
-from src.stimuli import checked, load
-from src.stimuli.loaders import in_templates, phrases
+from src.stimuli import build_table, load
+from src.stimuli.loaders import fill_templates, phrases
 from src.studies.propagation import experiment, null_models, null_scores, retrieved_items
 from src.studies.propagation.attributes import corpus_of
 from src.studies.shared.exchange_units import Exchange, Factor, exchange_of
@@ -167,8 +167,8 @@ def test_equal_vectors_are_equally_similar(job, tmp_path):
     words = words.assign(id=words["word"], template="{}", sentence=words["word"])
     vector = rng.normal(size=(1, 64))
     outputs = experiment.run(
-        checked("words", words, "t"),
-        checked("scenes", scenes, "t"),
+        build_table("words", words, "t"),
+        build_table("scenes", scenes, "t"),
         torch.from_numpy(rng.normal(size=(40, 64))),
         torch.from_numpy(np.repeat(vector, 1001, axis=0)),
         job("protocol.k=31", "protocol.extremes=5").cfg.protocol,
@@ -183,7 +183,7 @@ def test_equal_vectors_are_equally_similar(job, tmp_path):
 def test_a_group_without_targets_has_no_rho_and_a_reason(single):
     targets, corpus, vectors, *options = inputs(single, "faces_to_labels", placebo=0, bootstrap=0)
     is_other = targets.frame["group"] != "Beta Men"
-    faces = checked("faces", targets.frame[is_other], "t")
+    faces = build_table("faces", targets.frame[is_other], "t")
     rows = experiment.run(faces, corpus, vectors[is_other.to_numpy(copy=True)], *options).analyses
     assert rows["n"].tolist() == [22, 22, 0]
     assert rows["reason"].tolist() == ["", "", "0 units: at least 3 are needed"]
@@ -198,8 +198,8 @@ def labels(has_columns=True, words=4):
         for kind, count in (("R", 3), ("G", 2))
     )
     frame = phrases(configs.LabelsConfig(race, gender))
-    frame = in_templates(frame, ["a {}", "the {}"])
-    return checked("labels", frame if has_columns else frame.drop(columns=["race_word", "gender_word"]), "t")
+    frame = fill_templates(frame, ["a {}", "the {}"])
+    return build_table("labels", frame if has_columns else frame.drop(columns=["race_word", "gender_word"]), "t")
 
 
 @pytest.mark.parametrize("has_columns", [True, False])
@@ -213,7 +213,7 @@ def test_labels_exchange_race_words_and_gender_words(has_columns):
         assert (other.permutations(2)[:, :10] != permutations[:2, :10]).any()
     # Phrases of an incomplete design are exchanged singly.
     incomplete = corpus.frame[corpus.frame["word"] != "r00 g00"]
-    assert len(exchange_of(checked("labels", incomplete, "t"), 0).factors) == 1
+    assert len(exchange_of(build_table("labels", incomplete, "t"), 0).factors) == 1
     for permutation in permutations:
         assert sorted(permutation) == list(range(96))
         before = [name.split() for name in exchange.names]

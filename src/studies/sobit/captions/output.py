@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 
 from src.configs import CHECKOUT, LabelsConfig
-from src.errors import masked
+from src.errors import redact
 from src.report import tables
 from src.report.drawing import keep
 from src.report.format import slugs
@@ -64,7 +64,7 @@ def summary(results: Results) -> dict[str, Any]:
     counts, labels = audit.counts, results.labels
     words = lexicon.words[["word", "type"]].itertuples(index=False)
     return {
-        "asked": {name: masked(value) for name, value in results.settings.items()},
+        "asked": {name: redact(value) for name, value in results.settings.items()},
         "rows": audit.rows,
         "captions": counts.captions,
         "broken": dict(audit.broken),
