@@ -114,7 +114,8 @@ def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
 
 def non_default(protocol: ProtocolConfig) -> dict[str, str]:
     """Return names of measure and outcome by field of the protocol, except the defaults SC-EAT and top-k."""
-    return {name: value for name in DEFAULT_MEASURES if (value := getattr(protocol, name)) != DEFAULT_MEASURES[name]}
+    names = {field: getattr(protocol, field) for field in DEFAULT_MEASURES}
+    return {field: name for field, name in names.items() if name != DEFAULT_MEASURES[field]}
 
 
 def versions(protocol: ProtocolConfig) -> dict[str, int]:

@@ -24,7 +24,13 @@ DRAWS = 24
 
 
 def sweep(
-    folder, *, models=("toy_s", "toy_m"), groups=factory.GROUPS, audits=tuple(SETS), debias=("none",), **fields
+    folder,
+    *,
+    models=("toy_s", "toy_m"),
+    groups=factory.GROUPS,
+    audits=tuple(SETS),
+    debias=("none",),
+    **fields,
 ):
     """Synthesise findings of models x audits x debias, without other experiments.
 

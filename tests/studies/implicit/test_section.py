@@ -19,7 +19,8 @@ GROUPS = ["Black Women", "White Men", factory.HOSTILE]
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
     path = tmp_path_factory.mktemp("jobs")
-    return audit_jobs.sweep(path, models=("toy_s", factory.HOSTILE), groups=GROUPS, debias=("none", "orth_proj"))
+    models = "toy_s", factory.HOSTILE
+    return audit_jobs.sweep(path, models=models, groups=GROUPS, debias=("none", "orth_proj"))
 
 
 def audit_rows(findings, exp="cles_competence"):

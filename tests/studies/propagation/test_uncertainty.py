@@ -199,7 +199,9 @@ def labels(has_columns=True, words=4):
     )
     frame = phrases(configs.LabelsConfig(race, gender))
     frame = fill_templates(frame, ["a {}", "the {}"])
-    return build_table("labels", frame if has_columns else frame.drop(columns=["race_word", "gender_word"]), "t")
+    if not has_columns:
+        frame = frame.drop(columns=["race_word", "gender_word"])
+    return build_table("labels", frame, "t")
 
 
 @pytest.mark.parametrize("has_columns", [True, False])

@@ -277,7 +277,7 @@ def full(tmp_path_factory):
     (folder / "report").mkdir()
     findings = sobit_jobs.sweep(folder / "jobs", models=("toy_s",), debias=("none",))
     written = page.write(findings, folder / "report")
-    text = page_path.read_text(encoding="utf-8")
+    text = written.read_text(encoding="utf-8")
     assert len(text) < 3e6
     assert len(re.sub(r'src="data:[^"]*"', "", text)) < 1e6
     return written

@@ -79,8 +79,8 @@ def test_a_row_without_an_interval_says_so(tmp_path):
     # All domains together have two templates, one of each domain.
     without_interval = result.of("subtler")[result.of("subtler")["tau_c_low"].isna()]
     assert set(without_interval["domain"]) == {"ageism", "beauty"}
-    written = page.write(result, tmp_path)
-    read = ParsedPage(page_path.read_text(encoding="utf-8"))
+    page_path = page.write(result, tmp_path)
+    html = ParsedPage(page_path.read_text(encoding="utf-8"))
     assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in html.text
     # Of each direction and domain: three differences, and tau.
     assert page_path.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
@@ -142,8 +142,8 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
         scores = score(items, "published", bootstrap=20, seed=0)
         named = results.named({"exp": "subtler_en", **fields, "model": model, "config": model}, scores)
         frames.append(named[frames[0].columns])
-    written = page.write(choices.findings(*frames), tmp_path)
-    read = ParsedPage(page_path.read_text(encoding="utf-8"))
+    page_path = page.write(choices.findings(*frames), tmp_path)
+    html = ParsedPage(page_path.read_text(encoding="utf-8"))
     assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in html.text
     assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in html.text
     assert "“<b>Who</b> knows”" in html.text
