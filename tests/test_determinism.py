@@ -43,7 +43,7 @@ EACH += ["sobit_association", "sobit_retrieval"]
 # Smaller block sizes of each computation; they are constants in the code, which no override changes.
 PORTIONS = [
     (similarity_blocks, "BLOCK", 2**14), (experiment, "BLOCK", 64),
-    (prompts, "BLOCK", 10_000), (caption_association, "MAX_LABELS", 5_000),
+    (prompts, "MAX_COSINES", 10_000), (caption_association, "MAX_LABELS", 5_000),
     (correlation, "BLOCK", 2**12), (common_language, "BLOCK", 2**12),
 ]  # fmt: skip
 

@@ -23,7 +23,7 @@ class RecordedConfig(LlmConfig):
 
 @dataclass
 class PlantedConfig(LlmConfig):
-    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted`)."""
+    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted_answers`)."""
 
     lean: float = number(0, 1)  # probability of the stereotype; otherwise, one of three options at random
 

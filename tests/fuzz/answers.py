@@ -49,7 +49,7 @@ def write_items(folder: Path) -> None:
 def read_items(folder: Path) -> pd.DataFrame:
     table = items.read(folder / "items.csv")
     if "response" in table:
-        scoring.coded(table, "published")
+        scoring.code_answers(table, "published")
     return table
 
 
@@ -97,7 +97,7 @@ def counted(folder: Path) -> tuple[int, Counter]:
 
     (path,) = files.matching_files(str(folder))
     file = files.read_footer(path)
-    column = files.column_of([file], "")
+    column = files.caption_column([file], "")
     broken: Counter[str] = Counter()
     texts = sum(len(batch) for batch in counting.scan(file, column, broken, {}))
     return texts + sum(broken.values()), file

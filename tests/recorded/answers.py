@@ -13,7 +13,7 @@ from src.generators.answer_log import AnswerLog
 from src.studies.poems import comparison
 from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.parsing import match
-from src.studies.subtler.scoring import coded, score
+from src.studies.subtler.scoring import code_answers, score
 from tests.studies.subtler.item_files import row, write_csv
 
 # The last response matches no option.
@@ -44,11 +44,14 @@ def generators_outputs(folder: Path) -> dict[str, Any]:
     question = configs.compose(["llm=tiny"], entry="generate")[0].task.question
     prompts = [
         answers.compose_question(
-            question, entry["context"], ["a", "b", "c"], answers.order_of(str(position), entry["context"], 0)
+            question,
+            entry["context"],
+            ["a", "b", "c"],
+            answers.draw_order(str(position), entry["context"], 0),
         )
         for position, entry in enumerate(composed.to_dict("records"))
     ]
-    planted = answers.planted(composed, lean=0.7, seed=0)
+    planted = answers.planted_answers(composed, lean=0.7, seed=0)
     model = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0))
     with AnswerLog(folder / "weighed.jsonl", answers.is_option_scores) as log:
         likeliest, _ = answers.likeliest(model, composed.head(2), question, per_token=False, answer_log=log)
@@ -73,7 +76,7 @@ def scoring_outputs(_: Path) -> dict[str, Any]:
 def subtler_outputs(folder: Path) -> dict[str, Any]:
     """Score answered items by both codings."""
     answered = read_items(folder)
-    outputs: dict[str, Any] = {"y": coded(answered, "published")["y"].tolist()}
+    outputs: dict[str, Any] = {"y": code_answers(answered, "published")["y"].tolist()}
     for coding in ("published", "corrected"):
         scores = score(answered, coding, bootstrap=40, seed=0)
         for name in scores:

@@ -1,1 +1,1 @@
-"""Audit implicit bias: the groups whose faces an encoder finds nearer to prompts (Capitani et al. 2024)."""
+"""Audit implicit bias: compare groups by the similarity of their faces to prompts (Capitani et al. 2024)."""

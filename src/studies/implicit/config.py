@@ -10,7 +10,7 @@ from src.configs.fields import one_of
 
 @dataclass
 class AuditConfig(ExpConfig):
-    """Settings of an audit of the groups whose faces are nearer to prompts (docs/methods.md, section 3).
+    """Settings of an audit of the similarity of prompts to groups of faces (docs/methods.md, section 3).
 
     Attributes:
         attribute: name of the attribute in the results.
@@ -18,7 +18,7 @@ class AuditConfig(ExpConfig):
         sets: name -> words; several sets are averaged, and `attribute` names the mean.
         pairs: pairs of a positive and a negative word, for the IAT.
         measure: statistic that is compared with random partitions of the faces (the null).
-        groups: groups of faces that are compared; null: all of them.
+        groups: names of the groups to compare; null for all.
     """
 
     study: str = "implicit"

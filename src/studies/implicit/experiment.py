@@ -1,4 +1,4 @@
-"""Measure implicit bias: the groups whose faces are nearer to prompts (Capitani et al. 2024)."""
+"""Measure implicit bias: compare similarities of prompts to the faces of groups (Capitani et al. 2024)."""
 
 import math
 from collections import Counter
@@ -33,9 +33,9 @@ COLUMNS = (
     *("upper_tail", "cles_mcgraw_wong", "cles", "cles_gap", "iat", "null_mean", "null_q95", "p_null"),
     *("p_null_delta", "cles_low", "cles_high", "iat_signed", "iat_low", "iat_high", "iat_rate"),
 )
-DRAWN = ("cles", "cles_gap", "iat")  # statistics in draws.parquet
-TEXTS = ("id", "group", "template", "set", "word", "attribute", "group_a", "group_b", "kind")
-TYPES = dict.fromkeys(TEXTS, "string") | {"draw": "int32"} | dict.fromkeys(DRAWN, "float64")
+STATISTICS = ("cles", "cles_gap", "iat")  # statistics in draws.parquet
+TEXT_COLUMNS = ("id", "group", "template", "set", "word", "attribute", "group_a", "group_b", "kind")
+DTYPES = dict.fromkeys(TEXT_COLUMNS, "string") | {"draw": "int32"} | dict.fromkeys(STATISTICS, "float64")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Audit:
     analyses: pd.DataFrame
     # Similarities (`id`, `group`, `set`, `word`, `cosine`; a word of pairs alone has no set), attributes
     # (`group`, `template`, `set`, `id`: the faces used) and draws (`attribute`, `group_a`, `group_b`, `kind`,
-    # `draw`, and the statistics `DRAWN`).
+    # `draw`, and the statistics `STATISTICS`).
     tables: dict[str, pd.DataFrame]
     notes: list[str]  # caveats for readers of the numbers
 
@@ -69,7 +69,7 @@ def run(
         InputError: see `check`; or the widths of the vectors differ.
         NotApplicable: see `check`.
     """
-    chosen = check(exp, faces, protocol, seed)
+    members = check(exp, faces, protocol, seed)
     if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
             f"{faces.role} have vectors of width {face_vectors.shape[-1]}, {prompts.role} of width "
@@ -82,7 +82,7 @@ def run(
     pairs = np.array([[columns[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
     groups = [
         group_of(name, faces.frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
-        for name, rows in chosen.items()
+        for name, rows in members.items()
     ]
     rows: list[dict[str, Any]] = []
     draws: list[pd.DataFrame] = []
@@ -90,9 +90,9 @@ def run(
         for name, comparison in _comparisons(a, b, exp, sets, pairs, protocol, seed):
             labels = {"attribute": name, "group_a": a.name, "group_b": b.name}
             rows.append(labels | _row(a, b, comparison, "iat" if exp.measure == "iat" else "cles_gap"))
-            draws += _draws(labels, comparison)
-    size, wanted = len(groups[0].ids), protocol.faces_per_group
-    notes = [f"{size} faces of each of {len(groups)} groups, {wanted} asked for"] if size < wanted else []
+            draws += _draw_tables(labels, comparison)
+    size, limit = len(groups[0].ids), protocol.faces_per_group
+    notes = [f"{size} faces of each of {len(groups)} groups, {limit} asked for"] if size < limit else []
     return Audit(pd.DataFrame(rows).reindex(columns=[*COLUMNS]), _tables(groups, exp, columns, draws), notes)
 
 
@@ -117,7 +117,7 @@ def _comparisons(
 
 
 def _row(a: Group, b: Group, comparison: Comparison, measure: str) -> dict[str, Any]:
-    # `measure` is the statistic of the null.
+    # `measure` is the statistic that is compared with the null.
     row: dict[str, Any] = {"measure": measure, "n_a": len(a.ids), "n_b": len(b.ids)} | comparison["observed"]
     null = comparison["null"][measure]
     if len(null):
@@ -130,12 +130,12 @@ def _row(a: Group, b: Group, comparison: Comparison, measure: str) -> dict[str, 
     return row
 
 
-def _draws(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFrame]:
+def _draw_tables(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFrame]:
     frames = []
     for kind in ("bootstrap", "null"):
-        drawn = comparison[kind]
-        index = pd.RangeIndex(len(drawn["cles"]))
-        columns = {name: drawn.get(name, math.nan) for name in DRAWN}
+        statistics = comparison[kind]
+        index = pd.RangeIndex(len(statistics["cles"]))
+        columns = {name: statistics.get(name, math.nan) for name in STATISTICS}
         frames.append(pd.DataFrame({**labels, "kind": kind, "draw": index, **columns}, index=index))
     return frames
 
@@ -143,9 +143,9 @@ def _draws(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFra
 def _tables(
     groups: Sequence[Group], exp: AuditConfig, column_of: Mapping[str, int], draws: list[pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
-    of_sets = [(name, word) for name, words in exp.sets.items() for word in words]
-    of_pairs = [(None, word) for word in column_of if word not in {set_word for _, set_word in of_sets}]
-    words = pd.DataFrame([*of_sets, *of_pairs], columns=["set", "word"])
+    set_words = [(name, word) for name, words in exp.sets.items() for word in words]
+    pair_words = [(None, word) for word in column_of if word not in {set_word for _, set_word in set_words}]
+    words = pd.DataFrame([*set_words, *pair_words], columns=["set", "word"])
     columns = words["word"].map(column_of).to_numpy()
     similarities, attributes = [], []
     for group in groups:
@@ -154,10 +154,10 @@ def _tables(
         similarities.append(frame[["id", "group", "set", "word", "cosine"]])
         used = {"group": group.name, "template": None, "set": group.name, "id": group.ids}
         attributes.append(pd.DataFrame(used))
-    parts = {"similarities": similarities, "attributes": attributes, "draws": draws}
-    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+    table_frames = {"similarities": similarities, "attributes": attributes, "draws": draws}
+    tables = {name: pd.concat(frames, ignore_index=True) for name, frames in table_frames.items()}
     return {
-        name: table.astype({column: TYPES[column] for column in table.columns if column in TYPES})
+        name: table.astype({column: DTYPES[column] for column in table.columns if column in DTYPES})
         for name, table in tables.items()
     }
 
@@ -166,12 +166,12 @@ def prompts(exp: AuditConfig) -> Table:
     """Return the distinct prompts of an audit: `id` (the sentence), `sentence`, `word`.
 
     Raises:
-        InputError: the template does not have exactly one place for the word, there is no set of words, a set
-            or pair has an empty or repeated word or none, the name of the mean of the sets is that of a set,
-            a pair is not two words, or an IAT has no pairs.
+        InputError: the template does not contain `{}` exactly once, there is no set of words, a set or pair
+            is empty or has an empty or repeated word, `attribute` is also the name of one of several sets, a
+            pair does not have two words, or an IAT has no pairs.
     """
-    if exp.template.count("{}") != 1:
-        raise InputError(f"exp.template={exp.template!r}: expected the word's place, {{}}, once. Correct it.")
+    if (count := exp.template.count("{}")) != 1:
+        raise InputError(f"exp.template={exp.template!r}: expected {{}} once, got it {count} times. Edit it.")
     if not exp.sets:
         raise InputError("exp.sets: no set of words. Give at least one: name: [word, ...].")
     if len(exp.sets) > 1 and exp.attribute in exp.sets:
@@ -184,45 +184,45 @@ def prompts(exp: AuditConfig) -> Table:
         _check_words(f"exp.pairs: {pair}", pair)
         if len(pair) != 2:
             raise InputError(f"exp.pairs: {pair} is not a pair. Give a positive and a negative word.")
-    chosen = dict.fromkeys(word for words in (*exp.sets.values(), *exp.pairs) for word in words)
-    frame = pd.DataFrame({"word": list(chosen)})
-    frame["sentence"] = [exp.template.replace("{}", word) for word in chosen]
+    distinct_words = dict.fromkeys(word for words in (*exp.sets.values(), *exp.pairs) for word in words)
+    frame = pd.DataFrame({"word": list(distinct_words)})
+    frame["sentence"] = [exp.template.replace("{}", word) for word in distinct_words]
     frame = frame.assign(id=frame["sentence"])[["id", "sentence", "word"]]
     return Table("prompts", frame.sort_values("id", kind="stable", ignore_index=True), len(frame))
 
 
-def _check_words(where: str, words: Sequence[str]) -> None:
+def _check_words(setting: str, words: Sequence[str]) -> None:
     if not words or not all(word.strip() for word in words):
         problem = "an empty word" if words else "no word"
-        raise InputError(f"{where}: expected words, got {problem}. Correct the list.")
+        raise InputError(f"{setting}: expected words, got {problem}. Correct the list.")
     word, count = Counter(words).most_common(1)[0]
     if count > 1:
-        raise InputError(f"{where}: {word!r} occurs {count} times. Name each word once.")
+        raise InputError(f"{setting}: {word!r} occurs {count} times. Name each word once.")
 
 
 def check(exp: AuditConfig, faces: Table, protocol: ProtocolConfig, seed: int) -> dict[str, np.ndarray]:
-    """Check the groups; draw equally many faces of each: group (sorted) -> ascending positions in the table.
+    """Check the groups and draw equally many faces of each; return their ascending table rows, by group.
 
-    A group's draw depends on the seed and on its position among all groups of the table, not on which other
-    groups are chosen.
+    Groups are sorted by name. The draw of a group depends on the seed and on its position among all groups of
+    the table, not on the other chosen groups.
 
     Raises:
         InputError: a group is unknown or repeated, or has fewer than two faces.
         NotApplicable: there are fewer than two groups.
     """
     all_groups = faces.groups
-    chosen = all_groups if exp.groups is None else sorted(exp.groups)
-    for group in chosen:
+    chosen_groups = all_groups if exp.groups is None else sorted(exp.groups)
+    for group in chosen_groups:
         if group not in all_groups:
             hint = did_you_mean(group, all_groups)
             raise InputError(f"exp.groups: no faces of {group!r}.{hint} There are: {', '.join(all_groups)}.")
-        if chosen.count(group) > 1:
+        if chosen_groups.count(group) > 1:
             raise InputError(f"exp.groups: {group!r} occurs twice. Name each group once.")
-    if len(chosen) < 2:
-        names = ", ".join(chosen) or "none"
+    if len(chosen_groups) < 2:
+        names = ", ".join(chosen_groups) or "none"
         raise NotApplicable(f"{faces.role}: an audit compares two groups or more, got {names}.")
     ids, labels = faces.frame["id"].to_numpy(), faces.frame["group"].to_numpy()
-    members = {group: np.flatnonzero(labels == group) for group in chosen}
+    members = {group: np.flatnonzero(labels == group) for group in chosen_groups}
     for group, rows in members.items():
         if len(rows) < 2:
             raise InputError(
@@ -231,6 +231,6 @@ def check(exp: AuditConfig, faces: Table, protocol: ProtocolConfig, seed: int) -
             )
     size = min(protocol.faces_per_group, *(len(rows) for rows in members.values()))
     for group, rows in members.items():
-        drawn = np.random.default_rng([seed, all_groups.index(group)]).permutation(len(rows))[:size]
-        members[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][drawn])
+        sample = np.random.default_rng([seed, all_groups.index(group)]).permutation(len(rows))[:size]
+        members[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][sample])
     return members

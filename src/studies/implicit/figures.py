@@ -20,12 +20,12 @@ DIGITS = {"cles_gap": 3, "iat": 1}
 # Maximum number of pairs of groups in a figure: eight groups have 28.
 MAX_PAIRS = 30
 # Words across a heatmap; further sets continue on the next line.
-COLUMNS = 20
+MAX_COLUMNS = 20
 # Maximum number of models with numbers in the bubble chart; beyond it only the tables identify them.
-NUMBERED = 20
+MAX_NUMBERED = 20
 # Height of the bubble chart in inches, widest bubble in points, maximum letters of a name.
-HEIGHT, WIDEST, LETTERS = 3.6, 34, 20
-BUBBLES, BUBBLE_AXES, MEAN_GAP = "Implicit bias of models", ("competence", "emotions"), "mean |CLES − ½|"
+CHART_HEIGHT, MAX_BUBBLE, MAX_LETTERS = 3.6, 34, 20
+BUBBLE_TITLE, BUBBLE_AXES, MEAN_GAP = "Implicit bias of models", ("competence", "emotions"), "mean |CLES − ½|"
 INTERVAL, BAND = (0.025, 0.975), (0.05, 0.5, 0.95)  # quantiles of the bootstrap and of the null
 
 
@@ -47,20 +47,20 @@ def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     bar = {"label": label.replace("-", "−"), "location": "bottom", "aspect": 40, "pad": 0.08, "fraction": 0.1}
     # Cividis is dark below its middle.
     scale = report_heatmap.Scale("cividis", norm, dark=lambda cosine: norm(cosine) <= 0.5, digits=3, bar=bar)
-    columns = min(COLUMNS, len(order))
-    figure = report_heatmap.heatmap(grids, scale, title=title, columns=columns)
+    column_count = min(MAX_COLUMNS, len(order))
+    figure = report_heatmap.heatmap(grids, scale, title=title, columns=column_count)
     descriptions = "; ".join(
         f"{name}: " + ", ".join(f"{group} {value:.3f}" for group, value in grid.mean(axis=1).items())
         for name, grid in grids.items()
     )
-    count = f"{faces.min()}" if faces.min() == faces.max() else f"{faces.min()} to {faces.max()}"
+    face_count = f"{faces.min()}" if faces.min() == faces.max() else f"{faces.min()} to {faces.max()}"
     return figure, (
-        f"Heatmap of the mean cosine of each group's faces ({count} of each) with each word. {title}. "
+        f"Heatmap of the mean cosine of each group's faces ({face_count} of each) with each word. {title}. "
         f"Means over a set's words: {descriptions}."
     )
 
 
-def against_null(
+def plot_against_null(
     draws: pd.DataFrame, analyses: pd.DataFrame, *, title: str, statistic: str = "cles_gap"
 ) -> tuple[Figure, str]:
     """Draw each pair of groups against random partitions of its faces (Capitani et al. 2024, figure 2).
@@ -68,23 +68,23 @@ def against_null(
     `draws` are a job's draws.parquet; the null or the bootstrap may have been switched off. `analyses` are
     rows of one attribute, `statistic` is compared with the null. Returns the figure and its text alternative.
     """
-    rows = _bands(draws, analyses, statistic).sort_values(statistic, ascending=False, kind="stable")
-    drawn = rows.head(MAX_PAIRS)
-    more = f", the largest {len(drawn)} of {len(rows)} pairs" * (len(rows) > len(drawn))
-    has_null, has_interval = (bool(drawn[name].notna().any()) for name in ("null_high", "low"))
+    rows = _add_bands(draws, analyses, statistic).sort_values(statistic, ascending=False, kind="stable")
+    pairs = rows.head(MAX_PAIRS)
+    note = f", the largest {len(pairs)} of {len(rows)} pairs" * (len(rows) > len(pairs))
+    has_null, has_interval = (bool(pairs[name].notna().any()) for name in ("null_high", "low"))
     digits = DIGITS[statistic]
-    drawn = drawn.assign(
-        block=drawn["group_a"].map(str) + " – " + drawn["group_b"].map(str),
+    pairs = pairs.assign(
+        block=pairs["group_a"].map(str) + " – " + pairs["group_b"].map(str),
         series="observed" + ", 95% interval" * has_interval,
-        value=drawn[statistic],
-        band_low=drawn["null_low"],
-        band_high=drawn["null_high"],
-        filled=~(drawn[statistic] <= drawn["null_high"]),
-        text=[in_digits(value, digits) for value in drawn[statistic]],
+        value=pairs[statistic],
+        band_low=pairs["null_low"],
+        band_high=pairs["null_high"],
+        filled=~(pairs[statistic] <= pairs["null_high"]),
+        text=[in_digits(value, digits) for value in pairs[statistic]],
     )
     figure, axes, placed = forest_plot(
-        drawn,
-        title=title + more,
+        pairs,
+        title=title + note,
         label=f"{LABELS[statistic]} (0: the two groups do not differ)",
         band="random: 5–95%",
         hollow="not above the 95th",
@@ -92,14 +92,14 @@ def against_null(
     )
     mark(axes, placed["null_high"], placed["y"])
     mark(axes, placed["null_median"], placed["y"], color="white")
-    words = [
+    texts = [
         f"{row['block']} {row['text']}" + f" (random: 95th {in_digits(row['null_high'], digits)})" * has_null
         for row in placed.to_dict("records")
     ]
-    return figure, f"Dot plot of {LABELS[statistic]} of pairs of groups. {title}{more}. {'; '.join(words)}."
+    return figure, f"Dot plot of {LABELS[statistic]} of pairs of groups. {title}{note}. {'; '.join(texts)}."
 
 
-def _bands(draws: pd.DataFrame, analyses: pd.DataFrame, statistic: str) -> pd.DataFrame:
+def _add_bands(draws: pd.DataFrame, analyses: pd.DataFrame, statistic: str) -> pd.DataFrame:
     """Add the band of the null and the interval of the bootstrap to each row; NaN where missing."""
     keys = ["attribute", "group_a", "group_b"]
     rows = analyses[[*keys, statistic]]
@@ -107,13 +107,13 @@ def _bands(draws: pd.DataFrame, analyses: pd.DataFrame, statistic: str) -> pd.Da
         ("null", BAND, ("null_low", "null_median", "null_high")),
         ("bootstrap", INTERVAL, ("low", "high")),
     ):
-        drawn = draws[draws["kind"] == kind]
-        if drawn.empty:  # switched off: even the columns may be missing
+        kind_draws = draws[draws["kind"] == kind]
+        if kind_draws.empty:  # switched off: even the columns may be missing
             rows = rows.assign(**dict.fromkeys(names, np.nan))
             continue
-        wide = drawn.groupby(keys, sort=False)[statistic].quantile(np.array(quantiles)).unstack()
-        wide = wide.reindex(columns=list(quantiles)).set_axis(list(names), axis=1)
-        rows = rows.merge(wide.reset_index(), on=keys, how="left")
+        bounds = kind_draws.groupby(keys, sort=False)[statistic].quantile(np.array(quantiles)).unstack()
+        bounds = bounds.reindex(columns=list(quantiles)).set_axis(list(names), axis=1)
+        rows = rows.merge(bounds.reset_index(), on=keys, how="left")
     return rows
 
 
@@ -122,49 +122,52 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
 
     Incomplete rows are left out; returns None where no model has all three measures.
     """
-    rows = model_ranking.ranking(models[model_ranking.complete(models)])
+    rows = model_ranking.rank_models(models[model_ranking.has_measures(models)])
     if rows.empty:
         return None
-    sets = {name: style(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
-    largest, numbered = float(rows["iat"].max()), len(rows) <= NUMBERED
-    figure, axes = canvas(HEIGHT, BUBBLES, _bubble_key(rows, [*sets], numbered))
+    set_styles = {name: style(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
+    max_iat, is_numbered = float(rows["iat"].max()), len(rows) <= MAX_NUMBERED
+    figure, axes = canvas(CHART_HEIGHT, BUBBLE_TITLE, _bubble_legend(rows, [*set_styles], is_numbered))
     for number, row in enumerate(rows.to_dict("records"), 1):
-        x, y, look = row["competence"], row["emotions"], sets[row["pretraining"]]
+        x, y, set_style = row["competence"], row["emotions"], set_styles[row["pretraining"]]
         # The area of the ring is the measure; the shape at its centre, of constant size, is the set.
-        size = WIDEST * np.sqrt(row["iat"] / largest) if largest > 0 else 0
-        axes.plot([x], [y], "o", markersize=size, color=look["color"], alpha=0.25, markeredgewidth=0)
-        axes.plot([x], [y], markersize=5, markeredgecolor="#333333", markeredgewidth=0.4, **look)
-        if numbered:
+        size = MAX_BUBBLE * np.sqrt(row["iat"] / max_iat) if max_iat > 0 else 0
+        axes.plot([x], [y], "o", markersize=size, color=set_style["color"], alpha=0.25, markeredgewidth=0)
+        axes.plot([x], [y], markersize=5, markeredgecolor="#333333", markeredgewidth=0.4, **set_style)
+        if is_numbered:
             axes.annotate(f"{number}", (x, y), (4, 3), textcoords="offset points", fontsize=8.5)
-    across, up = (float(rows[name].max()) * 1.18 or 0.5 for name in BUBBLE_AXES)  # with a margin; not 0
-    axes.set(xlim=(0, across), ylim=(0, up))
+    x_limit, y_limit = (float(rows[name].max()) * 1.18 or 0.5 for name in BUBBLE_AXES)  # with a margin; not 0
+    axes.set(xlim=(0, x_limit), ylim=(0, y_limit))
     axes.set(xlabel=f"{BUBBLE_AXES[0]}: {MEAN_GAP}", ylabel=f"{BUBBLE_AXES[1]}: {MEAN_GAP}")
     axes.spines["left"].set_visible(True)
     axes.grid(alpha=0.25)
-    descriptions = "; ".join(
+    texts = "; ".join(
         f"{row['model']} ({row['pretraining']}): "
         f"{row['competence']:.3f}, {row['emotions']:.3f}, {row['iat']:.1f}"
         for row in rows.to_dict("records")
     )
-    alternative = f"Bubble chart. {BUBBLES}: competence, emotions (mean |CLES − ½|) and IAT. {descriptions}."
-    caption = _bubble_caption(rows, len(models) - len(rows), numbered)
-    return Drawing("bubbles", figure, BUBBLES, alternative, caption)
+    alternative = f"Bubble chart. {BUBBLE_TITLE}: competence, emotions (mean |CLES − ½|) and IAT. {texts}."
+    caption = _bubble_caption(rows, len(models) - len(rows), is_numbered)
+    return Drawing("bubbles", figure, BUBBLE_TITLE, alternative, caption)
 
 
-def _bubble_key(rows: pd.DataFrame, sets: Sequence[str], numbered: bool) -> list[Line2D]:
-    area = f"area: IAT, 0 to {rows['iat'].max():.1f}"
-    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
-    key = [*legend_handles(sets), Line2D([], [], linestyle="", markersize=8, label=area, **ring)]
-    names = [f"{number} {brief(name, LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
-    return key + [Line2D([], [], linestyle="", label=plain(name)) for name in names if numbered]
+def _bubble_legend(rows: pd.DataFrame, set_names: Sequence[str], is_numbered: bool) -> list[Line2D]:
+    area_label = f"area: IAT, 0 to {rows['iat'].max():.1f}"
+    ring_style: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": "#444444"}
+    entries = [
+        *legend_handles(set_names),
+        Line2D([], [], linestyle="", markersize=8, label=area_label, **ring_style),
+    ]
+    names = [f"{number} {brief(name, MAX_LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
+    return entries + [Line2D([], [], linestyle="", label=plain(name)) for name in names if is_numbered]
 
 
-def _bubble_caption(rows: pd.DataFrame, omitted: int, numbered: bool) -> str:
+def _bubble_caption(rows: pd.DataFrame, omitted: int, is_numbered: bool) -> str:
     caption = (
         "Both axes begin at 0, where no two groups differ; each measure is a mean over pairs of groups. The "
         f"area of a bubble is the model's IAT, {rows['iat'].min():.1f} to {rows['iat'].max():.1f}."
     )
-    if numbered:
+    if is_numbered:
         caption += " Numbers are the order of the ranking."
     if omitted:
         caption += f" {omitted} of {len(rows) + omitted} models lack a measure and are not drawn."

@@ -17,7 +17,7 @@ from src.tracking import Past, Tracker, finished
 
 ALL = "all"
 # Prefix of the metrics that every audit logs: the mean gap of each attribute.
-AUDITED = "cles_gap."
+PREFIX = "cles_gap."
 # Tags of a run that tables/runs.csv includes.
 RUN_TAGS = (
     *("exp", "model", "debias", "protocol", "seed", "config", "pretraining"),
@@ -26,30 +26,30 @@ RUN_TAGS = (
 
 
 def runs(tracker: Tracker, dataset: str) -> list[Past]:
-    """Return the finished audits of a dataset, oldest first, only the newest run of each config.
+    """Return the newest finished audit of each config on a dataset, oldest first.
 
     An empty name means the only dataset with audits in the store.
 
     Raises:
         InputError: there are no audits, or audits of several datasets.
     """
-    all_audits = [run for run in finished(tracker) if any(name.startswith(AUDITED) for name in run.metrics)]
+    all_audits = [run for run in finished(tracker) if any(name.startswith(PREFIX) for name in run.metrics)]
     counts = Counter(run.dataset for run in all_audits)
-    known = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))
+    listing = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))
     if not dataset and len(counts) > 1:
-        raise InputError(f"sweep=all: audits of several datasets are stored: {known}. Set dataset=NAME.")
+        raise InputError(f"sweep=all: audits of several datasets are stored: {listing}. Set dataset=NAME.")
     audits = [run for run in all_audits if dataset in ("", run.dataset)]
     if not audits:
         example = "run one: python -m src.run -m 'exp=cles_competence,cles_emotions,iat_semantic'"
         raise InputError(
             f"sweep=all: no finished audit{f' of dataset={dataset}' if dataset else ''} is in the store; "
-            + (f"there are audits of {known}." if known else example)
+            + (f"there are audits of {listing}." if listing else example)
         )
     newest = {run.tags.get("config", run.id): run for run in audits}
     return [run for run in audits if newest[run.tags.get("config", run.id)] is run]
 
 
-def findings(tracker: Tracker, audits: list[Past], folder: Path) -> Findings:
+def merge_results(tracker: Tracker, audits: list[Past], folder: Path) -> Findings:
     """Load the results of runs as the findings of a single sweep.
 
     Raises:
@@ -70,7 +70,7 @@ def findings(tracker: Tracker, audits: list[Past], folder: Path) -> Findings:
     if not frames:
         raise InputError(f"sweep=all: the results of all {len(audits)} audits are missing. Run them again.")
     analyses = concatenated(frames)
-    names = [str(name) for name in dict.fromkeys(analyses["model"])]
+    model_names = [str(name) for name in dict.fromkeys(analyses["model"])]
     return Findings(
         dataset=audits[0].dataset,
         sweep=ALL,
@@ -80,7 +80,7 @@ def findings(tracker: Tracker, audits: list[Past], folder: Path) -> Findings:
         folders=folders,
         jobs=load.table(jobs),
         missing=[],
-        models=load.models_of({run.id: run for run in audits}, names),
+        models=load.models_of({run.id: run for run in audits}, model_names),
         provenance={},
     )
 
@@ -92,29 +92,29 @@ def write(tracker: Tracker, audits: list[Past], folder: Path) -> Path:
         InputError: the results of every run are missing.
     """
     report_folder = Folder(folder)
-    with tempfile.TemporaryDirectory() as copies:
-        merged = findings(tracker, audits, Path(copies))
-        ranked = section.ranked(merged, report_folder)
-    report_folder.table("audits", merged.of("implicit"), "every audit of these runs, unrounded")
+    with tempfile.TemporaryDirectory() as downloads:
+        findings = merge_results(tracker, audits, Path(downloads))
+        ranking = section.ranking_context(findings, report_folder)
+    report_folder.table("audits", findings.of("implicit"), "every audit of these runs, unrounded")
     run_rows = [
         {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in RUN_TAGS}
         for run in audits
     ]
     report_folder.table("runs", pd.DataFrame(run_rows), "the newest run of each config")
-    lost = merged.jobs[merged.jobs["status"] == load.MISSING]
+    missing = findings.jobs[findings.jobs["status"] == load.MISSING]
     context = {
-        "dataset": merged.dataset,
-        "newest": merged.started.replace("T", " ")[:16],
+        "dataset": findings.dataset,
+        "newest": findings.started.replace("T", " ")[:16],
         "runs": len(audits),
-        "ranked": ranked,
-        "complete": sum(pd.notna(row["place"]) for row in ranked["models"]) if ranked else 0,
-        "lost": format.records(lost),
+        "ranked": ranking,
+        "complete": sum(pd.notna(row["place"]) for row in ranking["models"]) if ranking else 0,
+        "lost": format.records(missing),
         "commits": sorted({run.tags.get("git.commit", "unknown") for run in audits}),
         "dirty": sum(run.tags.get("git.dirty") == "true" for run in audits),
         "longest": format.LONGEST,
         "tables": report_folder.tables,
     }
-    return page.render("zoo.html", context, folder, [section.TEMPLATES])
+    return page.render("ranking_page.html", context, folder, [section.TEMPLATES])
 
 
 RANKING = Ranking(runs=runs, write=write)

@@ -48,13 +48,13 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
         statistic = str(null_statistic(job).iloc[0])
         intervals = _intervals(findings, str(config), statistic)
         for attribute, pairs in job.groupby("attribute", sort=False):
-            known = pairs.dropna(subset=[statistic, "null_q95"])
+            defined = pairs.dropna(subset=[statistic, "null_q95"])
             low, high = intervals.get(attribute, (np.nan, np.nan))
             sizes = pairs[["n_a", "n_b"]]
             row: dict[str, Any] = {"model": model, "exp": exp, "attribute": attribute, "measure": statistic}
             row |= {"mean": pairs[statistic].mean(), "low": low, "high": high}
             row |= {"null_mean": pairs["null_mean"].mean()}
-            row |= {"above": int((known[statistic] > known["null_q95"]).sum()), "compared": len(known)}
+            row |= {"above": int((defined[statistic] > defined["null_q95"]).sum()), "compared": len(defined)}
             row |= {"pairs": int(pairs[statistic].count()), "n_low": sizes.min(axis=None)}
             row |= {"n_high": sizes.max(axis=None), "cles_gap": pairs["cles_gap"].mean()}
             rows.append(row | {"iat": pairs["iat"].mean(), "config": config})
@@ -77,69 +77,69 @@ def context(findings: Findings, folder: Folder) -> dict[str, Any]:
         "labels": figures.LABELS,
         "digits": figures.DIGITS,
         "models": [
-            model(findings, first[first["model"] == name], number, folder)
+            model_context(findings, first[first["model"] == name], number, folder)
             for number, name in enumerate(models[:DETAILED], 1)
         ],
         "left": len(models[DETAILED:]),
         "longest": LONGEST,
-        "ranked": ranked(findings, folder, min_models=MIN_RANKED),
+        "ranked": ranking_context(findings, folder, min_models=MIN_RANKED),
     }
 
 
-def model(findings: Findings, audits: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
+def model_context(findings: Findings, audits: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
     """Return the figures and pairs of groups of one model."""
     name = str(audits["model"].iloc[0])
-    drawn: list[Drawing] = []
-    nothing = pd.DataFrame({"kind": []})
+    drawings: list[Drawing] = []
+    no_draws = pd.DataFrame({"kind": []})
     for keys, rows in audits.groupby(["config", "attribute"], sort=False):
         config, attribute = map(str, keys)
         statistic = str(null_statistic(rows).iloc[0])
         title = f"{name}: {attribute.replace('_', ' ')}"
-        draws = findings.read(config, "draws") if findings.has(config, "draws") else nothing
-        figure, alternative = figures.against_null(draws, rows, title=title, statistic=statistic)
-        drawn.append(Drawing(f"null-{number}-{len(drawn) + 1}", figure, title, alternative))
+        draws = findings.read(config, "draws") if findings.has(config, "draws") else no_draws
+        figure, alternative = figures.plot_against_null(draws, rows, title=title, statistic=statistic)
+        drawings.append(Drawing(f"null-{number}-{len(drawings) + 1}", figure, title, alternative))
     return {
         "name": name,
         "heatmap": folder.pictures(_heatmap(findings, audits, number)),
-        "nulls": folder.pictures(drawn),
+        "nulls": folder.pictures(drawings),
         "pairs": records(audits.assign(measure=null_statistic(audits))),
     }
 
 
-def ranked(findings: Findings, folder: Folder, *, min_models: int = 0) -> dict[str, Any] | None:
+def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) -> dict[str, Any] | None:
     """Return the ranking of models: tables and bubble chart of the specification with most models.
 
-    Return None without audits that were not debiased, or with fewer than `min_models` ranked models.
+    Return None if no audit is without debiasing, or if fewer than `min_models` models are ranked.
     """
     audits = findings.of("implicit")
-    measured = model_ranking.with_pretraining(model_ranking.measures(audits), findings.models)
-    tables = model_ranking.by_specification(measured)
-    if not tables or model_ranking.complete(tables[0]).sum() < min_models:
+    measures = model_ranking.add_pretraining(model_ranking.measures(audits), findings.models)
+    tables = model_ranking.split_by_specification(measures)
+    if not tables or model_ranking.has_measures(tables[0]).sum() < min_models:
         return None
-    models = model_ranking.ranking(_with_intervals(findings, tables[0]))
-    sets = model_ranking.by_pretraining(tables[0])
+    models = model_ranking.rank_models(_with_intervals(findings, tables[0]))
+    pretraining = model_ranking.rank_pretraining(tables[0])
     folder.table("ranking-models", models, "models ranked by implicit bias")
-    folder.table("ranking-pretraining", sets, "the same by pretraining set: means over models")
+    folder.table("ranking-pretraining", pretraining, "the same by pretraining set: means over models")
     if len(tables) > 1:
         folder.table("ranking-others", pd.concat(tables[1:]), "models of other specifications, not ranked")
     drawing = figures.bubbles(tables[0])
     first = tables[0].iloc[0]
     return {
         "models": records(models),
-        "sets": records(sets),
+        "sets": records(pretraining),
         "bubbles": folder.pictures([drawing] if drawing else []),
         "about": f"dataset {first['dataset']}, protocol {first['protocol']}, seed {first['seed']}",
         "groups": first["groups"],
         "measures": {"competence": 3, "emotions": 3, "iat": 1},
-        "others": [_describe(table) for table in tables[1:]],
+        "others": [_describe_specification(table) for table in tables[1:]],
     }
 
 
-def _describe(table: pd.DataFrame) -> str:
-    first = table.iloc[0]
+def _describe_specification(models: pd.DataFrame) -> str:
+    first = models.iloc[0]
     faces = f", faces {first['faces'][:8]}" if first["faces"] else ""
-    models = ", ".join(map(str, table["model"]))
-    return f"protocol {first['protocol']}, seed {first['seed']}, groups {first['groups']}{faces}: {models}"
+    names = ", ".join(map(str, models["model"]))
+    return f"protocol {first['protocol']}, seed {first['seed']}, groups {first['groups']}{faces}: {names}"
 
 
 def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
@@ -147,11 +147,11 @@ def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
     for name in model_ranking.MEASURES:
         attribute, column = model_ranking.SOURCES[name]
         # A model without the measure has neither config nor draws.
-        ends = [
+        intervals = [
             _intervals(findings, str(config), column).get(attribute, (np.nan, np.nan))
             for config in models[f"{name}_config"]
         ]
-        table[f"{name}_low"], table[f"{name}_high"] = zip(*ends, strict=True)
+        table[f"{name}_low"], table[f"{name}_high"] = zip(*intervals, strict=True)
     return table
 
 
@@ -159,27 +159,27 @@ def _intervals(findings: Findings, config: str, column: str) -> dict[Any, tuple[
     """Return the interval of the mean over pairs, by attribute."""
     if not findings.has(config, "draws"):
         return {}
-    drawn = findings.read(config, "draws")
-    drawn = drawn[drawn["kind"] == "bootstrap"]
+    draws = findings.read(config, "draws")
+    draws = draws[draws["kind"] == "bootstrap"]
     # A draw has the same faces in every pair.
-    averaged = drawn.groupby(["attribute", "draw"], sort=False)[column].mean().dropna()
+    pair_means = draws.groupby(["attribute", "draw"], sort=False)[column].mean().dropna()
     return {
         name: (float(values.quantile(figures.INTERVAL[0])), float(values.quantile(figures.INTERVAL[1])))
-        for name, values in averaged.groupby(level="attribute", sort=False)
+        for name, values in pair_means.groupby(level="attribute", sort=False)
     }
 
 
 def _heatmap(findings: Findings, audits: pd.DataFrame, number: int) -> list[Drawing]:
-    parts: list[pd.DataFrame] = []
-    known: set[str] = set()
+    frames: list[pd.DataFrame] = []
+    set_names: set[str] = set()
     for config in dict.fromkeys(audits["config"]):
         if findings.has(config, "similarities"):
             similarities = findings.read(config, "similarities")
             # The semantic differential occurs twice: with its words, and with its pairs.
-            parts.append(similarities[~similarities["set"].isin(known)])
-            known |= set(similarities["set"])
-    if not known:
+            frames.append(similarities[~similarities["set"].isin(set_names)])
+            set_names |= set(similarities["set"])
+    if not set_names:
         return []
     title = f"{audits['model'].iloc[0]}: mean cosine of faces with words"
-    figure, alternative = figures.heatmap(pd.concat(parts), title=title)
+    figure, alternative = figures.heatmap(pd.concat(frames), title=title)
     return [Drawing(f"cosines-{number}", figure, title, alternative)]

@@ -18,7 +18,7 @@ from src.studies.implicit.section import section
 from src.studies.protocol import Study, Tables, Vectors
 
 TITLE = "|CLES − ½| or IAT, mean over pairs of groups (of random partitions)"
-LOGGED = ("cles_gap", "delta_gap", "iat", "null_mean")
+METRICS = ("cles_gap", "delta_gap", "iat", "null_mean")
 
 
 def roles(exp: AuditConfig) -> tuple[str, ...]:  # noqa: ARG001
@@ -53,8 +53,8 @@ def protocol_fields(exp: AuditConfig, protocol: ProtocolConfig) -> frozenset[str
 
 def metrics(result: experiment.Audit) -> dict[str, float]:
     """Return means over pairs of groups, by attribute."""
-    means = result.analyses.groupby("attribute")[list(LOGGED)].mean()
-    return {f"{name}.{key}": float(means.loc[key, name]) for name in LOGGED for key in means.index}
+    averages = result.analyses.groupby("attribute")[list(METRICS)].mean()
+    return {f"{name}.{key}": float(averages.loc[key, name]) for name in METRICS for key in averages.index}
 
 
 def job_figures(
@@ -67,7 +67,7 @@ def job_figures(
     yield "similarities.png", *figures.heatmap(result.tables["similarities"], title=title)
 
 
-def short(audits: pd.DataFrame) -> pd.DataFrame:
+def terminal_table(audits: pd.DataFrame) -> pd.DataFrame:
     """Return a row per attribute and specification, a column per model.
 
     The text is the mean over pairs of groups of the `null_statistic`, and in brackets that of random
@@ -76,14 +76,14 @@ def short(audits: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (exp, attribute), pairs in audits.groupby(["exp", "attribute"], sort=False):
         statistic = str(null_statistic(pairs).iloc[0])
-        form = "{:.1f} ({:.1f})" if statistic == IAT else "{:.3f} ({:.3f})"
-        rows.append(means(pairs, f"{exp}: {attribute}", statistic, "null_mean", form))
+        text_format = "{:.1f} ({:.1f})" if statistic == IAT else "{:.3f} ({:.3f})"
+        rows.append(means(pairs, f"{exp}: {attribute}", statistic, "null_mean", text_format))
     return across_models(pd.concat(rows), "debias", "protocol", "seed") if rows else pd.DataFrame()
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table of the means over pairs of groups."""
-    return [plain(short(analyses), f"{dataset}: {TITLE}")]
+    return [plain(terminal_table(analyses), f"{dataset}: {TITLE}")]
 
 
 STUDY = Study(

@@ -55,8 +55,8 @@ def compare(
     Returns:
         `COLUMNS`, a row per pool and unordered pair of groups; `q` is Benjamini and Hochberg's over all `p`.
     """
-    parents = [column for column in PARENTS if column in faces]
-    units = faces[["id", *parents]].rename(columns={"id": "name"})
+    parent_columns = [column for column in PARENTS if column in faces]
+    units = faces[["id", *parent_columns]].rename(columns={"id": "name"})
     groups = {
         str(group): (group_rows, weights(units.loc[group_rows.index], bootstrap, seed))
         for group, group_rows in scores.groupby("group", sort=True)
@@ -64,10 +64,10 @@ def compare(
     rows: list[dict[str, Any]] = []
     for (a, (scores_a, weights_a)), (b, (scores_b, weights_b)) in combinations(groups.items(), 2):
         members = partitions([*scores_a["id"], *scores_b["id"]], len(scores_a), permutations, seed)
-        of_pair = {"group_a": a, "group_b": b, "n_a": len(scores_a), "n_b": len(scores_b)}
-        of_pair |= {"tokens_a": scores_a["tokens"].mean(), "tokens_b": scores_b["tokens"].mean()}
+        pair_columns = {"group_a": a, "group_b": b, "n_a": len(scores_a), "n_b": len(scores_b)}
+        pair_columns |= {"tokens_a": scores_a["tokens"].mean(), "tokens_b": scores_b["tokens"].mean()}
         for (pool, shared), size in sizes.items():
-            row: dict[str, Any] = {"pool": pool, "shared": shared, **of_pair, "pool_size": size}
+            row: dict[str, Any] = {"pool": pool, "shared": shared, **pair_columns, "pool_size": size}
             if size:
                 x, y = (table[[f"{pool}_{shared}"]].to_numpy(dtype=float) for table in (scores_a, scores_b))
                 row |= _statistics(x, y, members, weights_a, weights_b)

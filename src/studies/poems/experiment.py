@@ -20,7 +20,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
     """Load the faces, and draw those to write poems about.
 
     Raises:
-        InputError: a prompt or the words are incomplete, the dataset has no faces, or a group too few.
+        InputError: a prompt or the words are incomplete, the dataset has no faces, or a group only one.
         NotApplicable: the model is not multimodal, or the dataset has a single group.
     """
     assert isinstance(cfg.task, PoemConfig)

@@ -76,8 +76,8 @@ def collect_pools(poems: pd.DataFrame, special: set[int]) -> Pools:
         pool: {token for tokens in poems["ids"][poems["pool"] == pool] for token in tokens} - special
         for pool in POLES
     }
-    both = ids["positive"] & ids["negative"]
-    excluded = {"removed": both, "kept": set[int]()}
+    common = ids["positive"] & ids["negative"]
+    excluded = {"removed": common, "kept": set[int]()}
     return {(pool, shared): sorted(ids[pool] - excluded[shared]) for pool in POLES for shared in SHARED}
 
 
@@ -115,13 +115,13 @@ def _generate_missing(
 ) -> None:
     """Add to the log, as they arrive, the poems whose keys it lacks."""
     # Each key once: two faces may share a picture.
-    missing = list({key: place for place, key in enumerate(keys) if key not in answer_log.known}.values())
-    missing_images = None if images is None else [images[place] for place in missing]
+    missing = list({key: index for index, key in enumerate(keys) if key not in answer_log.known}.values())
+    missing_images = None if images is None else [images[index] for index in missing]
     for batch in model.written(
-        [prompts[place] for place in missing],
+        [prompts[index] for index in missing],
         missing_images,
         max_new_tokens=max_new_tokens,
         pools=token_pools,
     ):
-        answers: dict[str, Any] = {keys[missing[place]]: asdict(poem) for place, poem in batch.items()}
+        answers: dict[str, Any] = {keys[missing[index]]: asdict(poem) for index, poem in batch.items()}
         answer_log.keep(answers)

@@ -24,13 +24,13 @@ def section(findings: Findings, folder: Folder) -> Section:
     analyses = findings.of("poems")
     folder.table("poems", analyses, "poems about faces: every pool and pair of groups, all specifications")
     rows = first_specification(analyses)
-    (protocol, seed, _), *others = list_specifications(analyses)
+    (protocol, seed, _), *other_specifications = list_specifications(analyses)
     models = [*dict.fromkeys(rows["model"])]
     names = slugs(models)
     context = {
         "protocol": protocol,
         "seed": seed,
-        "specifications_left": len(others),
+        "specifications_left": len(other_specifications),
         "models_left": max(0, len(models) - DETAILED),
         "models": [
             _model(rows[rows["model"] == model], str(model), names[model], folder)
@@ -47,8 +47,8 @@ def section(findings: Findings, folder: Folder) -> Section:
 
 
 def _model(rows: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[str, Any]:
-    drawn = rows[(rows["shared"] == "removed") & rows["cles"].notna()]
-    drawings = [_draw_pairs(drawn, f"poems-{slug}", f"Poems of {model}")] if len(drawn) else []
+    plotted = rows[(rows["shared"] == "removed") & rows["cles"].notna()]
+    drawings = [_draw_pairs(plotted, f"poems-{slug}", f"Poems of {model}")] if len(plotted) else []
     empty = {f"{row['pool']}, shared tokens {row['shared']}" for row in records(rows) if not row["pool_size"]}
     return {
         "name": model,

@@ -23,8 +23,8 @@ def terminal_table(poems: pd.DataFrame) -> pd.DataFrame:
     if poems.empty:
         return poems
     by = [*SPECIFICATION, "pool", "shared", "model"]
-    texts = [(*keys, _cell(pairs)) for keys, pairs in poems.groupby(by, sort=False)]
-    rows = pd.DataFrame(texts, columns=[*by, "text"])
+    cells = [(*keys, _cell(pairs)) for keys, pairs in poems.groupby(by, sort=False)]
+    rows = pd.DataFrame(cells, columns=[*by, "text"])
     label = rows["pool"] + ", shared tokens " + rows["shared"]
     return across_models(rows.assign(label=label), "protocol", "seed")
 

@@ -23,7 +23,7 @@ class Axis:
     members: np.ndarray  # [cells, G], true if a cell belongs to a group
     base: np.ndarray  # [G], share of each group among all faces
     sizes: np.ndarray  # [G], number of faces in each group
-    place: slice  # position of the groups among those of all axes
+    columns: slice  # columns of its groups in `Faces.members`, which has those of all axes
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Faces:
         A weight counts how often a face occurs in a bootstrap sample: [draws, rows].
         """
         parents = [name for name in PARENTS if name in self.frame.columns]
-        identified = self.frame[["id", *parents]].rename(columns={"id": "name"})
+        units = self.frame[["id", *parents]].rename(columns={"id": "name"})
         for cell in range(len(self.cells)):
             rows = np.flatnonzero(self.cell == cell)
-            yield rows, weights(identified.iloc[rows], draws, seed)
+            yield rows, weights(units.iloc[rows], draws, seed)
 
 
-def faces_of(table: Table, axes: Sequence[str]) -> Faces:
+def group_faces(table: Table, axes: Sequence[str]) -> Faces:
     """Group the faces of a table by each axis of `COLUMNS`.
 
     Raises:
@@ -69,26 +69,26 @@ def faces_of(table: Table, axes: Sequence[str]) -> Faces:
             raise InputError(f"exp.axes: unknown axis {axis!r}. Use some of {', '.join(COLUMNS)}.")
     if not axes or len({*axes}) < len(axes):
         raise InputError(f"exp.axes={list(axes)}: expected one or more of {', '.join(COLUMNS)}, each once.")
-    needed = [name for name in ("race", "gender") if any(name in COLUMNS[axis] for axis in axes)]
-    for name in needed:
+    needed_columns = [name for name in ("race", "gender") if any(name in COLUMNS[axis] for axis in axes)]
+    for name in needed_columns:
         _check_column(table, name)
     frame = table.frame
-    crossed = frame[needed[0]].astype(str)
-    for name in needed[1:]:
-        crossed = crossed + " " + frame[name].astype(str)
-    cell, cells = pd.factorize(crossed, sort=True)
+    cell_labels = frame[needed_columns[0]].astype(str)
+    for name in needed_columns[1:]:
+        cell_labels = cell_labels + " " + frame[name].astype(str)
+    cell, cells = pd.factorize(cell_labels, sort=True)
     first_rows = [int(np.flatnonzero(cell == number)[0]) for number in range(len(cells))]
     sizes = np.bincount(cell)
-    grouped: list[Axis] = []
+    built_axes: list[Axis] = []
     for axis in axes:
         columns = frame.iloc[first_rows][list(COLUMNS[axis])].astype(str)
         labels = columns.agg(" ".join, axis=1).tolist()
         groups = sorted(set(labels))
         members = np.array(labels)[:, None] == np.array(groups)[None]
-        start = grouped[-1].place.stop if grouped else 0
+        start = built_axes[-1].columns.stop if built_axes else 0
         place = slice(start, start + len(groups))
-        grouped.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members, place))
-    return Faces(frame, cell, list(map(str, cells)), tuple(grouped))
+        built_axes.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members, place))
+    return Faces(frame, cell, list(map(str, cells)), tuple(built_axes))
 
 
 def _check_column(table: Table, name: str) -> None:

@@ -12,7 +12,7 @@ class SobitConfig(ExpConfig):
 
     Attributes:
         measure: association (C), retrieval (composition of the top k) or strength (against frequent words).
-        axes: columns of the faces that group them: race, gender, or both together.
+        axes: groupings of the faces: by race, by gender, or by both together.
     """
 
     study: str = "sobit"

@@ -8,14 +8,14 @@ import pandas as pd
 
 from src.report.findings import Findings
 from src.studies.shared.draws import INTERVAL, UNTREATED, Draws
-from src.studies.sobit.word_rows import completed
+from src.studies.sobit.word_rows import fill_columns
 
 # Columns that are equal in two jobs that differ only in their debiasing.
-JOB = ("exp", "model", "dataset", "protocol", "seed", "taxonomy")
-# Columns that name the debiased job.
-ABOUT = ["model", "debias", "protocol", "seed", "taxonomy"]
+JOB_COLUMNS = ("exp", "model", "dataset", "protocol", "seed", "taxonomy")
+# Columns that identify the debiased job.
+LABELS = ["model", "debias", "protocol", "seed", "taxonomy"]
 KEYS = ["caption", "axis"]
-COLUMNS = [*ABOUT, "category", "word", *KEYS, "before", "after", "difference", "ci_low", "ci_high"]
+COLUMNS = [*LABELS, "category", "word", *KEYS, "before", "after", "difference", "ci_low", "ci_high"]
 COLUMNS += ["direction", "faces", "config_before", "config_after", "reason"]
 FELL, ROSE, UNCLEAR = "fell", "rose", "unclear"
 # Verdicts on a word over its axes.
@@ -35,14 +35,14 @@ def changes(findings: Findings) -> pd.DataFrame:
         `COLUMNS`, one row per pair of jobs, caption and axis that both have; `category` and `word` are the
         first with this caption; `reason` explains a missing interval.
     """
-    rows = completed(findings.of("sobit")).dropna(subset=["association"])
+    rows = fill_columns(findings.of("sobit")).dropna(subset=["association"])
     draws = Draws(findings)
-    compared = [
+    tables = [
         _compare(findings, draws, before, after)
-        for _, job in rows.groupby(list(JOB), sort=False)
+        for _, job in rows.groupby(list(JOB_COLUMNS), sort=False)
         for before, after in _pairs(job)
     ]
-    return pd.concat(compared, ignore_index=True) if compared else pd.DataFrame(columns=COLUMNS)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
 
 
 def _pairs(job: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -55,34 +55,34 @@ def _pairs(job: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
 
 def _compare(findings: Findings, draws: Draws, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     configs = [str(rows["config"].iloc[0]) for rows in (before, after)]
-    merged = _largest(before).merge(_largest(after), on=KEYS, suffixes=("_before", "_after"))
-    merged = merged.rename(columns={"largest_before": "before", "largest_after": "after"})
-    merged["difference"] = merged["after"] - merged["before"]
-    merged["faces"] = merged[["faces_before", "faces_after"]].min(axis=1)
+    changes = _largest(before).merge(_largest(after), on=KEYS, suffixes=("_before", "_after"))
+    changes = changes.rename(columns={"largest_before": "before", "largest_after": "after"})
+    changes["difference"] = changes["after"] - changes["before"]
+    changes["faces"] = changes[["faces_before", "faces_after"]].min(axis=1)
     reason = ""
     if not all(findings.has(config, "draws") for config in configs):
         reason = "no bootstrap"
     elif draws.sets_hash(configs[0]) != draws.sets_hash(configs[1]):
         reason = "the faces differ"
     if reason:
-        merged = merged.assign(ci_low=np.nan, ci_high=np.nan)
+        changes = changes.assign(ci_low=np.nan, ci_high=np.nan)
     else:
-        ends = _intervals(*(findings.read(config, "draws") for config in configs))
-        merged = merged.merge(ends, on=KEYS, how="left")
-    known = merged["ci_low"].notna()
-    merged["direction"] = np.select(
-        [~known, merged["ci_high"] < 0, merged["ci_low"] > 0], ["", FELL, ROSE], UNCLEAR
+        intervals = _intervals(*(findings.read(config, "draws") for config in configs))
+        changes = changes.merge(intervals, on=KEYS, how="left")
+    has_interval = changes["ci_low"].notna()
+    changes["direction"] = np.select(
+        [~has_interval, changes["ci_high"] < 0, changes["ci_low"] > 0], ["", FELL, ROSE], UNCLEAR
     )
-    merged["reason"] = np.where(known, "", reason or "no draws of this caption in both jobs")
-    first = before.drop_duplicates("caption")[["caption", "category", "word"]]
-    job_columns: dict[str, Any] = {name: after[name].iloc[0] for name in ABOUT}
+    changes["reason"] = np.where(has_interval, "", reason or "no draws of this caption in both jobs")
+    first_words = before.drop_duplicates("caption")[["caption", "category", "word"]]
+    job_columns: dict[str, Any] = {name: after[name].iloc[0] for name in LABELS}
     job_columns |= {"config_before": configs[0], "config_after": configs[1]}
-    return merged.merge(first, on="caption").assign(**job_columns)[COLUMNS]
+    return changes.merge(first_words, on="caption").assign(**job_columns)[COLUMNS]
 
 
 def _largest(rows: pd.DataFrame) -> pd.DataFrame:
-    sized = rows.assign(largest=rows["association"].abs(), faces=rows["n"] + rows["n_rest"])
-    return sized.groupby(KEYS, sort=False)[["largest", "faces"]].max().reset_index()
+    magnitudes = rows.assign(largest=rows["association"].abs(), faces=rows["n"] + rows["n_rest"])
+    return magnitudes.groupby(KEYS, sort=False)[["largest", "faces"]].max().reset_index()
 
 
 def _intervals(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -91,13 +91,13 @@ def _intervals(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
         frame.pivot(index=KEYS, columns="draw", values="largest").astype(float) for frame in (before, after)
     )
     differences = (debiased - untreated).dropna(how="all").dropna(axis="columns", how="all")
-    ends = np.nanquantile(differences, INTERVAL, axis=1) if differences.size else np.empty((2, 0))
-    return differences.index.to_frame(index=False).assign(ci_low=ends[0], ci_high=ends[1])
+    bounds = np.nanquantile(differences, INTERVAL, axis=1) if differences.size else np.empty((2, 0))
+    return differences.index.to_frame(index=False).assign(ci_low=bounds[0], ci_high=bounds[1])
 
 
-def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
+def verdicts(word_changes: pd.DataFrame) -> pd.DataFrame:
     """Return the verdict on each word over all axes: `UNKNOWN` if the change on one has no interval."""
-    by_word = compared.groupby([*ABOUT, "category", "word", "caption"], sort=False)
+    by_word = word_changes.groupby([*LABELS, "category", "word", "caption"], sort=False)
     return by_word["direction"].agg(verdict).rename("verdict").reset_index()
 
 
@@ -118,8 +118,8 @@ def verdict(directions: Iterable[str]) -> str:
     return UNCHANGED
 
 
-def counts(word_verdicts: pd.DataFrame) -> pd.DataFrame:
+def count_verdicts(word_verdicts: pd.DataFrame) -> pd.DataFrame:
     """Count the words of each of `VERDICTS`, per model and debiasing method."""
-    table = word_verdicts.groupby([*ABOUT, "verdict"], sort=False).size().unstack("verdict", fill_value=0)
-    table = table.reindex(columns=[*VERDICTS], fill_value=0)
-    return table.assign(words=table.sum(axis=1)).reset_index()
+    counts = word_verdicts.groupby([*LABELS, "verdict"], sort=False).size().unstack("verdict", fill_value=0)
+    counts = counts.reindex(columns=[*VERDICTS], fill_value=0)
+    return counts.assign(words=counts.sum(axis=1)).reset_index()

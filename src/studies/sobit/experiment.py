@@ -11,7 +11,7 @@ from src.errors import InputError, NotApplicable
 from src.metrics import pooled
 from src.stimuli import PROMPTS, Table
 from src.studies.shared.resampling import PARENTS
-from src.studies.sobit.axes import Faces, faces_of
+from src.studies.sobit.axes import Faces, group_faces
 from src.studies.sobit.config import SobitConfig
 from src.studies.sobit.measures import MEASURES, Inputs
 from src.studies.sobit.prompts import baseline, words
@@ -41,19 +41,19 @@ class Sobit:
 
 
 def check(cfg: RunConfig, faces: Table) -> Faces:
-    """Check that the faces can be grouped and that no caption would retrieve all of them; return the groups.
+    """Check that the faces can be grouped and that no caption would retrieve all; return them grouped.
 
     Raises:
         InputError: the faces or axes are invalid; `NotApplicable` if other faces might be valid.
     """
     assert isinstance(cfg.exp, SobitConfig)
-    grouped, count = faces_of(faces, cfg.exp.axes), len(faces.frame)
-    if cfg.exp.measure != "association" and cfg.protocol.top_k >= count:
+    grouped_faces, face_count = group_faces(faces, cfg.exp.axes), len(faces.frame)
+    if cfg.exp.measure != "association" and cfg.protocol.top_k >= face_count:
         raise NotApplicable(
-            f"protocol.top_k={cfg.protocol.top_k} of {count} faces: every caption would retrieve all. "
-            f"Set it to {count - 1} or less."
+            f"protocol.top_k={cfg.protocol.top_k} of {face_count} faces: every caption would retrieve all. "
+            f"Set it to {face_count - 1} or less."
         )
-    return grouped
+    return grouped_faces
 
 
 def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tensor]) -> Sobit:
@@ -83,13 +83,13 @@ def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tenso
         protocol=cfg.protocol,
         seed=cfg.seed,
     )
-    measured, extra_tables = MEASURES[cfg.exp.measure](inputs)
+    measure_rows, extra_tables = MEASURES[cfg.exp.measure](inputs)
     # A word may belong to several categories: its caption is measured once.
-    rows = word_rows.assign(taxonomy=cfg.taxonomy.name).merge(measured, on="caption", how="left")
+    rows = word_rows.assign(taxonomy=cfg.taxonomy.name).merge(measure_rows, on="caption", how="left")
     rows = rows.reindex(columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
     cell_names = [faces.cells[cell] for cell in faces.cell]
-    used = pd.DataFrame({"group": cell_names, "template": None, "set": cell_names, "id": faces.ids})
+    attributes = pd.DataFrame({"group": cell_names, "template": None, "set": cell_names, "id": faces.ids})
     notes = []
     if set(PARENTS) <= set(faces.frame.columns):
         notes.append("permutations treat morphs as independent: p is too small; intervals resample parents")
-    return Sobit(rows, {**extra_tables, "attributes": used.astype({"template": "string"})}, notes)
+    return Sobit(rows, {**extra_tables, "attributes": attributes.astype({"template": "string"})}, notes)

@@ -15,15 +15,15 @@ from matplotlib.patches import Patch
 
 from src.report.drawing import Drawing, plain
 from src.report.forest_plot import in_digits, split
-from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, axes
+from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, present_axes
 
-COLOURS = "PuOr_r"
+COLOUR_MAP = "PuOr_r"
 # Maximum number of words per figure; a longer category continues in the next figure.
-WORDS = 60
-# Maximum number of groups whose columns have room for values.
-ROOMY = 8
+MAX_WORDS = 60
+# Maximum number of groups with columns wide enough for values.
+MAX_WIDE = 8
 # Inches: row of a word, column with and without values, letter of a name.
-ROW, WIDE, NARROW, LETTER = 0.165, 0.215, 0.118, 0.065
+ROW_HEIGHT, WIDE, NARROW, LETTER_WIDTH = 0.165, 0.215, 0.118, 0.065
 LETTERS = 24
 CAPTION = (
     "C: the mean cosine of a caption with the faces of a group less that with all other faces, in SDs over "
@@ -33,54 +33,54 @@ CAPTION = (
 )
 
 
-def limit(rows: pd.DataFrame) -> float:
+def colour_limit(rows: pd.DataFrame) -> float:
     """Return the end of the colour scale: the largest |C|, or 1 where all are 0."""
     largest = float(np.nanmax(rows["association"].abs().to_numpy(dtype=float), initial=0))
     return largest if largest > 0 else 1.0
 
 
-def heatmaps(rows: pd.DataFrame, end: float, number: int) -> list[Drawing]:
-    """Draw C of each word and group of a model on the scale of `limit`; `number` enters the file names."""
-    known = rows.dropna(subset=["association"]).drop_duplicates(["category", "word", "axis", "group"])
-    drawn = []
-    for place, (category, category_rows) in enumerate(known.groupby("category", sort=False), 1):
-        files, title = f"sobit-{number}-{place}", f"{category_rows['model'].iloc[0]}: {category}"
-        for words, name, heading in split([*dict.fromkeys(category_rows["word"])], WORDS, files, title):
+def heatmaps(rows: pd.DataFrame, limit: float, number: int) -> list[Drawing]:
+    """Draw C of each word and group of a model, in colours from -limit to limit; file names hold `number`."""
+    cells = rows.dropna(subset=["association"]).drop_duplicates(["category", "word", "axis", "group"])
+    drawings = []
+    for index, (category, category_rows) in enumerate(cells.groupby("category", sort=False), 1):
+        stem, title = f"sobit-{number}-{index}", f"{category_rows['model'].iloc[0]}: {category}"
+        for words, name, heading in split([*dict.fromkeys(category_rows["word"])], MAX_WORDS, stem, title):
             chosen = category_rows[category_rows["word"].isin(words)]
-            figure, alternative = _figure(chosen, words, heading, end), _alternative(chosen, heading)
-            drawn.append(Drawing(name, figure, heading, alternative, CAPTION, dense=True))
-    return drawn
+            figure, alternative = _figure(chosen, words, heading, limit), _alternative(chosen, heading)
+            drawings.append(Drawing(name, figure, heading, alternative, CAPTION, dense=True))
+    return drawings
 
 
 def _alternative(cells: pd.DataFrame, title: str) -> str:
     """Describe the heatmap: for each word, the group with the largest |C|."""
-    at = cells["association"].abs().groupby(cells["word"], sort=False).idxmax()
-    rows = cells.loc[at].to_dict("records")
-    largest = [f"{row['word']}: {row['group']} {in_digits(row['association'])}" for row in rows]
-    small = int((cells["q"] <= ALPHA).sum())
+    largest_rows = cells["association"].abs().groupby(cells["word"], sort=False).idxmax()
+    rows = cells.loc[largest_rows].to_dict("records")
+    texts = [f"{row['word']}: {row['group']} {in_digits(row['association'])}" for row in rows]
+    significant = int((cells["q"] <= ALPHA).sum())
     return (
-        f"Heatmap of C, words by groups. {title}. {small} of {len(cells)} cells have q ≤ .05. For each "
-        f"word, the group with the largest |C|: {'; '.join(largest)}."
+        f"Heatmap of C, words by groups. {title}. {significant} of {len(cells)} cells have q ≤ .05. For each "
+        f"word, the group with the largest |C|: {'; '.join(texts)}."
     )
 
 
-def _figure(rows: pd.DataFrame, words: list[str], title: str, end: float) -> Figure:
-    rows_by_axis = {axis: rows[rows["axis"] == axis] for axis in axes(rows)}
-    columns = [axis_rows["group"].nunique() for axis_rows in rows_by_axis.values()]
-    widths = [(WIDE if count <= ROOMY else NARROW) * count for count in columns]
+def _figure(rows: pd.DataFrame, words: list[str], title: str, limit: float) -> Figure:
+    rows_by_axis = {axis: rows[rows["axis"] == axis] for axis in present_axes(rows)}
+    counts = [axis_rows["group"].nunique() for axis_rows in rows_by_axis.values()]
+    widths = [(WIDE if count <= MAX_WIDE else NARROW) * count for count in counts]
     names = [plain(word, LETTERS) for word in words]
     groups = [plain(group, LETTERS) for cells in rows_by_axis.values() for group in cells["group"].unique()]
-    left, above = (LETTER * max(map(len, texts)) for texts in (names, groups))
-    size = max(3.4, left + sum(widths) + 0.3), above + ROW * len(words) + 1.2
+    left, above = (LETTER_WIDTH * max(map(len, texts)) for texts in (names, groups))
+    size = max(3.4, left + sum(widths) + 0.3), above + ROW_HEIGHT * len(words) + 1.2
     figure = Figure(figsize=size, layout="constrained")
     figure.suptitle(plain(title, 56), fontsize=9.5, x=0.02, ha="left")
     panels = figure.subplots(1, len(rows_by_axis), width_ratios=widths, squeeze=False)[0]
     for panel, (axis, axis_rows) in zip(panels, rows_by_axis.items(), strict=True):
         panel.set_title(plain(AXIS_LABELS[axis], 20), fontsize=8)
-        _draw_panel(panel, axis_rows, words, Normalize(-end, end))
+        _draw_panel(panel, axis_rows, words, Normalize(-limit, limit))
     figure.align_titles()
     panels[0].set_yticks(range(len(names)), names, fontsize=7.5)
-    _draw_legend(figure, panels, end)
+    _draw_legend(figure, panels, limit)
     return figure
 
 
@@ -91,7 +91,7 @@ def _draw_panel(panel: Axes, cells: pd.DataFrame, words: list[str], scale: Norma
         for name in ("association", "q")
     )
     rows, columns = grid.shape
-    panel.imshow(grid, cmap=COLOURS, norm=scale, aspect="auto", interpolation="none")
+    panel.imshow(grid, cmap=COLOUR_MAP, norm=scale, aspect="auto", interpolation="none")
     panel.set_facecolor("#dddddd")
     panel.spines[:].set_visible(False)
     panel.tick_params(length=0, pad=2)
@@ -102,18 +102,18 @@ def _draw_panel(panel: Axes, cells: pd.DataFrame, words: list[str], scale: Norma
     panel.vlines(np.arange(0.5, columns - 1), -0.5, rows - 0.5, color="white", linewidth=0.6, zorder=2)
     panel.hlines(np.arange(0.5, rows - 1), -0.5, columns - 0.5, color="white", linewidth=0.6, zorder=2)
     # A white square makes a cell hollow unless its q is small; a cell without q is hollow too.
-    hollow = np.isfinite(grid) & ~(q <= ALPHA)
+    is_hollow = np.isfinite(grid) & ~(q <= ALPHA)
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * 0.37
-    inside = np.argwhere(hollow)[:, None, ::-1] + corners
-    panel.add_collection(PolyCollection([*inside], facecolor="white", linewidth=0, zorder=3))
-    if columns > ROOMY:
+    squares = np.argwhere(is_hollow)[:, None, ::-1] + corners
+    panel.add_collection(PolyCollection([*squares], facecolor="white", linewidth=0, zorder=3))
+    if columns > MAX_WIDE:
         return
-    strong = np.abs(grid) > 0.72 * float(scale.vmax or 1)
-    colours = np.where(hollow, "#666666", np.where(strong, "white", "black"))
+    is_dark = np.abs(grid) > 0.72 * float(scale.vmax or 1)
+    colours = np.where(is_hollow, "#666666", np.where(is_dark, "white", "black"))
     for (row, column), value in np.ndenumerate(grid):
         text = "–" if np.isnan(value) else brief_number(value)
-        about: dict[str, Any] = {"ha": "center", "va": "center", "color": str(colours[row, column])}
-        panel.text(column, row, text, fontsize=6, zorder=4, **about)
+        style: dict[str, Any] = {"ha": "center", "va": "center", "color": str(colours[row, column])}
+        panel.text(column, row, text, fontsize=6, zorder=4, **style)
 
 
 def brief_number(value: float) -> str:
@@ -126,16 +126,16 @@ def brief_number(value: float) -> str:
     return text.replace("0.", ".", 1).replace("-", "−") if float(text) else "0"
 
 
-def _draw_legend(figure: Figure, panels: Sequence[Axes], end: float) -> None:
-    mappable = ScalarMappable(Normalize(-end, end), COLOURS)
-    about: dict[str, Any] = {"location": "bottom", "shrink": 0.45, "anchor": (0, 1), "aspect": 15}
-    ticks = [-end, 0, end]
-    bar = figure.colorbar(mappable, ax=panels, ticks=ticks, format="%.2f", pad=0.02, **about)
+def _draw_legend(figure: Figure, panels: Sequence[Axes], limit: float) -> None:
+    mappable = ScalarMappable(Normalize(-limit, limit), COLOUR_MAP)
+    options: dict[str, Any] = {"location": "bottom", "shrink": 0.45, "anchor": (0, 1), "aspect": 15}
+    ticks = [-limit, 0, limit]
+    bar = figure.colorbar(mappable, ax=panels, ticks=ticks, format="%.2f", pad=0.02, **options)
     bar.set_label("C, in SDs", fontsize=7.5)
     bar.ax.tick_params(labelsize=7.5, length=0)
-    strong = matplotlib.colormaps[COLOURS](0.8)
+    colour = matplotlib.colormaps[COLOUR_MAP](0.8)
     cells = [
-        Patch(facecolor=face, edgecolor=strong, linewidth=2, label=label)
-        for face, label in ((strong, "q ≤ .05"), ("white", "q > .05"))
+        Patch(facecolor=face, edgecolor=colour, linewidth=2, label=label)
+        for face, label in ((colour, "q ≤ .05"), ("white", "q > .05"))
     ]
     figure.legend(handles=cells, loc="lower right", fontsize=7.5, frameon=False, handlelength=1)

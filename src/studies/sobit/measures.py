@@ -11,7 +11,7 @@ from src import metrics
 from src.configs import ProtocolConfig
 from src.studies.sobit.axes import Axis, Faces
 from src.studies.sobit.caption_association import associations, largest_association
-from src.studies.sobit.caption_retrieval import CANDIDATES, deviations, nearest, nulls, p_of, q95, resampled
+from src.studies.sobit.caption_retrieval import CANDIDATES, deviations, nearest, nulls, p_value, q95, resample
 
 # Differences of associations and similarities below this count as ties.
 TOLERANCE = 1e-12
@@ -30,41 +30,41 @@ class Inputs:
     seed: int  # random seed of the draws
 
 
-# Rows by caption, and the tables that accompany them.
-Measured = tuple[pd.DataFrame, dict[str, pd.DataFrame]]
+# Rows of analyses.csv per caption, and further tables by name.
+Result = tuple[pd.DataFrame, dict[str, pd.DataFrame]]
 
 
-def association(inputs: Inputs) -> Measured:
+def association(inputs: Inputs) -> Result:
     """Compute C(c, G), its interval, its null, and the share of baseline captions with as large a |C|."""
     faces = inputs.faces
-    tested = associations(faces, inputs.face_vectors, inputs.caption_vectors, inputs.protocol, inputs.seed)
-    drawn = tested.pop("largest")
+    measures = associations(faces, inputs.face_vectors, inputs.caption_vectors, inputs.protocol, inputs.seed)
+    resampled = measures.pop("largest")
     baseline = largest_association(faces, inputs.face_vectors, inputs.baseline_vectors)
-    parts = []
+    axis_rows = []
     for number, axis in enumerate(faces.axes):
-        columns = {name: values[:, axis.place] for name, values in tested.items()}
-        extremes = np.abs(columns["association"]).max(axis=1)
-        columns["q"] = corrected(columns["p"])
-        columns["baseline_share"] = _share_as_large(baseline[:, number], extremes)[:, None]
-        parts.append(_rows(inputs, axis, columns))
+        columns = {name: values[:, axis.columns] for name, values in measures.items()}
+        largest = np.abs(columns["association"]).max(axis=1)
+        columns["q"] = adjust_p(columns["p"])
+        columns["baseline_share"] = _share_as_large(baseline[:, number], largest)[:, None]
+        axis_rows.append(_rows(inputs, axis, columns))
     names = [axis.name for axis in faces.axes]
-    return pd.concat(parts, ignore_index=True), {"draws": _draws(inputs.captions, names, drawn)}
+    return pd.concat(axis_rows, ignore_index=True), {"draws": _draw_table(inputs.captions, names, resampled)}
 
 
-def retrieval(inputs: Inputs) -> Measured:
+def retrieval(inputs: Inputs) -> Result:
     """Compute the composition of the top k against the base, with interval and null."""
     faces, k, draws = inputs.faces, inputs.protocol.top_k, inputs.protocol.bootstrap
     top = nearest(inputs.face_vectors, inputs.caption_vectors, k, CANDIDATES * k if draws else k)
-    drawn, _ = resampled(top, faces, draws, inputs.seed)
-    low, high = _intervals(drawn)
+    shares, _ = resample(top, faces, draws, inputs.seed)
+    low, high = _intervals(shares)
     cells = faces.cell[top.rows[:, :k]]
-    parts = []
+    axis_rows = []
     for axis in faces.axes:
         drawn_nulls = nulls(axis, faces, k, inputs.protocol, inputs.seed)
         columns = _composition(axis.members[cells], axis, *drawn_nulls)
-        columns |= {"share_low": low[:, axis.place], "share_high": high[:, axis.place]}
-        parts.append(_rows(inputs, axis, columns))
-    ranked = pd.DataFrame(
+        columns |= {"share_low": low[:, axis.columns], "share_high": high[:, axis.columns]}
+        axis_rows.append(_rows(inputs, axis, columns))
+    nearest_faces = pd.DataFrame(
         {
             "caption": np.repeat(np.array(inputs.captions), k),
             "rank": np.tile(np.arange(1, k + 1, dtype=np.int32), len(top.rows)),
@@ -72,7 +72,7 @@ def retrieval(inputs: Inputs) -> Measured:
             "similarity": top.cosines[:, :k].ravel(),
         }
     )
-    return pd.concat(parts, ignore_index=True), {"nearest": ranked}
+    return pd.concat(axis_rows, ignore_index=True), {"nearest": nearest_faces}
 
 
 def _composition(
@@ -85,50 +85,50 @@ def _composition(
     share = members.mean(axis=1)
     skew = metrics.max_skew(share, axis.base, members.shape[1])[:, None]
     ndkl = metrics.ndkl(members, axis.base)[:, None]
-    p = p_of(null_deviation, deviations(share, axis.base))
+    p = p_value(null_deviation, deviations(share, axis.base))
     return {
         "share_topk": share,
         "base_share": axis.base,
         "ratio": share / axis.base,
         "null_q95": q95(null_deviation) * np.sqrt(axis.base * (1 - axis.base)),
         "p": p,
-        "q": corrected(p),
+        "q": adjust_p(p),
         "entropy": metrics.normalised_entropy(share)[:, None],
         "kl": metrics.kl(share, axis.base)[:, None],
         "maxskew": skew,
         "maxskew_q95": q95(null_skew),
-        "maxskew_p": p_of(null_skew, skew),
+        "maxskew_p": p_value(null_skew, skew),
         "ndkl": ndkl,
         "ndkl_q95": q95(null_ndkl),
-        "ndkl_p": p_of(null_ndkl, ndkl),
+        "ndkl_p": p_value(null_ndkl, ndkl),
     }
 
 
-def strength(inputs: Inputs) -> Measured:
+def strength(inputs: Inputs) -> Result:
     """Compute the similarity of the k nearest faces relative to captions of frequent words."""
-    k, protocol = inputs.protocol.top_k, inputs.protocol
-    top = nearest(inputs.face_vectors, inputs.caption_vectors, k, CANDIDATES * k if protocol.bootstrap else k)
-    _, similar = resampled(top, inputs.faces, protocol.bootstrap, inputs.seed)
-    low, high = _intervals(similar)
+    k, draws = inputs.protocol.top_k, inputs.protocol.bootstrap
+    top = nearest(inputs.face_vectors, inputs.caption_vectors, k, CANDIDATES * k if draws else k)
+    _, means = resample(top, inputs.faces, draws, inputs.seed)
+    low, high = _intervals(means)
     baseline = np.sort(nearest(inputs.face_vectors, inputs.baseline_vectors, k, k).similarity)
 
-    def as_share(values: np.ndarray) -> np.ndarray:
+    def to_strength(values: np.ndarray) -> np.ndarray:
         share = np.searchsorted(baseline, values + TOLERANCE, side="right") / len(baseline)
         return np.where(np.isnan(values), np.nan, share)
 
     columns = {"similarity": top.similarity, "similarity_low": low, "similarity_high": high}
-    columns |= {name.replace("similarity", "strength"): as_share(value) for name, value in columns.items()}
+    columns |= {name.replace("similarity", "strength"): to_strength(value) for name, value in columns.items()}
     return pd.DataFrame({"caption": list(inputs.captions), **columns}), {}
 
 
-MEASURES: dict[str, Callable[[Inputs], Measured]] = {
+MEASURES: dict[str, Callable[[Inputs], Result]] = {
     "association": association,
     "retrieval": retrieval,
     "strength": strength,
 }
 
 
-def corrected(p: np.ndarray) -> np.ndarray:
+def adjust_p(p: np.ndarray) -> np.ndarray:
     """Compute Benjamini and Hochberg's q of [W, G] p values over captions, group by group; NaN stays NaN."""
     return pd.DataFrame(p).apply(metrics.benjamini_hochberg).to_numpy()
 
@@ -136,15 +136,15 @@ def corrected(p: np.ndarray) -> np.ndarray:
 def _rows(inputs: Inputs, axis: Axis, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """Return a row per caption and group; columns broadcast to [W, G]."""
     shape = len(inputs.captions), len(axis.groups)
-    named = {
+    arrays = {
         "caption": np.array(inputs.captions)[:, None],
         "group": np.array(axis.groups),
         "n": axis.sizes,
         "n_rest": len(inputs.faces.cell) - axis.sizes,
         **columns,
     }
-    stretched = {name: np.broadcast_to(values, shape).ravel() for name, values in named.items()}
-    return pd.DataFrame(stretched).assign(axis=axis.name)
+    columns = {name: np.broadcast_to(values, shape).ravel() for name, values in arrays.items()}
+    return pd.DataFrame(columns).assign(axis=axis.name)
 
 
 def _share_as_large(baseline: np.ndarray, observed: np.ndarray) -> np.ndarray:
@@ -155,17 +155,17 @@ def _share_as_large(baseline: np.ndarray, observed: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(observed), np.nan, share)
 
 
-def _intervals(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _intervals(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute 95% intervals over the draws of the second dimension; NaN without draws."""
-    if not drawn.shape[1]:
-        undefined = np.full(np.delete(drawn.shape, 1), np.nan)
+    if not draws.shape[1]:
+        undefined = np.full(np.delete(draws.shape, 1), np.nan)
         return undefined, undefined
-    low, high = np.percentile(drawn, (2.5, 97.5), axis=1)
+    low, high = np.percentile(draws, (2.5, 97.5), axis=1)
     return low, high
 
 
-def _draws(captions: Sequence[str], axes: Sequence[str], drawn: np.ndarray) -> pd.DataFrame:
-    names = pd.MultiIndex.from_product(
-        [captions, axes, np.arange(drawn.shape[2], dtype=np.int32)], names=["caption", "axis", "draw"]
+def _draw_table(captions: Sequence[str], axes: Sequence[str], largest: np.ndarray) -> pd.DataFrame:
+    index = pd.MultiIndex.from_product(
+        [captions, axes, np.arange(largest.shape[2], dtype=np.int32)], names=["caption", "axis", "draw"]
     )
-    return pd.DataFrame({"largest": drawn.ravel()}, index=names).reset_index()
+    return pd.DataFrame({"largest": largest.ravel()}, index=index).reset_index()

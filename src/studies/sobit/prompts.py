@@ -14,9 +14,9 @@ from src.stimuli import PROMPTS, Table, taxonomy
 from src.studies.sobit.config import SobitConfig
 
 # Maximum number of cosines in memory, 8 bytes each: those of a block of captions with all faces.
-BLOCK = 2 * 10**7
+MAX_COSINES = 2 * 10**7
 # Maximum number of face vectors that are converted to float64 at a time.
-ROWS = 2**21
+MAX_FACES = 2**21
 
 
 def words(cfg: RunConfig) -> pd.DataFrame:
@@ -65,12 +65,12 @@ def cosines(texts: Tensor, faces: Tensor) -> Iterator[tuple[slice, np.ndarray]]:
     Yields:
         Slice of the captions, and their cosines [captions, N], float64.
     """
-    count = max(1, BLOCK // len(faces))
-    step = max(1, ROWS // faces[0].numel())
-    for start in range(0, len(texts), count):
-        chosen = slice(start, min(start + count, len(texts)))
-        block = np.empty((chosen.stop - start, len(faces)))
-        for first_face in range(0, len(faces), step):
-            face_slice = slice(first_face, first_face + step)
-            torch.from_numpy(block)[:, face_slice] = similarity(texts[chosen], faces[face_slice])
-        yield chosen, block
+    caption_step = max(1, MAX_COSINES // len(faces))
+    face_step = max(1, MAX_FACES // faces[0].numel())
+    for start in range(0, len(texts), caption_step):
+        caption_slice = slice(start, min(start + caption_step, len(texts)))
+        block = np.empty((caption_slice.stop - start, len(faces)))
+        for face_start in range(0, len(faces), face_step):
+            face_slice = slice(face_start, face_start + face_step)
+            torch.from_numpy(block)[:, face_slice] = similarity(texts[caption_slice], faces[face_slice])
+        yield caption_slice, block

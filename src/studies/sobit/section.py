@@ -13,7 +13,7 @@ from src.report.folder import Folder
 from src.report.format import records
 from src.report.study import Section
 from src.studies.sobit import debiasing_changes, word_rows
-from src.studies.sobit.heatmap import heatmaps, limit
+from src.studies.sobit.heatmap import colour_limit, heatmaps
 from src.studies.sobit.word_figures import pictures
 
 # Maximum number of models whose figures and words the page shows.
@@ -25,18 +25,18 @@ def section(findings: Findings, folder: Folder) -> Section:
     """Write the figures and tables of So-B-IT; return the section."""
     audits = findings.of("sobit")
     folder.table("sobit", audits, "So-B-IT: every word, axis and group, all specifications, unrounded")
-    rows, specification, others = word_rows.first_rows(word_rows.completed(audits))
+    rows, specification, others = word_rows.first_rows(word_rows.fill_columns(audits))
     words = word_rows.by_word(rows)
-    summary = word_rows.summary(words[words["axis"] != ""])
+    summary = word_rows.summarise(words[words["axis"] != ""])
     folder.table("sobit-words", words, "So-B-IT: a row per word and axis of the specification on the page")
     folder.table("sobit-models", summary, "So-B-IT: summary per model and axis")
     models = [*dict.fromkeys(rows["model"])]
-    end = limit(rows)
+    limit = colour_limit(rows)
     detailed = [
-        _model(rows[rows["model"] == name], words[words["model"] == name], end, number, folder)
+        _model(rows[rows["model"] == name], words[words["model"] == name], limit, number, folder)
         for number, name in enumerate(models[:DETAILED], 1)
     ]
-    # The page allows no other script than this one, whose hash it names.
+    # The page's security policy allows only the script with this hash.
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
     context = {
         "specification": specification,
@@ -79,8 +79,8 @@ def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:
     if changes.empty:
         return None
     verdicts = debiasing_changes.verdicts(changes)
-    counts = debiasing_changes.counts(verdicts)
-    keys = [*debiasing_changes.ABOUT, "caption"]
+    counts = debiasing_changes.count_verdicts(verdicts)
+    keys = [*debiasing_changes.LABELS, "caption"]
     changed = changes.merge(verdicts[[*keys, "verdict"]], on=keys)
     folder.table("sobit-debiasing", changed, "So-B-IT: change of |C| by debiasing, every word")
     folder.table("sobit-verdicts", counts, "So-B-IT: numbers of words by how debiasing changed them")

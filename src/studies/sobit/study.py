@@ -18,22 +18,22 @@ from src.studies.sobit.config import SobitConfig
 from src.studies.sobit.prompts import prompts
 from src.studies.sobit.section import section
 from src.studies.sobit.word_figures import pictures
-from src.studies.sobit.word_rows import AXIS_LABELS, by_word, completed, summary
+from src.studies.sobit.word_rows import AXIS_LABELS, by_word, fill_columns, summarise
 
 # Protocol fields that affect the result, by measure.
-FIELDS = {
+PROTOCOL_FIELDS = {
     "association": ("permutations", "vocabulary", "baseline", "article", "bootstrap", "pooling"),
     "retrieval": ("top_k", "permutations", "article", "bootstrap", "pooling"),
     "strength": ("top_k", "vocabulary", "baseline", "article", "bootstrap", "pooling"),
 }
 # Columns that become metrics: means over words, per axis.
-LOGGED = ("maxskew", "ndkl", "entropy")
+METRICS = ("maxskew", "ndkl", "entropy")
 TITLE = (
     "So-B-IT: words with q ≤ .05; mean over words of the largest |C| (association) or MaxSkew (retrieval) "
     "(95th percentile with permuted labels)"
 )
-# Measure, and columns of `summary`: significant words, all words, mean, mean of the null.
-SUMMARISED = (
+# Measure, and columns of `summarise`: significant words, all words, mean, mean of the null.
+TERMINAL_COLUMNS = (
     ("association", "significant", "words", "largest", "null"),
     ("retrieval", "skewed", "ranked", "maxskew", "maxskew_null"),
 )
@@ -51,7 +51,7 @@ def check(cfg: RunConfig, tables: Mapping[str, Table]) -> object:
 
 def protocol_fields(exp: SobitConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
     """Return the protocol fields that affect the measure."""
-    return frozenset(FIELDS[exp.measure])
+    return frozenset(PROTOCOL_FIELDS[exp.measure])
 
 
 def metrics(result: experiment.Sobit) -> dict[str, float]:
@@ -60,7 +60,7 @@ def metrics(result: experiment.Sobit) -> dict[str, float]:
     values: dict[str, float] = {}
     for axis, axis_rows in rows.groupby("axis"):
         words = axis_rows.assign(size=axis_rows["association"].abs()).groupby("caption")
-        means = {name: words[name].first().mean() for name in LOGGED}
+        means = {name: words[name].first().mean() for name in METRICS}
         means |= {"association": words["size"].max().mean(), "words": len(words)}
         if axis_rows["q"].notna().any():
             means["significant"] = (words["q"].min() <= 0.05).sum()
@@ -74,8 +74,8 @@ def job_figures(
     result: experiment.Sobit,
 ) -> Iterator[tuple[str, Figure, str]]:
     """Draw the most skewed words, the nearest faces, the strongest and the weakest words."""
-    rows = completed(results.named(columns, result.analyses))
-    for drawing in (drawing for parts in pictures(rows, 1).values() for drawing in parts):
+    rows = fill_columns(results.named(columns, result.analyses))
+    for drawing in (drawing for drawings in pictures(rows, 1).values() for drawing in drawings):
         yield f"{drawing.name}.png", drawing.figure, drawing.alternative
 
 
@@ -106,9 +106,9 @@ def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
     if sobit.empty:
         return sobit
     tables = []
-    for values, group_rows in completed(sobit).groupby([*SPECIFICATION, "taxonomy"], sort=False):
+    for values, group_rows in fill_columns(sobit).groupby([*SPECIFICATION, "taxonomy"], sort=False):
         specification = dict(zip(SPECIFICATION, values, strict=False))
-        counts = summary(by_word(group_rows)).query("axis != ''").to_dict("records")
+        counts = summarise(by_word(group_rows)).query("axis != ''").to_dict("records")
         rows = [
             {
                 **specification,
@@ -116,7 +116,7 @@ def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
                 "label": f"{name}: {AXIS_LABELS[row['axis']]}",
                 "text": f"{row[count]} of {row[total]}; {row[mean]:.2f} ({row[null]:.2f})",
             }
-            for name, count, total, mean, null in SUMMARISED
+            for name, count, total, mean, null in TERMINAL_COLUMNS
             for row in counts
             if row[total]
         ]

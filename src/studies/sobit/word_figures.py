@@ -7,14 +7,14 @@ from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, forest_plot, in_digits, in_order
-from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, axes
+from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, present_axes
 
 # Words per group; twice as many on an axis of two groups, where one has the negative C of the other.
-SKEWED = 6
+MAX_SKEWED = 6
 # Numbers of words whose nearest faces are drawn: on axes of at most `ROOMY` groups, and of more.
 NEAREST, FEW, ROOMY = 6, 3, 8
 # Words at each end of the strength scale.
-STRONG = 10
+MAX_STRONG = 10
 SKEWED_CAPTION = (
     "For each group, the words with the largest |C|. As the largest of many values they are overestimates, "
     "and would be smaller for other faces. Each point is C, its line the 95% interval (faces resampled), the "
@@ -32,49 +32,49 @@ STRONG_CAPTION = (
     "those of this caption. Near 1, some faces are unusually near to the word; near 0 none are, and what the "
     "word retrieves says little. Lines are 95% intervals (faces resampled)."
 )
-TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "markeredgewidth": 1.6}
+BASE_TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "markeredgewidth": 1.6}
 
 
 def pictures(rows: pd.DataFrame, number: int) -> dict[str, list[Drawing]]:
     """Draw the most skewed words, nearest faces, strongest and weakest words; empty lists if not measured."""
-    all_axes = axes(rows)
-    drawn = {
-        "skewed": [skewed(rows, axis, number) for axis in all_axes],
-        "nearest": [nearest(rows, axis, number) for axis in all_axes],
-        "strong": [strong(rows, number)],
+    all_axes = present_axes(rows)
+    drawings = {
+        "skewed": [draw_skewed(rows, axis, number) for axis in all_axes],
+        "nearest": [draw_nearest(rows, axis, number) for axis in all_axes],
+        "strong": [draw_strength(rows, number)],
     }
-    return {name: [drawing for drawing in parts if drawing] for name, parts in drawn.items()}
+    return {name: [drawing for drawing in candidates if drawing] for name, candidates in drawings.items()}
 
 
-def skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
+def draw_skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     """Draw the most skewed words of each group of an axis; return None without associations."""
-    known = rows[rows["axis"] == axis].dropna(subset=["association"]).drop_duplicates(["caption", "group"])
-    if known.empty:
+    cells = rows[rows["axis"] == axis].dropna(subset=["association"]).drop_duplicates(["caption", "group"])
+    if cells.empty:
         return None
-    groups = [*dict.fromkeys(known["group"])]
-    mirrored = len(groups) == 2
-    order = known["association"].abs().sort_values(ascending=False, kind="stable").index
-    largest = known.loc[order].groupby("group").head(SKEWED * (1 + mirrored))
+    groups = [*dict.fromkeys(cells["group"])]
+    is_mirrored = len(groups) == 2
+    order = cells["association"].abs().sort_values(ascending=False, kind="stable").index
+    largest = cells.loc[order].groupby("group").head(MAX_SKEWED * (1 + is_mirrored))
     largest = largest.sort_values("association", ascending=False, kind="stable")
-    drawn_groups = groups[:1] if mirrored else groups
-    chosen = in_order(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
-    title = f"{known['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
-    faces = chosen[["n", "n_rest"]].sum(axis=1)
-    text = chosen["association"].map(in_digits)
+    drawn_groups = groups[:1] if is_mirrored else groups
+    points = in_order(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
+    title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
+    faces = points[["n", "n_rest"]].sum(axis=1)
+    text = points["association"].map(in_digits)
     figure, _, placed = forest_plot(
-        chosen.assign(
-            block=chosen["group"].map(str),
-            note=[f"n = {n:,.0f} of {total:,.0f} faces" for n, total in zip(chosen["n"], faces, strict=True)],
-            name=chosen["word"].map(str),
+        points.assign(
+            block=points["group"].map(str),
+            note=[f"n = {n:,.0f} of {total:,.0f} faces" for n, total in zip(points["n"], faces, strict=True)],
+            name=points["word"].map(str),
             series="C, 95% interval",
-            value=chosen["association"],
-            low=chosen["association_low"],
-            high=chosen["association_high"],
-            band_low=-chosen["null_q95"],
-            band_high=chosen["null_q95"],
-            filled=chosen["q"] <= ALPHA,
+            value=points["association"],
+            low=points["association_low"],
+            high=points["association_high"],
+            band_low=-points["null_q95"],
+            band_high=points["null_q95"],
+            filled=points["q"] <= ALPHA,
             text=text,
-            words=chosen["word"].map(str) + " " + text,
+            words=points["word"].map(str) + " " + text,
         ),
         title=title,
         label="C, in SDs (0: as near as the others' faces)",
@@ -82,48 +82,48 @@ def skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
         hollow="q > .05",
     )
     alternative = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
-    caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * mirrored
+    caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * is_mirrored
     return Drawing(f"sobit-skewed-{number}-{axis}", figure, title, alternative, caption)
 
 
-def nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
+def draw_nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     """Draw the shares among the nearest faces as bars; return None without retrieval."""
-    known = rows[rows["axis"] == axis].dropna(subset=["share_topk"]).drop_duplicates(["caption", "group"])
-    if known.empty:
+    cells = rows[rows["axis"] == axis].dropna(subset=["share_topk"]).drop_duplicates(["caption", "group"])
+    if cells.empty:
         return None
-    words = known.drop_duplicates("caption").sort_values("maxskew", ascending=False, kind="stable")
-    captions = words["caption"].head(NEAREST if known["group"].nunique() <= ROOMY else FEW).tolist()
-    drawn = in_order(known[known["caption"].isin(captions)], caption=captions)
-    title = f"{known['model'].iloc[0]}: {AXIS_LABELS[axis]}, nearest faces"
+    words = cells.drop_duplicates("caption").sort_values("maxskew", ascending=False, kind="stable")
+    captions = words["caption"].head(NEAREST if cells["group"].nunique() <= ROOMY else FEW).tolist()
+    points = in_order(cells[cells["caption"].isin(captions)], caption=captions)
+    title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, nearest faces"
     figure, plot, placed = forest_plot(
-        drawn.assign(
-            block=drawn["word"].map(str),
+        points.assign(
+            block=points["word"].map(str),
             note=[
                 f"MaxSkew {in_digits(skew)}" + f" (null 95th {in_digits(null)})" * pd.notna(null)
-                for skew, null in zip(drawn["maxskew"], drawn["maxskew_q95"], strict=True)
+                for skew, null in zip(points["maxskew"], points["maxskew_q95"], strict=True)
             ],
-            name=drawn["group"].map(str),
+            name=points["group"].map(str),
             series="share, 95% interval",
-            value=drawn["share_topk"],
-            low=drawn["share_low"],
-            high=drawn["share_high"],
-            band_low=drawn["base_share"] - drawn["null_q95"],
-            band_high=drawn["base_share"] + drawn["null_q95"],
-            filled=drawn["q"] <= ALPHA,
-            text=[f"× {in_digits(ratio, 1)}" for ratio in drawn["ratio"]],
+            value=points["share_topk"],
+            low=points["share_low"],
+            high=points["share_high"],
+            band_low=points["base_share"] - points["null_q95"],
+            band_high=points["base_share"] + points["null_q95"],
+            filled=points["q"] <= ALPHA,
+            text=[f"× {in_digits(ratio, 1)}" for ratio in points["ratio"]],
             words=[
                 f"{group} {share:.2f} of {base:.2f}"
-                for group, share, base in drawn[["group", "share_topk", "base_share"]].to_numpy()
+                for group, share, base in points[["group", "share_topk", "base_share"]].to_numpy()
             ],
         ),
         title=title,
         label="share of the nearest faces",
         band="permuted labels: 95%",
         hollow="q > .05",
-        key=[Line2D([], [], label="base", linestyle="", **TICK)],
+        key=[Line2D([], [], label="base", linestyle="", **BASE_TICK)],
         bars=True,
     )
-    plot.plot(placed["base_share"], placed["y"], linestyle="", **TICK)
+    plot.plot(placed["base_share"], placed["y"], linestyle="", **BASE_TICK)
     plot.set_xlim(0, min(1, plot.get_xlim()[1]))
     alternative = (
         f"Bars of each group's share of the nearest faces, and its share of all. {title}. "
@@ -132,27 +132,27 @@ def nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     return Drawing(f"sobit-nearest-{number}-{axis}", figure, title, alternative, NEAREST_CAPTION)
 
 
-def strong(rows: pd.DataFrame, number: int) -> Drawing | None:
+def draw_strength(rows: pd.DataFrame, number: int) -> Drawing | None:
     """Draw the strongest and weakest words as dots; return None without strength."""
     known = rows.dropna(subset=["strength"]).drop_duplicates("caption")
     if known.empty:
         return None
     known = known.sort_values(["strength", "similarity"], ascending=False, kind="stable")
-    count = min(STRONG, -(-len(known) // 2))
-    ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(STRONG)}
-    drawn = pd.concat([rows.assign(block=name) for name, rows in ends.items()])
+    count = min(MAX_STRONG, -(-len(known) // 2))
+    ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(MAX_STRONG)}
+    points = pd.concat([rows.assign(block=name) for name, rows in ends.items()])
     title = f"{known['model'].iloc[0]}: strong and weak words"
-    text = drawn["strength"].map(in_digits)
+    text = points["strength"].map(in_digits)
     figure, _, placed = forest_plot(
-        drawn.assign(
+        points.assign(
             note=f"of {len(known)} words",
-            name=drawn["word"].map(str),
+            name=points["word"].map(str),
             series="strength, 95% interval",
-            value=drawn["strength"],
-            low=drawn["strength_low"],
-            high=drawn["strength_high"],
+            value=points["strength"],
+            low=points["strength_low"],
+            high=points["strength_high"],
             text=text,
-            words=drawn["word"].map(str) + " " + text,
+            words=points["word"].map(str) + " " + text,
         ),
         title=title,
         label="strength",

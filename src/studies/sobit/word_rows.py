@@ -43,15 +43,15 @@ RETRIEVAL_COLUMNS = (
 )
 
 
-def completed(sobit: pd.DataFrame) -> pd.DataFrame:
+def fill_columns(sobit: pd.DataFrame) -> pd.DataFrame:
     """Add missing columns that the page needs; convert numbers to float and missing texts to ""."""
     numbers = (*ASSOCIATION, *RETRIEVAL, *SKEW, *STRENGTH, *COUNTS)
-    full = sobit.reindex(columns=[*dict.fromkeys((*sobit.columns, *TEXTS, *numbers))])
-    return full.astype(dict.fromkeys(numbers, float)).fillna(dict.fromkeys(TEXTS, ""))
+    filled = sobit.reindex(columns=[*dict.fromkeys((*sobit.columns, *TEXTS, *numbers))])
+    return filled.astype(dict.fromkeys(numbers, float)).fillna(dict.fromkeys(TEXTS, ""))
 
 
 def first_rows(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
-    """Return the rows of the first specification and taxonomy, their name, and the number of others."""
+    """Return the rows of the first specification and taxonomy, its name, and the number of others."""
     first = list_specifications(sobit)[0]
     rows = of_specification(sobit, first)
     taxonomy = rows["taxonomy"].iloc[0]
@@ -60,13 +60,13 @@ def first_rows(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
     return rows[rows["taxonomy"] == taxonomy], describe(first) + name, len(specifications) - 1
 
 
-def axes(rows: pd.DataFrame) -> list[str]:
+def present_axes(rows: pd.DataFrame) -> list[str]:
     """Return the axes of the rows, in the order of `AXIS_LABELS`."""
     return [axis for axis in AXIS_LABELS if (rows["axis"] == axis).any()]
 
 
 def by_word(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model, category, word and axis of `completed` rows of one specification.
+    """Return a row per model, category, word and axis of `fill_columns` rows of one specification.
 
     Returns:
         `WORD`, `axis`, `type`, `caption`; of the group with the largest |C|: `group`, `n`, `ASSOCIATION`, and
@@ -89,13 +89,13 @@ def by_word(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _largest(rows: pd.DataFrame, value: str, columns: Sequence[str]) -> pd.DataFrame:
     """Return columns of the group with the largest absolute value, and `smallest_q` over all groups."""
-    known = rows.dropna(subset=[value]).drop_duplicates([*KEYS, "group"], keep="last")
-    grouped = known.assign(size=known[value].abs()).groupby(KEYS, sort=False)
-    smallest_q = grouped["q"].min().rename("smallest_q").reset_index()
-    return known.loc[grouped["size"].idxmax(), [*KEYS, *columns]].merge(smallest_q, on=KEYS)
+    defined = rows.dropna(subset=[value]).drop_duplicates([*KEYS, "group"], keep="last")
+    by_word = defined.assign(size=defined[value].abs()).groupby(KEYS, sort=False)
+    smallest_q = by_word["q"].min().rename("smallest_q").reset_index()
+    return defined.loc[by_word["size"].idxmax(), [*KEYS, *columns]].merge(smallest_q, on=KEYS)
 
 
-def summary(words: pd.DataFrame) -> pd.DataFrame:
+def summarise(words: pd.DataFrame) -> pd.DataFrame:
     """Summarise `by_word` per model and axis.
 
     Returns:

@@ -39,18 +39,18 @@ def compose_question(question: str, context: str, options: Sequence[str], order:
     """Compose the question of an item, with option `options[order[place]]` at each place."""
     values = dict(zip(SLOTS, (context, *(options[index] for index in order)), strict=True))
     # Not str.format: a context may contain braces.
-    marked = question
+    text = question
     for slot in SLOTS:
-        marked = marked.replace(f"{{{slot}}}", f"\0{slot}\0")
-    return "".join(values.get(piece, piece) for piece in marked.split("\0"))
+        text = text.replace(f"{{{slot}}}", f"\0{slot}\0")
+    return "".join(values.get(piece, piece) for piece in text.split("\0"))
 
 
-def order_of(item: str, context: str, seed: int) -> tuple[int, ...]:
+def draw_order(item: str, context: str, seed: int) -> tuple[int, ...]:
     """Draw one of the six orders of the options of a free answer, by item and seed alone."""
-    return ORDERS[int(_rng(item, context, seed).integers(len(ORDERS)))]
+    return ORDERS[int(_generator(item, context, seed).integers(len(ORDERS)))]
 
 
-def _rng(item: str, context: str, seed: int) -> np.random.Generator:
+def _generator(item: str, context: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, int(fingerprint([item, context]), 16)])
 
 
@@ -70,7 +70,7 @@ def is_option_scores(answer: Any) -> bool:
     return values.shape == (2, len(ORDERS), len(OPTIONS)) and not np.isnan(values).any()
 
 
-def free(
+def free_answers(
     ask: Ask, items: pd.DataFrame, question: str, *, seed: int, answer_log: AnswerLog
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Add `response`, the free answer of a model to each item, with its options in random order by seed.
@@ -80,15 +80,15 @@ def free(
     """
     orders, texts = [], []
     for item, context, *options in items[["item", "context", *OPTIONS]].to_numpy():
-        orders.append(order_of(item, context, seed))
+        orders.append(draw_order(item, context, seed))
         texts.append(compose_question(question, context, options, orders[-1]))
     keys = [fingerprint(text) for text in texts]
-    missing = [place for place, key in enumerate(keys) if key not in answer_log.known]
-    answered = next((text for text, key in zip(texts, keys, strict=True) if key in answer_log.known), None)
-    for batch in ask([texts[place] for place in missing], answered):
+    missing = [number for number, key in enumerate(keys) if key not in answer_log.known]
+    example = next((text for text, key in zip(texts, keys, strict=True) if key in answer_log.known), None)
+    for batch in ask([texts[number] for number in missing], example):
         logged = {
-            keys[missing[place]]: {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
-            for place, answer in batch.items()
+            keys[missing[number]]: {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
+            for number, answer in batch.items()
         }
         answer_log.keep(logged)
     order_names = [", ".join(OPTIONS[index] for index in order) for order in orders]
@@ -109,18 +109,18 @@ def likeliest(
     """
     rows = items[["context", *OPTIONS]].to_numpy()
     keys = [fingerprint([question, *row]) for row in rows]
-    missing = [place for place, key in enumerate(keys) if key not in answer_log.known]
+    missing = [index for index, key in enumerate(keys) if key not in answer_log.known]
     for start in range(0, len(missing), ITEMS_PER_WRITE):
         batch = missing[start : start + ITEMS_PER_WRITE]
-        scored = _option_scores(model, [rows[place] for place in batch], question)
-        answer_log.keep({keys[place]: scores for place, scores in zip(batch, scored, strict=True)})
+        scored = _option_scores(model, [rows[index] for index in batch], question)
+        answer_log.keep({keys[index]: scores for index, scores in zip(batch, scored, strict=True)})
     logged = np.array([answer_log.known[key] for key in keys])
     probabilities = likelihood.probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
     means, effects = probabilities.mean(axis=1), likelihood.position_effect(probabilities)
-    chosen = likelihood.choices(means)
-    response: Any = np.where(chosen < 0, None, rows[np.arange(len(rows)), 1 + chosen])
-    named = {f"p_{name}": means[:, place] for place, name in enumerate(OPTIONS)}
-    answered = items.assign(**named, position_effect=effects, response=response)
+    indices = likelihood.choices(means)
+    response: Any = np.where(indices < 0, None, rows[np.arange(len(rows)), 1 + indices])
+    columns = {f"p_{name}": means[:, index] for index, name in enumerate(OPTIONS)}
+    answered = items.assign(**columns, position_effect=effects, response=response)
     return answered, {"position_effect": float(effects.mean())}
 
 
@@ -141,7 +141,7 @@ def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) 
     return scores
 
 
-def planted(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:
+def planted_answers(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:
     """Add simulated `response`: the stereotype with probability `lean`, else a random option of the three.
 
     Thus the stereotype is chosen with probability (1 + 2 lean)/3, either other option with (1 - lean)/3; with
@@ -149,7 +149,7 @@ def planted(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:
     del_PL is 100 lean. The draws depend only on the seed and the item.
     """
     questions = zip(items["item"], items["context"], strict=True)
-    draws = np.array([_rng(item, context, seed).random(2) for item, context in questions])
+    draws = np.array([_generator(item, context, seed).random(2) for item, context in questions])
     chosen = np.where(draws[:, 0] < lean, OPTIONS.index("stereotype"), (3 * draws[:, 1]).astype(int))
     options = items[list(OPTIONS)].to_numpy()
     return items.assign(response=options[np.arange(len(items)), chosen])

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from src.errors import InputError, brief, did_you_mean
 from src.stimuli.wordlists import normalise_text, refuse_repeats
 
-LISTS = ("positive", "negative", "neutral")
-PAIRS = ("pairs", "neutral")
+WORD_LISTS = ("positive", "negative", "neutral")
+PAIRED_LISTS = ("pairs", "neutral")
 
 
 class Words(NamedTuple):
@@ -26,54 +26,54 @@ class Words(NamedTuple):
         return [(*word_pair, neutral) for word_pair in word_pairs for neutral in self.neutral]
 
 
-def parse_words(content: Any, place: str) -> Words:
+def parse_words(content: Any, entry: str) -> Words:
     """Parse the words of `stimuli` or `attributes`: `neutral`, and `pairs` or `positive` and `negative`."""
-    lists = as_mapping(content, place)
-    paired = "pairs" in lists
-    names = PAIRS if paired else LISTS
-    check_known(lists, names, place, "list")
+    lists = as_mapping(content, entry)
+    is_paired = "pairs" in lists
+    names = PAIRED_LISTS if is_paired else WORD_LISTS
+    check_known(lists, names, entry, "list")
     for name in names:
         if not is_list(lists.get(name)) or not lists[name]:
             raise InputError(
-                f"{place}.{name}: expected a list of words. An item has three different options, positive, "
+                f"{entry}.{name}: expected a list of words. An item has three different options, positive, "
                 "negative and neutral: write pairs and neutral, or positive, negative and neutral."
             )
-    if paired:
+    if is_paired:
         if not all(is_list(pair) and len(pair) == 2 for pair in lists["pairs"]):
-            raise InputError(f"{place}.pairs: not all are pairs. Write - [positive, negative] on each line.")
+            raise InputError(f"{entry}.pairs: not all are pairs. Write - [positive, negative] on each line.")
         positive, negative = zip(*lists["pairs"], strict=True)
         lists = {"positive": positive, "negative": negative, "neutral": lists["neutral"]}
-    texts = {name: [parse_text(word, f"{place}.{name}") for word in lists[name]] for name in LISTS}
+    texts = {name: [parse_text(word, f"{entry}.{name}") for word in lists[name]] for name in WORD_LISTS}
     # With a repeated word, options of an item, or items, would repeat.
-    listed = [word for name in LISTS for word in texts[name]]
-    refuse_repeats(listed, listed, f"{place}:")
-    return Words(texts["positive"], texts["negative"], texts["neutral"], paired)
+    all_words = [word for name in WORD_LISTS for word in texts[name]]
+    refuse_repeats(all_words, all_words, f"{entry}:")
+    return Words(texts["positive"], texts["negative"], texts["neutral"], is_paired)
 
 
-def parse_text(value: Any, place: str) -> str:
+def parse_text(value: Any, entry: str) -> str:
     """Normalise a text or an integer to Unicode NFC with single spaces."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
-    clean = normalise_text(str(value) if is_integer else value, place, "text", "Write a text.")
+    clean = normalise_text(str(value) if is_integer else value, entry, "text", "Write a text.")
     if "blank" in clean.casefold():
-        raise InputError(f"{place}: {clean!r}: BLANK marks the gap of an item. Write something else.")
+        raise InputError(f"{entry}: {clean!r}: BLANK marks the gap of an item. Write something else.")
     return clean
 
 
-def check_known(names: Iterable[Any], choices: Iterable[str], place: str, what: str) -> None:
+def check_known(names: Iterable[Any], choices: Iterable[str], entry: str, kind: str) -> None:
     """Raise `InputError` for a name that is not among the choices, with the nearest one."""
-    listed = list(choices)
+    known = list(choices)
     for name in names:
-        if name not in listed:
+        if name not in known:
             raise InputError(
-                f"{place}: unknown {what} {brief(name)!r}.{did_you_mean(name, listed)} Known: "
-                f"{', '.join(listed)}. Correct it."
+                f"{entry}: unknown {kind} {brief(name)!r}.{did_you_mean(name, known)} Known: "
+                f"{', '.join(known)}. Correct it."
             )
 
 
-def as_mapping(content: Any, place: str) -> Mapping[Any, Any]:
+def as_mapping(content: Any, entry: str) -> Mapping[Any, Any]:
     """Return the content if it is a non-empty mapping; raise `InputError` otherwise."""
     if not isinstance(content, Mapping) or not content:
-        raise InputError(f"{place}: expected names with contents, got {content!r:.80}. Write name: content.")
+        raise InputError(f"{entry}: expected names with contents, got {content!r:.80}. Write name: content.")
     return content
 
 

@@ -44,39 +44,39 @@ def read(path: Path) -> Mapping[str, Any]:
     return domain
 
 
-def parse_domain(domain: Mapping[str, Any], place: str) -> Domain:
+def parse_domain(domain: Mapping[str, Any], entry: str) -> Domain:
     """Parse a domain, and check its entries; raise `InputError` for missing, unknown or unsuitable ones.
 
     A domain has `domain` (its name), `language`, `stimuli` and `attributes` (see `parse_words`), `templates`
     (name: sentence), and optionally further `forms` (name: one text for each of `GENDERS`).
     """
-    check_known(domain, (*SECTIONS, "forms"), place, "section")
+    check_known(domain, (*SECTIONS, "forms"), entry, "section")
     missing = [section for section in SECTIONS if section not in domain]
     if missing:
-        raise InputError(f"{place}: section {missing[0]!r} is missing. Add it: {', '.join(SECTIONS)}.")
+        raise InputError(f"{entry}: section {missing[0]!r} is missing. Add it: {', '.join(SECTIONS)}.")
     parsed = Domain(
-        parse_text(domain["domain"], f"{place}, domain"),
-        _sentences(domain["templates"], _forms(domain["language"], domain.get("forms"), place), place),
-        parse_words(domain["stimuli"], f"{place}, stimuli"),
-        parse_words(domain["attributes"], f"{place}, attributes"),
+        parse_text(domain["domain"], f"{entry}, domain"),
+        _sentences(domain["templates"], _forms(domain["language"], domain.get("forms"), entry), entry),
+        parse_words(domain["stimuli"], f"{entry}, stimuli"),
+        parse_words(domain["attributes"], f"{entry}, attributes"),
     )
-    _refuse_giveaways(parsed.stimuli, parsed.attributes, parsed.templates, f"{place}, stimuli")
-    _refuse_giveaways(parsed.attributes, parsed.stimuli, parsed.templates, f"{place}, attributes")
+    _refuse_giveaways(parsed.stimuli, parsed.attributes, parsed.templates, f"{entry}, stimuli")
+    _refuse_giveaways(parsed.attributes, parsed.stimuli, parsed.templates, f"{entry}, attributes")
     return parsed
 
 
-def _forms(language: Any, domain_forms: Any, place: str) -> Forms:
+def _forms(language: Any, domain_forms: Any, entry: str) -> Forms:
     """Return the forms of a language (forms.yaml), overridden by those of a domain."""
     languages: dict[str, Forms] = yaml.safe_load(FORMS.read_text("utf-8"))
-    name = parse_text(language, f"{place}, language")
-    check_known([name], languages, f"{place}, language", "language")
+    name = parse_text(language, f"{entry}, language")
+    check_known([name], languages, f"{entry}, language", "language")
     forms = dict(languages[name])
-    for form, values in {} if domain_forms is None else as_mapping(domain_forms, f"{place}, forms").items():
-        where = f"{place}, forms.{form}"
+    for form, values in {} if domain_forms is None else as_mapping(domain_forms, f"{entry}, forms").items():
+        where = f"{entry}, forms.{form}"
         if form in SLOTS:
             raise InputError(f"{where}: {{{form}}} is a slot for the words already. Rename the form.")
-        valid = is_list(values) and len(values) == 3 and all(isinstance(value, str) for value in values)
-        if not valid or {"{", "}"} & set("".join(values)):
+        is_valid = is_list(values) and len(values) == 3 and all(isinstance(value, str) for value in values)
+        if not is_valid or {"{", "}"} & set("".join(values)):
             raise InputError(
                 f"{where}: expected three texts without braces, got {values!r:.80}. Write "
                 f"[{', '.join(GENDERS)}]."
@@ -85,15 +85,15 @@ def _forms(language: Any, domain_forms: Any, place: str) -> Forms:
     return forms
 
 
-def _sentences(templates: Any, known_forms: Forms, place: str) -> dict[str, list[str]]:
+def _sentences(templates: Any, known_forms: Forms, entry: str) -> dict[str, list[str]]:
     """Fill in the forms of each of `GENDERS` in each template, by name; the two slots stay open.
 
     Each sentence is unique: identical ones for two genders or of two templates are refused.
     """
     sentences: dict[str, list[str]] = {}
     template_of: dict[str, str] = {}  # sentence -> name of its template
-    for name, template in as_mapping(templates, f"{place}, templates").items():
-        where = f"{place}, templates.{name}"
+    for name, template in as_mapping(templates, f"{entry}, templates").items():
+        where = f"{entry}, templates.{name}"
         sentence = parse_text(template, where)
         _check_fields(sentence, known_forms, where)
         open_slots = {slot: f"{{{slot}}}" for slot in SLOTS}
@@ -125,7 +125,7 @@ def _check_fields(sentence: str, known_forms: Forms, where: str) -> None:
             raise InputError(f"{where}: {sentence!r} has {{{slot}}} {fields.count(slot)} times. Use it once.")
 
 
-def _refuse_giveaways(options: Words, given: Words, templates: dict[str, list[str]], place: str) -> None:
+def _refuse_giveaways(options: Words, given: Words, templates: dict[str, list[str]], entry: str) -> None:
     """Refuse an option that occurs in a sentence to which it is an answer."""
     sentences = [
         (sentence.format(**dict.fromkeys(SLOTS, "…")), f"templates.{name}")
@@ -133,17 +133,17 @@ def _refuse_giveaways(options: Words, given: Words, templates: dict[str, list[st
         for sentence in versions
     ]
     sentences += [(word, "the other list") for word in [*given.positive, *given.negative]]
-    bare = [(_bare(sentence), sentence, where) for sentence, where in sentences]
+    bare = [(_as_words(sentence), sentence, source) for sentence, source in sentences]
     for option in [*options.positive, *options.negative, *options.neutral]:
-        bare_option = _bare(option)
-        for bare_sentence, sentence, where in bare:
+        bare_option = _as_words(option)
+        for bare_sentence, sentence, source in bare:
             if bare_option in bare_sentence:
                 raise InputError(
-                    f"{place}: {option!r} also occurs in {sentence!r} ({where}), to which it is an "
+                    f"{entry}: {option!r} also occurs in {sentence!r} ({source}), to which it is an "
                     "option: that gives the answer away. Reword one of them."
                 )
 
 
-def _bare(content: str) -> str:
+def _as_words(content: str) -> str:
     """Reduce a text to its words, each between spaces, so that only complete words match."""
     return f" {' '.join(WORD.findall(content.casefold()))} "

@@ -61,26 +61,26 @@ def run(
     task = cfg.task
     assert isinstance(task, SubtlerConfig)
     start = time.perf_counter()
-    answered, metrics = _answered(cfg, task, inputs.rows, generator)
+    answered, metrics = _answer_items(cfg, task, inputs.rows, generator)
     answer_seconds = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
-    coded = {coding: scoring.coded(answered, coding) for coding in codings}
+    coded = {coding: scoring.code_answers(answered, coding) for coding in codings}
     score = partial(scoring.score, answered, bootstrap=task.bootstrap, seed=cfg.seed)
     score = partial(score, max_unmatched=task.max_unmatched)
     rows = pd.concat(map(score, codings), ignore_index=True)
     analysis_seconds = time.perf_counter() - start - answer_seconds
     metrics |= {"answer_seconds": answer_seconds, "analysis_seconds": analysis_seconds}
-    lines = reasons(results.named(columns, rows))
+    reason_lines = reasons(results.named(columns, rows))
     return GeneratorResult(
         analyses=rows,
-        tables={"answers": _answers(coded)},
+        tables={"answers": _answer_table(coded)},
         metrics={"items": len(inputs.rows), **_shares(coded["published"]), **metrics, **_metrics(rows)},
-        tags={"mlflow.note.content": "\n\n".join(lines)} if lines else {},
+        tags={"mlflow.note.content": "\n\n".join(reason_lines)} if reason_lines else {},
         csvs={"subtler": rows},
     )
 
 
-def _answered(
+def _answer_items(
     cfg: configs.GenerateConfig, task: SubtlerConfig, rows: pd.DataFrame, generator: Generator
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Return the items with `response`, and metrics of the answers."""
@@ -88,21 +88,21 @@ def _answered(
     if isinstance(llm, configs.RecordedConfig):
         return rows, {}
     if isinstance(llm, configs.PlantedConfig):
-        return answers.planted(rows, lean=llm.lean, seed=seed), {}
-    free, question = cfg.answer == "generate", task.question
-    log_name, is_valid = ("free", answers.is_free) if free else ("likelihood", answers.is_option_scores)
+        return answers.planted_answers(rows, lean=llm.lean, seed=seed), {}
+    is_free, question = cfg.answer == "generate", task.question
+    log_name, is_valid = ("free", answers.is_free) if is_free else ("likelihood", answers.is_option_scores)
     with generator.log(log_name, is_valid) as answer_log:
         if isinstance(llm, configs.ServerConfig):
             from src.generators import api_server  # imports openai, which takes a second
 
             ask = partial(api_server.answers, llm)
-            return answers.free(ask, rows, question, seed=seed, answer_log=answer_log)
+            return answers.free_answers(ask, rows, question, seed=seed, answer_log=answer_log)
         assert isinstance(llm, configs.CausalConfig)
         assert generator.load is not None
         model = generator.load()
         assert isinstance(model, Causal)
-        if free:
-            return answers.free(
+        if is_free:
+            return answers.free_answers(
                 lambda texts, _: model.answers(texts, max_new_tokens=llm.most),
                 rows,
                 question,
@@ -113,7 +113,7 @@ def _answered(
         return answers.likeliest(model, rows, question, per_token=per_token, answer_log=answer_log)
 
 
-def _answers(answered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _answer_table(answered: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     # One row per item, with the value of its answer in each coding.
     first, *_ = answered.values()
     return first.drop(columns="y").assign(**{f"y_{coding}": rows["y"] for coding, rows in answered.items()})

@@ -10,7 +10,7 @@ from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, forest_plot, in_order, split
 from src.report.format import number
 from src.studies.subtler.rows import GENDERS
-from src.studies.subtler.scoring import ALL, GAP_ENDS, GAPS, TAU_ENDS
+from src.studies.subtler.scoring import ALL, GAP_BOUNDS, GAPS, TAU_BOUNDS
 
 # Maximum number of series in a figure; more are split into several figures.
 MAX_SERIES = 6
@@ -36,16 +36,16 @@ def drawings(
 ) -> dict[str, list[Drawing]]:
     """Draw `gaps` and `taus` of one direction (SAI or ASA); empty if it has no rows.
 
-    `set_rows` are the rows of one task and coding, as `rows.completed` returns them, with `series`, the entry
+    `set_rows` are the rows of one task and coding, as `rows.fill_columns` returns them, with `series`, the entry
     of the legend; `axis_rows` are those of all figures that share the axes.
     """
     rows = set_rows[set_rows["direction"] == direction]
     if rows.empty:
         return {"gaps": [], "taus": []}
-    gap_limit = _limit(axis_rows.loc[axis_rows["gender"] == ALL, [*GAPS, *GAP_ENDS]], maximum=100)
-    tau_limit = _limit(axis_rows[["tau_c", *TAU_ENDS]], maximum=1)
+    gap_limit = _limit(axis_rows.loc[axis_rows["gender"] == ALL, [*GAPS, *GAP_BOUNDS]], maximum=100)
+    tau_limit = _limit(axis_rows[["tau_c", *TAU_BOUNDS]], maximum=1)
     subject, suffix = f"{direction}, {title}", f"{name}-{direction}"
-    gaps = _plots(
+    gaps = _draw_plots(
         _gaps(rows[rows["gender"] == ALL]),
         bars=True,
         axis="difference, percentage points",
@@ -54,7 +54,7 @@ def drawings(
         title=f"Rates: {subject}",
         caption=RATES_NOTE + HOLLOW_NOTE,
     )
-    taus = _plots(
+    taus = _draw_plots(
         _taus(rows),
         bars=False,
         axis="Stuart's τ-c",
@@ -69,25 +69,25 @@ def drawings(
 def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.assign(block=rows["domain"])
     counts = {domain: _n_text(domain_rows["n"]) for domain, domain_rows in rows.groupby("block", sort=False)}
-    tables = [
+    gap_tables = [
         rows.assign(name=gap, value=rows[gap], low=rows[f"{gap}_low"], high=rows[f"{gap}_high"])
         for gap in GAPS
     ]
-    gaps = pd.concat(tables, ignore_index=True)
-    gaps = gaps.assign(text=gaps["value"].map(_signed), note=gaps["block"].map(counts))
-    return _ordered(gaps, GAPS)
+    gaps = pd.concat(gap_tables, ignore_index=True)
+    gaps = gaps.assign(text=gaps["value"].map(_signed_text), note=gaps["block"].map(counts))
+    return _order(gaps, GAPS)
 
 
 def _taus(rows: pd.DataFrame) -> pd.DataFrame:
     entries = rows.to_dict("records")
     texts = [f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})" for row in entries]
-    named = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "name"}
-    taus = rows.rename(columns=named).assign(text=texts, note="τ-c, n (unmatched)")
-    ordered = _ordered(taus, GENDERS)
+    names = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "name"}
+    taus = rows.rename(columns=names).assign(text=texts, note="τ-c, n (unmatched)")
+    ordered = _order(taus, GENDERS)
     return ordered.assign(name=ordered["name"].str.replace("_", " "))
 
 
-def _ordered(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def _order(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Order the rows: blocks as they occur, `all` last; names as given, others after them."""
     blocks = [block for block in dict.fromkeys(rows["block"]) if block != ALL]
     return in_order(rows, block=[*blocks, ALL], name=[*dict.fromkeys([*names, *rows["name"]])])
@@ -98,12 +98,12 @@ def _n_text(sizes: pd.Series) -> str:
     return f"n = {low:,.0f}" + (f" to {high:,.0f}" if high > low else "")
 
 
-def _signed(value: float) -> str:
+def _signed_text(value: float) -> str:
     text = number(value, 1)
     return f"+{text}" if value > 0 and float(text) else text
 
 
-def _plots(
+def _draw_plots(
     rows: pd.DataFrame, *, bars: bool, axis: str, limit: float, name: str, title: str, caption: str
 ) -> list[Drawing]:
     """Draw values with intervals on an axis from -limit to limit, one figure per `MAX_SERIES` series.
@@ -132,9 +132,9 @@ def _plots(
         for row in placed[placed["low"].isna()].to_dict("records"):
             # The text is on the other side of zero, where it overlaps neither bar nor point.
             side = -1 if row["value"] > 0 else 1
-            about: dict[str, Any] = {"ha": "right" if side < 0 else "left", "color": "#555555"}
-            at = side * 0.06 * limit, row["y"]
-            axes.text(*at, NO_INTERVAL, fontsize=7, style="italic", va="center", **about)
+            text_style: dict[str, Any] = {"ha": "right" if side < 0 else "left", "color": "#555555"}
+            position = side * 0.06 * limit, row["y"]
+            axes.text(*position, NO_INTERVAL, fontsize=7, style="italic", va="center", **text_style)
         kind = "Bar chart" if bars else "Dot plot"
         alternative = f"{kind} of {axis}, with 95% intervals. {heading}. {describe_rows(placed)}."
         plots.append(Drawing(file, figure, heading, alternative, caption))

@@ -20,49 +20,49 @@ from src.studies.subtler.items import BLANK
 
 log = logging.getLogger(__name__)
 
-PUBLISHED = [
+PUBLISHED_COLUMNS = [
     *("bias_type", "target_gender", "context", "anti_stereotype", "stereotype", "unrelated"),
     *("item_category", "type_category"),
 ]
 # `type_category` (SAI, ASA) -> slot left blank, for which a word is chosen.
 BLANK_SLOTS = {"type1": "attribute", "type2": "stimulus"}
-BALANCED = len(BLANK_SLOTS) * 2 * len(GENDERS)  # items: directions × polarities × pronoun forms
+MIN_ITEMS = len(BLANK_SLOTS) * 2 * len(GENDERS)  # items: directions × polarities × pronoun forms
 
 
 def compose(domain: Mapping[str, Any], *, count: int, seed: int) -> pd.DataFrame:
     """Compose distinct items of a domain, balanced over direction, polarity and pronoun form.
 
-    `count` is rounded down with a warning to a multiple of 12 (`BALANCED`); `InputError` if that is 0 or more
-    than the domain allows. The numbers of units of any two templates differ by at most one.
+    `count` is rounded down with a warning to a multiple of 12 (`MIN_ITEMS`). Raise `InputError` if that is 0
+    or more than the domain allows. The numbers of units of any two templates differ by at most one.
 
     Returns:
-        `PUBLISHED` and `template` (domain/name). A positive item's `stereotype` is the positive option, a
-        negative item's the negative one, in every language.
+        `PUBLISHED_COLUMNS` and `template` (domain/name). The `stereotype` of a positive item is the positive
+        option, that of a negative item the negative option, in every language.
     """
     spec = parse_domain(domain, f"domain {domain.get('domain')!r}")
-    units = count // BALANCED
+    units = count // MIN_ITEMS
     if units < 1:
         raise InputError(
-            f"count={count}: a balanced set has at least {BALANCED} items. Set task.count higher."
+            f"count={count}: a balanced set has at least {MIN_ITEMS} items. Set task.count higher."
         )
-    limit = BALANCED * min(len(spec.templates) * _capacity(*_roles(spec, kind)) for kind in BLANK_SLOTS)
-    if units * BALANCED > limit:
+    limit = MIN_ITEMS * min(len(spec.templates) * _capacity(*_roles(spec, kind)) for kind in BLANK_SLOTS)
+    if units * MIN_ITEMS > limit:
         raise InputError(
             f"count={count}: the templates and words of the domain {spec.name} make at most {limit} balanced "
-            "items. Set task.count to as many, or add words."
+            f"items. Set task.count to {limit} or less, or add words."
         )
-    if units * BALANCED < count:
-        log.warning("%s: %d items, the largest balanced number below %d", spec.name, units * BALANCED, count)
+    if units * MIN_ITEMS < count:
+        log.warning("%s: %d items, the largest balanced number below %d", spec.name, units * MIN_ITEMS, count)
     rows = [
         row
         for index, kind in enumerate(BLANK_SLOTS)
         for row in _items(spec, kind, units, np.random.default_rng([seed, index]))
     ]
-    return pd.DataFrame(rows, columns=[*PUBLISHED, "template"])
+    return pd.DataFrame(rows, columns=[*PUBLISHED_COLUMNS, "template"])
 
 
 def _roles(domain: Domain, kind: str) -> tuple[Words, Words]:
-    """Return the words that are given and those that are chosen, for a kind of items (`type_category`)."""
+    """Return the given and the selectable words of a kind of items (`type_category`)."""
     lists = domain.stimuli, domain.attributes
     return lists if kind == "type1" else (lists[1], lists[0])
 
@@ -76,8 +76,8 @@ def _items(domain: Domain, kind: str, units: int, rng: np.random.Generator) -> I
     given, chosen = _roles(domain, kind)
     options = chosen.options()
     names = list(domain.templates)
-    for turn, index in enumerate(rng.permutation(len(names))):
-        count = units // len(names) + (turn < units % len(names))
+    for position, index in enumerate(rng.permutation(len(names))):
+        count = units // len(names) + (position < units % len(names))
         for unit in rng.choice(_capacity(given, chosen), size=count, replace=False):
             pair, triple = divmod(int(unit), len(options))
             # A word is given at most once per triple; over triples the words of a longer list rotate.

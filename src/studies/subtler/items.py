@@ -17,7 +17,7 @@ OPTIONS = ["stereotype", "anti_stereotype", "unrelated"]
 COLUMNS = ["bias_type", "target_gender", "context", *OPTIONS, "item_category", "type_category"]
 OPTIONAL = ["template", "response"]
 REMEDY = "Name a csv of items in the published format."
-LACKING = f"The published format needs the columns {', '.join(COLUMNS)}, and response if there are answers."
+FORMAT = f"The published format needs the columns {', '.join(COLUMNS)}, and response if there are answers."
 POLARITIES = {"positive": 1, "negative": -1}
 DIRECTIONS = {"type1": "SAI", "type2": "ASA"}
 # Values of the columns, including the published misspellings, and their meanings.
@@ -38,25 +38,25 @@ def read(path: Path) -> pd.DataFrame:
         not_specified), `direction` (SAI, ASA), `polarity` (1, -1), `context`, `OPTIONS`, `template` (inferred
         from the sentences if the file has none), and `response` if the file has it (null: an empty cell).
     """
-    return parse(read_csv(path, COLUMNS, REMEDY, OPTIONAL, LACKING), path)
+    return parse(read_csv(path, COLUMNS, REMEDY, OPTIONAL, FORMAT), path)
 
 
 def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Parse items from a table of stripped texts in the published columns; `path` is named in messages."""
     for column in [*COLUMNS, *(name for name in OPTIONAL[:1] if name in table)]:
         _refuse(path, table[column] == "", f"no {column}", "Fill it in.")
-    blank = table["context"].str.contains(BLANK, regex=False)
-    _refuse(path, ~blank, f"context without {BLANK}", f"Write {BLANK} where the option belongs.")
+    has_blank = table["context"].str.contains(BLANK, regex=False)
+    _refuse(path, ~has_blank, f"context without {BLANK}", f"Write {BLANK} where the option belongs.")
     first, second, third = (table[column].str.casefold() for column in OPTIONS)
-    repeated = (first == second) | (first == third) | (second == third)
-    _refuse(path, repeated, "options that repeat", "The three options of an item must differ.")
+    has_repeats = (first == second) | (first == third) | (second == third)
+    _refuse(path, has_repeats, "options that repeat", "The three options of an item must differ.")
     items = pd.DataFrame(
         {
             "item": [str(number) for number in range(1, len(table) + 1)],
             "domain": table["bias_type"].replace(DOMAINS),
-            "gender": _coded(path, table["target_gender"], GENDERS),
-            "direction": _coded(path, table["type_category"], DIRECTIONS),
-            "polarity": _coded(path, table["item_category"], POLARITIES).astype(int),
+            "gender": _recode(path, table["target_gender"], GENDERS),
+            "direction": _recode(path, table["type_category"], DIRECTIONS),
+            "polarity": _recode(path, table["item_category"], POLARITIES).astype(int),
             **{column: table[column] for column in ["context", *OPTIONS]},
         }
     )
@@ -66,33 +66,33 @@ def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     return items
 
 
-def _refuse(path: Path, bad: pd.Series, problem: str, remedy: str) -> None:
-    """Raise `InputError` if a row is `bad` (true), and name the first such rows."""
-    if not bad.any():
+def _refuse(path: Path, invalid: pd.Series, problem: str, remedy: str) -> None:
+    """Raise `InputError` if a row is `invalid` (true), and name the first such rows."""
+    if not invalid.any():
         return
-    rows = [str(row + 1) for row in bad.to_numpy().nonzero()[0]]
-    more = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
-    where = f"row {', '.join(rows[:MAX_NAMED])}{more} (1 is the first below the header)"
-    raise InputError(f"{path}: {problem} in {where}. {remedy}")
+    rows = [str(row + 1) for row in invalid.to_numpy().nonzero()[0]]
+    remainder = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
+    location = f"row {', '.join(rows[:MAX_NAMED])}{remainder} (1 is the first below the header)"
+    raise InputError(f"{path}: {problem} in {location}. {remedy}")
 
 
-def _coded(path: Path, cells: pd.Series, codes: Mapping[str, object]) -> pd.Series:
-    words = cells.str.lower()
-    unknown = ~words.isin(list(codes))
+def _recode(path: Path, cells: pd.Series, codes: Mapping[str, object]) -> pd.Series:
+    lowered = cells.str.lower()
+    unknown = ~lowered.isin(list(codes))
     if unknown.any():
-        named = ", ".join(repr(brief(cell)) for cell in cells[unknown].unique()[:3])
+        examples = ", ".join(repr(brief(cell)) for cell in cells[unknown].unique()[:3])
         *others, last = codes
-        _refuse(path, unknown, f"unknown {cells.name} {named}", f"Use {', '.join(others)} or {last}.")
-    return words.map(codes)
+        _refuse(path, unknown, f"unknown {cells.name} {examples}", f"Use {', '.join(others)} or {last}.")
+    return lowered.map(codes)
 
 
 def _templates(path: Path, items: pd.DataFrame) -> pd.Series:
     names = infer_templates(items["context"], items[OPTIONS].to_numpy().ravel())
     directions = items.groupby("domain")["direction"].agg(set)
-    for domain, present in directions[directions.map(len) == 1].items():
+    for domain, domain_directions in directions[directions.map(len) == 1].items():
         log.warning(
             "%s has only direction %s of %s: each stimulus counts as a template of its own, which makes "
             "intervals too narrow. Add a column `template` that names the template of each sentence.",
-            *(path, *present, domain),
+            *(path, *domain_directions, domain),
         )
     return items["direction"] + ": " + names

@@ -17,7 +17,7 @@ from src.generators.causal import longest_first, padded
 # Every order of three options: order[place] is the option shown at that place.
 ORDERS = tuple(itertools.permutations(range(3)))
 # Smaller differences of probabilities are rounding errors.
-TIED = 1e-9
+TOLERANCE = 1e-9
 
 
 def probabilities(
@@ -35,7 +35,7 @@ def probabilities(
 def choices(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
     """Return the index of each item's likeliest option; -1 if the second likeliest is within 1e-9 of it."""
     ordered = np.sort(averages, axis=1)
-    indices: np.ndarray = np.where(ordered[:, 2] - ordered[:, 1] < TIED, -1, averages.argmax(axis=1))
+    indices: np.ndarray = np.where(ordered[:, 2] - ordered[:, 1] < TOLERANCE, -1, averages.argmax(axis=1))
     return indices
 
 
@@ -63,7 +63,7 @@ def log_probabilities(
     log_p = np.empty(len(dialogues))
     device = next(model.parameters()).device
     for batch in longest_first(ids, batch_size):
-        tokens, mask = (tensor.to(device) for tensor in padded([ids[place] for place in batch], padding))
+        tokens, mask = (tensor.to(device) for tensor in padded([ids[index] for index in batch], padding))
         # All answers are aligned at the end, so that only their positions need logits.
         longest = int(lengths[batch].max())
         logits = model(
@@ -75,7 +75,7 @@ def log_probabilities(
         ).logits
         log_probs = logits[:, :-1].double().log_softmax(dim=-1)
         token_log_p = log_probs.gather(2, tokens[:, -longest:, None]).squeeze(2)
-        first = longest - torch.tensor(lengths[batch], device=device)
-        in_answer = torch.arange(longest, device=device) >= first[:, None]
+        first_positions = longest - torch.tensor(lengths[batch], device=device)
+        in_answer = torch.arange(longest, device=device) >= first_positions[:, None]
         log_p[batch] = torch.where(in_answer, token_log_p, 0.0).sum(dim=1).cpu().numpy()
     return log_p, lengths

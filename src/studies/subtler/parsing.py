@@ -13,10 +13,10 @@ from functools import lru_cache
 from itertools import chain
 
 # Characters that may surround an answer: final punctuation, quotes, brackets and emphasis.
-AROUND = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"
+SURROUNDING = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"
 DASHES = re.compile(r"\s*[-‐‑‒–—―−]+\s*")
 # "Option 2: ", "选项二：", and the bare "2. ", of one digit so that an age or a year does not match.
-NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
+OPTION_NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
 
 # Text that models add to an answer: reasoning, control tokens, labels, markup.
 _IGNORE = re.IGNORECASE | re.DOTALL
@@ -24,7 +24,7 @@ _TAGS = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reflection|scra
 # Marks around reasoning: of Qwen3 and DeepSeek-R1, of Magistral, of Kimi.
 _OPENED = rf"(?:<{_TAGS}>|\[THINK\]|◁think▷)"
 _CLOSED = rf"(?:</{_TAGS}>|\[/THINK\]|◁/think▷)"
-OPENED, CLOSED = re.compile(_OPENED, _IGNORE), re.compile(_CLOSED, _IGNORE)
+OPENING, CLOSING = re.compile(_OPENED, _IGNORE), re.compile(_CLOSED, _IGNORE)
 # gpt-oss writes to channels, of which the last is the answer.
 CHANNEL, FINAL = "<|channel|>", "<|channel|>final<|message|>"
 CONTROL = re.compile(r"<\|[^<>|]{1,40}\|>|</?s>|<(?:eos|bos|pad|end_of_turn)>", _IGNORE)
@@ -86,20 +86,20 @@ def match(response: object, options: Sequence[str]) -> int | None:
     """
     if not isinstance(response, str):
         return None
-    for text in chain([response], unwrapped(response)):
-        fitting = _fitting(text, options)
-        if fitting:
-            return fitting[0] if len(fitting) == 1 else None
+    for text in chain([response], unwrap(response)):
+        matching = _matching(text, options)
+        if matching:
+            return matching[0] if len(matching) == 1 else None
     return None
 
 
-def _fitting(text: str, options: Sequence[str]) -> list[int]:
+def _matching(text: str, options: Sequence[str]) -> list[int]:
     """Return the options that a text equals by the most literal normalisation that matches any."""
-    for of_answer, of_option in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
-        answer = of_answer(text)
-        fitting = [index for index, option in enumerate(options) if of_option(option) == answer]
-        if answer and fitting:
-            return fitting
+    for normalise_answer, normalise_option in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
+        answer = normalise_answer(text)
+        matching = [index for index, option in enumerate(options) if normalise_option(option) == answer]
+        if answer and matching:
+            return matching
     return []
 
 
@@ -111,41 +111,41 @@ def _literal(text: str) -> str:
 
 @lru_cache(2**16)
 def _bare(text: str) -> str:
-    return DASHES.sub("-", _literal(text).strip(AROUND)).replace("’", "'")
+    return DASHES.sub("-", _literal(text).strip(SURROUNDING)).replace("’", "'")
 
 
 @lru_cache(2**16)
 def _unnumbered(text: str) -> str:
     # The number may be in brackets or emphasis: "**Option 2:** rigid".
-    return _bare(NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 ")))
+    return _bare(OPTION_NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 ")))
 
 
-def without_reasoning(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """Remove blocks of reasoning and control tokens; empty if the reasoning never ends.
 
     The answer is the text after the last block, or, if that is empty, the text before the first. A chat
     template may have opened a block that the answer closes. An unclosed block was truncated at the token
     limit before any answer.
 
-    >>> without_reasoning("<think>Which one?</think> rigid"), without_reasoning("<think>Which")
+    >>> strip_reasoning("<think>Which one?</think> rigid"), strip_reasoning("<think>Which")
     ('rigid', '')
     """
     if CHANNEL in text:
         text = text.rpartition(FINAL)[2] if FINAL in text else ""
-    before, *_, after = [text, *CLOSED.split(text)]
-    if OPENED.search(after):
+    before, *_, after = [text, *CLOSING.split(text)]
+    if OPENING.search(after):
         return ""
     answer = CONTROL.sub(" ", after).strip()
-    return answer or CONTROL.sub(" ", OPENED.split(before)[0]).strip()
+    return answer or CONTROL.sub(" ", OPENING.split(before)[0]).strip()
 
 
-def unwrapped(text: str) -> Iterator[str]:
+def unwrap(text: str) -> Iterator[str]:
     """Yield an answer without its reasoning, then with one layer of wrapping after the other removed.
 
-    >>> list(unwrapped("<think>Hm.</think> **Answer:** (a) rigid"))
+    >>> list(unwrap("<think>Hm.</think> **Answer:** (a) rigid"))
     ['**Answer:** (a) rigid', '(a) rigid', 'rigid']
     """
-    text = unicodedata.normalize("NFKC", without_reasoning(text).translate(CIRCLED)).strip()
+    text = unicodedata.normalize("NFKC", strip_reasoning(text).translate(CIRCLED)).strip()
     for _ in range(MAX_LAYERS):
         yield text
         layer = next(filter(None, (layer.match(text) for layer in LAYERS)), None)

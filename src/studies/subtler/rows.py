@@ -5,20 +5,20 @@ from collections.abc import Iterator
 import pandas as pd
 
 from src.report.findings import SPECIFICATION, first_specification
-from src.studies.subtler.scoring import ALL, ENDS, GAPS, RATES
+from src.studies.subtler.scoring import ALL, BOUNDS, GAPS, RATES
 
 DIRECTIONS = {"SAI": "stimulus given, attribute chosen", "ASA": "attribute given, stimulus chosen"}
 CODINGS = {"published": "as published", "corrected": "corrected"}
 GENDERS = (ALL, "female", "male", "not_specified")
 COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
-NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *ENDS)
+NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS)
 REMEDY = (
     "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
     "if not, word task.question more clearly. task.max_unmatched is the permitted share of such answers."
 )
 
 
-def completed(subtler: pd.DataFrame) -> pd.DataFrame:
+def fill_columns(subtler: pd.DataFrame) -> pd.DataFrame:
     """Add the columns of the page that results of older versions lack, with NaN."""
     columns = (*NUMBERS, "position_effect")
     filled = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns, "reason"))])
@@ -53,18 +53,18 @@ def sets(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
     With a single domain, the rows of `all` domains are left out: they are the same.
     """
-    for (task, coding), subset in rows.groupby(["exp", "coding"], sort=False):
-        several = len(domains(subset)) > 1
-        yield name_of(rows, str(task), str(coding)), subset if several else subset[subset["domain"] != ALL]
+    for (task, coding), table in rows.groupby(["exp", "coding"], sort=False):
+        has_several = len(domains(table)) > 1
+        yield task_name(rows, str(task), str(coding)), table if has_several else table[table["domain"] != ALL]
 
 
-def name_of(rows: pd.DataFrame, task: str, coding: str) -> str:
+def task_name(rows: pd.DataFrame, task: str, coding: str) -> str:
     """Name a task, with the coding if it has several."""
-    several = rows.loc[rows["exp"] == task, "coding"].nunique() > 1
-    return f"{task}, {CODINGS.get(coding, coding)}" if several else task
+    has_several = rows.loc[rows["exp"] == task, "coding"].nunique() > 1
+    return f"{task}, {CODINGS.get(coding, coding)}" if has_several else task
 
 
-def compared(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+def task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the rows that compare tasks, by model ("": all models together), with a name in `series`.
 
     Only domains that all tasks share are compared; `all` of them only if the tasks have no others. The tasks
@@ -77,7 +77,7 @@ def compared(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     if len(tasks) < 2 or not common:
         return []
     pooled = [ALL] * (len(common) > 1 and all(len(task_domains) == len(common) for task_domains in tasks))
-    names = [name_of(rows, task, coding) for task, coding in zip(rows["exp"], rows["coding"], strict=True)]
+    names = [task_name(rows, task, coding) for task, coding in zip(rows["exp"], rows["coding"], strict=True)]
     shared = rows.assign(series=names)[rows["domain"].isin([*common, *pooled])]
     by_model = {str(model): group for model, group in shared.groupby("model", sort=False)}
     several = {model: group for model, group in by_model.items() if group["exp"].nunique() > 1}
@@ -94,11 +94,11 @@ def reasons(subtler: pd.DataFrame) -> list[str]:
     if "reason" not in subtler:  # rows of an older version
         return []
     totals = subtler[subtler["gender"] == ALL].fillna({"reason": ""})
-    by = [*SPECIFICATION, "model", "exp", "coding", "direction"]
-    all_lack_tau = totals["reason"].ne("").groupby([totals[name] for name in by]).transform("all")
-    listed = totals[(totals["reason"] != "") & (~all_lack_tau | (totals["domain"] == ALL))]
-    named = ["model", "exp", "coding", "domain", "direction"]
+    keys = [*SPECIFICATION, "model", "exp", "coding", "direction"]
+    all_lack_tau = totals["reason"].ne("").groupby([totals[name] for name in keys]).transform("all")
+    lines = totals[(totals["reason"] != "") & (~all_lack_tau | (totals["domain"] == ALL))]
+    columns = ["model", "exp", "coding", "domain", "direction"]
     return [
-        f"{' '.join(str(row[name]) for name in named)}: no τ-c. {row['reason']}. {REMEDY}"
-        for row in listed.to_dict("records")
+        f"{' '.join(str(row[name]) for name in columns)}: no τ-c. {row['reason']}. {REMEDY}"
+        for row in lines.to_dict("records")
     ]

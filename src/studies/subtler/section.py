@@ -30,13 +30,13 @@ def section(findings: Findings, folder: Folder) -> Section:
     description = "subtler biases: every task, coding, domain, direction and gender, all specifications"
     folder.table("subtler", analyses, description)
     first = subtler.first_specifications(analyses)
-    rows = subtler.completed(first)
+    rows = subtler.fill_columns(first)
     listed = pd.concat([set_rows for _, set_rows in subtler.sets(rows)])
     folder.text("subtler.tex", latex_table(listed), "subtler biases: τ-c as LaTeX (booktabs)")
     totals = listed[listed["gender"] == ALL]
     holds_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
     models = [*dict.fromkeys(rows["model"])][:DETAILED]
-    compared = subtler.compared(rows)
+    comparisons = subtler.task_comparisons(rows)
     context = {
         "others": subtler.count_others(analyses),
         "answers": records(count_answers(rows[rows["gender"] == ALL])),
@@ -51,12 +51,12 @@ def section(findings: Findings, folder: Folder) -> Section:
         "strata": len(listed),
         "reasons": subtler.reasons(rows),
         "models_left": rows["model"].nunique() - len(models),
-        "compared_models": [title for title, _ in compared if title],
+        "compared_models": [title for title, _ in comparisons if title],
         "compared": [
             _pictures(set_rows, set_rows, f"compared-{number}", title or "side by side", folder)
-            for number, (title, set_rows) in enumerate(compared[:DETAILED], 1)
+            for number, (title, set_rows) in enumerate(comparisons[:DETAILED], 1)
         ],
-        "compared_left": max(0, len(compared) - DETAILED),
+        "compared_left": max(0, len(comparisons) - DETAILED),
     }
     return Section(
         rows=first,
@@ -73,11 +73,11 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
     `position_effect`, the mean over answers, is NaN unless answers are the likeliest options.
     """
     strata = totals[totals["domain"] == ALL].drop_duplicates(["exp", "model", "direction"])
-    by = ["exp", "model", *SPECIFICATION]
+    keys = ["exp", "model", *SPECIFICATION]
     strata = strata.assign(position_effect=strata["position_effect"] * strata["n"])
     sums: Any = dict.fromkeys(("n", "n_unmatched", "n_unanswered"), "sum")
     sums["position_effect"] = lambda values: values.sum(min_count=len(values))
-    counts: pd.DataFrame = strata.groupby(by, sort=False, as_index=False).agg(sums)
+    counts: pd.DataFrame = strata.groupby(keys, sort=False, as_index=False).agg(sums)
     effect = counts["position_effect"] / counts["n"]
     return counts.assign(share=counts["n_unmatched"] / counts["n"], position_effect=effect)
 
@@ -113,7 +113,7 @@ def latex_table(rows: pd.DataFrame) -> str:
     lines = []
     for keys, stratum in totals.groupby(["exp", "coding", "domain", "direction"], sort=False):
         task, coding, domain, direction = map(str, keys)
-        line = {"Task": subtler.name_of(totals, task, coding), "Domain": domain, "": direction}
+        line = {"Task": subtler.task_name(totals, task, coding), "Domain": domain, "": direction}
         lines.append(line | {str(row["model"]): _cell(row) for row in stratum.to_dict("records")})
     return latex.table(pd.DataFrame(lines, columns=["Task", "Domain", "", *models]).fillna(""), 3, COMMENT)
 

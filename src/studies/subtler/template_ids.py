@@ -16,14 +16,14 @@ SLOT = "*"
 # Chinese has no spaces: each character is a word.
 WORD = re.compile(r"\d+|[\u4e00-\u9fff]|[^\W\d_\u4e00-\u9fff]+")
 # Pronouns, gendered nouns, words that agree with them, and two published first names; 确 is a misprint of 群.
-AGREEING = (
+AGREEMENT_WORDS = (
     "he she they him her them his hers their theirs himself herself themselves who s ve my "
     "man men woman women male males female females boy boys girl girls people person persons native natives "
     "everyone every few jhon meredith a an the and that of in from "
     "is are was were be been being has have had "
     "他 她 们 这 那 个 群 确 男 女 人 的 一"
 )
-DROPPED = frozenset(AGREEING.split())
+DROPPED = frozenset(AGREEMENT_WORDS.split())
 # Phrases that fill a slot but are not options: a role, the noun that carries an adjective, and a misprint of
 # "foolish".
 FILLERS = (
@@ -32,7 +32,7 @@ FILLERS = (
 )
 _STEMMER = snowballstemmer.stemmer("english")
 
-Phrases = dict[str, set[tuple[str, ...]]]  # first stem -> phrases, as stems
+Phrases = dict[str, set[tuple[str, ...]]]  # first stem -> phrases that begin with it, as stems
 
 
 def infer_templates(contexts: pd.Series, options: Iterable[str]) -> pd.Series:
@@ -56,12 +56,12 @@ def infer_templates(contexts: pd.Series, options: Iterable[str]) -> pd.Series:
 
 def _name(stems: tuple[str, ...], phrases: Phrases) -> str:
     """Replace the longest phrases, and numbers, by `SLOT`, and join the unique words in order."""
-    words, at = set(), 0
-    while at < len(stems):
-        fitting = (phrase for phrase in phrases.get(stems[at], ()) if stems[at : at + len(phrase)] == phrase)
-        length = max(map(len, fitting), default=int(stems[at].isdigit()))
-        words.add(SLOT if length else stems[at])
-        at += length or 1
+    words, i = set(), 0
+    while i < len(stems):
+        matches = (phrase for phrase in phrases.get(stems[i], ()) if stems[i : i + len(phrase)] == phrase)
+        length = max(map(len, matches), default=int(stems[i].isdigit()))
+        words.add(SLOT if length else stems[i])
+        i += length or 1
     return " ".join(sorted(words))
 
 
@@ -72,9 +72,9 @@ def _stems(text: str) -> tuple[str, ...]:
 @lru_cache(2**16)
 def _stem(word: str) -> str:
     # Stemmed until stable: "friendliness" is first "friendli", but "friendly" is "friend".
-    stem, shorter = "", word.lower()
-    if shorter in DROPPED:
+    stem, next_stem = "", word.lower()
+    if next_stem in DROPPED:
         return ""
-    while stem != shorter:
-        stem, shorter = shorter, _STEMMER.stemWord(shorter)
+    while stem != next_stem:
+        stem, next_stem = next_stem, _STEMMER.stemWord(next_stem)
     return stem

@@ -272,7 +272,7 @@ def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"template": "{} and {}"}, "expected the word's place"),
+        ({"template": "{} and {}"}, "expected {} once, got it 2 times"),
         ({"sets": {}}, "exp.sets: no set of words"),
         ({"sets": {"good": ["kind"], "bad": []}}, "exp.sets.bad: expected words, got no word"),
         ({"sets": {"good": ["kind", " "]}}, "exp.sets.good: expected words, got an empty word"),

@@ -29,7 +29,7 @@ def ninety_models():
 
 
 def test_the_rank_is_the_sum_of_average_ranks(ninety_models):
-    result = model_ranking.ranking(ninety_models).set_index("model")
+    result = model_ranking.rank_models(ninety_models).set_index("model")
     ranks = {name: stats.rankdata(ninety_models[name]).tolist() for name in model_ranking.MEASURES}
     sums = [sum(ranks[name][row] for name in model_ranking.MEASURES) for row in range(90)]
     for name in model_ranking.MEASURES:
@@ -43,7 +43,7 @@ def test_the_rank_is_the_sum_of_average_ranks(ninety_models):
 
 
 def test_pretraining_sets_are_ranked_by_means_of_their_models(ninety_models):
-    result = model_ranking.by_pretraining(ninety_models)
+    result = model_ranking.rank_pretraining(ninety_models)
     assert len(result) == 56
     assert result["models"].sum() == 90
     assert result["models"].max() > 1
@@ -62,13 +62,13 @@ def test_pretraining_sets_are_ranked_by_means_of_their_models(ninety_models):
 def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety_models):
     incomplete = ninety_models.copy()
     incomplete.loc[[3, 50], "iat"] = np.nan
-    result = model_ranking.ranking(incomplete)
+    result = model_ranking.rank_models(incomplete)
     assert len(result) == 90
     assert set(result["model"].tail(2)) == {"m3", "m50"}
     assert result[["rank_sum", "place", "competence_rank", "iat_rank"]].tail(2).isna().all(axis=None)
-    expected = model_ranking.ranking(ninety_models.drop([3, 50]).reset_index(drop=True))
+    expected = model_ranking.rank_models(ninety_models.drop([3, 50]).reset_index(drop=True))
     pd.testing.assert_frame_equal(result.head(88), expected)
-    sets = model_ranking.by_pretraining(incomplete)
+    sets = model_ranking.rank_pretraining(incomplete)
     assert sets["models"].sum() == 88
     assert sets["incomplete"].sum() == 2
     counts = incomplete["pretraining"].value_counts()
@@ -77,10 +77,10 @@ def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety_models):
 
 
 def test_no_models_or_incomplete_models_are_not_ranked(ninety_models):
-    assert model_ranking.ranking(ninety_models.assign(iat=np.nan))["place"].isna().all()
-    assert model_ranking.ranking(ninety_models.head(0)).empty
-    assert model_ranking.by_pretraining(ninety_models.head(0)).empty
-    assert model_ranking.by_specification(model_ranking.measures(pd.DataFrame())) == []
+    assert model_ranking.rank_models(ninety_models.assign(iat=np.nan))["place"].isna().all()
+    assert model_ranking.rank_models(ninety_models.head(0)).empty
+    assert model_ranking.rank_pretraining(ninety_models.head(0)).empty
+    assert model_ranking.split_by_specification(model_ranking.measures(pd.DataFrame())) == []
 
 
 @pytest.fixture
@@ -126,17 +126,17 @@ def test_specifications_are_never_mixed(audits, column, value):
     other = audits[audits["exp"] == "cles_competence"].assign(**{column: value, "config": "c"}).head(3)
     measure_rows = model_ranking.measures(pd.concat([other, audits], ignore_index=True))
     assert len(measure_rows) == 3
-    tables = model_ranking.by_specification(measure_rows)
+    tables = model_ranking.split_by_specification(measure_rows)
     pd.testing.assert_frame_equal(tables[0].reset_index(drop=True), model_ranking.measures(audits))
     assert tables[1][column].tolist() == [value]
-    assert not model_ranking.complete(tables[1]).any()
+    assert not model_ranking.has_measures(tables[1]).any()
 
 
 def test_a_model_with_an_undefined_pair_is_incomplete(audits):
     row = audits.index[(audits["model"] == "a") & (audits["attribute"] == "competence")][0]
     audits.loc[row, "cles_gap"] = np.nan
     measure_rows = model_ranking.measures(audits)
-    assert model_ranking.complete(measure_rows).tolist() == [False, True]
+    assert model_ranking.has_measures(measure_rows).tolist() == [False, True]
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_all_audits_of_a_store_are_ranked_each_config_once(store, tmp_path, caps
     tables = tmp_path / "out" / "tables"
     ranked = pd.read_csv(tables / "ranking-models.csv")
     measure_rows = model_ranking.measures(findings.of("implicit"))
-    assert ranked["model"].tolist() == model_ranking.ranking(measure_rows)["model"].tolist()
+    assert ranked["model"].tolist() == model_ranking.rank_models(measure_rows)["model"].tolist()
     for name in model_ranking.MEASURES:
         expected = measure_rows.set_index("model").loc[ranked["model"], name]
         np.testing.assert_allclose(ranked[name], expected)

@@ -51,7 +51,7 @@ def test_the_heatmap_writes_each_mean_cosine_into_its_cell(findings):
 def test_a_pair_is_plotted_against_the_quantiles_of_its_null(findings):
     rows, config = audit_rows(findings)
     draws = findings.read(config, "draws")
-    result = figures._bands(draws, rows, "cles_gap")
+    result = figures._add_bands(draws, rows, "cles_gap")
     for row in result.to_dict("records"):
         pair_draws = draws[(draws["group_a"] == row["group_a"]) & (draws["group_b"] == row["group_b"])]
         null = pair_draws.loc[pair_draws["kind"] == "null", "cles_gap"]
@@ -59,7 +59,7 @@ def test_a_pair_is_plotted_against_the_quantiles_of_its_null(findings):
         quantiles = [*np.quantile(null, [0.05, 0.5, 0.95])]
         assert [row["null_low"], row["null_median"], row["null_high"]] == quantiles
         assert [row["low"], row["high"]] == list(np.quantile(boot, [0.025, 0.975]))
-    figure, alt = figures.against_null(draws, rows, title="t")
+    figure, alt = figures.plot_against_null(draws, rows, title="t")
     labels = [text for text in texts(figure) if text.startswith("0.") and len(text) == 5]
     assert labels == [f"{gap:.3f}" for gap in sorted(rows["cles_gap"], reverse=True)]
     order = rows.sort_values("cles_gap", ascending=False)
@@ -116,7 +116,7 @@ def test_models_are_ranked_where_two_have_every_measure(findings, html, tmp_path
     for query in ("model == 'toy_s'", "exp != 'iat_semantic'"):
         (report_folder := tmp_path / query).mkdir()
         subset = findings.with_frame("implicit", findings.of("implicit").query(query))
-        assert section.ranked(subset, Folder(report_folder), min_models=2) is None
+        assert section.ranking_context(subset, Folder(report_folder), min_models=2) is None
 
 
 def test_audits_without_draws_or_similarities_have_a_page(findings, tmp_path):

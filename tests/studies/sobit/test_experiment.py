@@ -11,8 +11,8 @@ from scipy import stats
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
 from src.studies.protocol import study_of
-from src.studies.sobit.axes import faces_of
-from src.studies.sobit.caption_retrieval import Nearest, resampled
+from src.studies.sobit.axes import group_faces
+from src.studies.sobit.caption_retrieval import Nearest, resample
 from src.studies.sobit.prompts import baseline
 from tests.metrics.test_groups import naive_measures
 

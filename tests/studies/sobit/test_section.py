@@ -54,7 +54,7 @@ def findings(tmp_path_factory):
 
 
 def undebiased_rows(findings, model="toy_s"):
-    rows = word_rows.completed(findings.of("sobit"))
+    rows = word_rows.fill_columns(findings.of("sobit"))
     return rows[(rows["model"] == model) & (rows["debias"] == "none")]
 
 
@@ -124,7 +124,7 @@ def test_the_page_passes_the_common_checks_and_has_its_pictures(findings, html, 
 
 def test_the_heatmap_has_each_value_once_on_the_same_scale(findings):
     rows = undebiased_rows(findings)
-    limit = heatmap.limit(rows)
+    limit = heatmap.colour_limit(rows)
     assert limit == rows["association"].abs().max()
     drawings = heatmap.heatmaps(rows, limit, 1)
     assert len(drawings) == 2
@@ -156,7 +156,7 @@ def test_the_heatmap_has_each_value_once_on_the_same_scale(findings):
 @pytest.mark.parametrize("axis", ["race", "gender", "both"])
 def test_skewed_words_are_those_with_the_largest_c(findings, axis):
     rows = undebiased_rows(findings)
-    drawing = word_figures.skewed(rows, axis, 1)
+    drawing = word_figures.draw_skewed(rows, axis, 1)
     defined = rows[(rows["axis"] == axis)].dropna(subset=["association"])
     for group, subset in defined.groupby("group", sort=False):
         if axis == "gender" and group == "Men":
@@ -210,7 +210,7 @@ def test_changes_by_debiasing_equal_brute_force(findings):
             else debiasing_changes.UNCHANGED
         )  # fmt: skip
         assert row["verdict"] == expected
-    counts = debiasing_changes.counts(verdict_rows)
+    counts = debiasing_changes.count_verdicts(verdict_rows)
     assert (counts[[*debiasing_changes.VERDICTS]].sum(axis=1) == counts["words"]).all()
     is_mixed = verdict_rows["verdict"] == debiasing_changes.MIXED
     mixed = [(is_mixed & (verdict_rows["model"] == model)).sum() for model in MODELS]
@@ -239,7 +239,7 @@ def test_without_draws_or_with_other_faces_nothing_fell_or_rose(findings, tmp_pa
     result = debiasing_changes.changes(without_draws)
     assert set(result["direction"]) == {""}
     assert set(result["reason"]) == {"no bootstrap"}
-    counts = debiasing_changes.counts(debiasing_changes.verdicts(result))
+    counts = debiasing_changes.count_verdicts(debiasing_changes.verdicts(result))
     assert (counts[debiasing_changes.UNKNOWN] == counts["words"]).all()
     text = ParsedPage(page.write(without_draws, tmp_path).read_text(encoding="utf-8")).text
     assert "No interval: no bootstrap." in text
@@ -357,7 +357,7 @@ def test_a_word_counts_with_whichever_group_reaches_q():
             {**fields, "group": "c", "association": 0.4, "q": 0.9},
         ]
     )
-    (result,) = word_rows.by_word(word_rows.completed(rows)).to_dict("records")
+    (result,) = word_rows.by_word(word_rows.fill_columns(rows)).to_dict("records")
     assert (result["group"], result["q"], result["smallest_q"]) == ("a", 0.2, 0.01)
-    (summary,) = word_rows.summary(word_rows.by_word(word_rows.completed(rows))).to_dict("records")
+    (summary,) = word_rows.summarise(word_rows.by_word(word_rows.fill_columns(rows))).to_dict("records")
     assert (summary["significant"], summary["words"], summary["largest"]) == (1, 1, 0.9)

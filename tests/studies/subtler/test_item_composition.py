@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from src.errors import InputError
 from src.studies.subtler.domains import read
-from src.studies.subtler.item_composition import PUBLISHED, compose
+from src.studies.subtler.item_composition import PUBLISHED_COLUMNS, compose
 from tests.paths import CHECKOUT, SHARED
 
 SHIPPED = sorted((CHECKOUT / "conf" / "domain").glob("*/*.yaml"))
@@ -63,7 +63,7 @@ class TestShipped:
         path, domain = shipped
         file = "dataset_zh.csv" if path.parent.name == "zh" else "dataset_en.csv"
         published = pd.read_csv(SHARED / "subtler" / file, encoding="utf-8-sig")
-        assert published.columns.tolist() == PUBLISHED
+        assert published.columns.tolist() == PUBLISHED_COLUMNS
         items = compose(domain, count=1200, seed=0)
         assert not set(items["context"].str.casefold()) & set(published["context"].str.strip().str.casefold())
 
@@ -71,7 +71,7 @@ class TestShipped:
 def assert_balanced(items, count):
     """Check the properties that composed items have in every domain."""
     assert len(items) == count
-    assert items.columns.tolist() == [*PUBLISHED, "template"]
+    assert items.columns.tolist() == [*PUBLISHED_COLUMNS, "template"]
     assert not items.isna().any(axis=None)
     assert not items.duplicated(["context", *OPTIONS]).any()
     sizes = items.groupby(["type_category", "item_category", "target_gender"]).size()

@@ -92,9 +92,9 @@ def test_no_text_is_scored_or_sent_twice(model, items, tmp_path, monkeypatch):
             yield batch
 
     with AnswerLog(tmp_path / "free.jsonl") as answer_log, pytest.raises(KeyboardInterrupt):
-        answers.free(interrupted, items, QUESTION, seed=0, answer_log=answer_log)
+        answers.free_answers(interrupted, items, QUESTION, seed=0, answer_log=answer_log)
     with AnswerLog(tmp_path / "free.jsonl") as answer_log:
-        answered_items, _ = answers.free(ask, items, QUESTION, seed=0, answer_log=answer_log)
+        answered_items, _ = answers.free_answers(ask, items, QUESTION, seed=0, answer_log=answer_log)
     assert answered_items["response"].tolist() == ["x", "x", "y", "y"]
     # The third was in flight when the run broke off.
     assert len(texts_sent) == len({*texts_sent}) + 1 == 5

@@ -14,7 +14,7 @@ from src import configs
 from src.errors import InputError
 from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.items import read
-from src.studies.subtler.scoring import CODINGS, coded, score
+from src.studies.subtler.scoring import CODINGS, code_answers, score
 from tests.paths import SHARED
 from tests.studies.subtler.made import row, write_csv
 
@@ -114,7 +114,7 @@ def test_small_odd_answers_score_as_they_are_meant(tmp_path):
     assert result[[name for name in published if name.endswith(("_low", "_high"))]].isna().all()
     corrected = select_row(score(items, "corrected", bootstrap=10, seed=0), direction="ASA")
     assert corrected[["NPL", "NNL", "NNuL"]].tolist() == [50, 50, 0]
-    assert coded(items, "corrected")["y"].tolist() == [1, -1, 0, 1, 1, 0, 0, -1]
+    assert code_answers(items, "corrected")["y"].tolist() == [1, -1, 0, 1, 1, 0, 0, -1]
     with pytest.raises(InputError, match="coding=other: not known. Use published or corrected"):
         score(items, "other", bootstrap=10, seed=0)
 
@@ -257,7 +257,7 @@ def composed():
 
 def planted(lean, number, **options):
     """Score answers that lean, over all domains and genders."""
-    rows = score(answers.planted(composed(), lean=lean, seed=number), "published", **options)
+    rows = score(answers.planted_answers(composed(), lean=lean, seed=number), "published", **options)
     return rows[(rows["domain"] == "all") & (rows["gender"] == "all")]
 
 

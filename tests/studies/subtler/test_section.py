@@ -65,7 +65,7 @@ def test_every_picture_says_its_numbers_and_their_intervals(findings, page_path,
 def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
     frames = [choices.analyses("llama2_en", "subtler_en"), choices.analyses("qwen_zh", "subtler_zh")]
     result = choices.findings(*frames)
-    ((title, subset),) = rows.compared(result.of("subtler"))
+    ((title, subset),) = rows.task_comparisons(result.of("subtler"))
     assert title == ""
     assert set(subset["series"]) == {
         *("llama2_en: subtler_en", "qwen_zh: subtler_zh, as published", "qwen_zh: subtler_zh, corrected")
@@ -108,7 +108,7 @@ def test_the_page_has_the_first_specification_of_each_task_and_model(tmp_path):
 
 
 def test_latex_has_a_row_per_domain_and_direction_and_a_column_per_model(findings):
-    text = section.latex_table(rows.completed(rows.first_specifications(findings.of("subtler"))))
+    text = section.latex_table(rows.fill_columns(rows.first_specifications(findings.of("subtler"))))
     lines = [line for line in text.splitlines() if line.startswith("subtler")]
     assert len(lines) == 6 + 2 * 4
     assert all(line.count(" & ") == 4 for line in lines)

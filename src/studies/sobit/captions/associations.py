@@ -19,9 +19,9 @@ EXPERIMENT = "sobit_association"
 # Ratios of words with fewer captions are too uncertain.
 MIN_CAPTIONS = 20
 BOOTSTRAP, PERMUTATIONS = 2000, 1000
-JOB = ("run", "model", "dataset", "debias", "protocol", "seed")
+JOB_COLUMNS = ("run", "model", "dataset", "debias", "protocol", "seed")
 KEYS = ["word", "type", "axis", "group"]
-LISTED = 10  # maximum number of runs that a message names
+MAX_LISTED = 10  # maximum number of runs that a message names
 
 
 def find_run(tracker: Tracker, id_prefix: str) -> Past:
@@ -30,20 +30,20 @@ def find_run(tracker: Tracker, id_prefix: str) -> Past:
     Raises:
         InputError: no job or more than one has such an id.
     """
-    available = [run for run in reversed(finished(tracker)) if run.tags.get("exp") == EXPERIMENT]
-    matches = [run for run in available if run.id.startswith(id_prefix)]
+    runs = [run for run in reversed(finished(tracker)) if run.tags.get("exp") == EXPERIMENT]
+    matches = [run for run in runs if run.id.startswith(id_prefix)]
     if len(matches) == 1:
         return matches[0]
     problem = f"no finished run of {EXPERIMENT} has this id"
     if matches:
         problem = f"begins the ids of {len(matches)} runs"
-    lines = [
+    listed_runs = [
         f"\n  {run.id}  {run.tags.get('model')}  {run.dataset}  {run.started}"
-        for run in (matches or available)[:LISTED]
+        for run in (matches or runs)[:MAX_LISTED]
     ]
     remedy = f"Run one: python -m src.run exp={EXPERIMENT} dataset=..."
-    if lines:
-        remedy = "Available, newest first:" + "".join(lines)
+    if listed_runs:
+        remedy = "Available, newest first:" + "".join(listed_runs)
     raise InputError(f"run={id_prefix}: {problem}. {remedy}")
 
 
@@ -69,22 +69,22 @@ def correlate(ratios: pd.DataFrame, analyses: pd.DataFrame, seed: int) -> pd.Dat
     The interval is a percentile bootstrap over words, 2,000 draws; p is the share of 1,000 permutations
     of the associations over the words whose |rho| is at least as large, (1 + #)/(R + 1); `placebo_q95` is
     the 95th percentile of their |rho|; q is Benjamini and Hochberg's over all groups of the run. The interval
-    covers other words, not other captions or faces; rho does not imply a cause: both may share one.
+    covers other words, not other captions or faces; a rho may come from a common cause.
 
     Returns:
-        `JOB` of the run, `axis`, `group`, `n` words, `n_rare` excluded as rare, `n_unmatched` words of the
+        `JOB_COLUMNS` of the run, `axis`, `group`, `n` words, `n_rare` excluded as rare, `n_unmatched` of the
         run that were not counted, `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`, `reason` for a
-        missing rho. Groups that only the captions or only the run have get a row with the reason.
+        missing rho. Groups of the captions alone or of the run alone have a row with the reason.
     """
-    about = {name: analyses[name].iloc[0] for name in JOB}
+    job_columns = {name: analyses[name].iloc[0] for name in JOB_COLUMNS}
     as_text = dict.fromkeys(KEYS, str)
-    sides = [frame.drop_duplicates(KEYS).astype(as_text) for frame in (ratios, analyses)]
-    pairs = pd.concat(sides)[["axis", "group"]].drop_duplicates()
+    tables = [frame.drop_duplicates(KEYS).astype(as_text) for frame in (ratios, analyses)]
+    groups = pd.concat(tables)[["axis", "group"]].drop_duplicates()
     rows = []
-    for number, (axis, group) in enumerate(pairs.itertuples(index=False)):
-        of_group = [frame[(frame["axis"] == axis) & (frame["group"] == group)] for frame in sides]
-        statistics = _correlation(of_group[0], of_group[1], np.random.default_rng([seed, number]))
-        rows.append({**about, "axis": axis, "group": group, **statistics})
+    for number, (axis, group) in enumerate(groups.itertuples(index=False)):
+        group_tables = [frame[(frame["axis"] == axis) & (frame["group"] == group)] for frame in tables]
+        statistics = _correlation(group_tables[0], group_tables[1], np.random.default_rng([seed, number]))
+        rows.append({**job_columns, "axis": axis, "group": group, **statistics})
     correlations = pd.DataFrame(rows)
     correlations.insert(list(correlations).index("p") + 1, "q", metrics.benjamini_hochberg(correlations["p"]))
     return correlations
@@ -98,10 +98,10 @@ def log_ratio(rows: pd.DataFrame) -> Float[np.ndarray, " n"]:
 
 
 def _correlation(ratios: pd.DataFrame, associations: pd.DataFrame, rng: Generator) -> dict[str, object]:
-    both = ratios.merge(associations[[*KEYS, "association"]], on=KEYS)
-    common = both[(both["n_word"] >= MIN_CAPTIONS) & both["association"].notna()]
-    sizes = {"n": len(common), "n_rare": len(both) - len(common)}
-    sizes["n_unmatched"] = len(associations) - len(both)
+    matched = ratios.merge(associations[[*KEYS, "association"]], on=KEYS)
+    common = matched[(matched["n_word"] >= MIN_CAPTIONS) & matched["association"].notna()]
+    sizes = {"n": len(common), "n_rare": len(matched) - len(common)}
+    sizes["n_unmatched"] = len(associations) - len(matched)
     x, y = log_ratio(common), common["association"].to_numpy(float)
     rho = metrics.spearman(x, y).rho
     reason = ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from src.configs import CHECKOUT, LabelsConfig, TaxonomyConfig, compose
 from src.errors import InputError, exit_status, key_values, replace_unprintable
 
-SQLITE = "sqlite:///"
+SQLITE_PREFIX = "sqlite:///"
 DEFAULTS = {
     "path": "",
     "text_column": "",
@@ -24,17 +24,17 @@ DEFAULTS = {
     "labels": "race_gender",
     "output": "",
     "run": "",
-    "tracking.uri": f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db",
+    "tracking.uri": f"{SQLITE_PREFIX}{CHECKOUT}/mlruns/mlflow.db",
     "seed": "0",
 }
 HELP = f"""{__doc__}
 path           a Parquet file, a folder with such files in it or below, or a pattern in quotes
-text_column    of the captions (default: the only column of text, or the one called caption or text)
-taxonomy       loaded words, of conf/taxonomy (default: sobit)
-taxonomy.path  another list of them: YAML or JSON, category -> type -> words, or category -> words
+text_column    column of captions (default: the only text column, or the one called caption or text)
+taxonomy       loaded words: a name in conf/taxonomy (default: sobit)
+taxonomy.path  another list of words: YAML or JSON, category -> type -> words, or category -> words
 taxonomy.types  types of these words: YAML or JSON, word -> type, or a csv with columns word and type
 taxonomy.untyped  type of all words without one in a file: adjective, noun or activity
-labels         whose race_words and gender_words name groups, of conf/labels (default: race_gender)
+labels         a name in conf/labels, whose race_words and gender_words name groups (default: race_gender)
 output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
                are replaced, a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
@@ -72,7 +72,7 @@ def read(arguments: list[str]) -> dict[str, str]:
     if not options["path"]:
         raise InputError("path= is missing. Name the captions: python -m src.captions path=FILE.parquet")
     if not options["seed"].isdecimal():
-        raise InputError(f"seed={options['seed']}: must be a whole number, at least 0.")
+        raise InputError(f"seed={options['seed']}: expected a whole number, at least 0.")
     return options
 
 
@@ -86,12 +86,12 @@ def audit(options: Mapping[str, str]) -> int:
     from src.stimuli import taxonomy
     from src.studies.sobit.captions import counting, files, lexicon, output, ratios
 
-    began = time.monotonic()
+    start = time.monotonic()
     taxonomy_config, labels = config(options)
     words = taxonomy.words(taxonomy_config)
-    searched = lexicon.lexicon(words, labels.race_words, labels.gender_words)
+    entries = lexicon.lexicon(words, labels.race_words, labels.gender_words)
     caption_files = [files.read_footer(path) for path in files.matching_files(options["path"])]
-    column = files.column_of(caption_files, options["text_column"])
+    column = files.caption_column(caption_files, options["text_column"])
     folder = Path(options["output"]) if options["output"] else output.folder(options["path"])
     publish.check(folder)
     if options["run"]:
@@ -100,15 +100,15 @@ def audit(options: Mapping[str, str]) -> int:
 
         tracker = Tracker(options["tracking.uri"], make=False)
         analyses = load_analyses(tracker, find_run(tracker, options["run"]))
-    counts = counting.count_files(caption_files, column, searched)
-    table = ratios.table(counts.counts, searched, words)
-    correlated = correlate(table, analyses, int(options["seed"])) if options["run"] else None
+    counts = counting.count_files(caption_files, column, entries)
+    table = ratios.table(counts.counts, entries, words)
+    correlations = correlate(table, analyses, int(options["seed"])) if options["run"] else None
     settings = {**options, "text_column": column}
-    seconds = time.monotonic() - began
-    results = output.Results(settings, labels, searched, caption_files, counts, table, correlated, seconds)
-    published = publish.put(lambda draft: output.write(results, draft), folder, captions=options["path"])
+    seconds = time.monotonic() - start
+    results = output.Results(settings, labels, entries, caption_files, counts, table, correlations, seconds)
+    output_path = publish.put(lambda draft: output.write(results, draft), folder, captions=options["path"])
     output.print_results(results)
-    print(f"Captions: {published}")
+    print(f"Captions: {output_path}")
     return 0
 
 

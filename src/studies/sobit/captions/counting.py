@@ -16,11 +16,11 @@ from src.studies.sobit.captions.files import DAMAGE, File, is_text
 from src.studies.sobit.captions.lexicon import Lexicon
 
 # Maximum captions, and bytes, per batch: larger batches use more memory at the same speed.
-BATCH, BYTES = 2**14, 2**24
+BATCH_ROWS, BATCH_BYTES = 2**14, 2**24
 # Number of bytes read at once: a row group need not fit into memory.
-BUFFER = 2**20
+BUFFER_BYTES = 2**20
 NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE = "null", "not_text", "empty", "invalid_utf8", "unreadable"
-BROKEN = (NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE)
+BROKEN_KINDS = (NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE)
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Audit:
 
     counts: mentions.Counts  # counts of the captions
     problems: dict[str, str]  # file -> reason why it or some of its rows could not be read
-    # Number of rows that are not captions, by kind of `BROKEN`.
-    broken: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(BROKEN, 0)))
+    # Number of rows that are not captions, by kind of `BROKEN_KINDS`.
+    broken: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(BROKEN_KINDS, 0)))
 
     @property
     def rows(self) -> int:
@@ -45,20 +45,20 @@ def count_files(files: Sequence[File], column: str, lexicon: Lexicon) -> Audit:
         InputError: no row is a caption.
     """
     problems = {str(file.path): file.problem for file in files if file.problem}
-    audit = Audit(mentions.no_counts(lexicon), problems)
-    readable = (scan(file, column, audit.broken, problems) for file in files if not file.problem)
+    audit = Audit(mentions.zero_counts(lexicon), problems)
+    caption_batches = (scan(file, column, audit.broken, problems) for file in files if not file.problem)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("captions", total=sum(file.rows for file in files))
-        for batch in rebatched(batch for batches in readable for batch in batches):
+        for batch in rebatch(batch for batches in caption_batches for batch in batches):
             audit.counts.add(mentions.count(batch, lexicon))
             progress.update(task, completed=audit.rows)
     if not audit.counts.captions:
-        why = ", ".join(f"{rows:,} {kind}" for kind, rows in audit.broken.items() if rows) or "no rows at all"
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in audit.broken.items() if n) or "no rows at all"
         first = next((f" The first problem: {file}: {problem}." for file, problem in problems.items()), "")
         raise InputError(
-            f"column {column}: no caption in {len(files)} files ({why}).{first} Name another column or "
+            f"column {column}: no caption in {len(files)} files ({kinds}).{first} Name another column or "
             "file: text_column=NAME, path=FILE."
         )
     return audit
@@ -68,7 +68,7 @@ def scan(file: File, column: str, broken: Counter[str], problems: dict[str, str]
     """Yield the captions of a readable file in batches; update `broken` (kind -> rows) and `problems`."""
     try:
         # Not polars: its scan holds a whole row group, and refuses a file for one cell of invalid UTF-8.
-        reader = pq.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
+        reader = pq.ParquetFile(file.path, buffer_size=BUFFER_BYTES, pre_buffer=False)
     except DAMAGE as error:  # removed since it was first opened
         broken[UNREADABLE] += file.rows
         problems[str(file.path)] = str(error).splitlines()[0]
@@ -78,7 +78,7 @@ def scan(file: File, column: str, broken: Counter[str], problems: dict[str, str]
             remaining = reader.metadata.row_group(group).num_rows
             problem = ""
             try:
-                for batch in reader.iter_batches(BATCH, [group], [column], use_threads=False):
+                for batch in reader.iter_batches(BATCH_ROWS, [group], [column], use_threads=False):
                     remaining -= len(batch)
                     yield valid_captions(batch.column(0), broken)
             except DAMAGE as error:
@@ -103,34 +103,34 @@ def valid_captions(cells: pa.Array, broken: Counter[str]) -> pl.Series:
     try:
         texts = pl.Series(cells.cast(pa.large_string()))
     except pa.ArrowInvalid:
-        texts = pl.Series(map(_decoded, cells.to_pylist()), dtype=pl.String).drop_nulls()
+        texts = pl.Series(map(_decode, cells.to_pylist()), dtype=pl.String).drop_nulls()
     broken[NO_UTF8] += len(cells) - len(texts)
-    filled = texts.filter(texts.str.strip_chars() != "")
-    broken[EMPTY] += len(texts) - len(filled)
-    return filled
+    captions = texts.filter(texts.str.strip_chars() != "")
+    broken[EMPTY] += len(texts) - len(captions)
+    return captions
 
 
-def _decoded(cell: bytes) -> str | None:
+def _decode(cell: bytes) -> str | None:
     try:
         return cell.decode()
     except UnicodeDecodeError:
         return None
 
 
-def rebatched(batches: Iterable[pl.Series]) -> Iterator[pl.Series]:
+def rebatch(batches: Iterable[pl.Series]) -> Iterator[pl.Series]:
     """Yield the same captions in batches of similar size, as row groups and captions vary in length."""
-    waiting: list[pl.Series] = []
+    pending: list[pl.Series] = []
     for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= BATCH:
-            yield from _cut(pl.concat(waiting))
-            waiting = []
-    if waiting:
-        yield from _cut(pl.concat(waiting))
+        pending.append(batch)
+        if sum(map(len, pending)) >= BATCH_ROWS:
+            yield from _split_batch(pl.concat(pending))
+            pending = []
+    if pending:
+        yield from _split_batch(pl.concat(pending))
 
 
-def _cut(captions: pl.Series) -> Iterator[pl.Series]:
-    pieces = 1 + int(captions.estimated_size()) // BYTES
-    step = max(1, -(-len(captions) // pieces))
+def _split_batch(captions: pl.Series) -> Iterator[pl.Series]:
+    batch_count = 1 + int(captions.estimated_size()) // BATCH_BYTES
+    step = max(1, -(-len(captions) // batch_count))
     for start in range(0, len(captions), step):
         yield captions.slice(start, step)

@@ -9,12 +9,12 @@ from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE
 
 ALPHA = 0.05
 # Maximum number of words per side: in figures, and in a cell of the terminal.
-MANY, FEW = 8, 3
+FIGURE_WORDS, TERMINAL_WORDS = 8, 3
 LESS, MORE = "less often", "more often"
 NO_WORD = "no word differs reliably"
-NAMES = {RACE: "race", GENDER: "gender", BOTH: "race and gender"}
+AXIS_NAMES = {RACE: "race", GENDER: "gender", BOTH: "race and gender"}
 # Smallest ratio on the logarithmic axis.
-FLOOR = 2.0**-6
+MIN_RATIO = 2.0**-6
 LIMITS = (
     "Words are counted, not their meanings: a white shirt counts as White, a king bed as Men, and the labels "
     "file decides which group the word American counts for.",
@@ -23,7 +23,7 @@ LIMITS = (
     "Most captions name no group; ratio_named compares within those that do.",
     "Intervals and p assume independent captions: copies of a caption make them too small.",
 )
-LABEL = (
+AXIS_LABEL = (
     "ratio to the group's share of all captions (log)\n"
     f"with 95% interval; only words with q < {ALPHA:g}\n"
     "at the right: captions that mention both"
@@ -31,22 +31,22 @@ LABEL = (
 
 
 def extremes(rows: pd.DataFrame, count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the words most reliably over- and under-represented with a group, the surest first.
+    """Return the words most reliably over- and under-represented with a group, the most certain first.
 
     `rows` are of one axis and group. Each side has at most `count` words, with q below 0.05 and an interval
     above 1, or below 1.
     """
-    sure = rows.drop_duplicates(["word", "type"])
-    sure = sure[sure["q"] < ALPHA]
-    over = sure[sure["ratio_low"] > 1].sort_values("ratio_low", ascending=False, kind="stable")
-    under = sure[sure["ratio_high"] < 1].sort_values("ratio_high", kind="stable")
+    significant = rows.drop_duplicates(["word", "type"])
+    significant = significant[significant["q"] < ALPHA]
+    over = significant[significant["ratio_low"] > 1].sort_values("ratio_low", ascending=False, kind="stable")
+    under = significant[significant["ratio_high"] < 1].sort_values("ratio_high", kind="stable")
     return over.head(count), under.head(count)
 
 
 def ratio_text(row: pd.Series) -> str:
     """Format a word with its ratio, interval and number of captions."""
-    reach = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
-    return f"{row['word']} {row['ratio']:.2f} ({reach}; n {row['n_word']:,})"
+    interval = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+    return f"{row['word']} {row['ratio']:.2f} ({interval}; n {row['n_word']:,})"
 
 
 def overview(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def overview(ratios: pd.DataFrame) -> pd.DataFrame:
     for (axis, group), group_rows in ratios.groupby(["axis", "group"], sort=False):
         sides = [
             "\n".join(ratio_text(row) for _, row in side.iterrows()) or "none"
-            for side in extremes(group_rows, FEW)
+            for side in extremes(group_rows, TERMINAL_WORDS)
         ]
         mentions, captions = group_rows["n_group"].iloc[0], group_rows["captions"].iloc[0]
         rows.append((axis, group, f"{mentions:,} ({mentions / captions:.2%})", *sides))
@@ -65,8 +65,8 @@ def overview(ratios: pd.DataFrame) -> pd.DataFrame:
 def correlations(results: pd.DataFrame) -> pd.DataFrame:
     """Format correlations.csv for the terminal."""
     texts = results[["axis", "group"]].assign(words=results["n"])
-    triples = results[["rho", "rho_low", "rho_high"]].to_numpy()
-    texts["ρ (95%)"] = [f"{rho:.2f} ({low:.2f} to {high:.2f})" for rho, low, high in triples]
+    values = results[["rho", "rho_low", "rho_high"]].to_numpy()
+    texts["ρ (95%)"] = [f"{rho:.2f} ({low:.2f} to {high:.2f})" for rho, low, high in values]
     texts["placebo 95th"] = results["placebo_q95"].map("{:.2f}".format)
     texts["q"] = results["q"].map("{:.3f}".format)
     texts.loc[results["rho"].isna(), ["ρ (95%)", "placebo 95th", "q"]] = ""
@@ -79,11 +79,11 @@ def drawings(ratios: pd.DataFrame) -> list[Drawing]:
 
 
 def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
-    title = f"Words mentioned more and less often: {NAMES[axis]}"
-    parts = [_rows(rows).assign(block=str(group)) for group, rows in ratios.groupby("group", sort=False)]
-    rows = pd.concat(parts)
+    title = f"Words mentioned more and less often: {AXIS_NAMES[axis]}"
+    tables = [_rows(rows).assign(block=str(group)) for group, rows in ratios.groupby("group", sort=False)]
+    rows = pd.concat(tables)
     low, high = rows["ratio_low"], rows["ratio_high"]
-    start = max(FLOOR, float(np.nanmin([0.5, low[low > 0].min()])) / 1.15)
+    start = max(MIN_RATIO, float(np.nanmin([0.5, low[low > 0].min()])) / 1.15)
     end = float(np.nanmax([2, high.max()])) * 1.15
     figure, axes, placed = forest_plot(
         rows.assign(
@@ -95,7 +95,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
             band_high=rows["placebo_high"].clip(start, end),
         ),
         title=title,
-        label=LABEL,
+        label=AXIS_LABEL,
         series=(LESS, MORE),
         band="95% of ratios by chance",
         zero=1,
@@ -111,7 +111,7 @@ def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
 
 def _rows(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the figure for one group, or a row that says that no word differs."""
-    over, under = extremes(ratios, MANY)
+    over, under = extremes(ratios, FIGURE_WORDS)
     rows = pd.concat([over, under[::-1]])
     if rows.empty:
         empty = {"name": NO_WORD, "words": NO_WORD, "series": "", "text": ""}

@@ -19,7 +19,7 @@ SUFFIX = ".parquet"
 USUAL_NAMES = ("caption", "captions", "text")
 # Errors of pyarrow on bytes that are not Parquet: all but one derive from the first two.
 DAMAGE = (OSError, ValueError, pa.ArrowException)
-TEXTS = {pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()}
+STRINGS = {pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()}
 # Suffix -> kind of file, and polars code that reads it; every cell of a csv stays text.
 CONVERSIONS = {
     ".csv": ("csv", "pl.scan_csv({path}, infer_schema=False).sink_parquet({target})"),
@@ -59,8 +59,8 @@ def matching_files(path: str) -> list[Path]:
         return [location]
     is_folder = location.is_dir()
     # Path.glob accepts no absolute pattern.
-    matching = map(Path, glob.glob(str(location), recursive=True))  # noqa: PTH207
-    candidates = location.rglob(f"*{SUFFIX}") if is_folder else matching
+    matches = map(Path, glob.glob(str(location), recursive=True))  # noqa: PTH207
+    candidates = location.rglob(f"*{SUFFIX}") if is_folder else matches
     if files := sorted(file for file in candidates if file.is_file()):
         return files
     problem = f"holds no {SUFFIX} file" if is_folder else "no such file or folder, and no file matches it"
@@ -100,10 +100,10 @@ def _footer_hash(path: Path) -> str:
         return hashlib.sha256(file.read(length)).hexdigest()
 
 
-def column_of(files: Sequence[File], wanted: str) -> str:
+def caption_column(files: Sequence[File], requested: str) -> str:
     """Return the column of captions, the same in every readable file.
 
-    If `wanted` is empty, it is the only column of text, or the one with a default name.
+    If `requested` is empty, it is the only column of text, or the one with a default name.
 
     Raises:
         InputError: no file can be read, a file lacks the column, it is text in none, or it is ambiguous.
@@ -117,18 +117,18 @@ def column_of(files: Sequence[File], wanted: str) -> str:
             f"none of {len(files)} files can be read; the first: {first}. Are they Parquet? "
             "Name others: path=FILE."
         )
-    column = wanted or _default_column(readable[0])
+    column = requested or _default_column(readable[0])
     for file in readable:
         if column not in file.columns:
-            raise InputError(f"{file.path}: no column {column}. {_columns(file)} Set text_column=NAME.")
+            raise InputError(f"{file.path}: no column {column}. {_listing(file)} Set text_column=NAME.")
     if not any(is_text(file.columns[column]) for file in readable):
-        kind = readable[0].columns[column]
-        if is_list(kind):
+        dtype = readable[0].columns[column]
+        if is_list(dtype):
             raise InputError(
-                f"{readable[0].path}: column {column} holds {kind}, several captions per row. "
+                f"{readable[0].path}: column {column} holds {dtype}, several captions per row. "
                 f"{_conversion(readable[0].path, EXPLODE, column)}"
             )
-        raise InputError(f"{readable[0].path}: column {column} is {kind}, not text. {_columns(readable[0])}")
+        raise InputError(f"{readable[0].path}: column {column} is {dtype}, not text. {_listing(readable[0])}")
     return column
 
 
@@ -140,23 +140,23 @@ def _default_column(file: File) -> str:
         if len(choice) == 1:
             return choice[0]
     problem = "several columns hold text" if texts else "no column holds text"
-    raise InputError(f"{file.path}: {problem}. {_columns(file)} Set text_column=NAME.")
+    raise InputError(f"{file.path}: {problem}. {_listing(file)} Set text_column=NAME.")
 
 
-def _columns(file: File) -> str:
+def _listing(file: File) -> str:
     return "It has " + (", ".join(f"{name} ({kind})" for name, kind in file.columns.items()) or "none") + "."
 
 
 def is_list(kind: pa.DataType) -> bool:
     """Return whether a column type holds lists of texts."""
     types = pa.types
-    listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(listed and is_text(kind.value_type))
+    is_list_type = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_list_type and is_text(kind.value_type))
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a column type may hold texts: strings or bytes, in a dictionary or not."""
-    return (kind.value_type if pa.types.is_dictionary(kind) else kind) in TEXTS
+    return (kind.value_type if pa.types.is_dictionary(kind) else kind) in STRINGS
 
 
 def conversion_of_file(path: Path) -> str:
@@ -171,8 +171,8 @@ def conversion_of_file(path: Path) -> str:
 
 
 def _conversion(path: Path, code: str, column: str = "") -> str:
-    ends = ".parquet" if path.suffix != ".parquet" else "-single.parquet"
-    target = path.with_name(path.name.split(".")[0] + ends)
+    suffix = ".parquet" if path.suffix != ".parquet" else "-single.parquet"
+    target = path.with_name(path.name.split(".")[0] + suffix)
     # Double quotes, because the shell quotes are single.
     values = {"path": str(path), "target": str(target), "column": column}
     filled = code.format(**{name: json.dumps(text) for name, text in values.items()})

@@ -12,16 +12,16 @@ from src.errors import InputError
 
 RACE, GENDER, BOTH = "race", "gender", "both"
 NOUN = "noun"
-PLURALS: Any = inflect.engine()  # Any: inflect has its own text type
+INFLECT: Any = inflect.engine()  # Any: inflect has its own text type
 # inflect returns "gentlemans" and "thiefs".
-PLURALS.defnoun("gentleman", "gentlemen")
-PLURALS.defnoun("thief", "thieves")
-LETTER = r"\p{L}\p{M}\p{N}"  # characters of words, for a character class
+INFLECT.defnoun("gentleman", "gentlemen")
+INFLECT.defnoun("thief", "thieves")
+CHARACTERS = r"\p{L}\p{M}\p{N}"  # characters of words, for a character class
 # Invisible characters within words: soft hyphen, joiners, byte order mark.
 INVISIBLE = r"[\x{ad}\x{200c}\x{200d}\x{2060}\x{feff}]"
 # Hyphen-minus, hyphen, non-breaking hyphen; dashes separate words.
 HYPHENS = "-\u2010\u2011"
-BREAK = " | "  # separator that no entry of several words spans
+SEPARATOR = " | "  # separator that no entry of several words spans
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Lexicon:
 
     words: pd.DataFrame  # `word`, `type`: each once, whatever its categories; the code is the row
     groups: pd.DataFrame  # `axis`, `group`: race, then gender, then both (every race with every gender)
-    word_forms: pl.DataFrame  # `form` (see `normalised`) and `code` of the words
+    word_forms: pl.DataFrame  # `form` (see `normalise`) and `code` of the words
     # The same for race and for gender; the code is the row within the axis.
     group_forms: tuple[pl.DataFrame, pl.DataFrame]
 
@@ -39,7 +39,7 @@ class Lexicon:
         return [str(name) for name in self.groups.loc[self.groups["axis"] == axis, "group"]]
 
 
-def normalised(texts: pl.Expr) -> pl.Expr:
+def normalise(texts: pl.Expr) -> pl.Expr:
     """Normalise texts to the form in which words are searched for.
 
     Lower case, Unicode NFC. A word is a run of letters, marks and digits of any script; soft hyphens and
@@ -48,13 +48,13 @@ def normalised(texts: pl.Expr) -> pl.Expr:
     (an apostrophe, a comma, a dash, a hyphen next to a space) becomes ` | `, which no entry of several
     words spans.
 
-    >>> pl.DataFrame({"t": ["A Third-World  man's"]}).select(normalised(pl.col("t"))).item()
+    >>> pl.DataFrame({"t": ["A Third-World  man's"]}).select(normalise(pl.col("t"))).item()
     ' a  third  world  man | s '
     """
     lowered = texts.str.to_lowercase().str.normalize("NFC").str.replace_all(INVISIBLE, "")
-    joined = lowered.str.replace_all(r"\s+", " ").str.replace_all(rf"[^{LETTER}]{{2,}}", "|")
-    separated = joined.str.replace_all(rf"[^{LETTER} {HYPHENS[1:]}-]", "|")
-    return " " + separated.str.replace_many([" ", *HYPHENS, "|"], [*["  "] * 4, BREAK]) + " "
+    spaced = lowered.str.replace_all(r"\s+", " ").str.replace_all(rf"[^{CHARACTERS}]{{2,}}", "|")
+    separated = spaced.str.replace_all(rf"[^{CHARACTERS} {HYPHENS[1:]}-]", "|")
+    return " " + separated.str.replace_many([" ", *HYPHENS, "|"], [*["  "] * 4, SEPARATOR]) + " "
 
 
 def forms(word: str, noun: bool) -> list[str]:
@@ -66,19 +66,19 @@ def forms(word: str, noun: bool) -> list[str]:
     return list(dict.fromkeys([word, _plural(word)] if noun else [word]))
 
 
-def name_forms(listed: Sequence[str]) -> list[str]:
-    """Return the forms of a group's words in captions: each also in the plural, unless listed as one.
+def name_forms(words: Sequence[str]) -> list[str]:
+    """Return a group's words and their plurals, as in captions; a word listed as a plural has no plural.
 
     >>> name_forms(["korean", "koreans", "englishman"])
     ['korean', 'koreans', 'englishman', 'englishmen']
     """
-    plurals = {_plural(word) for word in listed}
-    return list(dict.fromkeys(form for word in listed for form in forms(word, word.lower() not in plurals)))
+    plurals = {_plural(word) for word in words}
+    return list(dict.fromkeys(form for word in words for form in forms(word, word.lower() not in plurals)))
 
 
 def _plural(word: str) -> str:
     # Lower case, as inflect adds a capital S to capitals.
-    return str(PLURALS.plural_noun(word.lower()))
+    return str(INFLECT.plural_noun(word.lower()))
 
 
 def lexicon(
@@ -94,22 +94,22 @@ def lexicon(
     """
     distinct = words[["word", "type"]].drop_duplicates(ignore_index=True)
     pairs = zip(distinct["word"], distinct["type"], strict=True)
-    coded = [(form, code) for code, (word, kind) in enumerate(pairs) for form in forms(word, kind == NOUN)]
+    entries = [(form, code) for code, (word, kind) in enumerate(pairs) for form in forms(word, kind == NOUN)]
     group_forms = [
-        [(form, code) for code, listed in enumerate(axis.values()) for form in name_forms(listed)]
+        [(form, code) for code, group_words in enumerate(axis.values()) for form in name_forms(group_words)]
         for axis in (races, genders)
     ]
     groups = [(RACE, race) for race in races] + [(GENDER, gender) for gender in genders]
     groups += [(BOTH, f"{race} {gender}") for race in races for gender in genders]
     race, gender = (_normalised_forms(axis) for axis in group_forms)
-    frame = pd.DataFrame(groups, columns=["axis", "group"])
-    return Lexicon(distinct, frame, _normalised_forms(coded), (race, gender))
+    table = pd.DataFrame(groups, columns=["axis", "group"])
+    return Lexicon(distinct, table, _normalised_forms(entries), (race, gender))
 
 
 def _normalised_forms(pairs: Iterable[tuple[str, int]]) -> pl.DataFrame:
     """Return `form` and `code`, the longest form first: of two forms at one place the first wins."""
     frame = pl.DataFrame(list(pairs), schema={"word": pl.String, "code": pl.Int64}, orient="row")
-    frame = frame.with_columns(form=" " + normalised(pl.col("word")).str.strip_chars(" |") + " ")
+    frame = frame.with_columns(form=" " + normalise(pl.col("word")).str.strip_chars(" |") + " ")
     bare = frame.filter(pl.col("form").str.strip_chars() == "")
     if len(bare):
         raise InputError(f"{bare['word'][0]!r}: a word without a letter cannot be searched for. Remove it.")

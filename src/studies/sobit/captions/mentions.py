@@ -9,7 +9,7 @@ import polars as pl
 from jaxtyping import Int
 from scipy.sparse import csr_array
 
-from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE, Lexicon, normalised
+from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE, Lexicon, normalise
 
 AXES = (RACE, GENDER, BOTH)
 
@@ -33,7 +33,7 @@ class Counts:
             getattr(self, name).__iadd__(getattr(other, name))
 
 
-def no_counts(lexicon: Lexicon) -> Counts:
+def zero_counts(lexicon: Lexicon) -> Counts:
     """Return counts of zero captions, to which others are added."""
     return count(pl.Series([], dtype=pl.String), lexicon)
 
@@ -41,13 +41,13 @@ def no_counts(lexicon: Lexicon) -> Counts:
 def count(captions: pl.Series, lexicon: Lexicon) -> Counts:
     """Count a batch of captions, texts without nulls.
 
-    Case is ignored; only whole words count, and `lexicon.normalised` defines where a word ends and what joins
+    Case is ignored; only whole words count, and `lexicon.normalise` defines where a word ends and what joins
     the words of an entry. A taxonomy's nouns and all group words count in the plural too.
     Overlapping entries of the taxonomy each count ("old" and "old friend"). Among the words of one axis the
     leftmost and then longest wins: "african-american" is no mention of "american". A caption names a pair of
     race and gender if it has a word of each, whether about one person or two.
     """
-    texts = captions.to_frame("text").select(text=normalised(pl.col("text")))
+    texts = captions.to_frame("text").select(text=normalise(pl.col("text")))
     matches = texts.select(
         words=pl.col("text").str.extract_many(_patterns(lexicon.word_forms), overlapping=True),
         race=pl.col("text").str.extract_many(_patterns(lexicon.group_forms[0]), leftmost=True),

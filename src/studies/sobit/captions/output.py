@@ -22,7 +22,7 @@ from src.studies.sobit.captions.mentions import AXES
 
 RATIOS, COUNTS, CORRELATIONS = "ratios.csv", "counts.json", "correlations.csv"
 # Maximum number of words, or of files, that the terminal lists.
-LISTED = 12
+MAX_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,13 @@ def print_results(results: Results) -> None:
         comparison = f"captions against run {run['run']} ({run['model']}, debias {run['debias']})"
         console.print(tables.plain(figures.correlations(results.correlations), comparison))
     print(f"Rows: {audit.rows:,}; not captions: {broken or 'none'}.")
-    for file, problem in list(audit.problems.items())[:LISTED]:
+    for file, problem in list(audit.problems.items())[:MAX_LISTED]:
         print(f"Unreadable: {file}: {problem}")
-    if len(audit.problems) > LISTED:
-        print(f"Unreadable: {len(audit.problems) - LISTED} more files, in {COUNTS}")
+    if len(audit.problems) > MAX_LISTED:
+        print(f"Unreadable: {len(audit.problems) - MAX_LISTED} more files, in {COUNTS}")
     if unmentioned := never_mentioned(results):
-        more = f" and {len(unmentioned) - LISTED} more" if len(unmentioned) > LISTED else ""
-        listed = ", ".join(unmentioned[:LISTED]) + more
+        more = f" and {len(unmentioned) - MAX_LISTED} more" if len(unmentioned) > MAX_LISTED else ""
+        listed = ", ".join(unmentioned[:MAX_LISTED]) + more
         print(f"Never mentioned: {len(unmentioned)} of {len(results.lexicon.words)} words: {listed}.")
     for limit in figures.LIMITS:
         print(f"- {limit}")

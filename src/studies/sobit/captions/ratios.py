@@ -14,7 +14,7 @@ from src.studies.sobit.captions.mentions import AXES, Counts
 
 Numbers = Int[np.ndarray, " n"]
 Values = Float[np.ndarray, " n"]
-Limits = tuple[Values, Values]  # lower and upper
+Bounds = tuple[Values, Values]  # lower and upper
 
 Z = float(stats.norm.ppf(0.975))
 COLUMNS = [
@@ -60,73 +60,73 @@ def table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.DataFrame
 
 def _add_ratios(rows: pd.DataFrame, word: str, captions: str, suffix: str) -> pd.DataFrame:
     """Add share, base, ratio, interval, p and q, given the columns of two counts and the suffix of names."""
-    sizes = [rows[name].to_numpy() for name in ("n_both", word, "n_group", captions)]
+    counts = [rows[name].to_numpy() for name in ("n_both", word, "n_group", captions)]
     share, base = rows["n_both"] / rows[word], rows["n_group"] / rows[captions]
-    low, high = interval(*sizes)
-    p = pd.Series(p_value(*sizes))
+    low, high = interval(*counts)
+    p = pd.Series(p_value(*counts))
     q = p.groupby([rows["axis"], rows["group"]]).transform(benjamini_hochberg)
     columns: dict[str, Any] = {"share": share, "base": base, "ratio": share / base, "p": p, "q": q}
     columns = {f"{name}{suffix}": values for name, values in columns.items()}
     return rows.assign(**columns, **{f"ratio{suffix}_low": low, f"ratio{suffix}_high": high})
 
 
-def wilson(successes: Values, trials: Values) -> Limits:
+def wilson(successes: Values, trials: Values) -> Bounds:
     """Compute Wilson's 95% interval of a share (as scipy's `binomtest(...).proportion_ci("wilson")`)."""
     share = successes / trials
-    middle = share + Z**2 / (2 * trials)
-    reach = Z * np.sqrt(share * (1 - share) / trials + Z**2 / (4 * trials**2))
-    low, high = ((middle + sign * reach) / (1 + Z**2 / trials) for sign in (-1, 1))
+    centre = share + Z**2 / (2 * trials)
+    half_width = Z * np.sqrt(share * (1 - share) / trials + Z**2 / (4 * trials**2))
+    low, high = ((centre + sign * half_width) / (1 + Z**2 / trials) for sign in (-1, 1))
     # Exact at the ends, where rounding would leave 1e-17.
     return np.where(successes == 0, 0.0, low), np.where(successes == trials, 1.0, high)
 
 
-def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Limits:
+def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Bounds:
     """Compute the 95% interval of the ratio share / base, including the error of the base and its overlap.
 
-    With w the share of captions that mention the word, the ratio is f / (w f + 1 - w), f being the risk
-    ratio of naming the group with the word against without it, from disjoint captions. f's limits come
-    from the Wilson intervals of these two shares (MOVER-R: Donner & Zou 2012, "Closed-form confidence
-    intervals for functions of the normal mean and standard deviation"); the ratio rises with f, so they are
-    carried over; and the error of w, which matters where a group is hardly named without the word, is added
-    in quadrature to the half-width of the logarithm by the delta method (our choice). Checked by simulation:
-    tests/studies/sobit/captions/test_ratios.py. Captions are taken as independent: copies of one make the
-    interval too narrow.
+    With w the share of captions that mention the word, the ratio is f / (w f + 1 - w). f is the risk ratio:
+    the share of captions with the word that name the group, over that share of captions without the word. Its
+    limits come from the Wilson intervals of these two shares (MOVER-R: Donner & Zou 2012, "Closed-form
+    confidence intervals for functions of the normal mean and standard deviation") and are converted to limits
+    of the ratio, which rises with f. The error of w matters where captions without the word hardly name the
+    group; the delta method adds it in quadrature to the half-width of the log ratio (our choice). Checked by
+    simulation: tests/studies/sobit/captions/test_ratios.py. Captions are assumed to be independent: copies
+    of a caption make the interval too narrow.
 
     Returns:
         Lower and upper limits; NaN where no caption mentions the word or names the group, or all mention
         the word.
     """
     both, word, group, total = np.array([n_both, n_word, n_group, captions], dtype=float)
-    rest = total - word
-    known = (word > 0) & (group > 0) & (rest > 0)
+    others = total - word
+    defined = (word > 0) & (group > 0) & (others > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share, rest_share, base, w = (both / word, (group - both) / rest, group / total, word / total)
+        share, other_share, base, w = (both / word, (group - both) / others, group / total, word / total)
         share_low, share_high = wilson(both, word)
-        rest_low, rest_high = wilson(group - both, rest)
-        risk_low = _lower(share, share_low, rest_share, rest_high)
-        risk_high = _upper(share, share_high, rest_share, rest_low)
+        other_low, other_high = wilson(group - both, others)
+        risk_low = _lower(share, share_low, other_share, other_high)
+        risk_high = _upper(share, share_high, other_share, other_low)
         low = risk_low / (w * risk_low + 1 - w)
         # Without captions of the group but not the word, the risk ratio is unbounded; the ratio is not.
         high = np.where(np.isinf(risk_high), 1 / w, risk_high / (w * risk_high + 1 - w))
-        error_of_w = Z * (share - rest_share) / base * np.sqrt(w * (1 - w) / total)
+        error_of_w = Z * (share - other_share) / base * np.sqrt(w * (1 - w) / total)
         ratio = share / base
         wider_low = ratio * np.exp(-np.hypot(np.log(ratio / low), error_of_w))
         wider_high = ratio * np.exp(np.hypot(np.log(high / ratio), error_of_w))
     low, high = np.where(low > 0, wider_low, low), np.where(ratio > 0, wider_high, high)
-    return np.where(known, low, math.nan), np.where(known, high, math.nan)
+    return np.where(defined, low, math.nan), np.where(defined, high, math.nan)
 
 
-def _lower(share: np.ndarray, limit: np.ndarray, rest_share: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _lower(share: np.ndarray, low: np.ndarray, other_share: np.ndarray, other_high: np.ndarray) -> np.ndarray:
     # Lower limit of the risk ratio as published, without a common factor that may be 0.
-    product, term = share * rest_share, limit * (2 * share - limit)
-    root = np.sqrt(np.maximum(product**2 - term * upper * (2 * rest_share - upper), 0))
+    product, term = share * other_share, low * (2 * share - low)
+    root = np.sqrt(np.maximum(product**2 - term * other_high * (2 * other_share - other_high), 0))
     return np.where(share == 0, 0.0, term / (product + root))
 
 
-def _upper(share: np.ndarray, limit: np.ndarray, rest_share: np.ndarray, lower: np.ndarray) -> np.ndarray:
-    product, term = share * rest_share, lower * (2 * rest_share - lower)
-    root = np.sqrt(np.maximum(product**2 - limit * (2 * share - limit) * term, 0))
-    return np.where(rest_share == 0, math.inf, (product + root) / term)
+def _upper(share: np.ndarray, high: np.ndarray, other_share: np.ndarray, other_low: np.ndarray) -> np.ndarray:
+    product, term = share * other_share, other_low * (2 * other_share - other_low)
+    root = np.sqrt(np.maximum(product**2 - high * (2 * share - high) * term, 0))
+    return np.where(other_share == 0, math.inf, (product + root) / term)
 
 
 def p_value(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Values:
@@ -138,18 +138,18 @@ def p_value(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Number
     Returns:
         NaN where no caption mentions the word or names the group.
     """
-    known = (n_word > 0) & (n_group > 0)
-    urn = captions, n_group, n_word
-    tail = np.minimum(stats.hypergeom.cdf(n_both, *urn), stats.hypergeom.sf(n_both - 1, *urn))
-    return np.where(known, np.minimum(1, 2 * tail), math.nan)
+    defined = (n_word > 0) & (n_group > 0)
+    parameters = captions, n_group, n_word
+    tail = np.minimum(stats.hypergeom.cdf(n_both, *parameters), stats.hypergeom.sf(n_both - 1, *parameters))
+    return np.where(defined, np.minimum(1, 2 * tail), math.nan)
 
 
-def placebo(n_word: Numbers, n_group: Numbers, captions: Numbers) -> Limits:
+def placebo(n_word: Numbers, n_group: Numbers, captions: Numbers) -> Bounds:
     """Compute the exact 2.5th and 97.5th percentiles of the ratio when the group's captions are permuted."""
-    known = (n_word > 0) & (n_group > 0)
+    defined = (n_word > 0) & (n_group > 0)
     low, high = (
-        np.where(known, stats.hypergeom.ppf(level, captions, n_group, n_word), math.nan)
+        np.where(defined, stats.hypergeom.ppf(level, captions, n_group, n_word), math.nan)
         for level in (0.025, 0.975)
     )
-    expected = np.where(known, n_word * (n_group / np.maximum(captions, 1)), math.nan)
+    expected = np.where(defined, n_word * (n_group / np.maximum(captions, 1)), math.nan)
     return low / expected, high / expected

@@ -133,7 +133,7 @@ def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypat
         (["path=x", "path=y"], "path=y: given twice"),
         (["path=nowhere.parquet"], "path=nowhere.parquet: no such file or folder"),
         (["path={captions}", "text_column=txt"], "no column txt. It has id (int64), caption (string)."),
-        (["path={captions}", "seed=-1"], "seed=-1: must be a whole number"),
+        (["path={captions}", "seed=-1"], "seed=-1: expected a whole number"),
         (["path={captions}", "labels=nobody"], "nobody"),
         (["path={captions}", "run=abc", "tracking.uri=sqlite:///{out}/no.db"], "the database does not exist"),
     ],

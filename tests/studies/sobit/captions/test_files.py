@@ -23,7 +23,7 @@ QUOTED = ["a calm man, at sea", 'two "criminals"', "a white queen"]
 
 def count(path):
     opened = files.read_footer(path)
-    column = files.column_of([opened], "caption" if len(opened.columns) > 1 else "")
+    column = files.caption_column([opened], "caption" if len(opened.columns) > 1 else "")
     return counting.count_files([opened], column, LEXICON)
 
 
@@ -96,7 +96,7 @@ def test_whichever_bit_is_flipped_every_row_is_a_caption_or_counted(tmp_path):
         file, lost = files.read_footer(path), Counter()
         kinds.add(file.problem.partition(" ")[0] or "read")
         if not file.problem:
-            captions = sum(map(len, counting.scan(file, files.column_of([file], ""), lost, {})))
+            captions = sum(map(len, counting.scan(file, files.caption_column([file], ""), lost, {})))
             assert captions + sum(lost.values()) == file.rows, (offset, bit)
     assert {"read", "damaged:"} <= kinds
 
@@ -108,13 +108,13 @@ def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):
     short.write_bytes(b"PAR1")
     text.write_text("a calm man\n" * 10)
     opened = [files.read_footer(path) for path in (cut, good, short, text)]
-    assert files.column_of(opened, "") == "caption"
+    assert files.caption_column(opened, "") == "caption"
     result = counting.count_files(opened, "caption", LEXICON)
     assert result.counts.captions == 3
     assert set(result.problems) == {str(cut), str(short), str(text)}
     assert all(result.problems.values())
     with pytest.raises(InputError, match=r"none of 2 files can be read; the first: .*cut.parquet"):
-        files.column_of([files.read_footer(cut), files.read_footer(text)], "")
+        files.caption_column([files.read_footer(cut), files.read_footer(text)], "")
 
 
 def test_the_column_is_detected_or_required(tmp_path):
@@ -126,15 +126,15 @@ def test_the_column_is_detected_or_required(tmp_path):
     usual = write_table("usual.parquet", url=["u"], TEXT=["a"], size=[1])
     unclear = write_table("unclear.parquet", url=["u"], alt=["a"])
     none = write_table("none.parquet", id=[1])
-    assert files.column_of([only], "") == "words"
-    assert files.column_of([usual], "") == "TEXT"
-    assert files.column_of([usual], "url") == "url"
+    assert files.caption_column([only], "") == "words"
+    assert files.caption_column([usual], "") == "TEXT"
+    assert files.caption_column([usual], "url") == "url"
     with pytest.raises(InputError, match=r"several columns hold text. It has url \(string\), alt \(string\)"):
-        files.column_of([unclear], "")
+        files.caption_column([unclear], "")
     with pytest.raises(InputError, match=r"no column holds text. It has id \(int64\)"):
-        files.column_of([none], "")
+        files.caption_column([none], "")
     with pytest.raises(InputError, match=r"only.parquet: no column TEXT. It has id \(int64\), words"):
-        files.column_of([usual, only], "")
+        files.caption_column([usual, only], "")
 
 
 def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
@@ -148,7 +148,7 @@ def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
     before, largest, rows = pa.total_allocated_bytes(), 0, 0
     for batch in counting.scan(opened, "caption", Counter(), {}):
         rows += len(batch)
-        assert len(batch) <= counting.BATCH
+        assert len(batch) <= counting.BATCH_ROWS
         largest = max(largest, pa.total_allocated_bytes() - before)
     assert rows == 600_000
     assert largest < 16e6
@@ -188,7 +188,7 @@ def test_the_command_of_the_refusal_makes_captions_that_are_read(tmp_path, name)
     content = OTHER_FORMATS[name]
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError) as error:
-        files.column_of([files.read_footer(path)], "")
+        files.caption_column([files.read_footer(path)], "")
     message = str(error.value)
     assert message.startswith(f"{path}: captions are read from Parquet, and this is ")
     result = count(run_conversion(message, tmp_path))
@@ -200,7 +200,7 @@ def test_several_captions_a_row_become_separate_rows(tmp_path):
     path = write_captions(tmp_path / "a.parquet", lists, column="captions")
     for column in ("", "captions"):
         with pytest.raises(InputError, match=r"a.parquet: column captions holds list<.*>, several") as error:
-            files.column_of([files.read_footer(path)], column)
+            files.caption_column([files.read_footer(path)], column)
     result = count(run_conversion(str(error.value), tmp_path))
     assert result.counts.captions == 3
 
@@ -213,4 +213,4 @@ def test_files_of_unknown_formats_are_refused_with_a_remedy(tmp_path):
         files.matching_files(str(tmp_path))
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(InputError, match=r"none of 1 files can be read.*Name others: path=FILE"):
-        files.column_of([files.read_footer(tmp_path / "a.xlsx")], "")
+        files.caption_column([files.read_footer(tmp_path / "a.xlsx")], "")

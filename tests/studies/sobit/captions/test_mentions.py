@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from src.errors import InputError
 from src.studies.sobit.captions import lexicon as lexicons
-from src.studies.sobit.captions.mentions import count, no_counts
+from src.studies.sobit.captions.mentions import count, zero_counts
 from tests.studies.sobit.captions.examples import GENDERS, LEXICON, RACES, WORDS, group_index, word_index
 
 
@@ -86,7 +86,7 @@ def reference(captions):
         word_index(word): [re.compile(pattern(form)) for form in lexicons.forms(word, kind == "noun")]
         for word, kind in zip(WORDS["word"], WORDS["type"], strict=True)
     }
-    total = no_counts(LEXICON)
+    total = zero_counts(LEXICON)
     for caption in captions:
         text = unicodedata.normalize("NFC", caption.lower()).replace("\u00ad", "")
         mentioned = [number for number, wanted in words.items() if any(form.search(text) for form in wanted)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from src.studies.sobit.captions import ratios
-from src.studies.sobit.captions.mentions import count, no_counts
+from src.studies.sobit.captions.mentions import count, zero_counts
 from tests.studies.sobit.captions.examples import LEXICON, WORDS
 
 
@@ -57,7 +57,7 @@ def test_absent_words_and_groups_have_no_ratio_but_a_note():
     zero = row(result, "calm", "White")
     assert zero["ratio"] == zero["ratio_low"] == 0
     assert 1 < zero["ratio_high"] < math.inf
-    assert ratios.table(no_counts(LEXICON), LEXICON, WORDS)["ratio"].isna().all()
+    assert ratios.table(zero_counts(LEXICON), LEXICON, WORDS)["ratio"].isna().all()
 
 
 def test_q_is_over_words_within_axis_and_group_each_word_once():
