@@ -158,13 +158,13 @@ def test_a_bootstrap_sample_of_every_face_once_gives_the_estimates(compose, monk
 def test_bootstrap_weights_equal_repeated_faces(compose):
     _, tables, vectors = compose("association")
     cosine_of = cosines(tables, vectors)["a photo of a hero"]
-    face_set = faces_of(tables["faces"], ["both"])
+    face_set = group_faces(tables["faces"], ["both"])
     weights = np.empty((60, 5), dtype=int)
     for rows, drawn in face_set.weights(5, 0):
         weights[rows] = drawn.T
         assert (drawn.sum(axis=1) == len(rows)).all()  # each cell keeps its size
     order = np.argsort(-cosine_of, kind="stable")
-    shares, strengths = resampled(Nearest(order[None], cosine_of[order][None], 7), face_set, 5, 0)
+    shares, strengths = resample(Nearest(order[None], cosine_of[order][None], 7), face_set, 5, 0)
     labels = groups(tables["faces"].frame, "both").to_numpy()
     for draw in range(5):
         repeated = np.repeat(order, weights[order, draw])[:7]

@@ -63,9 +63,9 @@ def test_the_recorded_answers_give_the_printed_figures(name, coding, domain, dir
 @needs_answers
 def test_recorded_answers_that_are_none_of_the_options():
     items = read(RESPONSES / "llama2_en.csv")
-    assert (~coded(items, "published")["matched"]).sum() == 7
+    assert (~code_answers(items, "published")["matched"]).sum() == 7
     # Of the answers set apart as invalid, one matches; the others are numbers, refusals or other words.
-    invalid = coded(read(RESPONSES / "llama2_en_invalid.csv"), "published")
+    invalid = code_answers(read(RESPONSES / "llama2_en_invalid.csv"), "published")
     assert invalid.loc[invalid["matched"], "response"].tolist() == ["Option 2: Curiosity."]
 
 
