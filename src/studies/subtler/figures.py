@@ -36,8 +36,8 @@ def drawings(
 ) -> dict[str, list[Drawing]]:
     """Draw `gaps` and `taus` of one direction (SAI or ASA); empty if it has no rows.
 
-    `set_rows` are the rows of one task and coding, as `rows.fill_columns` returns them, with `series`, the entry
-    of the legend; `axis_rows` are those of all figures that share the axes.
+    `set_rows` are the rows of one task and coding, as `rows.fill_columns` returns them, with `series`, the
+    entry of the legend; `axis_rows` are those of all figures that share the axes.
     """
     rows = set_rows[set_rows["direction"] == direction]
     if rows.empty:
