@@ -1,4 +1,4 @@
-"""Measure what each stage costs, and compare computations with peers: other implementations of the same.
+"""Measure the costs of each stage, and compare computations with peers: other implementations of them.
 
 python -m benchmarks
 python -m benchmarks peers --quick
@@ -21,7 +21,7 @@ import pandas as pd
 
 from benchmarks import commands
 from benchmarks.sizes import QUICK, Size
-from benchmarks.timing import Compared
+from benchmarks.timing import Comparison
 from src.configs import CHECKOUT
 from src.errors import exit_status, replace_unprintable
 from src.storage.versions import versions
@@ -30,15 +30,15 @@ LIBRARIES = (
     *("torch", "lightning", "open_clip_torch", "transformers", "mlflow", "hydra-core", "numpy", "scipy"),
     "pandas",
 )
-# Columns of the tables on the page -> format of their cells: of commands, and of comparisons with peers.
-COST = {"what": "{what}", "seconds": "{seconds:.2f}", "asked at most": "{limit}", "peak MB": "{peak_mb:.0f}"}
+# Column -> format of its cells, in the tables of commands and of comparisons with peers.
+COST = {"what": "{what}", "seconds": "{seconds:.2f}", "at most": "{limit}", "peak MB": "{peak_mb:.0f}"}
 COMPARED = {
     "what": "{what}",
     "seconds": "{seconds:.2f}",
-    "beside": "{peer}",
-    "its seconds": "{peer_seconds:.2f}",
+    "peer": "{peer}",
+    "peer's seconds": "{peer_seconds:.2f}",
     "times as fast": "{times:.2f}",
-    "asked at least": "{limit}",
+    "at least": "{limit}",
     "note": "{note}",
 }
 # Functions of `benchmarks.commands`.
@@ -65,7 +65,7 @@ def machine() -> dict[str, object]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure part by part; write each with machine and versions, and a page of all results."""
+    """Run benchmarks; write the results of each with machine and versions, and a page of all results."""
     replace_unprintable()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure time and memory.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)} (default: all)")
@@ -84,7 +84,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     from src.jobs.run_metadata import commit
 
     folder.mkdir(parents=True, exist_ok=True)
-    about = {
+    settings = {
         "machine": machine(),
         "versions": versions(*LIBRARIES),
         "git": commit(CHECKOUT),
@@ -92,24 +92,24 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     }
     for name in parts:
         with tempfile.TemporaryDirectory() as temporary:
-            rows = list(_measured(name, size, Path(temporary)))
-        (folder / f"{name}.json").write_text(json.dumps(about | {"rows": rows}, indent=2) + "\n")
+            rows = list(_run(name, size, Path(temporary)))
+        (folder / f"{name}.json").write_text(json.dumps(settings | {"rows": rows}, indent=2) + "\n")
     page = folder / "README.md"
     page.write_text(_page(folder), "utf-8")
     print(f"Written to {page}")
     return 0
 
 
-def _measured(name: str, size: Size, place: Path) -> Iterator[dict[str, Any]]:
-    """Measure a part, print its rows and yield them; some parts write files to the folder `place`."""
+def _run(name: str, size: Size, folder: Path) -> Iterator[dict[str, Any]]:
+    """Run a benchmark, print its rows and yield them; some benchmarks write files to `folder`."""
     needs_folder = name in ("stages", "sweeps", "uncertainty", "sobit", "scale")
-    for row in getattr(commands, name)(*((size, place) if needs_folder else (size,))):
+    for row in getattr(commands, name)(*((size, folder) if needs_folder else (size,))):
         print(_line(row), flush=True)
-        yield asdict(row) | ({"times": row.speedup} if isinstance(row, Compared) else {})
+        yield asdict(row) | ({"times": row.speedup} if isinstance(row, Comparison) else {})
 
 
 def _page(folder: Path) -> str:
-    """Format the results of all parts in a folder as tables, including those of earlier runs."""
+    """Format all results in a folder as tables, including those of earlier runs."""
     blocks = ["# What the work costs", "Written by `make bench`; the JSON files hold the numbers."]
     for name in PARTS:
         if (path := folder / f"{name}.json").is_file():
@@ -120,13 +120,13 @@ def _page(folder: Path) -> str:
 
 
 def _about(results: dict[str, Any]) -> str:
-    about = {**results["machine"], "torch": results["versions"]["torch"]}
-    about["commit"] = results["git"]["git.commit"][:10]
-    return ", ".join(f"{name} {value}" for name, value in about.items() if value)
+    settings = {**results["machine"], "torch": results["versions"]["torch"]}
+    settings["commit"] = results["git"]["git.commit"][:10]
+    return ", ".join(f"{name} {value}" for name, value in settings.items() if value)
 
 
-def _line(row: commands.Row | Compared) -> str:
-    if isinstance(row, Compared):
+def _line(row: commands.Row | Comparison) -> str:
+    if isinstance(row, Comparison):
         return f"{row.seconds:9.2f} s {row.speedup:8.2f} x  {row.what} | {row.peer}"
     return f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}"
 
@@ -134,8 +134,8 @@ def _line(row: commands.Row | Compared) -> str:
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     columns = COMPARED if "peer" in rows[0] else COST
     limits = ["" if row["limit"] is None else f"{row['limit']:.3g}" for row in rows]
-    filled = [row | {"limit": limit} for row, limit in zip(rows, limits, strict=True)]
-    return pd.DataFrame({name: [text.format(**row) for row in filled] for name, text in columns.items()})
+    cells = [row | {"limit": limit} for row, limit in zip(rows, limits, strict=True)]
+    return pd.DataFrame({name: [text.format(**row) for row in cells] for name, text in columns.items()})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time experiments on vectors in memory, and their peers: bare products of the same shapes, a plain loop."""
+"""Time experiments on vectors in memory, and their peers: bare products of equal shapes, a plain loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.sizes import BLOCK, TEMPLATES, Size
 from benchmarks.stand_ins import paper_tables, protocol
-from benchmarks.timing import Compared, min_seconds, seconds_of
+from benchmarks.timing import Comparison, min_seconds, seconds_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +23,7 @@ LARGEST = "faces_to_words"
 COLUMNS, LOOPED = 20_000, 12
 
 
-def analysis(size: Size, exp: str, vectors: int = 1) -> list[Compared]:
+def analysis(size: Size, exp: str, vectors: int = 1) -> list[Comparison]:
     """Time one experiment without uncertainty, and its peers.
 
     Args:
@@ -40,37 +40,37 @@ def analysis(size: Size, exp: str, vectors: int = 1) -> list[Compared]:
         "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, "float32"),
     }
     note = f"{_seconds_and_memory(run)[1]:.0f} MB above the vectors"
-    ours, *theirs = min_seconds({"ours": lambda: seconds_of(run), **peers}).values()
+    seconds, *peers_seconds = min_seconds({"run": lambda: seconds_of(run), **peers}).values()
     limits = MIN_SPEEDUPS if exp == LARGEST or vectors > 1 else [None] * len(MIN_SPEEDUPS)
     return [
-        Compared(what, ours, peer, seconds, limit, note)
-        for peer, seconds, limit in zip(peers, theirs, limits, strict=True)
+        Comparison(what, seconds, peer, peer_seconds, limit, note)
+        for peer, peer_seconds, limit in zip(peers, peers_seconds, limits, strict=True)
     ]
 
 
-def summed(rows: list[Compared]) -> list[Compared]:
-    """Sum the seconds of a model's experiments and of each peer; the sum has the limit of any of them."""
+def sum_experiments(rows: list[Comparison]) -> list[Comparison]:
+    """Sum the seconds of a model's experiments and of each peer; a sum has the limit of any of its rows."""
     sums = []
     for peer in dict.fromkeys(row.peer for row in rows):
         runs = [row for row in rows if row.peer == peer]
-        seconds, theirs = sum(row.seconds for row in runs), sum(row.peer_seconds for row in runs)
+        seconds, peer_seconds = sum(row.seconds for row in runs), sum(row.peer_seconds for row in runs)
         limit = next((row.limit for row in runs if row.limit), None)
-        sums.append(Compared(f"all {len(runs)} experiments of a model", seconds, peer, theirs, limit))
+        sums.append(Comparison(f"all {len(runs)} experiments of a model", seconds, peer, peer_seconds, limit))
     return sums
 
 
-def alone(size: Size, exp: str) -> tuple[str, float, float]:
-    """Measure one experiment: its description, seconds, and peak memory above the vectors (10^6 bytes)."""
+def measure_experiment(size: Size, exp: str) -> tuple[str, float, float]:
+    """Measure one experiment; return description, seconds, and peak memory above the vectors (10^6 bytes)."""
     what, run, *_ = _experiment(size, exp, vectors=1)
     return what, *_seconds_and_memory(run)
 
 
 def _experiment(size: Size, exp: str, vectors: int) -> tuple[str, Callable[[], object], Tensor, Tensor]:
-    """Make an experiment: its description, its call, and the vectors of its targets and of its corpus."""
+    """Make an experiment; return its description, its call, and the vectors of its targets and corpus."""
     from src.stimuli import IMAGE_ROLES, build_table
     from src.studies.propagation import experiment
 
-    chosen, frames = protocol(size.k), paper_tables(size)
+    config, frames = protocol(size.k), paper_tables(size)
     targets, corpus = (build_table(role, frames[role], "stand-ins") for role in exp.split("_to_"))
     x, y = (
         _random(len(table.frame), vectors if table.role in IMAGE_ROLES else 1, size.width)
@@ -78,7 +78,7 @@ def _experiment(size: Size, exp: str, vectors: int) -> tuple[str, Callable[[], o
     )
     suffix = f", {vectors} vectors an image" * (vectors > 1)
     what = f"{exp}: {len(x)} x {len(y)}, width {size.width}, k {size.k}{suffix}"
-    return what, partial(experiment.run, targets, corpus, x, y, chosen, 0), x, y
+    return what, partial(experiment.run, targets, corpus, x, y, config, 0), x, y
 
 
 def _seconds_and_memory(run: Callable[[], object]) -> tuple[float, float]:
@@ -128,10 +128,10 @@ def _loop(x: Tensor, y: Tensor, pools: int, k: int, dtype: str) -> float:
     """Time numpy on a sample of targets, one after another, and scale the seconds up to all targets."""
     import numpy as np
 
-    chosen = np.linspace(0, len(x) - 1, LOOPED).astype(int)
+    rows = np.linspace(0, len(x) - 1, LOOPED).astype(int)
     arrays = [pool.numpy().astype(dtype) for pool in y.chunk(pools)]
     start = time.perf_counter()
-    for target in x[chosen].numpy().astype(arrays[0].dtype):
+    for target in x[rows].numpy().astype(arrays[0].dtype):
         for pool in arrays:
             cosines = pool @ target.T
             if dtype == "float64":

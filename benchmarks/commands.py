@@ -1,4 +1,4 @@
-"""Time commands of the entries as separate processes, from start to exit, with their peak memory."""
+"""Time commands as separate processes, from start to exit, with their peak memory."""
 
 import subprocess
 import sys
@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.analysis import alone, analysis, summed
+from benchmarks.analysis import analysis, measure_experiment, sum_experiments
 from benchmarks.corpora import captions
 from benchmarks.image_embedding import pictures
 from benchmarks.scale import TARGETS, measure
 from benchmarks.sizes import QUICK, Size
 from benchmarks.stand_ins import AUDITS, EXPERIMENTS, LEVELS, audit_tables, paper_tables, write
 from benchmarks.text_embedding import texts
-from benchmarks.timing import Compared, in_fresh_process, min_seconds
+from benchmarks.timing import Comparison, in_fresh_process, min_seconds
 from src.configs import CHECKOUT
 
 # Overrides that set the size of the built-in world; fields of `Size` are filled in.
@@ -53,50 +53,50 @@ class Row:
     limit: float | None = None
 
 
-def stages(size: Size, place: Path) -> Iterator[Row]:
+def stages(size: Size, folder: Path) -> Iterator[Row]:
     """Time each stage of a run of toy_m as a separate command."""
-    chosen = [*_world(size, place), "model=toy_m"]
+    overrides = [*_world(size, folder), "model=toy_m"]
     yield _timed("start: src.run --help", ["src.run", "--help"])
-    yield _timed("ingest: draw faces and scenes", ["src.stage", "ingest", *chosen])
+    yield _timed("ingest: draw faces and scenes", ["src.stage", "ingest", *overrides])
     morphs = ["faces=morphs", "faces@faces.parents=avatars", f"faces.parents.per_group={size.faces}"]
     morphs += [f"faces.per_group={size.morphs}", "faces.workers=1"]
     what = f"morph: {size.morphs} of each group, optical flow, one core"
-    yield _timed(what, ["src.stage", "morph", *chosen, *morphs])
-    yield _timed(f"weights: toy_m, {size.steps} steps", ["src.stage", "weights", *chosen])
+    yield _timed(what, ["src.stage", "morph", *overrides, *morphs])
+    yield _timed(f"weights: toy_m, {size.steps} steps", ["src.stage", "weights", *overrides])
     for role in ("faces", "scenes", "words", "labels"):
-        yield _timed(f"embed: {role}", ["src.stage", "embed", "--role", role, *chosen])
-    tracked = [f"tracking.uri=sqlite:///{place}/mlruns/mlflow.db", f"protocol.k={size.k}"]
-    sweep = ["src.run", "-m", "exp=glob(*_to_*)", "report=false", *chosen, *tracked]
-    yield _timed("propagate: 8 experiments, first", [*sweep, f"hydra.sweep.dir={place}/first"])
-    yield _timed("propagate: the same, reused", [*sweep, f"hydra.sweep.dir={place}/second"])
+        yield _timed(f"embed: {role}", ["src.stage", "embed", "--role", role, *overrides])
+    tracked = [f"tracking.uri=sqlite:///{folder}/mlruns/mlflow.db", f"protocol.k={size.k}"]
+    sweep = ["src.run", "-m", "exp=glob(*_to_*)", "report=false", *overrides, *tracked]
+    yield _timed("propagate: 8 experiments, first", [*sweep, f"hydra.sweep.dir={folder}/first"])
+    yield _timed("propagate: the same, reused", [*sweep, f"hydra.sweep.dir={folder}/second"])
 
 
-def sweeps(size: Size, place: Path) -> Iterator[Row]:
+def sweeps(size: Size, folder: Path) -> Iterator[Row]:
     """Time the toys x eight experiments on stored vectors: scores alone, and with all extras."""
-    extras_off = ["report=false", *(f"protocol.{name}" for name in LEVELS["scores"])]
+    no_extras = ["report=false", *(f"protocol.{name}" for name in LEVELS["scores"])]
     all_jobs = [f"model={','.join(TOYS[: size.models])}", "exp=glob(*_to_*)"]
     jobs = 8 * size.models
     # Jobs of the small world do hardly any arithmetic: they measure the overhead of a job.
-    worlds = {place / "demo": size, place / "small": QUICK}
+    worlds = {folder / "demo": size, folder / "small": QUICK}
     for world, content in worlds.items():
-        _sweep(content, world, "vectors", [*all_jobs, *extras_off])
+        _sweep(content, world, "vectors", [*all_jobs, *no_extras])
     demo, small = worlds
     # Name of a sweep -> its world and overrides.
-    overrides = {
-        "off": (demo, [*all_jobs, *extras_off]),
+    runs = {
+        "off": (demo, [*all_jobs, *no_extras]),
         "on": (demo, all_jobs),
-        "one": (small, ["model=toy_s", "exp=faces_to_words", *extras_off]),
-        "many": (small, [*all_jobs, *extras_off]),
+        "one": (small, ["model=toy_s", "exp=faces_to_words", *no_extras]),
+        "many": (small, [*all_jobs, *no_extras]),
     }
     peaks = {}
 
     def seconds(name: str) -> float:
-        world, given = overrides[name]
-        row = _sweep(worlds[world], world, name, given)
+        world, overrides = runs[name]
+        row = _sweep(worlds[world], world, name, overrides)
         peaks[name] = row.peak_mb
         return row.seconds
 
-    times = min_seconds({name: partial(seconds, name) for name in overrides}, size.repeats)
+    times = min_seconds({name: partial(seconds, name) for name in runs}, size.repeats)
     what = f"sweep: {jobs} jobs on stored vectors"
     yield Row(f"{what}, report, placebo and intervals off", times["off"], peaks["off"], 25)
     yield Row(f"{what}, all on", times["on"], peaks["on"], 90)
@@ -113,10 +113,10 @@ def _mean_analysis_seconds(database: Path) -> float:
     return mean(job.metrics["analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
 
 
-def _sweep(size: Size, place: Path, name: str, given: list[str]) -> Row:
+def _sweep(size: Size, folder: Path, name: str, overrides: list[str]) -> Row:
     """Time a sweep that reuses no job."""
-    places = [f"tracking.uri=sqlite:///{place / DATABASE}", f"hydra.sweep.dir={place}/{name}", "resume=false"]
-    command = ["src.run", "-m", *_world(size, place), f"protocol.k={size.k}", *given, *places]
+    command = ["src.run", "-m", *_world(size, folder), f"protocol.k={size.k}", *overrides, "resume=false"]
+    command += [f"tracking.uri=sqlite:///{folder / DATABASE}", f"hydra.sweep.dir={folder}/{name}"]
     return _timed(f"sweep {name}", command)
 
 
@@ -125,65 +125,66 @@ def growth(size: Size) -> Iterator[Row]:
     for name in ("paper_faces", "paper_words", "width", "k"):
         for divisor in (4, 2, 1):
             smaller = replace(size, **{name: getattr(size, name) // divisor})
-            what, seconds, peak = in_fresh_process(alone, smaller, "faces_to_words")
+            what, seconds, peak = in_fresh_process(measure_experiment, smaller, "faces_to_words")
             yield Row(f"growth: {what}", seconds, peak)
 
 
-def scale(size: Size, place: Path) -> Iterator[Row]:
+def scale(size: Size, folder: Path) -> Iterator[Row]:
     """Time both scores of a corpus on disk (memory: peak above the start), and the counting of captions."""
-    for row in measure(place, size.streamed, TARGETS):
+    for row in measure(folder, size.streamed, TARGETS):
         yield Row(f"stream: {row['what']}", row["seconds"], row["anonymous_mb"])
     for divisor in (10, 3, 1):
         count = size.streamed // divisor
-        captions(place / "captions.parquet", count)
+        captions(folder / "captions.parquet", count)
         yield _timed(
             f"captions: {count:,} counted, start to exit",
-            ["src.captions", f"path={place}/captions.parquet", f"output={place}/{divisor}"],
+            ["src.captions", f"path={folder}/captions.parquet", f"output={folder}/{divisor}"],
         )
 
 
-def uncertainty(size: Size, place: Path) -> Iterator[Row]:
+def uncertainty(size: Size, folder: Path) -> Iterator[Row]:
     """Time each experiment at the paper's size on stored vectors, with each level of uncertainty."""
-    (place / "lab").mkdir()
-    write(paper_tables(size), size.width, place / "lab")
+    (folder / "lab").mkdir()
+    write(paper_tables(size), size.width, folder / "lab")
     for exp in EXPERIMENTS[: size.experiments]:
-        command = ["src.run", "model=precomputed", f"model.path={place}/lab", f"exp={exp}", "resume=false"]
-        command += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{place}/uncertainty/mlflow.db"]
+        command = ["src.run", "model=precomputed", f"model.path={folder}/lab", f"exp={exp}", "resume=false"]
+        command += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{folder}/uncertainty/mlflow.db"]
         for level, off in LEVELS.items():
-            chosen = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={place}/uncertainty/{exp}"]
-            yield _timed(f"{exp}: {level}", [*command, *chosen])
+            overrides = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={folder}/uncertainty/{exp}"]
+            yield _timed(f"{exp}: {level}", [*command, *overrides])
 
 
-def sobit(size: Size, place: Path) -> Iterator[Row]:
+def sobit(size: Size, folder: Path) -> Iterator[Row]:
     """Time each So-B-IT audit at FairFace's size on stored vectors, with null models and intervals."""
-    lab = place / "fairface"
+    lab = folder / "fairface"
     lab.mkdir()
     write(audit_tables(size, lab), size.width, lab)
     command = ["src.run", "model=precomputed", f"model.path={lab}", f"taxonomy.path={lab}/list.json"]
-    command += ["resume=false", f"tracking.uri=sqlite:///{place}/sobit/mlflow.db"]
+    command += ["resume=false", f"tracking.uri=sqlite:///{folder}/sobit/mlflow.db"]
     for exp, vocabularies in AUDITS.items():
         for vocabulary in vocabularies:
             compared = f", {vocabulary} frequent words" if vocabulary else ""
-            given = [f"exp={exp}", f"protocol.vocabulary={vocabulary}", f"hydra.run.dir={place}/sobit/{exp}"]
-            yield _timed(f"{exp}: {size.sobit_words} words{compared}", [*command, *given])
+            overrides = [f"exp={exp}", f"protocol.vocabulary={vocabulary}"]
+            paths = [f"hydra.run.dir={folder}/sobit/{exp}"]
+            yield _timed(f"{exp}: {size.sobit_words} words{compared}", [*command, *overrides, *paths])
 
 
-def peers(size: Size) -> Iterator[Compared]:
+def peers(size: Size) -> Iterator[Comparison]:
     """Compare the embedding of texts and pictures, and each experiment, with their peers."""
     for model in size.encoders:
         yield from in_fresh_process(texts, model, size.sentences)
     for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
         yield from in_fresh_process(pictures, model, count, side=224, accelerator="cpu", precision="fp32")
     rows = [row for exp in EXPERIMENTS[: size.experiments] for row in in_fresh_process(analysis, size, exp)]
-    yield from rows + summed(rows)
+    yield from rows + sum_experiments(rows)
     yield from in_fresh_process(analysis, size, "scenes_to_words", vectors=32)
 
 
-def _world(size: Size, place: Path) -> list[str]:
-    chosen = [item.format(**asdict(size)) for item in WORLD]
-    chosen += [f"model.steps={size.steps}", f"store.dir={place}/embeddings"]
-    chosen += [f"store.checkpoints={place}/checkpoints", f"store.stimuli={place}/stimuli"]
-    return [*chosen, f"store.morphs={place}/morphs", f"store.pictures={place}/pictures"]
+def _world(size: Size, folder: Path) -> list[str]:
+    overrides = [item.format(**asdict(size)) for item in WORLD]
+    overrides += [f"model.steps={size.steps}", f"store.dir={folder}/embeddings"]
+    overrides += [f"store.checkpoints={folder}/checkpoints", f"store.stimuli={folder}/stimuli"]
+    return [*overrides, f"store.morphs={folder}/morphs", f"store.pictures={folder}/pictures"]
 
 
 def _timed(what: str, arguments: list[str]) -> Row:

@@ -15,23 +15,23 @@ WIDTH, GROUPS, SET_SIZE = 128, 6, 840
 VECTORS, ROWS, OUTCOMES = "embedding.safetensors", "rows.npy", "outcomes.npy"
 # Rows that are drawn at once.
 CHUNK = 2**17
-# Words that name a group or belong to a taxonomy; the other words of captions are "word0", "word1" and so on.
+# Words that name a group or belong to a taxonomy. Other words of captions are "word0", "word1" and so on.
 NAMED = ("woman", "man", "black", "asian", "white", "latino", "criminal", "doctor", "poor", "honest")
 # Words of a caption, number of the other words, and probability of one of `NAMED`.
 CAPTION_WORDS, WORDS, NAMED_SHARE = 10, 5000, 0.03
 
 
-def write(place: Path, items: int) -> None:
-    """Write the random unit vectors, row numbers and outcomes (group memberships) of a corpus to files."""
+def write(folder: Path, items: int) -> None:
+    """Write random unit vectors, row numbers and outcomes (group memberships) of a corpus to files."""
     import numpy as np
 
     from src.embeddings.writer import VectorFile, finish
 
     rng = np.random.default_rng(0)
-    file = VectorFile(place / VECTORS, (items, WIDTH))
+    file = VectorFile(folder / VECTORS, (items, WIDTH))
     open_memmap = np.lib.format.open_memmap
-    rows = open_memmap(place / ROWS, "w+", np.int64, (items,))
-    outcomes = open_memmap(place / OUTCOMES, "w+", np.float64, (items, GROUPS))
+    rows = open_memmap(folder / ROWS, "w+", np.int64, (items,))
+    outcomes = open_memmap(folder / OUTCOMES, "w+", np.float64, (items, GROUPS))
     for start in range(0, items, CHUNK):
         numbers = np.arange(start, min(start + CHUNK, items))
         vectors = rng.standard_normal((len(numbers), WIDTH), dtype=np.float32)
@@ -39,10 +39,10 @@ def write(place: Path, items: int) -> None:
         file.write(numbers, vectors)
         rows[numbers] = numbers
         outcomes[numbers, numbers % GROUPS] = 1
-    finish(place / VECTORS)
+    finish(folder / VECTORS)
 
 
-def load_mapped(place: Path, items: int, k: int) -> tuple[Tensor, Pool]:
+def load_mapped(folder: Path, items: int, k: int) -> tuple[Tensor, Pool]:
     """Map the first items of a corpus on disk; return their vectors and a pool of six groups that share B."""
     import numpy as np
     from safetensors.torch import load_file
@@ -52,8 +52,8 @@ def load_mapped(place: Path, items: int, k: int) -> tuple[Tensor, Pool]:
     rng = np.random.default_rng(1)
     a = [rng.permutation(items // GROUPS)[:SET_SIZE] * GROUPS + group for group in range(GROUPS)]
     b = rng.permutation(items)[:SET_SIZE]
-    rows, outcomes = (np.asarray(np.load(place / name, mmap_mode="c")[:items]) for name in (ROWS, OUTCOMES))
-    return load_file(place / VECTORS)["embedding"][:items], Pool(rows, None, a, [b] * GROUPS, outcomes, k)
+    rows, outcomes = (np.asarray(np.load(folder / name, mmap_mode="c")[:items]) for name in (ROWS, OUTCOMES))
+    return load_file(folder / VECTORS)["embedding"][:items], Pool(rows, None, a, [b] * GROUPS, outcomes, k)
 
 
 def captions(path: Path, count: int) -> None:

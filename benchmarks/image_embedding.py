@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.sizes import job_config
-from benchmarks.timing import Compared, describe_speedups, min_seconds, seconds_by_round, seconds_of
+from benchmarks.timing import Comparison, describe_speedups, min_seconds, seconds_by_round, seconds_of
 from src.errors import replace_unprintable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def pictures(
     accelerator: str = "cpu",
     precision: str = "fp32",
     compiled: bool = False,
-) -> list[Compared]:
+) -> list[Comparison]:
     """Time the predict loop, and its overhead alone, which varies less on a busy machine.
 
     Args:
@@ -64,10 +64,10 @@ def pictures(
     cfg = job_config(f"model={model}", "model.weights=random", f"model.precision={precision}")
     network: Any = encoders.blank(cfg)
     with TemporaryDirectory() as name:
-        place = Path(name)
-        drawn = world.scenes(AbstractConfig(count=count, size=side, noise=0.1, seed=0), place / "drawn")
-        table = build_table("scenes", drawn, "drawn")
-        runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, place, compiled))
+        folder = Path(name)
+        frame = world.scenes(AbstractConfig(count=count, size=side, noise=0.1, seed=0), folder / "drawn")
+        table = build_table("scenes", frame, "drawn")
+        runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, folder, compiled))
         for run in runs.values():  # not timed: libraries are loaded, memory is allocated
             run()
         times = seconds_by_round(runs, ROUNDS)
@@ -75,7 +75,7 @@ def pictures(
     return list(_rows(model, times, _rate(count / fastest, cfg, accelerator)))
 
 
-def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[Compared]:
+def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[Comparison]:
     """Compare each run, by its seconds per round, with the bare forward passes; notes begin with `rate`."""
     bare = [name for name in times if name.startswith(BARE)]
     extra = [(name, bare[-1]) for name in times if name.startswith(ADDS)]
@@ -85,7 +85,9 @@ def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[C
             # These seconds are of a loop without a forward pass: add those of the bare forward pass.
             seconds = [forward + added for forward, added in zip(times[peer], seconds, strict=True)]
         note = f"{rate}; {describe_speedups(seconds, times[peer])}"
-        yield Compared(f"{model}: {what}", min(seconds), peer, min(times[peer]), MIN_SPEEDUPS.get(what), note)
+        yield Comparison(
+            f"{model}: {what}", min(seconds), peer, min(times[peer]), MIN_SPEEDUPS.get(what), note
+        )
 
 
 def _rate(images: float, cfg: Any, accelerator: str) -> str:
@@ -112,7 +114,7 @@ def _peak(accelerator: str) -> tuple[str, float]:
 
 
 def _runs(
-    network: Any, table: Table, batch_size: int, accelerator: str, place: Path, compiled: bool = False
+    network: Any, table: Table, batch_size: int, accelerator: str, folder: Path, compiled: bool = False
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """Yield the name of each run, and a function that does it and returns its seconds."""
     import torch
@@ -123,6 +125,7 @@ def _runs(
     from src.stimuli import pictures
 
     trainer, device = configs.TrainerConfig(accelerator=accelerator, workers=0), _device(accelerator)
+    path = folder / "vectors.safetensors"
     pixels: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
     batches = [batch.to(device) for batch in pixels.split(batch_size)]
 
@@ -138,7 +141,7 @@ def _runs(
 
     # `store` returns the name of the folder of resized pictures: the same one each time, or a new one.
     def loop(encoder: Any, store: Callable[[], str]) -> float:
-        return predict(encoder, table, batch_size, trainer, place / "vectors.safetensors", place / store())[1]
+        return predict(encoder, table, batch_size, trainer, path, folder / store())[1]
 
     yield f"{BARE} of batches", partial(bare, network.encode_images)
     if device.type == "cpu":
@@ -185,10 +188,10 @@ def main() -> None:
     parser.add_argument("--accelerator", default="cpu", help="accelerator of Lightning: cpu, gpu, ...")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
     parser.add_argument("--compile", action="store_true", help="also time a forward pass of torch.compile")
-    given = parser.parse_args()
-    for model in given.models:
+    options = parser.parse_args()
+    for model in options.models:
         for row in pictures(
-            model, given.count, given.side, given.accelerator, given.precision, given.compile
+            model, options.count, options.side, options.accelerator, options.precision, options.compile
         ):
             print(json.dumps(asdict(row)), flush=True)
 

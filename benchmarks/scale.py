@@ -4,7 +4,7 @@ python -m benchmarks.scale
 python -m benchmarks.scale --items 30000000 --place /scratch
 python -m benchmarks.scale --quick
 
-Whole jobs then show the memory of the table of a corpus, which is not streamed.
+Jobs are then run to measure the memory of the table of a corpus, which is not streamed.
 
 Random vectors, rows and outcomes are written to files, mapped, and deleted afterwards. Memory is a process's
 anonymous memory (RssAnon in Linux's /proc/self/status, sampled). Clean pages of mapped files are counted
@@ -43,23 +43,23 @@ if TYPE_CHECKING:
 K, TARGETS, CHECKED = 500, 256, 3
 
 
-def measure(place: Path, items: int, targets: int) -> Iterator[dict[str, Any]]:
-    """Write a corpus; stream a tenth, a third and all of it, then run jobs on an eighth and a quarter of it.
+def measure(folder: Path, items: int, targets: int) -> Iterator[dict[str, Any]]:
+    """Write a corpus; stream a tenth, a third and all of it; run jobs on an eighth and a quarter of it.
 
     Each measurement runs in a new process.
     """
-    write(place, items)
+    write(folder, items)
     for divisor in (10, 3, 1):
-        yield in_fresh_process(stream, place, max(1, items // divisor), targets, K, max_bytes=0)
+        yield in_fresh_process(stream, folder, max(1, items // divisor), targets, K, max_bytes=0)
     for divisor in (8, 4):
-        yield in_fresh_process(job, place, max(1, items // divisor))
+        yield in_fresh_process(job, folder, max(1, items // divisor))
 
 
-def stream(place: Path, items: int, targets: int, k: int, max_bytes: int) -> dict[str, Any]:
+def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> dict[str, Any]:
     """Compute both scores of random targets with a corpus on disk.
 
     Args:
-        place: folder of the files that `write` made.
+        folder: folder of the files that `write` made.
         items: number of items of the corpus.
         targets: number of targets.
         k: number of retrieved items.
@@ -81,21 +81,21 @@ def stream(place: Path, items: int, targets: int, k: int, max_bytes: int) -> dic
     from src.studies.propagation.similarity_blocks import similarity_blocks
     from src.studies.propagation.top_k import TopK
 
-    corpus, pool = load_mapped(place, items, k)
+    corpus, pool = load_mapped(folder, items, k)
     x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
     retrieved = TopK([pool], np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.int64))
     scores = Scores(x, corpus, [pool], SC_EAT, retrieved, ProtocolConfig(ddof=1))
     nearest, read_before = [], read_bytes()
-    for path in place.iterdir():
-        forget(path)
-    with watched() as peak:
+    for path in folder.iterdir():
+        drop_cached_pages(path)
+    with sample_memory() as peak:
         start, cpu = time.perf_counter(), time.process_time()
         for block in similarity_blocks(x, corpus, [pool], every=False, max_bytes=max_bytes):
             scores.add(block)
             assert block.nearest is not None
             nearest.append(block.nearest[: max(0, CHECKED - block.targets.start)])
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    exact = _exact(x[:CHECKED].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
+    exact = _is_exact(x[:CHECKED].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
     anonymous_mb, mapped_mb = peak["anonymous"] / 1e6, peak["mapped"] / 1e6
     read_mb = (read_bytes() - read_before) / 1e6
     outcome = "exact" if exact else "WRONG"
@@ -107,7 +107,7 @@ def stream(place: Path, items: int, targets: int, k: int, max_bytes: int) -> dic
     return {"what": what, "seconds": seconds, "cpu": cpu, **sizes, "exact": exact}
 
 
-def _exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, scores: Any) -> bool:
+def _is_exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, scores: Any) -> bool:
     """Return whether items and scores equal those of numpy, with all similarities of a target in memory."""
     import numpy as np
 
@@ -117,22 +117,22 @@ def _exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, score
         lengths = np.linalg.norm(items, axis=1)
         for row, target in zip(similarities, x.astype(float), strict=True):
             row[start : start + CHUNK] = (items @ target / lengths / np.linalg.norm(target)).round(12)
-    equal = []
+    are_equal = []
     for number, row in enumerate(similarities):
         best = np.argsort(-row, kind="stable")[: pool.k]
-        sets = [
+        groups = [
             (row[a], row[b], np.concatenate([row[a], row[b]])) for a, b in zip(pool.a, pool.b, strict=True)
         ]
-        effects = [(a.mean() - b.mean()) / both.std(ddof=1) for a, b, both in sets]
-        equal.append(
+        effects = [(a.mean() - b.mean()) / union.std(ddof=1) for a, b, union in groups]
+        are_equal.append(
             np.array_equal(np.sort(best), nearest[number])
             and np.allclose(effects, scores.intrinsic[number], rtol=1e-9)
             and np.allclose(pool.outcomes[best].mean(axis=0), scores.extrinsic[number], rtol=1e-12)
         )
-    return all(equal)
+    return all(are_equal)
 
 
-def job(place: Path, items: int) -> dict[str, Any]:
+def job(folder: Path, items: int) -> dict[str, Any]:
     """Run `labels_to_faces` without draws; time and memory include those of making the table of faces."""
     import pandas as pd
     import torch
@@ -144,8 +144,8 @@ def job(place: Path, items: int) -> dict[str, Any]:
     labels = labels[labels["template"] == labels["template"].iloc[0]]
     groups = sorted(labels["group"].unique())
     x = torch.nn.functional.normalize(torch.randn(len(labels), WIDTH), dim=-1)
-    corpus, _ = load_mapped(place, items, K)
-    with watched() as peak:
+    corpus, _ = load_mapped(folder, items, K)
+    with sample_memory() as peak:
         start = time.perf_counter()
         faces = pd.DataFrame({"id": [f"f{number:09d}" for number in range(items)]})
         faces["group"] = [groups[number % GROUPS] for number in range(items)]
@@ -159,7 +159,7 @@ def job(place: Path, items: int) -> dict[str, Any]:
     return {"what": what, "seconds": seconds, "anonymous_mb": size / 1e6}
 
 
-def forget(path: Path) -> None:
+def drop_cached_pages(path: Path) -> None:
     """Drop a file's pages from the page cache, so that it is read from disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
@@ -178,7 +178,7 @@ def resident() -> dict[str, int]:
 
 
 @contextmanager
-def watched() -> Iterator[dict[str, int]]:
+def sample_memory() -> Iterator[dict[str, int]]:
     """Sample `resident` every hundredth of a second; yield its peaks above the values at the start."""
     before, done = resident(), threading.Event()
     peak = dict.fromkeys(before, 0)
@@ -205,12 +205,12 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=TARGETS, help="number of targets")
     parser.add_argument("--quick", action="store_true", help="use a fiftieth of the items")
     parser.add_argument("--place", type=Path, help="folder for the corpus, which takes 600 bytes per item")
-    given = parser.parse_args()
+    options = parser.parse_args()
     # Remove the corpus when the process is terminated.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    items = given.items or (QUICK if given.quick else Size()).streamed
-    with tempfile.TemporaryDirectory(dir=given.place) as name:
-        for row in measure(Path(name), items, given.targets):
+    items = options.items or (QUICK if options.quick else Size()).streamed
+    with tempfile.TemporaryDirectory(dir=options.place) as name:
+        for row in measure(Path(name), items, options.targets):
             print(json.dumps(row), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Set how much is measured."""
+"""Set the amounts of work to measure."""
 
 from __future__ import annotations
 

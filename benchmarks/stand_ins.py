@@ -18,8 +18,8 @@ EXPERIMENTS = (
     *("scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"),
     *("faces_to_labels", "labels_to_faces", "scenes_to_labels", "words_to_faces"),
 )
-# Level of uncertainty -> what is switched off: for "scores" all but the scores, then only the bootstrap,
-# then nothing.
+# Level of uncertainty -> protocol overrides that switch off the rest: the bootstrap at "and placebo", nothing
+# at "and interval".
 LEVELS = {
     "scores": ["placebo=0", "attribute_draws=0", "property_draws=0", "bootstrap=0"],
     "and placebo": ["bootstrap=0"],
@@ -27,7 +27,7 @@ LEVELS = {
 }
 # Audit -> values of `protocol.vocabulary` to time: number of frequent words to compare with; 0: none.
 AUDITS = {"sobit_association": (0, 10_000), "sobit_retrieval": (0,), "sobit_strength": (10_000,)}
-# Shares of the races and genders in FairFace, which get letters as names.
+# Shares of the races and genders in FairFace, named by letters.
 RACES = {"A": 0.19, "B": 0.15, "C": 0.14, "D": 0.14, "E": 0.13, "F": 0.13, "G": 0.12}
 GENDERS = {"F": 0.47, "M": 0.53}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sizes import job_config
-from benchmarks.timing import Compared, min_seconds, seconds_of
+from benchmarks.timing import Comparison, min_seconds, seconds_of
 
 BATCH = 64
 # Number of sentences that open_clip embeds; its seconds are scaled up to all sentences.
@@ -13,7 +13,7 @@ SAMPLE = 192
 MIN_SPEEDUP = 20
 
 
-def texts(model: str, sentences: int) -> list[Compared]:
+def texts(model: str, sentences: int) -> list[Comparison]:
     """Time one model with random weights, on a CPU, in float32.
 
     Args:
@@ -42,18 +42,18 @@ def texts(model: str, sentences: int) -> list[Compared]:
                 network.model.encode_text(batch, normalize=True) for batch in tokens[sample].split(BATCH)
             ]
 
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "vectors.safetensors"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors.safetensors"
         runs = {
-            "loop": lambda: predict(network, table, BATCH, trainer, path, Path(place))[1],
+            "loop": lambda: predict(network, table, BATCH, trainer, path, Path(folder))[1],
             "open_clip": lambda: seconds_of(encode) * len(lines) / len(sample),
         }
         seconds = min_seconds(runs)
-        ours = load_file(path)["embedding"][sample].double()
+        vectors = load_file(path)["embedding"][sample].double()
     expected = torch.cat(reference).double()
-    difference = float((ours @ ours.T - expected @ expected.T).abs().max())
+    difference = float((vectors @ vectors.T - expected @ expected.T).abs().max())
     return [
-        Compared(
+        Comparison(
             f"{model}: predict loop, {len(lines)} sentences",
             seconds["loop"],
             "open_clip's encode_text",

@@ -15,13 +15,13 @@ ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """A measurement, and that of its peer in the same process.
 
     Attributes:
         what: description of what is measured.
         seconds: seconds that it takes.
-        peer: description of the peer, which does the same work, or the part of it that is unavoidable.
+        peer: description of the peer, which does the same work, or only its unavoidable part.
         peer_seconds: seconds that the peer takes.
         limit: lower limit of the speedup; None: no limit.
         note: further results, such as the largest difference between the results of both.
@@ -36,7 +36,7 @@ class Compared:
 
     @property
     def speedup(self) -> float:
-        """Return how many times as fast as its peer the measured work is."""
+        """Return the peer's seconds divided by the measured seconds."""
         return self.peer_seconds / self.seconds
 
 
@@ -56,7 +56,7 @@ def seconds_by_round(runs: Mapping[str, Callable[[], float]], rounds: int) -> di
     """Time all runs in each of several rounds, so that a slow phase of the machine affects all alike.
 
     A run is a function that returns its seconds. Each round starts with a different run, because the first
-    run after a rest of the machine is faster.
+    run after an idle time of the machine is faster.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     names = [*runs]
@@ -68,8 +68,8 @@ def seconds_by_round(runs: Mapping[str, Callable[[], float]], rounds: int) -> di
 
 
 def describe_speedups(seconds: list[float], peer_seconds: list[float]) -> str:
-    """Describe the speedup over the peer in each round by median and range."""
-    speedups = [theirs / ours for ours, theirs in zip(seconds, peer_seconds, strict=True)]
+    """Describe the speedups over the peer by their median and range over rounds."""
+    speedups = [peer / run for run, peer in zip(seconds, peer_seconds, strict=True)]
     return f"speedup per round: median {median(speedups):.2f}, {min(speedups):.2f} to {max(speedups):.2f}"
 
 

@@ -50,7 +50,7 @@ def test_poems_are_written_compared_tracked_and_reused(tmp_path, folder, monkeyp
         rows.loc[(rows["pool"] == "positive") & (rows["shared"] == "kept"), "cles_gap"].mean()
     )
     assert len(run.data.tags["weights.sha256"]) == 64
-    monkeypatch.setattr(Multimodal, "written", lambda *_: pytest.fail("written again"))
+    monkeypatch.setattr(Multimodal, "generate", lambda *_: pytest.fail("written again"))
     assert poem(tmp_path, *model) == 0
     assert len(client.search_runs([run.info.experiment_id])) == 1
 

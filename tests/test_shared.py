@@ -94,7 +94,7 @@ def reads(store: Path, seed: int, until: float) -> None:
         elif action < 0.2:
             pruning.prune(store, None)
         elif action < 0.3:
-            pruning.listing(store)
+            pruning.list_entries(store)
     os._exit(0)
 
 

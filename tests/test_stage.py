@@ -12,7 +12,7 @@ import yaml
 from src import stage
 from src.embeddings import pruning
 from src.errors import InputError
-from src.storage.versions import every
+from src.storage.versions import declared_versions
 from tests.conftest import SHRUNK, store_overrides
 from tests.paths import CHECKOUT
 
@@ -28,8 +28,8 @@ def test_stages_store_the_same_bytes_as_a_sweep(stores, sweeps, tmp_path):
     assert rows == {"faces": 360, "scenes": 300, "words": 1800, "labels": 5184}
     for name in ("weights", "embed --role faces", "embed --role words"):
         assert stage.main([*name.split(), *overrides]) == 0
-    staged = pruning.listing(tmp_path / "e")
-    swept = pruning.listing(stores / "embeddings")
+    staged = pruning.list_entries(tmp_path / "e")
+    swept = pruning.list_entries(stores / "embeddings")
     assert sorted(staged["role"]) == ["faces", "words"]
     assert set(staged["entry"]) < set(swept["entry"])
     for name in staged["entry"]:
@@ -90,7 +90,7 @@ def test_stages_depend_on_every_parameter_that_they_are_given():
 
 
 def test_code_enters_the_pipeline_by_declared_versions_alone():
-    parts = set(every())
+    parts = set(declared_versions())
     for name, stage_yaml in PIPELINE["stages"].items():
         assert not [path for path in stage_yaml["deps"] if path.startswith("src")], name
         (listed,) = [entry["src/versions.yaml"] for entry in stage_yaml["params"] if isinstance(entry, dict)]

@@ -18,10 +18,10 @@ BLANK = "{}"
 class Prompts:
     """Sentences whose vectors determine a projection."""
 
-    # Each sentence once; role "prompts", columns `id` (the sentence) and `sentence`, sorted by id.
+    # Distinct sentences: role "prompts", columns `id` (the sentence) and `sentence`, sorted by id.
     table: Table
     spurious: list[str]  # sentences whose directions are removed, sorted
-    # Sentences that should mean the same; empty where the projection is not calibrated.
+    # Pairs of sentences that should have equal vectors; empty if the projection is not calibrated.
     pairs: list[tuple[str, str]]
 
 
@@ -32,7 +32,7 @@ class _Group:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """Return adjective and noun, which distinguish groups; empty where the name lacks them."""
+        """Return adjective and first noun; "" for one that the name lacks."""
         return self.adjective, self.nouns[0] if self.nouns else ""
 
     @property
@@ -40,33 +40,33 @@ class _Group:
         return f"{self.adjective} {self.parts[1] or 'person'}".strip()
 
 
-def prompts(chosen: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
+def prompts(config: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
     """Build the sentences of a method from the names of groups; None where the method projects nothing.
 
-    The last word of a group's name is looked up in `chosen.nouns` (ignoring case), the rest is an
+    The last word of a group's name is looked up in `config.nouns` (ignoring case), the rest is an
     adjective; a name without a known noun is all adjective. The spurious sentences name every noun and every
     adjective followed by "person": for Black and White Men and Women, the six prompts of Capitani et al.
-    2024. The pairs are formed for each template in `chosen.classes` by two groups that differ in exactly one
-    part of their name, adjective or noun; groups whose names have only one part all form pairs.
+    2024. For each template in `config.classes`, two groups form a pair if their names differ in exactly one
+    part, adjective or noun; groups whose names have a single part all form pairs.
 
     Raises:
         InputError: a template without exactly one `{}`, a noun without a word, an infinite strength, no
             group, groups with the same phrase, or nothing to calibrate on.
     """
-    if not chosen.spurious:
+    if not config.spurious:
         return None
-    _check(chosen)
-    named_groups = _groups(chosen, groups)
-    spurious = sorted({chosen.spurious.replace(BLANK, phrase) for phrase in _spurious_phrases(named_groups)})
+    _check(config)
+    named_groups = _groups(config, groups)
+    spurious = sorted({config.spurious.replace(BLANK, phrase) for phrase in _spurious_phrases(named_groups)})
     pairs = [
         (template.replace(BLANK, a.phrase), template.replace(BLANK, b.phrase))
-        for template in chosen.classes
+        for template in config.classes
         for a, b in combinations(named_groups, 2)
-        if _form_pair(a, b)
+        if _is_pair(a, b)
     ]
-    if chosen.classes and not pairs:
+    if config.classes and not pairs:
         raise InputError(
-            f"debias={chosen.name}: no two of the groups {', '.join(sorted(set(groups)))} differ in exactly "
+            f"debias={config.name}: no two of the groups {', '.join(sorted(set(groups)))} differ in exactly "
             "one part of their name, so there is nothing to calibrate on. Use debias=orth_proj, which needs "
             "no pairs."
         )
@@ -75,39 +75,39 @@ def prompts(chosen: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
     return Prompts(Table("prompts", frame, len(frame)), spurious, pairs)
 
 
-def _check(chosen: DebiasConfig) -> None:
-    for template in (chosen.spurious, *chosen.classes):
+def _check(config: DebiasConfig) -> None:
+    for template in (config.spurious, *config.classes):
         if template.count(BLANK) != 1:
             raise InputError(
-                f"debias={chosen.name}: the template {template!r} has {template.count(BLANK)} places for a "
+                f"debias={config.name}: the template {template!r} has {template.count(BLANK)} places for a "
                 f"group. Write {BLANK} where the group is named, once."
             )
-    for noun, words in chosen.nouns.items():
+    for noun, words in config.nouns.items():
         if not words or not all(map(str.strip, words)):
             raise InputError(
                 f"debias.nouns.{noun}={words}: a word is missing. Add a word for its members, or leave "
                 f"{noun} out."
             )
-    if chosen.strength and not chosen.classes:
+    if config.strength and not config.classes:
         raise InputError(
-            f"debias={chosen.name}: debias.strength={chosen.strength:g} has no effect without "
+            f"debias={config.name}: debias.strength={config.strength:g} has no effect without "
             "debias.classes. Leave it out, or choose debias=orth_proj_calibrated."
         )
-    if chosen.strength == float("inf"):
+    if config.strength == float("inf"):
         raise InputError("debias.strength=inf: must be finite. The papers use 1000.")
 
 
-def _groups(chosen: DebiasConfig, names: Sequence[str]) -> list[_Group]:
+def _groups(config: DebiasConfig, names: Sequence[str]) -> list[_Group]:
     if not names:
-        raise InputError(f"debias={chosen.name}: no groups, so no direction to remove. Use debias=none.")
-    nouns = {noun.lower(): tuple(words) for noun, words in chosen.nouns.items()}
+        raise InputError(f"debias={config.name}: no groups, so no direction to remove. Use debias=none.")
+    nouns = {noun.lower(): tuple(words) for noun, words in config.nouns.items()}
     by_name = {name: _group(name, nouns) for name in sorted(set(names))}
     phrases = Counter(group.phrase for group in by_name.values())
     for phrase, count in phrases.items():
         if count > 1:
-            alike = [name for name, group in by_name.items() if group.phrase == phrase]
+            same = [name for name, group in by_name.items() if group.phrase == phrase]
             raise InputError(
-                f"debias={chosen.name}: the groups {' and '.join(map(repr, alike))} have the same phrase, "
+                f"debias={config.name}: the groups {' and '.join(map(repr, same))} have the same phrase, "
                 f"{phrase!r}. Give them different words in debias.nouns, or rename them."
             )
     return list(by_name.values())
@@ -127,6 +127,6 @@ def _spurious_phrases(groups: list[_Group]) -> set[str]:
     return nouns | {f"{group.adjective} person" for group in groups if group.adjective}
 
 
-def _form_pair(a: _Group, b: _Group) -> bool:
+def _is_pair(a: _Group, b: _Group) -> bool:
     single = all(min(group.parts) == "" for group in (a, b))
     return single or sum(x != y for x, y in zip(a.parts, b.parts, strict=True)) == 1

@@ -11,23 +11,23 @@ from src.debias.phrases import Prompts
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES, TEXT_ROLES, Table
 
-# Directions whose singular value is below this share of the largest are rounding errors.
-CUT = 1e-6
-# Below this norm only float32 rounding remains of a unit vector.
+# Singular values below this share of the largest are rounding errors: their directions are dropped.
+MIN_RELATIVE_VALUE = 1e-6
+# A projected unit vector with a norm below this holds only float32 rounding errors.
 MIN_NORM = 1e-6
 # Value of `debias.side` (besides "both") -> roles whose vectors are projected.
 SIDES = {"texts": (*TEXT_ROLES, "prompts"), "images": IMAGE_ROLES}
 
 
-def sides(chosen: DebiasConfig) -> frozenset[str]:
+def projected_roles(config: DebiasConfig) -> frozenset[str]:
     """Return the roles whose vectors a method projects; none where it projects nothing."""
-    if not chosen.spurious:
+    if not config.spurious:
         return frozenset()
-    return frozenset(role for side, roles in SIDES.items() if chosen.side in (side, "both") for role in roles)
+    return frozenset(role for side, roles in SIDES.items() if config.side in (side, "both") for role in roles)
 
 
 def projection(
-    chosen: DebiasConfig, prompts: Prompts, vectors: Float[Tensor, "n width"]
+    config: DebiasConfig, prompts: Prompts, vectors: Float[Tensor, "n width"]
 ) -> Float[Tensor, "width width"]:
     """Compute the matrix P of a method, [D, D] in float64, x' = P x; without pairs it is symmetric.
 
@@ -44,7 +44,7 @@ def projection(
     width, count = vectors.shape[1], len(prompts.spurious)
     if width < count:
         raise InputError(
-            f"debias={chosen.name}: vectors of width {width} have no room for the directions of {count} "
+            f"debias={config.name}: vectors of width {width} have no room for the directions of {count} "
             "prompts. Choose a model of a larger width, or fewer groups."
         )
     rows = {sentence: row for row, sentence in enumerate(prompts.table.frame["sentence"])}
@@ -52,9 +52,9 @@ def projection(
     uncalibrated = _complement(unit[[rows[sentence] for sentence in prompts.spurious]].T)
     if not prompts.pairs:
         return uncalibrated
-    first, second = ([rows[sentence] for sentence in side] for side in zip(*prompts.pairs, strict=True))
+    first, second = ([rows[a] for a, _ in prompts.pairs], [rows[b] for _, b in prompts.pairs])
     z = unit[first] - unit[second]
-    calibration = torch.eye(width, dtype=torch.float64) + chosen.strength / len(z) * z.T @ z
+    calibration = torch.eye(width, dtype=torch.float64) + config.strength / len(z) * z.T @ z
     # Both are symmetric: the transposed solution of calibration · X = P0 is P0 · calibration⁻¹.
     calibrated: Tensor = torch.linalg.solve(calibration, uncalibrated).T
     return calibrated
@@ -63,7 +63,7 @@ def projection(
 def _complement(columns: Float[Tensor, "width n"]) -> Float[Tensor, "width width"]:
     # M M⁺ from the left singular vectors only: the pseudo-inverse would divide by small values.
     left, values, _ = torch.linalg.svd(columns, full_matrices=False)
-    basis = left[:, values > CUT * values.max()]
+    basis = left[:, values > MIN_RELATIVE_VALUE * values.max()]
     complement: Tensor = torch.eye(len(columns), dtype=torch.float64) - basis @ basis.T
     return complement
 
@@ -73,8 +73,8 @@ def project(
 ) -> tuple[Table, Float[Tensor, "m *q width"], list[str]]:
     """Project stimuli and their vectors, x' = P x, and normalise them again.
 
-    Where the norm of P x is below 1e-6, nothing remains of a stimulus and it is removed: words and labels
-    with all their sentences, as each occurs in each template; an image if this holds for any of its vectors.
+    A stimulus is removed where the norm of P x is below 1e-6: words and labels with all their sentences, so
+    that each word occurs in every template; an image if any of its vectors vanishes.
 
     Returns:
         Table and vectors of the remaining stimuli, in float64 (in float32, equal cosines would differ by
@@ -82,7 +82,7 @@ def project(
 
     Raises:
         InputError: the widths differ, a vector holds NaN or infinity, nothing remains of any stimulus, or
-            nothing of a prompt: an audit without one of its prompts would be another audit.
+            nothing of a prompt, since an audit needs all of its prompts.
         ValueError: the vectors do not match the table.
     """
     _check_fit(table, vectors, dimensions=(2, 3))
@@ -93,25 +93,25 @@ def project(
         )
     projected = vectors.double() @ projection.double().T
     norms = projected.norm(dim=-1, keepdim=True)
-    removed = _removed(table, (norms < MIN_NORM).flatten(1).any(dim=1))
+    removed = _removal_mask(table, (norms < MIN_NORM).flatten(1).any(dim=1))
     projected /= norms
     if not removed.any():
         return table, projected, []
     remains = ~removed
     remaining = replace(table, frame=table.frame[remains.numpy()].reset_index(drop=True))
-    note = _note(table, remaining, removed)
+    note = _removal_note(table, remaining, removed)
     return replace(remaining, notes=(*table.notes, note)), projected[remains], [note]
 
 
-def _removed(table: Table, vanished: Bool[Tensor, " n"]) -> Bool[Tensor, " n"]:
-    """Mask the stimuli to remove: those of which nothing remains, and the other sentences of their words."""
+def _removal_mask(table: Table, vanished: Bool[Tensor, " n"]) -> Bool[Tensor, " n"]:
+    """Mask the stimuli to remove: vanished ones, and the other sentences of their words."""
     if table.role not in TEXT_ROLES or not vanished.any():
         return vanished
     words = table.frame["word"]
     return torch.tensor(words.isin(words[vanished.numpy()]).to_numpy())
 
 
-def _note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -> str:
+def _removal_note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -> str:
     """Describe the removed stimuli; raise `InputError` if they are prompts, or if no stimuli remain."""
     column = "word" if table.role in TEXT_ROLES else "id"
     first = table.frame[column][removed.numpy()].iloc[0]
@@ -125,8 +125,8 @@ def _note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -> str:
             f"{table.role}: nothing is left of any of {table.items} after the projection. "
             "Choose a model of a larger width, or another debias."
         )
-    count = f"{table.items - remaining.items} of {table.items} {table.role}"
-    return f"{count} removed, first {first!r}: the projection leaves nothing of them"
+    counts = f"{table.items - remaining.items} of {table.items} {table.role}"
+    return f"{counts} removed, first {first!r}: the projection leaves nothing of them"
 
 
 def _check_fit(table: Table, vectors: Tensor, dimensions: tuple[int, ...]) -> None:

@@ -54,7 +54,7 @@ def _load_network(cfg: configs.RunConfig, identity_hash: str) -> Network:
 
 
 def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:
-    """Return the hash of all that determines the vectors of one role, whether or not they are stored.
+    """Return the hash of what determines the vectors of one role, whether or not they are stored.
 
     Raises:
         InputError: precomputed vectors are missing.
@@ -65,7 +65,7 @@ def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str
 
 
 def require(cfg: configs.RunConfig, prompts: Table) -> None:
-    """Check that a model has vectors for prompts; only precomputed vectors may lack some.
+    """Check that precomputed vectors include those of all prompts; other models embed any prompt.
 
     Raises:
         NotApplicable: a prompt has no precomputed vector.

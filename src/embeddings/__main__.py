@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m src.embeddings",
         description="List entries, or prune damaged, unfinished and, with --unused-for, unused ones.",
     )
-    parser.add_argument("what", choices=["ls", "prune"])
+    parser.add_argument("command", choices=["ls", "prune"])
     parser.add_argument(
         "store", nargs="?", type=Path, default=CHECKOUT / "data" / "embeddings", help="folder (%(default)s)"
     )
@@ -34,15 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
-    if options.what == "ls":
-        rows, counted = pruning.listing(options.store), "entries"
+    if options.command == "ls":
+        rows, description = pruning.list_entries(options.store), "entries"
     else:
         removed = pruning.prune(options.store, options.unused_for, dry=options.dry_run)
         rows = pd.DataFrame(removed, columns=["entry", "reason", "bytes"])
-        counted = "entries would be removed" if options.dry_run else "entries removed"
+        description = "entries would be removed" if options.dry_run else "entries removed"
     if len(rows):
         print(rows.to_string(index=False))
-    print(f"{len(rows)} {counted}, {rows['bytes'].sum() / 1e6:.1f} MB in {options.store}")
+    print(f"{len(rows)} {description}, {rows['bytes'].sum() / 1e6:.1f} MB in {options.store}")
     return 0
 
 

@@ -11,11 +11,11 @@ from torch.utils.data import Dataset
 from src.embeddings import image_cache
 from src.encoders import Network
 
-# Minimum average number of sentences per common prefix for which batches of a single prefix pay off.
+# Minimum average number of sentences per common prefix that makes batches of a single prefix efficient.
 MIN_PER_PREFIX = 64
 
 
-class Resized(Dataset[tuple[Tensor, Tensor]]):
+class ResizedPictures(Dataset[tuple[Tensor, Tensor]]):
     """Batches of resized pictures: rows of the table [b], and their bytes [b, 3, H, W]."""
 
     def __init__(self, pictures: np.ndarray | Sequence[str], batch_size: int) -> None:
@@ -27,21 +27,21 @@ class Resized(Dataset[tuple[Tensor, Tensor]]):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         first = self.starts[index]
         batch = self.pictures[first : first + self.starts.step]
-        return torch.arange(first, first + len(batch)), self.stacked(batch)
+        return torch.arange(first, first + len(batch)), self.stack(batch)
 
-    def stacked(self, batch: np.ndarray | Sequence[str]) -> Tensor:
+    def stack(self, batch: np.ndarray | Sequence[str]) -> Tensor:
         """Stack the pictures of a batch."""
         return torch.from_numpy(np.array(batch))
 
 
-class Pictures(Resized):
+class Pictures(ResizedPictures):
     """Batches of pictures, read and preprocessed on access: rows of the table, and their pixels."""
 
     def __init__(self, paths: Sequence[str], network: Network, batch_size: int) -> None:
         super().__init__(paths, batch_size)
         self.transform = network.transform
 
-    def stacked(self, batch: np.ndarray | Sequence[str]) -> Tensor:
+    def stack(self, batch: np.ndarray | Sequence[str]) -> Tensor:
         """Read and stack the pictures of a batch."""
         return torch.stack([self.transform(image_cache.read(path)) for path in batch])
 
@@ -54,7 +54,7 @@ class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
 
     def __init__(self, network: Network, sentences: Sequence[str], batch_size: int) -> None:
         tokens = network.tokenize(sentences)
-        # Distinct sentences in lexical order, which groups those of a template, and the rows that hold each.
+        # Tokens of distinct sentences, sorted, so that a template's are adjacent; rows of each sentence.
         self.tokens, sentence_of_row = torch.unique(tokens, dim=0, return_inverse=True)
         self.rows = sentence_of_row.argsort(stable=True).split(sentence_of_row.bincount().tolist())
         self.lengths = network.lengths(self.tokens)
@@ -70,10 +70,10 @@ class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows of the table, the index of each row's sentence in the batch, and the batch's tokens."""
-        chosen = self.batches[index]
-        rows = [self.rows[sentence] for sentence in chosen.tolist()]
+        sentences = self.batches[index]
+        rows = [self.rows[sentence] for sentence in sentences.tolist()]
         sentence_of_row = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
-        return torch.cat(rows), sentence_of_row, self.tokens[chosen, : int(self.lengths[chosen[0]])]
+        return torch.cat(rows), sentence_of_row, self.tokens[sentences, : int(self.lengths[sentences[0]])]
 
 
 def _by_prefix(rows: Tensor, tokens: Tensor) -> list[Tensor]:

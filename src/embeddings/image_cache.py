@@ -27,10 +27,10 @@ FILE = "pixels.npy"
 SPARE = 1 << 28
 
 
-def resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 height width"] | None:
-    """Return the resized pictures of a table as bytes, in its order, memory-mapped from the store.
+def load_resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 height width"] | None:
+    """Load the resized pictures of a table as bytes, in its order, memory-mapped from the store.
 
-    The store is shared by all models; absent entries are made. None, with a warning, if the disk has no room.
+    An absent entry is built. Return None, with a warning, if the disk has no room for it.
 
     Raises:
         InputError: a picture cannot be read any more, or the folder cannot be written.
@@ -53,13 +53,13 @@ def resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 
     return pixels
 
 
-def stored(table: Table, split: Halves, store: Path) -> bool:
+def has_resized(table: Table, split: Halves, store: Path) -> bool:
     """Return whether the store holds the resized pictures of a table, intact."""
     return not cache.damaged(store / cache.fingerprint(identity_of(table, split)))
 
 
 def identity_of(table: Table, split: Halves) -> dict[str, Any]:
-    """Return all that determines the bytes: the pictures in order, and the resizing."""
+    """Return what determines the bytes: the pictures in order, and the resizing."""
     digest = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
     return {"pictures": digest, "geometry": dict(split.geometry), "parts": declared("preprocessing")}
 
@@ -84,7 +84,7 @@ def _fill(paths: list[str], split: Halves, rows: np.memmap[Any, Any]) -> None:
     def put(row: int) -> None:
         rows[row] = split.resized(read(paths[row]))
 
-    # Pillow releases the interpreter's lock while it decodes and resizes: threads suffice.
+    # Pillow releases the interpreter lock while it decodes and resizes: threads suffice.
     with ThreadPoolExecutor() as pool:
         list(pool.map(put, range(len(paths))))  # raises the errors of the threads
     rows.flush()

@@ -1,8 +1,8 @@
 """Split batches of pictures into microbatches that suit the memory allocator.
 
 glibc maps allocations above 32 MB from the kernel, which clears them, and unmaps them on release
-(mallopt(3), M_MMAP_THRESHOLD): every layer of a large batch pays for its memory again. A GPU's allocator
-reuses memory, and large batches are the most efficient.
+(mallopt(3), M_MMAP_THRESHOLD): with a large batch, every layer maps and clears its memory anew. A GPU's
+allocator reuses memory, and large batches are the most efficient.
 """
 
 import math
@@ -38,10 +38,10 @@ def _largest_output(encode: Callable[[Tensor], Tensor], pixels: Tensor) -> int:
     """Return the bytes of the largest output tensor of any module of an encoder."""
     sizes = [1]
 
-    def note(_: object, __: object, output: object) -> None:
+    def record(_: object, __: object, output: object) -> None:
         if isinstance(output, Tensor):
             sizes.append(output.nbytes)
 
-    with register_module_forward_hook(note):
+    with register_module_forward_hook(record):
         encode(pixels)
     return max(sizes)

@@ -20,16 +20,16 @@ from src.storage.cache import file_hash
 
 log = logging.getLogger(__name__)
 
-# Rounding a norm and its quotients to bfloat16 adds relative errors of at most 2^-8 each, together .0078. If
-# squares and their sum are bfloat16, too: at most .0094, for constant vectors of widths from 64 to 4096.
+# Rounding a norm and the quotients by it to bfloat16 adds relative errors of at most 2^-8 each, together
+# .0078; with squares and their sum in bfloat16, at most .0094 (constant vectors of widths from 64 to 4096).
 NORM_TOLERANCE = 1e-2
 # Deviation of a norm from 1 above which renormalising is noted.
 NOTED_DEVIATION = 1e-3
-# Maximal deviation of the norms of float32 vectors that were normalised.
+# Maximum deviation from 1 of the norms of normalised float32 vectors.
 ROUNDING = 1e-6
-# Bytes of a file above which vectors stay memory-mapped if possible; rows that are checked at a time.
+# Bytes of vectors above which they stay memory-mapped if possible; number of rows checked at a time.
 MIN_MAPPED, TILE_ROWS = 2**32, 2**16
-# Maximal number of missing prompts in a message.
+# Maximum number of missing prompts in a message.
 MAX_LISTED = 100
 
 
@@ -46,7 +46,7 @@ def read(folder: Path, role: str) -> Embeddings:
     """
     path = folder / f"{role}.safetensors"
     ids = precomputed_tables.read_rows(folder, role)["id"]
-    stored = _tensor(path)
+    stored = _load_tensor(path)
     # torch implements hardly any operation on 8-bit floats, not even isfinite.
     vectors = stored.float() if stored.is_floating_point() and stored.itemsize < 2 else stored
     norms = _check(vectors, stored.dtype, len(ids), role, path)
@@ -56,7 +56,7 @@ def read(folder: Path, role: str) -> Embeddings:
     if vectors.nbytes > MIN_MAPPED and deviation <= ROUNDING and torch.equal(order, torch.arange(len(order))):
         return Embeddings(vectors, file_hash(path))
     unit = torch.nn.functional.normalize(vectors[order].double(), dim=-1)
-    return Embeddings(unit, file_hash(path), notes=_renormalised(norms, role))
+    return Embeddings(unit, file_hash(path), notes=_renormalisation_notes(norms, role))
 
 
 def prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
@@ -71,7 +71,7 @@ def prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
 
 
 def prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
-    """Return the position of each prompt's sentence in DIR/prompts.parquet after sorting that table by id.
+    """Return the row of each prompt's sentence in DIR/prompts.parquet after sorting that table by id.
 
     Raises:
         NotApplicable: the table does not exist, or lacks a sentence.
@@ -85,15 +85,15 @@ def prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
             "Prompts need id and sentence."
         )
     sentences = frame.sort_values("id", kind="stable")["sentence"].astype(str).reset_index(drop=True)
-    twice = sentences[sentences.duplicated()]
-    if len(twice):
+    extra = sentences[sentences.duplicated()]
+    if len(extra):
         raise InputError(
-            f"{path}: {len(twice)} repeated sentences, first {brief(twice.iloc[0])!r}. Keep one row of each."
+            f"{path}: {len(extra)} repeated sentences, first {brief(extra.iloc[0])!r}. Keep one row of each."
         )
     wanted = prompts.frame["sentence"]
     missing = wanted[~wanted.isin(sentences)]
     if len(missing):
-        # List all of them if that is readable, as the user has to compute their vectors.
+        # List all if they are few enough to read: the user has to compute their vectors.
         listed = "; ".join(map(repr, missing[:MAX_LISTED]))
         if len(missing) > MAX_LISTED:
             listed += f"; and {len(missing) - MAX_LISTED} more. To list them all: "
@@ -123,7 +123,7 @@ def _missing(path: Path) -> str:
     return f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}."
 
 
-def _tensor(path: Path) -> Tensor:
+def _load_tensor(path: Path) -> Tensor:
     if not path.is_file():
         raise InputError(_missing(path))
     try:
@@ -140,13 +140,13 @@ def _tensor(path: Path) -> Tensor:
     return tensor
 
 
-def _renormalised(norms: Tensor, role: str) -> tuple[str, ...]:
+def _renormalisation_notes(norms: Tensor, role: str) -> tuple[str, ...]:
     """Return and log a note on the items whose norms were off by more than rounding to float16."""
-    off = ((norms - 1).abs() > NOTED_DEVIATION).any(dim=1)
-    if not off.any():
+    is_off = ((norms - 1).abs() > NOTED_DEVIATION).any(dim=1)
+    if not is_off.any():
         return ()
     note = (
-        f"{int(off.sum())} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} to "
+        f"{int(is_off.sum())} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} to "
         f"{float(norms.max()):.4f}, within rounding of 1: renormalised"
     )
     log.info("%s", note)

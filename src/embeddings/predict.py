@@ -20,10 +20,10 @@ from torch.utils.data import DataLoader
 
 from src import configs
 from src.embeddings import image_cache, microbatches
-from src.embeddings.batches import Pictures, Resized, Sentences
+from src.embeddings.batches import Pictures, ResizedPictures, Sentences
 from src.embeddings.writer import VectorFile, finish
 from src.encoders import Network
-from src.encoders.preprocessing import normalised
+from src.encoders.preprocessing import normalise_bytes
 from src.encoders.trainer import make_trainer
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES, Table
@@ -50,7 +50,7 @@ def predict(
     each of several processes.
 
     Returns:
-        Shape of the vectors, and the seconds that they took, including the resizing of pictures that the
+        Shape of the vectors, and seconds of computing them, including the resizing of pictures that the
         store lacked.
 
     Raises:
@@ -115,7 +115,7 @@ class _Module(lightning.LightningModule):
         self.has_images = table.role in IMAGE_ROLES
         self.network: Any = None
         self.size: int | None = None  # number of pictures per microbatch
-        self.data: Pictures | Resized | Sentences
+        self.data: Pictures | ResizedPictures | Sentences
         self.values: Tensor | None
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 - argument of Lightning's hook
@@ -127,15 +127,15 @@ class _Module(lightning.LightningModule):
         # A buffer moves with the network to its device.
         self.register_buffer("values", values)
 
-    def batches(self, network: Network) -> tuple[Tensor | None, Pictures | Resized | Sentences]:
+    def batches(self, network: Network) -> tuple[Tensor | None, Pictures | ResizedPictures | Sentences]:
         """Return a table from bytes of resized pictures to pixel values (else None), and all batches."""
         if not self.has_images:
             return None, Sentences(network, self.table.frame["sentence"].tolist(), self.batch_size)
         split = network.halves()
         if split is None:
             log.info("%s: unknown preprocessing: resized pictures are not stored", self.table.role)
-        elif (rows := image_cache.resized(self.table, split, self.store)) is not None:
-            return split.values, Resized(rows, self.batch_size)
+        elif (rows := image_cache.load_resized(self.table, split, self.store)) is not None:
+            return split.values, ResizedPictures(rows, self.batch_size)
         return None, Pictures(self.table.frame["path"].tolist(), network, self.batch_size)
 
     def predict_dataloader(self) -> DataLoader[Any]:
@@ -168,37 +168,37 @@ class _Module(lightning.LightningModule):
         return rows, microbatches.encode_in_microbatches(self._vectors, pixels, self.size)
 
     def _vectors(self, pixels: Tensor) -> Tensor:
-        inputs = pixels if self.values is None else normalised(pixels, self.values)
+        inputs = pixels if self.values is None else normalise_bytes(pixels, self.values)
         vectors: Tensor = self.network.encode_images(inputs)
         return vectors
 
 
 class Writer(BasePredictionWriter):
-    """Writer that writes each vector to its row of the table.
+    """Writer of vectors to the rows of their stimuli.
 
-    It is one batch behind, so that a GPU computes a batch while the previous one is written.
+    A batch is written while the GPU computes the next one.
     """
 
     def __init__(self, path: Path, rows: int) -> None:
         super().__init__(write_interval="batch")
         self.path, self.rows = path, rows
         self.file: VectorFile | None = None
-        self.waiting: tuple[Tensor, Tensor] | None = None  # rows and vectors of the previous batch
+        self.pending: tuple[Tensor, Tensor] | None = None  # rows and vectors of the previous batch
 
     def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *___: Any) -> None:
         """Write the previous batch; see Lightning's `BasePredictionWriter`."""
         self._write()
-        self.waiting = prediction
+        self.pending = prediction
 
     def on_predict_end(self, *_: Any) -> None:
         """Write the last batch; see Lightning's hook."""
         self._write()
 
     def _write(self) -> None:
-        if self.waiting is None:
+        if self.pending is None:
             return
-        rows, vectors = self.waiting
+        rows, vectors = self.pending
         if self.file is None:
             self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]))
         self.file.write(rows.cpu().numpy(), vectors.float().cpu().numpy())
-        self.waiting = None
+        self.pending = None

@@ -15,12 +15,12 @@ from src.stimuli import ROLES
 from src.storage import cache
 
 DAY = 86_400.0
-# Seconds since the last write to or touch of a draft during which a process may still be building it.
+# Seconds after the last write to or touch of a draft during which a process may still be building it.
 IN_PROGRESS = 3_600.0
 
 
-def listing(root: Path) -> pd.DataFrame:
-    """List every entry below a folder, a store or a folder of stores.
+def list_entries(root: Path) -> pd.DataFrame:
+    """List every entry below a folder, which is a store or holds stores.
 
     Returns:
         Columns `entry` (path below the root), `model`, `role`, `shape`, `bytes`, `used` (time of last use),
@@ -30,7 +30,7 @@ def listing(root: Path) -> pd.DataFrame:
         InputError: the folder does not exist.
     """
     rows = []
-    for entry in _entries(_existing(root)):
+    for entry in _entries(_require_folder(root)):
         damage = cache.damaged(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
@@ -46,7 +46,7 @@ def listing(root: Path) -> pd.DataFrame:
 
 
 def _entries(root: Path) -> Iterator[Path]:
-    """Yield the entries below a folder, sorted, without those that vanish meanwhile."""
+    """Yield the entries below a folder, sorted."""
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         if cache.MANIFEST in files:
@@ -56,7 +56,7 @@ def _entries(root: Path) -> Iterator[Path]:
 def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[tuple[str, str, int]]:
     """Remove unfinished drafts, damaged entries, and entries unused for `unused_days` (None: keep these).
 
-    Stores of the pipeline within the root are not touched. With `dry`, nothing is removed.
+    Entries are those of the root and of its folders of roles. With `dry`, nothing is removed.
 
     Returns:
         Path below the root, reason and bytes of each removed entry; with `dry`, of each to be removed.
@@ -65,7 +65,7 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
         InputError: the folder does not exist.
     """
     removed = []
-    for path, reason, state in _removable(_existing(root), unused_days):
+    for path, reason, state in _removable(_require_folder(root), unused_days):
         size = _size(path)
         if dry or cache.discard(path, state):
             removed.append((str(path.relative_to(root)), reason, size))
@@ -81,7 +81,7 @@ def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, st
         if not state or not path.is_dir():
             continue
         if path.name.startswith("."):
-            if now - _written(path) > IN_PROGRESS:
+            if now - _last_write(path) > IN_PROGRESS:
                 yield path, "left by a process that was stopped", state
             continue
         try:
@@ -94,12 +94,12 @@ def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, st
             yield path, f"not used for {idle:.0f} days", state
 
 
-def _written(draft: Path) -> float:
-    """Return when a draft was last written to, or touched by the process that builds it."""
+def _last_write(draft: Path) -> float:
+    """Return the time of the last write to a draft, or of the last touch by the process that builds it."""
     return max((status.st_mtime for status in _stats(draft)), default=time.time())
 
 
-def _existing(root: Path) -> Path:
+def _require_folder(root: Path) -> Path:
     if not root.is_dir():
         raise InputError(f"{root}: no such folder. Name the folder of a store.")
     return root
@@ -110,7 +110,7 @@ def _size(folder: Path) -> int:
 
 
 def _stats(folder: Path) -> Iterator[os.stat_result]:
-    """Yield the status of a folder and of everything in it, without what vanishes meanwhile."""
+    """Yield the status of a folder and of all files in it, except those that vanish meanwhile."""
     for parent, _, files in os.walk(folder):
         for name in ("", *files):
             with suppress(FileNotFoundError):

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 TENSOR = "embedding"
 FILE = "embedding.safetensors"
-# Number of entries to keep in memory, as experiments of a model share its roles.
+# Number of entries to keep in memory: experiments of a model share its roles.
 MAX_RECENT = 8
 
 
@@ -51,8 +51,8 @@ def embed(
 ) -> Embeddings:
     """Return the vectors of a table's stimuli, computed only if the store does not hold them intact.
 
-    The batch size is included in the key, as it affects the last bits. `pictures` is the folder of resized
-    pictures, shared by all models; `name` is that of the model, for listings; `load` a picklable form of
+    The batch size is part of the key, as it affects the last bits. `pictures` is the folder of resized
+    pictures, shared by all models; `name` is the model's, for listings; `load` is a picklable form of
     `encoder.load` for other processes.
 
     Raises:
@@ -69,13 +69,13 @@ def embed(
         from src.embeddings.predict import predict
         from src.encoders.trainer import devices
 
-        shape, taken = predict(
+        shape, elapsed = predict(
             *(_network(encoder), table, batch_size, trainer, folder / FILE, pictures),
             count=devices(trainer),
             load=load or encoder.load,
         )
-        seconds.append(taken)
-        log.info("embedded %d %s in %.1f s", len(table.frame), table.role, taken)
+        seconds.append(elapsed)
+        log.info("embedded %d %s in %.1f s", len(table.frame), table.role, elapsed)
         weights = dict(encoder.weights())
         libraries = versions("torch", "torchvision", "lightning", "pillow")
         return identity | {"model": name, "shape": shape, "versions": libraries, "weights": weights}
@@ -91,7 +91,7 @@ def embed(
 
 
 def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
-    """Return all that determines the vectors of a table's stimuli."""
+    """Return what determines the vectors of a table's stimuli."""
     identity = {
         "encoder": dict(encoder.identity),
         "weights": encoder.weights()["sha256"],
@@ -100,11 +100,11 @@ def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, An
         "batch_size": batch_size,
         "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
-    # With encoder and batch size, MAX_BYTES determines the microbatches on a CPU.
+    # With encoder and batch size, MAX_BYTES determines the microbatches on a CPU, which affect the last bits.
     return identity | ({"widest": microbatches.MAX_BYTES} if table.role in IMAGE_ROLES else {})
 
 
-# Network that was loaded last, by the hash of all that determines its numbers.
+# The network loaded last, by the hash of its identity and weights.
 _loaded: dict[str, Network] = {}
 
 

@@ -16,8 +16,8 @@ class VectorFile:
     """A float32 tensor `embedding` of known shape, written in any order by any number of processes.
 
     The format (an 8-byte little-endian length, a JSON header, the bytes) is that of safetensors, whose
-    library can only write tensors that are completely in memory. Until `finish`, another file counts in a
-    byte per row how often any process has written the row.
+    library can only write tensors that are completely in memory. Until `finish`, a second file counts, in
+    one byte per row, how often the row was written.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
@@ -25,9 +25,9 @@ class VectorFile:
         tensor = {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}
         header = json.dumps({"embedding": tensor}).encode()
         header += b" " * (-len(header) % ALIGNMENT)
-        # The first of several processes makes the file, under a lock: on a file system that cannot reserve
-        # space, zeros are written, which could overwrite rows of another process.
-        with _counts(path).open("ab") as counts:
+        # The first of several processes makes the file, under a lock: if the file system cannot reserve
+        # space, zeros are written instead, which could overwrite rows of another process.
+        with _counts_path(path).open("ab") as counts:
             fcntl.flock(counts, fcntl.LOCK_EX)
             if not counts.tell():
                 with path.open("wb") as file:
@@ -39,7 +39,7 @@ class VectorFile:
                     file.truncate(8 + len(header) + size)
                 counts.write(bytes(shape[0]))  # no holes in this file either
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
-        self.written = np.memmap(_counts(path), dtype=np.uint8, mode="r+")
+        self.written = np.memmap(_counts_path(path), dtype=np.uint8, mode="r+")
 
     def write(self, index: np.ndarray, vectors: np.ndarray) -> None:
         """Write vectors [b, ...] to rows `index` [b]."""
@@ -55,16 +55,16 @@ def finish(path: Path) -> list[int]:
     """
     if not path.exists():
         raise RuntimeError(f"{path}: no vector was written")
-    written = np.fromfile(_counts(path), dtype=np.uint8)
-    for wrong, error in ((written == 0, "never embedded"), (written > 1, "embedded twice")):
-        if wrong.any():
-            raise RuntimeError(f"{path}: {int(wrong.sum())} rows were {error}")
+    written = np.fromfile(_counts_path(path), dtype=np.uint8)
+    for mask, error in ((written == 0, "never embedded"), (written > 1, "embedded twice")):
+        if mask.any():
+            raise RuntimeError(f"{path}: {int(mask.sum())} rows were {error}")
     vectors = load_file(path)["embedding"]
     if not all(chunk.isfinite().all() for chunk in vectors.chunk(64)):
         raise RuntimeError(f"{path}: vectors hold NaN or infinity")
-    _counts(path).unlink()
+    _counts_path(path).unlink()
     return list(vectors.shape)
 
 
-def _counts(path: Path) -> Path:
+def _counts_path(path: Path) -> Path:
     return path.with_suffix(".counts")

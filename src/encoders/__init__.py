@@ -1,4 +1,4 @@
-"""Open encoders of all families behind a common protocol."""
+"""Open encoders of all families under a common protocol."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-# Published encoders, whose files are located and hashed once per process.
+# Published encoders by config: their files are located and hashed once per process.
 _open: dict[str, Encoder] = {}
 
 
@@ -52,7 +52,7 @@ def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
     encoder = family.encoder(model, accelerator)
     if model.family in configs.FAMILIES:
         return encoder
-    # A family defined elsewhere may omit its settings from the identity of its encoders: add all of them.
+    # A family defined outside this project may omit settings from its encoders' identity: add all of them.
     settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size")}
     parts = {f"encoders.{family.name}": family.version}
     identity = {"config": settings, "accelerator": accelerator, "parts": parts, **encoder.identity}

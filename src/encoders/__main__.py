@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
-    if options.what == "fetch":
+    if options.command == "fetch":
         _fetch(options.overrides)
     elif options.capitani:
         _list_capitani()
@@ -35,29 +35,29 @@ def _main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(everything: bool) -> None:
+def _list(all_of_open_clip: bool) -> None:
     import pandas as pd
 
     from src.encoders import catalogue
 
-    models = {f"model={name}": model for name, model in _named().items()}
-    if everything:
+    models = {f"model={name}": model for name, model in _named_models().items()}
+    if all_of_open_clip:
         models = {f"model=open_clip model.id={id}": configs.OpenClipConfig(id=id) for id in catalogue.ids()}
     rows = pd.DataFrame([catalogue.profile_of(model.id) for model in models.values()])
     rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
     rows.insert(0, "choose", list(models))
     print(rows.to_string(index=False))
     print("GFLOPs are per image and per text. They are unknown if a text tower's config is on the hub only.")
-    if not everything:
+    if not all_of_open_clip:
         print("Others of open_clip: model=open_clip model.id=ID (list --all). Toys: conf/model/toy_*.yaml.")
 
 
-def _named() -> dict[str, configs.PretrainedConfig]:
+def _named_models() -> dict[str, configs.PretrainedConfig]:
     """Return the published encoders that conf/model names, by name of the YAML file."""
     models = {}
     for path in sorted((configs.CONF / "model").glob("*.yaml")):
-        if "id" in (written := OmegaConf.load(path)) and not OmegaConf.is_missing(written, "id"):
-            models[path.stem] = _published([f"model={path.stem}"])
+        if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
+            models[path.stem] = _compose_published([f"model={path.stem}"])
     return models
 
 
@@ -76,12 +76,12 @@ def _list_capitani() -> None:
 def _fetch(overrides: list[str]) -> None:
     from src import encoders
 
-    model = _published(overrides)
+    model = _compose_published(overrides)
     weights = encoders.published_encoder(model, "cpu").weights()
     print(f"{model.id}: its files are cached, revision {weights['revision']}, SHA-256 {weights['sha256']}")
 
 
-def _published(overrides: list[str]) -> configs.PretrainedConfig:
+def _compose_published(overrides: list[str]) -> configs.PretrainedConfig:
     """Compose and check the config of a published encoder."""
     composed, _ = configs.compose(overrides)
     missing = sorted(OmegaConf.missing_keys(composed["model"]))
@@ -99,12 +99,12 @@ def _published(overrides: list[str]) -> configs.PretrainedConfig:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m src.encoders", description="List or fetch encoders.")
-    tasks = parser.add_subparsers(dest="what", required=True)
-    listing = tasks.add_parser("list", help="list models with parameters, GFLOPs and width")
-    listing.add_argument("--all", action="store_true", help="list every architecture/weights of open_clip")
-    listing.add_argument("--capitani", action="store_true", help="models of Capitani et al. 2024 for a sweep")
-    fetching = tasks.add_parser("fetch", help="fetch the files of a model to the hub's cache")
-    fetching.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
+    commands = parser.add_subparsers(dest="command", required=True)
+    lister = commands.add_parser("list", help="list models with parameters, GFLOPs and width")
+    lister.add_argument("--all", action="store_true", help="list every architecture/weights of open_clip")
+    lister.add_argument("--capitani", action="store_true", help="models of Capitani et al. 2024 for a sweep")
+    fetcher = commands.add_parser("fetch", help="fetch the files of a model to the hub's cache")
+    fetcher.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
     return parser.parse_args(arguments)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from src import configs
 from src.encoders import facts, hub, pretrained, transformers_files
 from src.encoders.precision import Float32, unit
-from src.encoders.preprocessing import Halves, of_transformers
+from src.encoders.preprocessing import Halves, split_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
@@ -31,7 +31,7 @@ PAD_MULTIPLE = 16
 class Blip2(nn.Module):
     """BLIP-2 (`transformers.Blip2ForImageTextRetrieval`) with its contrastive projections.
 
-    Pooling `max` returns an image's Q unit vectors, whose largest cosine counts; `mean` the normalised mean.
+    Pooling `max` returns an image's Q unit vectors (the largest cosine counts), `mean` their normalised mean.
     The precision is that of vision tower and Q-Former; projections and normalisation are float32.
     """
 
@@ -59,8 +59,8 @@ class Blip2(nn.Module):
         return pixels
 
     def halves(self) -> Halves | None:
-        """Return `transform` in two halves."""
-        return of_transformers(self._processor)
+        """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
+        return split_transformers(self._processor)
 
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
         """Return token ids padded to the longest sentence; raise `InputError` if one exceeds the context."""
@@ -91,12 +91,12 @@ class Blip2(nn.Module):
 
     def _images(self, pixels: Tensor) -> Tensor:
         patches = self.model.vision_model(pixel_values=pixels).last_hidden_state
-        queried = self.model.qformer(
+        queries = self.model.qformer(
             query_embeds=self.model.query_tokens.expand(len(patches), -1, -1),
             encoder_hidden_states=patches,
             encoder_attention_mask=torch.ones(patches.shape[:-1], dtype=torch.long, device=patches.device),
         )
-        vectors: Tensor = self.model.vision_projection(queried.last_hidden_state)
+        vectors: Tensor = self.model.vision_projection(queries.last_hidden_state)
         return vectors
 
     def _texts(self, tokens: Tensor) -> Tensor:
@@ -111,8 +111,8 @@ class Blip2(nn.Module):
 
 def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     """Open the encoder of a config: locate its files without loading its weights."""
-    place = _place(config)
-    other_files = hub.files(place, REQUIRED, OPTIONAL)
+    source = _locate(config)
+    other_files = hub.files(source, REQUIRED, OPTIONAL)
     identity = {
         "architecture": "transformers.Blip2ForImageTextRetrieval",
         "files": {name: hub.sha256([path]) for name, path in other_files.items()},
@@ -124,34 +124,34 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     }
     return Encoder(
         identity,
-        lambda: pretrained.weights(config, lambda: transformers_files.files(place)),
-        lambda: _load(config, place, other_files),
+        lambda: pretrained.weights(config, lambda: transformers_files.files(source)),
+        lambda: _load(config, source, other_files),
     )
 
 
-def _place(config: configs.Blip2Config) -> hub.Place:
+def _locate(config: configs.Blip2Config) -> hub.Source:
     remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
-    return transformers_files.place(config, "model", "Blip2ForImageTextRetrieval", remedy)
+    return transformers_files.locate(config, "model", "Blip2ForImageTextRetrieval", remedy)
 
 
-def _load(config: configs.Blip2Config, place: hub.Place, other_files: Mapping[str, Path]) -> Blip2:
+def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[str, Path]) -> Blip2:
     from transformers import AutoImageProcessor, AutoTokenizer, Blip2ForImageTextRetrieval
     from transformers import Blip2Config as Architecture
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     random = config.weights == "random"
-    paths = [] if random else transformers_files.files(place)
-    with pretrained.strict(config.id), transformers_files.linked([*other_files.values(), *paths]) as folder:
+    paths = [] if random else transformers_files.files(source)
+    with pretrained.strict(config.id), transformers_files.link([*other_files.values(), *paths]) as folder:
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
-            model: Any = pretrained.seeded(lambda: Blip2ForImageTextRetrieval(architecture))
+            model: Any = pretrained.build_seeded(lambda: Blip2ForImageTextRetrieval(architecture))
         else:
             is_safe = any(path.suffix == ".safetensors" for path in paths)
             options: Any = {"dtype": torch.float32, "use_safetensors": is_safe, "weights_only": True}
             options |= {"local_files_only": True, "output_loading_info": True}
             loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(folder, **options)
-            model, loading = loaded
-            transformers_files.check_complete(loading)
+            model, loading_info = loaded
+            transformers_files.check_complete(loading_info)
         if not model.config.qformer_config.use_qformer_text_input:
             raise ValueError("its Q-Former reads no text, so it has no vectors of texts")
         # Code in a model repository is never run.
@@ -166,7 +166,7 @@ FAMILY = EncoderFamily(
     name="blip2",
     config=configs.Blip2Config,
     encoder=encoder,
-    files=lambda config: transformers_files.files(_place(config)),
+    files=lambda config: transformers_files.files(_locate(config)),
     pretraining=facts.pretraining,
     facts=facts.facts,
     several=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",

@@ -9,15 +9,15 @@ from src.encoders import family_of, published_encoder
 from src.errors import InputError
 from src.storage import cache
 
-# Table written from the output of benchmarks.profiles.
+# Output of `python -m benchmarks.profiles`.
 PROFILES = Path(__file__).with_name("profiles.csv")
-# Models of open_clip 2.22.0, the release with exactly 90, as the paper's list is not available.
+# Models of open_clip 2.22.0, the release that lists exactly 90: the paper's own list is not available.
 CAPITANI = Path(__file__).with_name("capitani2024.csv")
 COLUMNS = ("architecture", "parameters_millions", "gflops_image", "gflops_text", "width")
 
 
 def ids() -> list[str]:
-    """Return every architecture/weights of open_clip that can be loaded as it was trained."""
+    """Return every architecture/weights of open_clip whose architecture has the GELU of its training."""
     import open_clip
 
     return [f"{name}/{tag}" for name, tag in open_clip.list_pretrained() if trained_as(name, tag) == name]
@@ -27,16 +27,16 @@ def trained_as(name: str, tag: str) -> str:
     """Return the architecture whose GELU the weights were trained with: `name`, or `name`-quickgelu."""
     import open_clip
 
-    quick = open_clip.get_pretrained_cfg(name, tag).get("quick_gelu", False)
-    return name if not quick or open_clip.get_model_config(name).get("quick_gelu") else f"{name}-quickgelu"
+    is_quick = open_clip.get_pretrained_cfg(name, tag).get("quick_gelu", False)
+    return name if not is_quick or open_clip.get_model_config(name).get("quick_gelu") else f"{name}-quickgelu"
 
 
 def capitani() -> tuple[list[str], int]:
-    """Return ids of the models of Capitani et al. 2024, reconstructed, and the number of their names."""
+    """Return the reconstructed ids of the models of Capitani et al. 2024, and the number of names listed."""
     with CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
-    listed = [f"{trained_as(name, tag)}/{tag}" for name, tag in rows]
-    return list(dict.fromkeys(listed)), len(rows)
+    ids = [f"{trained_as(name, tag)}/{tag}" for name, tag in rows]
+    return list(dict.fromkeys(ids)), len(rows)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from src.storage import cache
 log = logging.getLogger(__name__)
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Error of huggingface_hub -> explanation; the first match counts, as some are subclasses of others.
+# Error class of huggingface_hub -> explanation. The first match counts: subclasses precede their bases.
 REFUSALS = {
     "GatedRepoError": "its owners ask for consent first (see its page, then: hf auth login)",
     "RepositoryNotFoundError": "the hub has no such repository, or it is private",
@@ -24,8 +24,8 @@ REFUSALS = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Location of a model's files."""
+class Source:
+    """Source of a model's files: a repository of the hub, or a folder."""
 
     name: str  # `owner/name` on the hub, or a folder
     revision: str | None = None  # commit, branch or tag on the hub; None: main branch
@@ -33,22 +33,22 @@ class Place:
     remedy: str = ""  # last sentence of the message about missing files
 
 
-# Refusals of the hub, which is queried once per process: further experiments of a model fail at once.
+# Refusals of the hub by (name, revision, files). It is queried once per process: later requests fail at once.
 _refused: dict[tuple[str, str | None, str], str] = {}
 _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last change in ns) -> SHA-256
 
 
-def files(place: Place, required: Sequence[Sequence[str]], optional: Sequence[str] = ()) -> dict[str, Path]:
-    """Return files of a place by name, in the order of `required`, fetched if they are not cached.
+def files(source: Source, required: Sequence[Sequence[str]], optional: Sequence[str] = ()) -> dict[str, Path]:
+    """Return a model's files by name, in the order of `required`, fetched if they are not cached.
 
     Of alternative required names the first existing one is used; optional files are included if they exist.
     Raise `InputError` if a required file is unavailable, `NotStored` within `cache.dry` if it is not cached.
     """
-    cached = {name: _cached(place, name) for names in (*required, optional) for name in names}
+    cached = {name: _find_cached(source, name) for names in (*required, optional) for name in names}
     paths = {name: path for name, path in cached.items() if path}
-    lacking = [names for names in required if not any(name in paths for name in names)]
-    if lacking:
-        paths |= _fetched(place, lacking, optional)
+    missing = [names for names in required if not any(name in paths for name in names)]
+    if missing:
+        paths |= _fetch(source, missing, optional)
     chosen = [next(name for name in names if name in paths) for names in required]
     return {name: paths[name] for name in (*chosen, *optional) if name in paths}
 
@@ -60,101 +60,103 @@ def revision(path: Path) -> str:
 
 
 def sha256(paths: Sequence[Path]) -> str:
-    """Return the hash of a file, or of the hashes of several, each checked against the name of its blob.
+    """Return the SHA-256 of a file, or of the SHA-256s of several, each checked against the name of its blob.
 
-    The hub's cache names a large file by its SHA-256; raise `InputError` for a truncated or changed file.
+    The hub's cache names a large file by its SHA-256. Raise `InputError` for a truncated or changed file.
     """
-    digests = [_checked(path) for path in paths]
+    digests = [_verified_hash(path) for path in paths]
     if len(digests) == 1:
         return digests[0]
     lines = [f"{digest}  {path.name}\n" for path, digest in zip(paths, digests, strict=True)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _checked(path: Path) -> str:
-    real = path.resolve()
-    status = real.stat()
-    key = (str(real), status.st_size, status.st_mtime_ns)
+def _verified_hash(path: Path) -> str:
+    blob = path.resolve()
+    status = blob.stat()
+    key = (str(blob), status.st_size, status.st_mtime_ns)
     if key not in _hashes:
-        _hashes[key] = cache.file_hash(real)
+        _hashes[key] = cache.file_hash(blob)
     digest = _hashes[key]
-    if SHA256.fullmatch(real.name) and digest != real.name:
+    if SHA256.fullmatch(blob.name) and digest != blob.name:
         raise InputError(
             f"{path}: cut or changed since it was fetched ({status.st_size} bytes, SHA-256 {digest[:12]}…, "
-            f"not {real.name[:12]}…). Delete {real} and fetch it again."
+            f"not {blob.name[:12]}…). Delete {blob} and fetch it again."
         )
     return digest
 
 
-def _cached(place: Place, name: str) -> Path | None:
-    if place.folder:
-        path = Path(place.name) / name
+def _find_cached(source: Source, name: str) -> Path | None:
+    if source.folder:
+        path = Path(source.name) / name
         return path if os.path.isfile(path) else None  # noqa: PTH113 - accepts names that are too long
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        cached = try_to_load_from_cache(place.name, name, revision=place.revision)
+        cached = try_to_load_from_cache(source.name, name, revision=source.revision)
     except ValueError as error:
         raise InputError(
-            f"{place.name}: neither a folder that exists nor owner/name on the hub ({error}). "
+            f"{source.name}: neither a folder that exists nor owner/name on the hub ({error}). "
             "Correct the name."
         ) from None
     return Path(cached) if isinstance(cached, str) else None
 
 
-def _fetched(place: Place, lacking: Sequence[Sequence[str]], optional: Sequence[str]) -> dict[str, Path]:
-    names = ", ".join(" or ".join(names) for names in lacking)
-    if place.folder:
-        home = Path(place.name)
-        present = ", ".join(sorted(item.name for item in home.iterdir())) if home.is_dir() else ""
+def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[str]) -> dict[str, Path]:
+    names = ", ".join(" or ".join(names) for names in missing)
+    if source.folder:
+        folder = Path(source.name)
+        present = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ""
         raise InputError(
-            f"{place.name}: no {brief(names)} (there: {brief(present, 400) or 'nothing'}). {place.remedy}"
+            f"{source.name}: no {brief(names)} (there: {brief(present, 400) or 'nothing'}). {source.remedy}"
         )
     if cache.building_forbidden():
-        raise cache.NotStored(f"{place.name}: {names}")
+        raise cache.NotStored(f"{source.name}: {names}")
     from huggingface_hub import constants
 
-    key = (place.name, place.revision, names)
+    key = (source.name, source.revision, names)
     if key not in _refused:
         try:
             # Optional files first: once the required files are cached, nothing more is fetched.
-            also = [path for name in optional if (path := _download(place, name))]
-            return {path.name: path for path in (*(_first(place, names) for names in lacking), *also)}
-        except _Refused as error:
+            extra = [path for name in optional if (path := _download(source, name))]
+            return {
+                path.name: path for path in [*extra, *(_download_any(source, names) for names in missing)]
+            }
+        except _Refusal as error:
             _refused[key] = str(error)
-    at = f" at {place.revision}" if place.revision else ""
+    at = f" at {source.revision}" if source.revision else ""
     raise InputError(
-        f"{place.name}{at}: {names} not in the cache ({constants.HF_HUB_CACHE}), and cannot be fetched: "
-        f"{_refused[key]}. {place.remedy}"
+        f"{source.name}{at}: {names} not in the cache ({constants.HF_HUB_CACHE}), and cannot be fetched: "
+        f"{_refused[key]}. {source.remedy}"
     )
 
 
-class _Refused(Exception):
+class _Refusal(Exception):
     """Refusal of a file by the hub, or an unreachable hub."""
 
 
-def _first(place: Place, names: Sequence[str]) -> Path:
+def _download_any(source: Source, names: Sequence[str]) -> Path:
     for name in names:
-        if path := _download(place, name):
+        if path := _download(source, name):
             return path
-    raise _Refused(f"the repository has none of {', '.join(names)}")
+    raise _Refusal(f"the repository has none of {', '.join(names)}")
 
 
-def _download(place: Place, name: str) -> Path | None:
+def _download(source: Source, name: str) -> Path | None:
     """Download a file; return None if the repository has no file of that name."""
     from huggingface_hub import constants, errors, hf_hub_download
     from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
     try:
-        log.info("fetching %s of %s", name, place.name)
-        return Path(hf_hub_download(place.name, name, revision=place.revision))
+        log.info("fetching %s of %s", name, source.name)
+        return Path(hf_hub_download(source.name, name, revision=source.revision))
     except errors.EntryNotFoundError as error:
         if not isinstance(error, errors.LocalEntryNotFoundError):
             return None
         offline = constants.HF_HUB_OFFLINE
-        raise _Refused("HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached") from None
+        raise _Refusal("HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached") from None
     except errors.HFValidationError as error:
-        raise _Refused(str(error)) from None
+        raise _Refusal(str(error)) from None
     except (OSError, RuntimeError, httpx.HTTPError) as error:
-        meanings = (meaning for kind, meaning in REFUSALS.items() if isinstance(error, getattr(errors, kind)))
-        raise _Refused(next(meanings, f"{type(error).__name__}: {error}")) from None
+        texts = (text for kind, text in REFUSALS.items() if isinstance(error, getattr(errors, kind)))
+        raise _Refusal(next(texts, f"{type(error).__name__}: {error}")) from None

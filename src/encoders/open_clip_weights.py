@@ -18,11 +18,11 @@ from src.storage.versions import declared, versions
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-# Alternative files of a tokenizer, and further files that it may have.
+# Alternative main files of a tokenizer, and optional further ones.
 TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt")
 TOKENIZER_OPTIONAL = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
 HUB = "hf-hub:"
-# Options of tokenizers that open_clip's own configs set; open_clip would pass on any option.
+# Allowed options of tokenizers: those in open_clip's own configs. open_clip itself passes on any option.
 TOKENIZER_KEYS = {"clean", "strip_sep_token"}
 LIBRARIES = (
     *("torch", "torchvision", "pillow", "open_clip_torch", "timm"),
@@ -36,17 +36,17 @@ class Published:
 
     architecture: dict[str, Any]  # open_clip's `model_cfg`
     preprocessing: dict[str, Any]  # open_clip's `preprocess_cfg`
-    weights: hub.Place
+    weights: hub.Source
     names: tuple[str, ...] = WEIGHTS  # alternative names of the weights, preferred first
-    tokenizer: hub.Place | None = None  # None: CLIP's, which is included in open_clip
-    text_config: hub.Place | None = None  # config of a text tower of transformers
+    tokenizer: hub.Source | None = None  # None: CLIP's, which is included in open_clip
+    text_config: hub.Source | None = None  # config of a text tower of transformers
 
 
 def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     """Open the encoder of a config: locate its files without loading its weights."""
     published = find(config)
-    tokenizer = _tokenizer(published)
-    text_config = _text_config(published)
+    tokenizer = _tokenizer_files(published)
+    text_config = _text_config_files(published)
     identity = {
         "architecture": published.architecture,
         "preprocessing": published.preprocessing,
@@ -73,12 +73,12 @@ def find(config: configs.OpenClipConfig) -> Published:
         raise InputError("model.id is empty. Set it to architecture/weights, hf-hub:owner/name, or a folder.")
     remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
     if config.id.startswith(HUB):
-        place = hub.Place(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
-        return _read_config(place, remedy)
+        source = hub.Source(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
+        return _read_config(source, remedy)
     if Path(config.id).is_dir():
         pretrained.refuse_revision(config, "model")
-        place = hub.Place(config.id, folder=True, remedy="Put the files of an open_clip model there.")
-        return _read_config(place, remedy)
+        source = hub.Source(config.id, folder=True, remedy="Put the files of an open_clip model there.")
+        return _read_config(source, remedy)
     return _look_up(config, remedy)
 
 
@@ -91,10 +91,10 @@ def load(config: configs.OpenClipConfig, published: Published) -> Any:
 
     random = config.weights == "random"
     with pretrained.strict(config.id), _folder(published, with_weights=not random) as folder:
-        place, options = f"local-dir:{folder}", {"pretrained_text": False, "weights_only": True}
+        path, options = f"local-dir:{folder}", {"pretrained_text": False, "weights_only": True}
         options |= {"load_weights": not random, "require_pretrained": not random}
-        model = pretrained.seeded(lambda: open_clip.create_model(place, **options))
-        tokenizer = open_clip.get_tokenizer(place)
+        model = pretrained.build_seeded(lambda: open_clip.create_model(path, **options))
+        tokenizer = open_clip.get_tokenizer(path)
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     return OpenClip(model, transform, tokenizer, str(config.name or config.id), config.precision).eval()
 
@@ -113,10 +113,10 @@ def _look_up(config: configs.OpenClipConfig, remedy: str) -> Published:
             f"{' Did you mean ' + ' or '.join(near) + '?' if near else ''} Set it to architecture/weights "
             f"(python -m src.encoders list --all), {HUB}owner/name, or an existing folder."
         )
-    # The converse is no error: roberta-ViT-B-32 has QuickGELU, which its weights' entry does not mention.
+    # The opposite mismatch is no error: roberta-ViT-B-32 has QuickGELU, but its weights' entry lacks it.
     if entry.get("quick_gelu") and not architecture.get("quick_gelu"):
-        other = f"{name}-quickgelu"
-        remedy = f"model.id={other}/{tag}" if open_clip.get_model_config(other) else "another model"
+        quick = f"{name}-quickgelu"
+        remedy = f"model.id={quick}/{tag}" if open_clip.get_model_config(quick) else "another model"
         raise InputError(
             f"model.id={config.id}: these weights were trained with QuickGELU, but the architecture "
             f"{name} has the plain GELU and would silently compute other vectors. Choose {remedy}."
@@ -124,50 +124,50 @@ def _look_up(config: configs.OpenClipConfig, remedy: str) -> Published:
     owner, _, file = str(entry["hf_hub"]).rpartition("/")
     names = (str(Path(file).with_suffix(".safetensors")), file) if file else WEIGHTS
     keys = ("mean", "std", "interpolation", "resize_mode")
-    place = hub.Place(owner, config.revision or None, remedy=remedy)
-    return _locate(architecture, {key: entry[key] for key in keys if key in entry}, place, names, remedy)
+    source = hub.Source(owner, config.revision or None, remedy=remedy)
+    return _locate(architecture, {key: entry[key] for key in keys if key in entry}, source, names, remedy)
 
 
-def _read_config(place: hub.Place, remedy: str) -> Published:
-    (path,) = hub.files(place, [(CONFIG,)]).values()
+def _read_config(source: hub.Source, remedy: str) -> Published:
+    (path,) = hub.files(source, [(CONFIG,)]).values()
     try:
         content = json.loads(path.read_text("utf-8"))
         architecture = content["model_cfg"]
         assert all(isinstance(architecture[tower], dict) for tower in ("text_cfg", "vision_cfg"))
     except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError) as error:
         raise InputError(
-            f"{path}: not the config of an open_clip model ({brief(repr(error))}). {place.remedy}"
+            f"{path}: not the config of an open_clip model ({brief(repr(error))}). {source.remedy}"
         ) from None
-    with pretrained.strict(place.name):  # nested values may have any type
-        return _locate(architecture, content.get("preprocess_cfg", {}), place, WEIGHTS, remedy)
+    with pretrained.strict(source.name):  # nested values may have any type
+        return _locate(architecture, content.get("preprocess_cfg", {}), source, WEIGHTS, remedy)
 
 
 def _locate(
     architecture: dict[str, Any],
     preprocessing: dict[str, Any],
-    place: hub.Place,
+    source: hub.Source,
     names: tuple[str, ...],
     remedy: str,
 ) -> Published:
     """Locate the other files that a config names; `remedy` is for missing files on the hub."""
     text = architecture["text_cfg"]
-    _reject_fetching(architecture, place.name)
+    _reject_fetching(architecture, source.name)
     tokenizer_name, text_name = text.get("hf_tokenizer_name"), text.get("hf_model_name")
-    # As in open_clip: a folder, or the repository of that name, contains the tokenizer.
-    included = place.folder or tokenizer_name == place.name
-    tokenizer_place = place if included else hub.Place(tokenizer_name, remedy=remedy)
-    tokenizer = tokenizer_place if tokenizer_name else None
-    text_config = hub.Place(text_name, remedy=remedy) if text_name else None
-    return Published(architecture, preprocessing, place, names, tokenizer, text_config)
+    # As in open_clip: the tokenizer is in the folder, or in the repository if it has its name.
+    is_included = source.folder or tokenizer_name == source.name
+    tokenizer_source = source if is_included else hub.Source(tokenizer_name, remedy=remedy)
+    tokenizer = tokenizer_source if tokenizer_name else None
+    text_config = hub.Source(text_name, remedy=remedy) if text_name else None
+    return Published(architecture, preprocessing, source, names, tokenizer, text_config)
 
 
 def _reject_fetching(architecture: dict[str, Any], name: str) -> None:
     """Reject a config that would fetch code or files from elsewhere when it is loaded."""
     text, vision = architecture["text_cfg"], architecture["vision_cfg"]
-    odd = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
+    unknown_keys = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
     tower = str(vision.get("timm_model_name") or "")
-    if odd or ":" in tower:
-        option = f"tokenizer_kwargs {', '.join(odd)}" if odd else f"timm_model_name {tower}"
+    if unknown_keys or ":" in tower:
+        option = f"tokenizer_kwargs {', '.join(unknown_keys)}" if unknown_keys else f"timm_model_name {tower}"
         raise InputError(f"{name}: {CONFIG} sets {option}, which could fetch files. Choose another model.")
 
 
@@ -175,11 +175,11 @@ def _checkpoint(published: Published) -> Path:
     return next(iter(hub.files(published.weights, [published.names]).values()))
 
 
-def _tokenizer(published: Published) -> dict[str, Path]:
+def _tokenizer_files(published: Published) -> dict[str, Path]:
     return hub.files(published.tokenizer, [TOKENIZER], TOKENIZER_OPTIONAL) if published.tokenizer else {}
 
 
-def _text_config(published: Published) -> dict[str, Path]:
+def _text_config_files(published: Published) -> dict[str, Path]:
     if published.text_config is None:
         return {}
     paths = hub.files(published.text_config, [("config.json",)])
@@ -194,16 +194,16 @@ def _text_config(published: Published) -> dict[str, Path]:
 def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
     """Make a temporary folder for open_clip, with links to all files that it loads."""
     architecture = deepcopy(published.architecture)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        links = _tokenizer(published)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        links = _tokenizer_files(published)
         if links:
             architecture["text_cfg"].setdefault("tokenizer_kwargs", {})["trust_remote_code"] = False
         if with_weights:
             path = _checkpoint(published)
             # open_clip derives the file format from the suffix.
             links[WEIGHTS[0] if path.suffix == ".safetensors" else WEIGHTS[1]] = path
-        for name, path in _text_config(published).items():
+        for name, path in _text_config_files(published).items():
             (folder / "text").mkdir()
             (folder / "text" / name).symlink_to(path.absolute())
             architecture["text_cfg"]["hf_model_name"] = str(folder / "text")
@@ -217,7 +217,7 @@ def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
 def _default_name(config: configs.OpenClipConfig, choice: str) -> str:
     if choice != "open_clip":
         return choice
-    # The YAML has no name for it; a folder is named by its last component.
+    # conf/model/open_clip.yaml fits any model: name it by its id, a folder by its last component.
     return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from src.encoders.packed_text_tower import Packed
 from src.encoders.precision import keep_projections, unit
-from src.encoders.preprocessing import Halves, of_torchvision
+from src.encoders.preprocessing import Halves, split_torchvision
 from src.errors import InputError
 
 
@@ -38,7 +38,7 @@ class OpenClip(torch.nn.Module):
 
     def halves(self) -> Halves | None:
         """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
-        return of_torchvision(self._transform)
+        return split_torchvision(self._transform)
 
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
         """Return token ids; raise `InputError` if a sentence exceeds the context length.

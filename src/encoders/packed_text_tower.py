@@ -1,7 +1,7 @@
 """Compute the text tower of a causal CLIP without the tokens that do not affect its output.
 
 In a causal tower tokens do not attend to later ones, and only the end of text is pooled. Three shortcuts
-therefore change numbers only by rounding, and save nearly all work on sentences of a template: tokens after
+therefore change vectors only by rounding, and save nearly all work on sentences of a template: tokens after
 the end of text are omitted, a common prefix of all sentences of a batch is computed once, and the last layer
 is computed for the end of text only.
 """
@@ -41,9 +41,9 @@ class Packed:
         return cls(tower, pool, getattr(tower, "eos_id", getattr(tower, "text_eos_id", None)) or 0)
 
     def ends(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
-        """Return the position of the pooled token."""
-        marked = tokens if self.pool == "argmax" else (tokens == self.end).int()
-        return marked.argmax(dim=-1)
+        """Return the position of the pooled token of each sentence."""
+        scores = tokens if self.pool == "argmax" else (tokens == self.end).int()
+        return scores.argmax(dim=-1)
 
     def __call__(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
         """Compute the output of `encode_text`.
@@ -51,18 +51,18 @@ class Packed:
         The longer the common prefix of the sentences, and the closer their lengths, the less work is needed.
         """
         tower, ends = self.tower, self.ends(tokens)
-        shared, longest = _prefix_length(tokens, int(ends.min())), int(ends.max()) + 1
+        prefix_length, length = _prefix_length(tokens, int(ends.min())), int(ends.max()) + 1
         cast = tower.transformer.get_cast_dtype()
-        positions = tower.positional_embedding[:longest].to(cast)
-        prefix = tower.token_embedding(tokens[:1, :shared]).to(cast) + positions[:shared]
-        rest = tower.token_embedding(tokens[:, shared:longest]).to(cast) + positions[shared:]
-        mask = torch.ones(longest, longest, dtype=torch.bool, device=tokens.device).tril()
+        positions = tower.positional_embedding[:length].to(cast)
+        prefix = tower.token_embedding(tokens[:1, :prefix_length]).to(cast) + positions[:prefix_length]
+        suffix = tower.token_embedding(tokens[:, prefix_length:length]).to(cast) + positions[prefix_length:]
+        mask = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
         *blocks, last = tower.transformer.resblocks
         for block in blocks:
             prefix_qkv = _qkv(block, prefix)
-            rest = _block(block, rest, _qkv(block, rest), mask[shared:], prefix_qkv)
-            prefix = _block(block, prefix, prefix_qkv, mask[:shared, :shared])
-        pooled_states = _last_block(last, rest, ends - shared, mask[ends], _qkv(last, prefix))
+            suffix = _block(block, suffix, _qkv(block, suffix), mask[prefix_length:], prefix_qkv)
+            prefix = _block(block, prefix, prefix_qkv, mask[:prefix_length, :prefix_length])
+        pooled_states = _last_block(last, suffix, ends - prefix_length, mask[ends], _qkv(last, prefix))
         vectors: Tensor = tower.ln_final(pooled_states)
         projection = tower.text_projection
         if projection is not None:
@@ -76,8 +76,8 @@ QKV = tuple[Tensor, Tensor, Tensor]
 
 def _prefix_length(tokens: Tensor, limit: int) -> int:
     """Return the length of the common prefix of all rows, at most `limit`, the first pooled position."""
-    differ = (tokens[:, :limit] != tokens[:1, :limit]).any(dim=0)
-    return int(differ.int().argmax()) if bool(differ.any()) else limit
+    differs = (tokens[:, :limit] != tokens[:1, :limit]).any(dim=0)
+    return int(differs.int().argmax()) if bool(differs.any()) else limit
 
 
 def _qkv(block: Any, x: Tensor) -> QKV:
@@ -103,7 +103,7 @@ def _block(block: Any, x: Tensor, qkv: QKV, mask: Tensor, prefix_qkv: QKV | None
 
 
 def _last_block(block: Any, x: Tensor, pooled: Tensor, mask: Tensor, prefix_qkv: QKV) -> Tensor:
-    """Compute a block for a single token per text, at the positions `pooled` [texts]."""
+    """Compute a block for one token per text only, at the positions `pooled`, [texts]."""
     queries, keys, values = _qkv(block, x)
     rows = torch.arange(len(x), device=x.device)
     pooled_queries = queries[rows, :, pooled].unsqueeze(2)

@@ -1,4 +1,4 @@
-"""Compute the towers in half precision, and everything after them in float32."""
+"""Compute towers in half precision, and projections and norms in float32."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def unit(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
-    """Return unit vectors [..., D] in float32 of pixels or tokens, with towers in a given precision.
+    """Return float32 unit vectors [..., D] of pixels or tokens, with towers in a given precision.
 
-    Unless the precision is fp32, the projection of the encoder has to be in float32 (`keep_projections`).
+    In half precision, projections must have been wrapped by `keep_projections`.
     """
     if precision == "fp32":
         vectors = encode(inputs)
@@ -46,9 +46,9 @@ def keep_projections(model: nn.Module) -> None:
 class Float32(nn.Module):
     """A module that computes in float32 even within autocast."""
 
-    def __init__(self, inner: nn.Module) -> None:
+    def __init__(self, module: nn.Module) -> None:
         super().__init__()
-        self.inner = inner
+        self.inner = module
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the module for x."""
@@ -58,7 +58,7 @@ class Float32(nn.Module):
 
 
 class _Linear(nn.Linear):
-    """Linear text projection in float32; a `Float32` would be multiplied as a matrix by open_clip."""
+    """Linear text projection in float32. open_clip would multiply by any other module as if by a matrix."""
 
     @classmethod
     def of(cls, projection: nn.Linear | Tensor) -> _Linear:
@@ -87,7 +87,7 @@ def _keep_timm_projection(visual: Any) -> None:
     if len(list(visual.head.children())):
         visual.head = Float32(visual.head)
         return
-    # The classifier of the trunk is the projection.
+    # The trunk's classifier is the projection.
     classifier = visual.trunk.get_classifier()
     for name, module in visual.trunk.named_modules():
         if module is classifier and isinstance(module, nn.Linear):

@@ -1,8 +1,8 @@
-"""Split a library's preprocessing into halves: from a picture to bytes of fixed shape, and to numbers.
+"""Split a library's preprocessing into halves: resize a picture to bytes, and normalise bytes to numbers.
 
-The first half, computed by the library's steps, takes nearly all of the time and is the same for all models
-of a geometry. The second half maps each byte separately: the library computes it once for each of the 256
-values in each channel, and these values are looked up from then on, bit-identical on any device.
+The first half, computed by the library's own steps, takes nearly all of the time and is the same for all
+models of a geometry. The second half maps each byte separately: the library computes it once for each of the
+256 values of a channel, and pixels are looked up in this table, bit-identical on any device.
 """
 
 import functools
@@ -26,7 +26,7 @@ STEPS = {
     "CenterCropOrPad": ("size", "fill"),
     "MaybeConvertMode": ("mode",),
 }
-# Settings of a processor of transformers that affect only its second half, or only name it.
+# Settings of a processor of transformers that affect only its second half; settings that only name it.
 SECOND_HALF = {"do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std"}
 NAMES = {"image_processor_type", "processor_class", "return_tensors"}
 
@@ -40,7 +40,7 @@ class Halves:
     values: Float[Tensor, "3 256"]  # number for each byte in each channel
 
 
-def normalised(
+def normalise_bytes(
     pixels: UInt8[Tensor, "n 3 height width"], values: Float[Tensor, "3 256"]
 ) -> Float[Tensor, "n 3 height width"]:
     """Compute the second half: replace each byte of `pixels` by its number in `values`, on their device."""
@@ -53,29 +53,29 @@ def normalised(
     return output
 
 
-def of_torchvision(transform: Any) -> Halves | None:
+def split_torchvision(transform: Any) -> Halves | None:
     """Split a transform composed by open_clip; return None for other kinds."""
     from torchvision.transforms import Compose
 
     steps = list(getattr(transform, "transforms", ()))
     names = [type(step).__name__ for step in steps]
-    first, second = names[:-2], names[-2:]
-    if not first or not {*first} <= {*STEPS} or second != ["MaybeToTensor", "Normalize"]:
+    resizing, normalising = names[:-2], names[-2:]
+    if not resizing or not {*resizing} <= {*STEPS} or normalising != ["MaybeToTensor", "Normalize"]:
         return None
-    named = zip(first, steps, strict=False)
+    named = zip(resizing, steps, strict=False)
     settings = [[name, {key: repr(getattr(step, key)) for key in STEPS[name]}] for name, step in named]
-    shrink, finish = Compose(steps[:-2]), Compose(steps[-2:])
+    resize, normalise = Compose(steps[:-2]), Compose(steps[-2:])
     return Halves(
         _geometry(settings, "torchvision", "open_clip_torch"),
-        lambda picture: np.asarray(shrink(picture)).transpose(2, 0, 1),
-        finish(_every_byte())[:, 0],
+        lambda picture: np.asarray(resize(picture)).transpose(2, 0, 1),
+        normalise(_every_byte())[:, 0],
     )
 
 
-def of_transformers(processor: Any) -> Halves | None:
+def split_transformers(processor: Any) -> Halves | None:
     """Split BLIP's image processor with the pillow backend; return None for other kinds."""
     settings = {name: value for name, value in processor.to_dict().items() if name not in SECOND_HALF | NAMES}
-    # Padding has values that no byte maps to.
+    # Pixels of padding are no values of bytes: the table would lack them.
     if type(processor).__name__ != "BlipImageProcessorPil" or settings.get("do_pad"):
         return None
 

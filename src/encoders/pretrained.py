@@ -23,10 +23,10 @@ def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]
     """Return revision and SHA-256 of an encoder's weights; raise `InputError` if they are unavailable."""
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    return verified(config, files(), "model")
+    return verify_weights(config, files(), "model")
 
 
-def verified(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
+def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
     """Return revision and SHA-256 of weight files; raise `InputError` if the config's hash differs."""
     digest = hub.sha256(paths)
     if config.sha256 and config.sha256.lower() != digest:
@@ -45,8 +45,8 @@ def refuse_revision(config: PublishedConfig, group: str) -> None:
         )
 
 
-def seeded(build: Callable[[], Any]) -> Any:
-    """Build a network with seed 0 for any random weights."""
+def build_seeded(build: Callable[[], Any]) -> Any:
+    """Build a network, with seed 0 for its random weights."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -57,7 +57,7 @@ def seeded(build: Callable[[], Any]) -> Any:
 @contextmanager
 def strict(name: str) -> Iterator[None]:
     """Turn a library's warnings and errors about the files of a model into `InputError`s."""
-    # open_clip logs to the root logger; everything that it warns of is rejected or intended here.
+    # open_clip logs to the root logger. Everything that it warns of is either rejected here or intended.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -65,7 +65,7 @@ def strict(name: str) -> Iterator[None]:
             yield
     except (InputError, cache.NotStored):
         raise
-    except Exception as error:  # four libraries read these files, one of which raises bare Exceptions
+    except Exception as error:  # four libraries read these files, and one raises bare Exceptions
         cause = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
         raise InputError(
             f"{name}: cannot be loaded ({cause}). Its files are truncated, belong to another architecture, "
@@ -81,10 +81,10 @@ def fetch_command(config: configs.PretrainedConfig) -> str:
     >>> fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
     'python -m src.encoders fetch model=open_clip model.id=hf-hub:lab/clip model.revision=a6f597a3'
     """
-    # Override revision and hash even if they are empty here but set in the family's YAML.
-    written = OmegaConf.load(configs.CONF / "model" / f"{config.family}.yaml")
+    # An empty revision or hash must override one that is set in the family's YAML.
+    defaults = OmegaConf.load(configs.CONF / "model" / f"{config.family}.yaml")
     values = {"id": config.id, "revision": config.revision, "sha256": config.sha256}
-    values = {name: value for name, value in values.items() if value or name in written}
+    values = {name: value for name, value in values.items() if value or name in defaults}
     if config.weights != "pretrained":
         values["weights"] = config.weights
     overrides = [f"model.{name}={quote(value)}" for name, value in values.items()]

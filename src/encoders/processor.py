@@ -31,16 +31,16 @@ def _measure(setting: str, precision: str) -> None:
     use, and some operations of torch are slow even with all of them.
     """
     command = [sys.executable, "-P", str(PROGRAM), precision, str(torch.get_num_threads())]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        failure = f"failed ({ended.stdout.strip() or f'exit status {ended.returncode}'})"
-        if ended.returncode < 0:
-            failure = f"ended its process by {signal.Signals(-ended.returncode).name}"
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        failure = f"failed ({completed.stdout.strip() or f'exit status {completed.returncode}'})"
+        if completed.returncode < 0:
+            failure = f"ended its process by {signal.Signals(-completed.returncode).name}"
         raise InputError(
             f"{setting}={precision}: expected a CPU that computes in {precision}, but a layer in it "
             f"{failure} on this one. Choose {setting}=fp32, or a GPU."
         )
-    layer, convolution = map(float, ended.stdout.split())
+    layer, convolution = map(float, completed.stdout.split())
     if max(layer, convolution) > 1.5:
         log.warning(
             "%s=%s: slow on this CPU. A transformer layer takes %.1f times as long as in "

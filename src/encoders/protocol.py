@@ -47,7 +47,7 @@ class Encoder:
     """An encoder, loaded only if its vectors are not in the store.
 
     Attributes:
-        identity: all that determines its numbers besides the bytes of its weights.
+        identity: settings and versions that determine its vectors, besides the bytes of its weights.
         weights: function that returns `revision` and `sha256` of its weights, part of the store's key like
             `identity`. The function of a toy trains it first if its checkpoint is not stored.
         load: function that loads the weights.
@@ -83,8 +83,8 @@ class EncoderFamily:
             dataset, or if the family has only precomputed vectors.
         training: training on the dataset of the job.
         files: (config) -> files of pretrained weights, fetched if they are not cached.
-        several: (config, role) -> True if an item of the role has several vectors.
-        facts: (config) -> size, cost and accuracy, as far as known.
+        several: (config, role) -> whether an item of the role has several vectors.
+        facts: (config) -> size, cost and accuracy (see `facts.FACTS`), where known.
         default_name: (config, name of its YAML file) -> name for display.
         version: version of a family defined elsewhere; increase it when its vectors change.
     """
@@ -102,6 +102,6 @@ class EncoderFamily:
 
 
 def family_of(model: configs.ModelConfig) -> EncoderFamily:
-    """Return the family of a model; raise `InputError` if it does not exist."""
-    known = {name: place for name, (_, place) in configs.FAMILIES.items()}
+    """Load the family of a model; raise `InputError` if it does not exist."""
+    known = {name: path for name, (_, path) in configs.FAMILIES.items()}
     return configs.registry.load("model.family", model.family, known, EncoderFamily)

@@ -19,7 +19,7 @@ from src.storage.versions import declared, versions
 log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
-# Fields that affect the use of a toy, not its training.
+# Config fields that affect the use of a toy, not its training.
 NOT_TRAINED = ("name", "family", "batch_size", "precision")
 # Libraries that affect the numbers; pillow and torchvision resize pictures.
 LIBRARIES = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
@@ -122,9 +122,9 @@ def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
 
 
 def _size(toy: configs.ToyConfig) -> tuple[float, float]:
-    """Return parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy.
+    """Compute parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy from its config.
 
-    They are computed from its shape, as building it has imports that take longer than an experiment.
+    Building the toy instead would import libraries, which takes longer than an experiment.
     """
     width, patch = toy.width, 3 * toy.patch_size**2
     patches = (toy.image_size // toy.patch_size) ** 2

@@ -14,19 +14,19 @@ FORMATS = ("model.safetensors", "pytorch_model.bin")
 WEIGHTS = tuple(name + suffix for name in FORMATS for suffix in ("", ".index.json"))
 
 
-def place(config: pretrained.PublishedConfig, group: str, kind: str, remedy: str) -> hub.Place:
-    """Return the place of a checkpoint, with the remedy for an unreachable hub; raise `InputError`."""
+def locate(config: pretrained.PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
+    """Return the source of a checkpoint; raise `InputError` for an empty id or the revision of a folder."""
     if not config.id.strip():
         raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
     if Path(config.id).is_dir():
         pretrained.refuse_revision(config, group)
-        return hub.Place(config.id, folder=True, remedy=f"Put the files of a {kind} there.")
-    return hub.Place(config.id, config.revision or None, remedy=remedy)
+        return hub.Source(config.id, folder=True, remedy=f"Put the files of a {kind} there.")
+    return hub.Source(config.id, config.revision or None, remedy=remedy)
 
 
-def files(place: hub.Place) -> list[Path]:
+def files(source: hub.Source) -> list[Path]:
     """Return the file of the weights, or their index and the files that it names; errors: see `hub.files`."""
-    (path,) = hub.files(place, [WEIGHTS]).values()
+    (path,) = hub.files(source, [WEIGHTS]).values()
     if path.suffix != ".json":
         return [path]
     try:
@@ -34,12 +34,12 @@ def files(place: hub.Place) -> list[Path]:
         if not names or any(Path(name).name != name for name in names):
             raise ValueError("it names no file, or a file in another folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path}: not an index of weights ({brief(repr(error))}). {place.remedy}") from None
-    return [path, *hub.files(place, [(name,) for name in names]).values()]
+        raise InputError(f"{path}: not an index of weights ({brief(repr(error))}). {source.remedy}") from None
+    return [path, *hub.files(source, [(name,) for name in names]).values()]
 
 
 @contextmanager
-def linked(paths: Sequence[Path]) -> Iterator[Path]:
+def link(paths: Sequence[Path]) -> Iterator[Path]:
     """Make a temporary folder with links to the given files only, as the store's key covers no others."""
     with tempfile.TemporaryDirectory() as folder:
         for path in paths:
@@ -47,8 +47,8 @@ def linked(paths: Sequence[Path]) -> Iterator[Path]:
         yield Path(folder)
 
 
-def check_complete(loading: Mapping[str, Any]) -> None:
+def check_complete(loading_info: Mapping[str, Any]) -> None:
     """Raise `ValueError` if transformers' loading information lists missing or misshapen tensors."""
-    missing = sorted(map(str, [*loading["missing_keys"], *loading["mismatched_keys"]]))
+    missing = sorted(map(str, [*loading_info["missing_keys"], *loading_info["mismatched_keys"]]))
     if missing:
         raise ValueError(f"{len(missing)} tensors are missing or have another shape, first {missing[0]}")

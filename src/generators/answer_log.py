@@ -16,7 +16,7 @@ class AnswerLog:
     """A log of one JSON object per line: `key`, a hash of all that determines an answer, and `answer`.
 
     The file is made if absent; a truncated last line is dropped. Each write is synced to disk: a killed run
-    loses only answers that had not arrived. Threads must not share a log. `fits` checks a stored answer.
+    loses only answers that had not arrived. Threads must not share a log. `fits` tests a stored answer.
 
     Raises:
         InputError: the file cannot be written, or is not such a log.
@@ -32,8 +32,8 @@ class AnswerLog:
             self._file = path.open("ab")
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}. Use another folder: store.answers=DIR.") from None
-        complete, cut = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
-        if cut:
+        complete, truncated = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
+        if truncated:
             log.warning("%s: the last line is truncated; its question will be asked again", path)
             self._file.truncate(len(complete))
         self.known = dict(self._lines(complete))  # answers by key
@@ -51,7 +51,7 @@ class AnswerLog:
                 f"{self.path}: not a log of answers. Delete it, or name another folder: store.answers=DIR."
             ) from None
 
-    def keep(self, answers: Mapping[str, Any]) -> None:
+    def append(self, answers: Mapping[str, Any]) -> None:
         """Append answers, by key, and sync them to disk."""
         lines = [json.dumps({"key": key, "answer": answer}) for key, answer in answers.items()]
         self._file.write("".join(f"{line}\n" for line in lines).encode())

@@ -26,13 +26,13 @@ NO_KEY = "none"  # key for the client if the config names none; it is not sent
 
 
 def answers(
-    config: ServerConfig, texts: Sequence[str], proof: str | None = None
+    config: ServerConfig, texts: Sequence[str], answered: str | None = None
 ) -> Iterator[Mapping[int, str | Unanswered]]:
     """Yield answers to questions as they arrive, by index of the question.
 
-    A failure is attributed to the question only if the server answers another one: a refusal as soon as any
-    question was answered, a transient fault after a second attempt at the end. `proof` is a question that
-    this server has answered before, if any.
+    A failure is blamed on the question only if the server answers another one: a refusal once any question
+    was answered, a transient fault after a second attempt at the end. `answered` is a question that this
+    server has answered before, if any.
 
     Raises:
         InputError: the server refuses the key or every question, does not know the model, cannot be reached,
@@ -45,62 +45,62 @@ def answers(
         for index, reply in _replies(client, config, texts):
             if isinstance(reply, Doubtful):
                 (transient if reply.transient else refused)[index] = reply
-                failures += reply.transient or proof is None  # once one is answered, refusals do not count
+                failures += reply.transient or answered is None  # once one is answered, refusals do not count
                 if failures >= FAILURES_BEFORE_TEST:
-                    if not _works(client, config, proof):
+                    if not _still_answers(client, config, answered):
                         raise reply.error
                     failures = 0
             else:
                 yield {index: reply}
-                proof, failures = texts[index], 0
-            if proof is not None and refused:
+                answered, failures = texts[index], 0
+            if answered is not None and refused:
                 yield {index: Unanswered(doubtful.reason) for index, doubtful in refused.items()}
                 refused.clear()
-        if proof is None and (refused or transient):
+        if answered is None and (refused or transient):
             raise next(iter({**refused, **transient}.values())).error
         for index in transient:
             reply = _reply(client, config, texts[index])
             if isinstance(reply, Doubtful):
-                if not _works(client, config, proof):
+                if not _still_answers(client, config, answered):
                     raise reply.error
                 log.warning("no answer to %.60r: %s", texts[index], reply.reason)
                 reply = Unanswered(reply.reason)
             yield {index: reply}
 
 
-def _works(client: OpenAI, config: ServerConfig, proof: str | None) -> bool:
+def _still_answers(client: OpenAI, config: ServerConfig, answered: str | None) -> bool:
     """Return whether a server still answers a question that it has answered before."""
-    return proof is not None and not isinstance(_reply(client, config, proof), Doubtful)
+    return answered is not None and not isinstance(_reply(client, config, answered), Doubtful)
 
 
 def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iterator[tuple[int, Reply]]:
     """Yield the reply to each question; raise a fatal error after the replies that arrived before it."""
-    waiting: SimpleQueue[tuple[int, str]] = SimpleQueue()
-    received: SimpleQueue[tuple[int, Reply | Exception]] = SimpleQueue()
+    questions: SimpleQueue[tuple[int, str]] = SimpleQueue()
+    replies: SimpleQueue[tuple[int, Reply | Exception]] = SimpleQueue()
     for index_and_text in enumerate(texts):
-        waiting.put(index_and_text)
+        questions.put(index_and_text)
 
-    def work() -> None:
+    def ask() -> None:
         with contextlib.suppress(Empty):
             while not stopped.is_set():
-                index, text = waiting.get_nowait()
+                index, text = questions.get_nowait()
                 try:
-                    received.put((index, _reply(client, config, text)))
+                    replies.put((index, _reply(client, config, text)))
                 except Exception as error:  # raised again by the consumer
                     stopped.set()
-                    received.put((index, error))
+                    replies.put((index, error))
 
     stopped = Event()
     # Daemon threads end with the process: a Ctrl-C does not wait for the answer of a slow server.
     for _ in range(min(config.concurrency, len(texts))):
-        Thread(target=work, daemon=True).start()
+        Thread(target=ask, daemon=True).start()
     pending, failure = len(texts), None
     try:
         # Answers that have already arrived are yielded before a failure is raised.
-        while pending and not (failure and received.empty()):
+        while pending and not (failure and replies.empty()):
             # Without a timeout, a Ctrl-C that another thread receives would not end the wait.
             with contextlib.suppress(Empty):
-                index, reply = received.get(timeout=0.2)
+                index, reply = replies.get(timeout=0.2)
                 pending -= 1
                 if isinstance(reply, Exception):
                     failure = failure or reply

@@ -26,7 +26,7 @@ class Causal:
     def question(self, text: str) -> list[int]:
         """Tokenise a question, up to the beginning of the answer."""
         if self.tokenizer.chat_template:
-            tokens = chat_templates.rendered(self.tokenizer, text, tokenize=True, return_dict=False)
+            tokens = chat_templates.render(self.tokenizer, text, tokenize=True, return_dict=False)
         else:
             tokens = self.tokenizer(PLAIN.format(text))["input_ids"]
         return [int(token) for token in tokens]
@@ -41,7 +41,7 @@ class Causal:
         questions = [self.question(text) for text in texts]
         generation_config = greedy(self.model, self.tokenizer, max_new_tokens)
         for batch in longest_first(questions, self.batch_size):
-            tokens, mask = padded([questions[index] for index in batch], padding_of(self.tokenizer))
+            tokens, mask = pad_left([questions[index] for index in batch], padding_id(self.tokenizer))
             device = next(self.model.parameters()).device
             generated = self.model.generate(
                 input_ids=tokens.to(device),
@@ -52,7 +52,7 @@ class Causal:
             yield dict(zip(batch, answers, strict=True))
 
 
-def padding_of(tokenizer: Any) -> int:
+def padding_id(tokenizer: Any) -> int:
     """Return the id of the token that pads shorter texts; it is masked, and does not affect the results."""
     padding = tokenizer.pad_token_id
     return int(padding if padding is not None else tokenizer.eos_token_id or 0)
@@ -65,7 +65,7 @@ def longest_first(texts: Sequence[Sequence[int]], size: int) -> Iterator[list[in
         yield order[start : start + size]
 
 
-def padded(texts: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+def pad_left(texts: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
     """Pad the tokens of texts on the left, and return them with the attention mask."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     pad = partial(pad_sequence, batch_first=True, padding_side="left")
@@ -79,5 +79,5 @@ def greedy(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
     make: Any = GenerationConfig
     end = model.generation_config.eos_token_id
     return make(
-        max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=padding_of(tokenizer), eos_token_id=end
+        max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=padding_id(tokenizer), eos_token_id=end
     )

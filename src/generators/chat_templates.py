@@ -1,4 +1,4 @@
-"""Pin chat templates to a fixed day, so that prompts depend on no clock and no random draw."""
+"""Pin chat templates to a fixed day, so that prompts depend on neither clock nor random draws."""
 
 import datetime
 import json
@@ -12,8 +12,8 @@ from src.errors import InputError, brief
 
 CLOCK = "strftime_now"
 RANDOM = ("random", "lipsum")
-# A macro of the template overrides the function of transformers. The line break after a block is dropped by
-# transformers' environment, so that the rendered text begins as before.
+# This macro, put before a template, overrides the function of transformers. transformers' environment drops
+# the line break after a block, so that the rendered text begins as before.
 MACRO = (
     "{{% macro strftime_now(format) %}}{{{{ {dates!r}.get(format) or raise_exception("
     "'strftime_now needs a format that is written in the template') }}}}{{% endmacro %}}\n"
@@ -22,7 +22,7 @@ MACRO = (
 Template = TypeVar("Template", str, dict[str, str], None)
 
 
-def day(date: str) -> datetime.date:
+def parse_day(date: str) -> datetime.date:
     """Parse the day of `llm.date`."""
     try:
         return datetime.date.fromisoformat(date)
@@ -30,8 +30,8 @@ def day(date: str) -> datetime.date:
         raise InputError(f"llm.date={brief(date)}: expected a day as YYYY-MM-DD.") from None
 
 
-def stored(files: Iterable[Path]) -> list[str]:
-    """Return the chat templates in files of a repository: of .jinja files, and of keys in JSON files."""
+def read_templates(files: Iterable[Path]) -> list[str]:
+    """Read the chat templates in files of a repository: .jinja files, and `chat_template` in JSON files."""
     texts: list[str] = []
     for path in files:
         if path.suffix == ".jinja":
@@ -66,7 +66,7 @@ def reads_clock(template: str) -> bool:
 
 
 def refuse_random(template: str, model: str) -> None:
-    """Refuse a template that draws at random, and so renders differently each time."""
+    """Refuse a template that draws at random, so that prompts would differ between runs."""
     calls = [text for kind, text in _tokens(template) if kind == "name" and text in RANDOM]
     if calls:
         raise InputError(
@@ -75,12 +75,12 @@ def refuse_random(template: str, model: str) -> None:
         )
 
 
-def pinned(template: Template, date: datetime.date) -> Template:
-    """Return a Jinja template, or several by name, with the current date fixed to midnight of a day."""
+def pin(template: Template, date: datetime.date) -> Template:
+    """Set the current date of a Jinja template, or of several by name, to midnight of a day."""
     if template is None:
         return None
     if isinstance(template, dict):
-        return {name: pinned(text, date) for name, text in template.items()}
+        return {name: pin(text, date) for name, text in template.items()}
     if not reads_clock(template):
         return template
     midnight = datetime.datetime.combine(date, datetime.time())
@@ -89,7 +89,7 @@ def pinned(template: Template, date: datetime.date) -> Template:
     return MACRO.format(dates={text: midnight.strftime(text) for text in formats}) + template
 
 
-def rendered(reader: Any, content: Any, **options: Any) -> Any:
+def render(reader: Any, content: Any, **options: Any) -> Any:
     """Render a user message by the chat template of a tokenizer or processor, up to the answer."""
     messages = [{"role": "user", "content": content}]
     try:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:  # the package takes a second to import
     from httpx2 import Response
     from openai import APIConnectionError
 
-# Transient faults: too many requests, or a server that is starting, overloaded or restarting.
+# Status codes of transient faults: too many requests, or a server that is starting, overloaded or restarting.
 TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504)
-# Faults that affect every question: key, account, address, model, rate.
+# Status codes of faults that affect every question: key, account, address, model, rate.
 FATAL = (401, 402, 404, 405, 410, 429)
 # Replies of content filters: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
 FILTERED = re.compile(
@@ -34,7 +34,7 @@ SAVED = "answers so far are saved."
 
 @dataclass(frozen=True)
 class Unanswered:
-    """Result of a question without an answer text, for a `reason`."""
+    """Result of a question without an answer text, and the `reason`."""
 
     reason: str
 
@@ -72,7 +72,7 @@ def read(reply: Response, config: ServerConfig, url: str) -> Reply:
     if status < 400:
         return _completion(content, reply, url)
     text = brief(reply.text.strip(), 300)
-    described = f"{status} {reply.reason_phrase}" if status == reply.status_code else str(status)
+    status_text = f"{status} {reply.reason_phrase}" if status == reply.status_code else str(status)
     if status not in FATAL and FILTERED.search(reply.text.lower()):
         return Unanswered("content_filter")
     if status in (401, 403):
@@ -81,14 +81,14 @@ def read(reply: Response, config: ServerConfig, url: str) -> Reply:
         if status == 401:
             raise refused
         return Doubtful(f"{status}: {text}", refused, transient=False)
-    failure = InputError(f"{url}: {described} ({text[:120]!r}). {_remedy(status, reply, config)}; {SAVED}")
+    failure = InputError(f"{url}: {status_text} ({text[:120]!r}). {_remedy(status, reply, config)}; {SAVED}")
     if status in FATAL:
         raise failure
     return Doubtful(f"{status}: {text}", failure, transient=status in TRANSIENT)
 
 
 def unreachable(error: APIConnectionError, url: str) -> Doubtful:
-    """Classify a failed connection; a question that takes longer than the server allows may be the cause."""
+    """Describe a failed connection; a question that takes too long may also be the cause."""
     cause = type(error.__cause__ or error).__name__
     failure = InputError(f"{url}: cannot be reached ({cause}). Start the server, or correct llm.url; {SAVED}")
     return Doubtful(f"no reply ({cause})", failure, transient=True)
@@ -107,7 +107,7 @@ def _completion(content: Any, reply: Response, url: str) -> Reply:
         failure = f"{url}: expected a chat completion, got ({reply.text[:80]!r})"
         return Doubtful("no chat completion", InputError(f"{failure}. Set llm.url; {SAVED}"), transient=True)
     if text.strip():
-        # Half of a surrogate pair cannot be encoded.
+        # A lone surrogate cannot be encoded.
         return text.encode("utf-8", "replace").decode("utf-8")
     if isinstance(refusal, str) and refusal.strip():
         return Unanswered(f"refusal: {brief(refusal.strip(), 300)}")

@@ -46,13 +46,13 @@ class Published:
     weights: tuple[Path, ...]  # files of the weights
 
     def metadata(self) -> dict[str, str]:
-        """Return revision and hash of the weights, hashes of other files, and the day if a template uses it.
+        """Return revision and hash of the weights, hashes of other files, and the day if templates use it.
 
         Raise `InputError` for a file that was truncated or changed, or does not match `llm.sha256`.
         """
-        metadata = pretrained.verified(self.config, self.weights, "llm")
-        if any(map(chat_templates.reads_clock, chat_templates.stored(self.other_files.values()))):
-            metadata |= {"chat_date": chat_templates.day(self.config.date).isoformat()}
+        metadata = pretrained.verify_weights(self.config, self.weights, "llm")
+        if any(map(chat_templates.reads_clock, chat_templates.read_templates(self.other_files.values()))):
+            metadata |= {"chat_date": chat_templates.parse_day(self.config.date).isoformat()}
         return metadata | {name: hub.sha256([path]) for name, path in self.other_files.items()}
 
 
@@ -63,7 +63,7 @@ def check_device(cfg: GenerateConfig) -> None:
 
 
 def find(cfg: GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
-    """Return revision and hashes of a model's weights, and a function that loads it (see `published`).
+    """Return revision and hashes of a model's weights, and a function that loads it (see `locate`).
 
     The result is ({}, None) if a server runs the model, or answers need no model (`llm=planted`).
     """
@@ -74,32 +74,32 @@ def find(cfg: GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Mul
         return {"revision": "random"}, partial(tiny.load_multimodal, llm)
     if not isinstance(llm, HfConfig | VlmHfConfig):
         return {}, None
-    source = published(llm)
+    source = locate(llm)
     accelerator = cfg.trainer.accelerator
     gpu = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
     return source.metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
 
 
-def published(config: WeightsConfig) -> Published:
-    """Find a model's files, and fetch those that are not cached.
+def locate(config: WeightsConfig) -> Published:
+    """Locate a model's files, and fetch those that are not cached.
 
     Raises:
-        InputError: `llm.date` is no day, files are not available, or a chat template draws at random.
+        InputError: `llm.date` is not a day, files are not available, or a chat template draws at random.
         NotStored: within `cache.dry`, if they would have to be fetched.
     """
-    chat_templates.day(config.date)  # refuses a malformed llm.date before files are fetched
+    chat_templates.parse_day(config.date)  # refuses a malformed llm.date before files are fetched
     multimodal = isinstance(config, MultimodalConfig)
     kind = f"{'multimodal' if multimodal else 'causal language'} model of transformers"
     remedy = (
         "Run the same command where there is a network (a gated model needs HF_TOKEN), or choose a "
         "folder with its files."
     )
-    place = transformers_files.place(config, "llm", kind, remedy)
+    source = transformers_files.locate(config, "llm", kind, remedy)
     required, optional = (*REQUIRED, *PROCESSOR_REQUIRED), (*OPTIONAL, *PROCESSOR_OPTIONAL)
-    other_files = hub.files(place, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
-    for template in chat_templates.stored(other_files.values()):
+    other_files = hub.files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
+    for template in chat_templates.read_templates(other_files.values()):
         chat_templates.refuse_random(template, config.id)
-    return Published(config, other_files, tuple(transformers_files.files(place)))
+    return Published(config, other_files, tuple(transformers_files.files(source)))
 
 
 def load(source: Published, device: torch.device) -> Causal | Multimodal:
@@ -124,11 +124,11 @@ def _read(source: Published, kind: Any, reader: Any, precision: str, device: tor
     from transformers import GenerationConfig
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    # Code of a repository is never run.
+    # Never run code of a repository.
     local = {"local_files_only": True, "trust_remote_code": False}
     with (
         pretrained.strict(source.config.id),
-        transformers_files.linked([*source.other_files.values(), *source.weights]) as folder,
+        transformers_files.link([*source.other_files.values(), *source.weights]) as folder,
     ):
         try:
             model, loading_info = kind.from_pretrained(
@@ -138,10 +138,10 @@ def _read(source: Published, kind: Any, reader: Any, precision: str, device: tor
             raise ValueError(" ".join(str(error).split())) from None
         transformers_files.check_complete(loading_info)
         preprocessor = reader.from_pretrained(folder, **local)
-        preprocessor.chat_template = chat_templates.pinned(
-            preprocessor.chat_template, chat_templates.day(source.config.date)
+        preprocessor.chat_template = chat_templates.pin(
+            preprocessor.chat_template, chat_templates.parse_day(source.config.date)
         )
-    # `generate` would use a repository's defaults for options not set, such as a repetition penalty.
+    # Otherwise `generate` would use the repository's options, such as a repetition penalty.
     make: Any = GenerationConfig
     model.generation_config = make(eos_token_id=model.generation_config.eos_token_id)
     model.requires_grad_(False)

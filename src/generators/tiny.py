@@ -21,8 +21,8 @@ def load(config: TinyConfig) -> Causal:
 
 def load_multimodal(config: TinyVlmConfig) -> Multimodal:
     """Build a multimodal model and its processor."""
-    built = processor()
-    return Multimodal(multimodal(config, built.tokenizer), built, config.batch_size)
+    idefics3 = processor()
+    return Multimodal(multimodal(config, idefics3.tokenizer), idefics3, config.batch_size)
 
 
 def model(config: TinyConfig) -> Any:

@@ -160,7 +160,7 @@ def _projection(prepared: Prepared) -> Callable[[Mapping[str, Embeddings]], Proj
     def project(vectors: Mapping[str, Embeddings]) -> Projected:
         tables, arrays = dict(prepared.tables), {role: item.vectors for role, item in vectors.items()}
         notes = [f"debias={cfg.debias.name}: removed {', '.join(map(repr, debias_prompts.spurious))}"]
-        for role in sorted({*debias.sides(cfg.debias)} & {*tables}):
+        for role in sorted({*debias.projected_roles(cfg.debias)} & {*tables}):
             tables[role], arrays[role], removals = debias.project(tables[role], arrays[role], projection)
             notes += removals
         return tables, arrays, notes

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from src import configs, embeddings, encoders, stimuli, tracking
-from src.embeddings.image_cache import stored as stored_resized
+from src.embeddings.image_cache import has_resized
 from src.encoders.preprocessing import Halves
 from src.jobs import encoder_job
 from src.jobs.identity import Job
@@ -186,7 +186,7 @@ def _embedding(job: Job, role: str, tables: Mapping[str, Table], count: int, siz
         yield Piece(what, count, stored, count * sizes.text)
         return
     if (halves := sizes.halves) and not stored:
-        resized = role in tables and stored_resized(tables[role], halves, Path(job.cfg.store.pictures))
+        resized = role in tables and has_resized(tables[role], halves, Path(job.cfg.store.pictures))
         # A short hash of the geometry, as pictures of one size may be cropped in several ways.
         geometry = cache.fingerprint(halves.geometry)[:6]
         yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT)

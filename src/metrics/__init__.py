@@ -19,7 +19,7 @@ from src.metrics.groups import (
     ndkl,
     normalised_entropy,
     permuted_association,
-    standardised,
+    standardise,
 )
 from src.metrics.implicit import (
     cles_mcgraw_wong,
@@ -33,6 +33,6 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
-from src.metrics.retrieval import mean_outcome, merge_tile, retrieved, screened, top_k
-from src.metrics.sc_eat_qr import Factors, factors, sc_eats_by
-from src.metrics.similarity import cosines, pooled, similarity, unit
+from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
+from src.metrics.sc_eat_qr import Factors, factorise, sc_eats_qr
+from src.metrics.similarity import cosines, pool_vectors, similarity, unit

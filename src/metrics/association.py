@@ -14,13 +14,13 @@ EXACT_PARTITIONS = 20_000
 MONTE_CARLO_DRAWS = 10_000
 # A partition whose statistic misses the observed one only by rounding counts as reaching it.
 TOLERANCE = 1e-12
-# Largest share of the items up to which only those of A and B are copied; beyond it, all are.
-MAX_COPIED = 0.5
+# Largest share of columns that are copied one by one; if A and B have more, all columns are copied.
+MAX_COPIED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class EmbeddingAssociation:
-    """Result of an EAT.
+    """Result of an embedding association test (EAT).
 
     Attributes:
         d: effect size, in standard deviations.
@@ -39,8 +39,8 @@ def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
     ddof = 1, |es| is at most 2 sqrt((2n - 1) / (2n)): it saturates.
 
     Args:
-        to_a: similarities of N targets with the items of A.
-        to_b: similarities with the items of B.
+        to_a: [N, |A|], similarities of N targets with the items of A.
+        to_b: [N, |B|], similarities of the targets with the items of B.
         ddof: delta degrees of freedom: 1 divides the squared deviations by |A| + |B| - 1, 0 by |A| + |B|.
 
     Returns:
@@ -54,38 +54,38 @@ def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
     """
     a, b = torch.as_tensor(to_a).double(), torch.as_tensor(to_b).double()
     check_sizes(a.shape[-1], b.shape[-1], ddof)
-    both = torch.cat([a, b], dim=-1)
+    similarities = torch.cat([a, b], dim=-1)
     # Rounding can turn a deviation of 0 into 1e-17: compare the extremes instead.
-    flat = both.amax(dim=-1) == both.amin(dim=-1)
-    deviation = both.std(dim=-1, correction=ddof).masked_fill(flat, math.nan)
+    is_constant = similarities.amax(dim=-1) == similarities.amin(dim=-1)
+    deviation = similarities.std(dim=-1, correction=ddof).masked_fill(is_constant, math.nan)
     return (a.mean(dim=-1) - b.mean(dim=-1)) / deviation
 
 
-def check_sizes(a: int, b: int, ddof: int) -> None:
-    """Check that similarities with sets of a and b items have a standard deviation.
+def check_sizes(size_a: int, size_b: int, ddof: int) -> None:
+    """Check that similarities with sets of these sizes have a standard deviation.
 
     Raises:
         ValueError: A or B is empty, or there are no more similarities than `ddof`.
     """
-    if not a or not b:
+    if not size_a or not size_b:
         raise ValueError("A and B need at least one item each")
-    if a + b <= ddof:
-        raise ValueError(f"{a + b} similarities have no standard deviation with ddof={ddof}")
+    if size_a + size_b <= ddof:
+        raise ValueError(f"{size_a + size_b} similarities have no standard deviation with ddof={ddof}")
 
 
 def sc_eats(
     similarities: Float[Tensor, "n m"], a: Sequence[np.ndarray], b: np.ndarray, ddof: int = 1
 ) -> Float[Tensor, "n s"]:
-    """Compute `sc_eat` with each of several A against one B, as products with indicators of the sets.
+    """Compute `sc_eat` of several sets A against one set B, by matrix products with set indicators.
 
-    The similarity with the first item of B is subtracted from all: effect sizes do not change, and where all
-    of a target's similarities are equal, their squares sum to exactly 0. As the shift is one of them, the
-    square of their shifted mean is at most count times their variance: little precision is lost.
+    A target's similarity with the first item of B is subtracted from all of them: effect sizes do not change,
+    and squares of equal similarities sum to exactly 0. Since the shift is one of the similarities, the square
+    of the shifted mean is at most their count times their variance: cancellation loses little precision.
 
     Args:
-        similarities: float64 similarities of N targets with M items.
-        a: positions of the items of each A.
-        b: positions of the items of B.
+        similarities: [N, M], float64 similarities of N targets with M items.
+        a: column indices of the items of each of the S sets A.
+        b: column indices of the items of B.
         ddof: delta degrees of freedom, see `sc_eat`.
 
     Returns:
@@ -97,26 +97,26 @@ def sc_eats(
     >>> sc_eats(torch.tensor([[3.0, 1.0, -1.0, 9.0]]).double(), [np.array([0, 1])], np.array([1, 2]), ddof=0)
     tensor([[1.4142]], dtype=torch.float64)
     """
-    for members in a:
-        check_sizes(len(members), len(b), ddof)
-    sizes = torch.tensor([len(members) for members in a], dtype=torch.float64)
+    for indices in a:
+        check_sizes(len(indices), len(b), ddof)
+    sizes = torch.tensor([len(indices) for indices in a], dtype=torch.float64)
     counts = sizes + len(b)
     columns, shift = np.unique(np.concatenate([*a, b])), similarities[:, b[:1]]
-    if len(columns) > MAX_COPIED * similarities.shape[1]:
+    if len(columns) > MAX_COPIED_SHARE * similarities.shape[1]:
         columns = np.arange(similarities.shape[1])
         shifted = similarities - shift
     else:
         # Ascending positions read memory in order; numpy's take is several times as fast as torch's.
         shifted = torch.from_numpy(np.take(similarities.numpy(), columns, axis=1)).sub_(shift)
     indicators = torch.zeros(len(a) + 1, len(columns), dtype=torch.float64)
-    for row, members in zip(indicators, [*a, b], strict=True):
-        row[np.searchsorted(columns, members)] = 1
+    for row, indices in zip(indicators, [*a, b], strict=True):
+        row[np.searchsorted(columns, indices)] = 1
     sums = shifted @ indicators.T
     squares = shifted.square_() @ indicators.T
     to_a, to_b = sums[:, :-1], sums[:, -1:]
-    both = squares[:, :-1] + squares[:, -1:]
-    deviation = ((both - (to_a + to_b).square() / counts) / (counts - ddof)).sqrt()
-    return (to_a / sizes - to_b / len(b)) / deviation.masked_fill(both == 0, math.nan)
+    square_sums = squares[:, :-1] + squares[:, -1:]
+    deviation = ((square_sums - (to_a + to_b).square() / counts) / (counts - ddof)).sqrt()
+    return (to_a / sizes - to_b / len(b)) / deviation.masked_fill(square_sums == 0, math.nan)
 
 
 def eat(
@@ -134,11 +134,11 @@ def eat(
     (1 + number at least as large) / (10,000 + 1).
 
     Args:
-        x: unit vectors of the first targets.
-        y: unit vectors of the second targets.
-        a: unit vectors of the first attributes.
-        b: unit vectors of the second attributes.
-        seed: random seed of the draw of permutations.
+        x: [|X|, D], unit vectors of the first set of targets.
+        y: [|Y|, D], unit vectors of the second set of targets.
+        a: [|A|, D], unit vectors of the first set of attributes.
+        b: [|B|, D], unit vectors of the second set of attributes.
+        seed: random seed of the permutations.
 
     Raises:
         ValueError: a set is empty.
@@ -161,9 +161,9 @@ def _p_value(s: np.ndarray, size: int, seed: int) -> float:
     # With fixed sizes, the difference of the means grows with the sum over X alone.
     observed = s[:size].sum() - TOLERANCE
     if math.comb(len(s), size) <= EXACT_PARTITIONS:
-        sums = np.array([s[list(chosen)].sum() for chosen in combinations(range(len(s)), size)])
+        sums = np.array([s[list(subset)].sum() for subset in combinations(range(len(s)), size)])
         return float((sums >= observed).mean())
     rng = np.random.default_rng(seed)
-    drawn = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
-    reached = int((drawn[:, :size].sum(axis=1) >= observed).sum())
-    return (1 + reached) / (MONTE_CARLO_DRAWS + 1)
+    permutations = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
+    count = int((permutations[:, :size].sum(axis=1) >= observed).sum())
+    return (1 + count) / (MONTE_CARLO_DRAWS + 1)

@@ -1,7 +1,7 @@
 """Compute choice rates among three options on positive and negative items (Kamruzzaman et al. 2023).
 
-All but tau-b and p depend on a single table of counts: its rows are the polarity of the item, positive and
-negative; its columns are the answer, positive, negative, neutral, or none of the options ("unmatched").
+All measures but tau-b and its p follow from a table of counts. Its rows are polarities of items: positive,
+negative. Its columns are answers: positive, negative, neutral, and unmatched (none of the options).
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# Column of an answer y, by y as an index: 2 for y = 0, 0 for y = 1, 1 for y = -1 (the last).
+# COLUMNS[y] is the column of answer y: 2 for y = 0, 0 for y = 1, 1 for y = -1 (the last element).
 COLUMNS = np.array([2, 0, 1])
 UNMATCHED = 3
 # Numeric value of each column's answer for tau.
@@ -26,8 +26,8 @@ def choice_tables(
     """Count answers by cluster, polarity of the item and answer.
 
     Args:
-        x: [N], polarity of the item, 1 or -1.
-        y: [N], polarity of the answer: 1, -1, or 0 for the neutral option.
+        x: [N], polarity of each item, 1 or -1.
+        y: [N], polarity of each answer: 1, -1, or 0 for the neutral option.
         matched: [N], mask of answers that are one of the options; y is ignored elsewhere.
         cluster: [N], cluster index from 0; an index that does not occur gets a table of zeros.
 
@@ -35,16 +35,16 @@ def choice_tables(
     >>> choice_tables(ones, np.array([1, 0, 0]), np.array([True, True, False]), zeros).tolist()
     [[[1, 0, 1, 1], [0, 0, 0, 0]]]
     """
-    size = int(cluster.max()) + 1 if len(cluster) else 0
+    n_clusters = int(cluster.max()) + 1 if len(cluster) else 0
     cells = (2 * cluster + (x < 0)) * 4 + np.where(matched, COLUMNS[y], UNMATCHED)
-    tables: np.ndarray = np.bincount(cells, minlength=8 * size).reshape(size, 2, 4)
+    tables: np.ndarray = np.bincount(cells, minlength=8 * n_clusters).reshape(n_clusters, 2, 4)
     return tables
 
 
 def resampled_tables(
     tables: Int[np.ndarray, "c 2 4"], weights: Int[np.ndarray, "r c"]
 ) -> Int[np.ndarray, "r 2 4"]:
-    """Sum the tables of samples that hold cluster c weights[r, c] times.
+    """Sum the tables of each resample r, which contains cluster c weights[r, c] times.
 
     >>> tables = np.arange(16).reshape(2, 2, 4)
     >>> resampled_tables(tables, np.array([[0, 2]])).tolist()
@@ -63,9 +63,9 @@ def choice_rates(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 2 3
     >>> choice_rates(np.array([[1, 0, 3, 9], [0, 0, 0, 1]])).tolist()
     [[25.0, 0.0, 75.0], [nan, nan, nan]]
     """
-    chosen = tables[..., :UNMATCHED].astype(float)
+    matched = tables[..., :UNMATCHED].astype(float)
     with np.errstate(invalid="ignore"):
-        rates: np.ndarray = 100 * chosen / chosen.sum(axis=-1, keepdims=True)
+        rates: np.ndarray = 100 * matched / matched.sum(axis=-1, keepdims=True)
     return rates
 
 
@@ -86,8 +86,8 @@ def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
 def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     """Compute Stuart's tau-c of the polarities of item and answer, counting unmatched answers as 0.
 
-    2 m (P - Q) / ((m - 1) n^2) with m = 2, the smaller number of values of the two sides. Variant "c" of
-    scipy's `kendalltau` counts m from the data and differs only if all answers are equal: here that is 0.
+    tau-c = 2 m (P - Q) / ((m - 1) n^2), where m = 2 is the number of polarities of items. `kendalltau` of
+    scipy counts m in the data and differs only if all answers are equal, where tau-c is 0 here.
 
     Returns:
         Association from -1 to 1; NaN if items of only one polarity are present.
@@ -98,16 +98,16 @@ def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     counts = tables.astype(float)
     positive, negative = counts[..., 0, :], counts[..., 1, :]
     total = counts.sum(axis=(-2, -1))
-    # Pairs of a positive and a negative item: 1 where the answer to the first exceeds that to the second.
-    above = np.sign(np.subtract.outer(ANSWERS, ANSWERS))
-    difference = ((positive @ above) * negative).sum(axis=-1)
+    # Sign of the difference between the answer to a positive item (row) and to a negative item (column).
+    signs = np.sign(np.subtract.outer(ANSWERS, ANSWERS))
+    difference = ((positive @ signs) * negative).sum(axis=-1)
     defined = (positive.sum(axis=-1) > 0) & (negative.sum(axis=-1) > 0)
     tau: np.ndarray = np.where(defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan)
     return tau
 
 
 def kendall_tau_b(x: Int[np.ndarray, " n"], y: Int[np.ndarray, " n"]) -> tuple[float, float]:
-    """Compute Kendall's tau-b and the asymptotic two-sided p of no association, valid for tau-c too (scipy).
+    """Compute Kendall's tau-b and its asymptotic two-sided p, which is also valid for tau-c (scipy).
 
     Returns:
         tau-b and p; NaN, NaN if a side is constant. p is exact for two answers, too few for an asymptotic p.

@@ -16,8 +16,8 @@ def cles(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], ties: s
     It uses midranks: O(n log n) per prompt.
 
     Args:
-        to_a: cosines of the images of the first group with the prompts.
-        to_b: cosines of the images of the second group with the prompts.
+        to_a: [A, X], cosines of the images of the first group with the prompts.
+        to_b: [B, X], cosines of the images of the second group with the prompts.
         ties: weight of equal cosines: "half" counts them as 1/2, "strict" as 0.
 
     >>> a, b = np.array([[3.0], [2.0]]), np.array([[2.0], [1.0]])
@@ -33,11 +33,11 @@ def partition_cles(
 ) -> Float[np.ndarray, " r"]:
     """Compute CLES of many partitions of the same images into A and B.
 
-    With ranks over both groups, U of a partition is a sum over A: one product covers all partitions.
+    Mann-Whitney's U of a partition is a sum of A's ranks over all images: one product covers all partitions.
 
     Args:
-        cosines: cosines of all images with the prompts.
-        members: mask of the images of A in each partition; the others are B.
+        cosines: [N, X], cosines of all images with the prompts.
+        members: [R, N], mask of the images of A in each partition; the others are B.
         ties: "half" or "strict", see `cles`.
 
     >>> members = np.array([[True, False, False], [False, True, False]])
@@ -49,21 +49,21 @@ def partition_cles(
     ranks = stats.rankdata(cosines, axis=0).sum(axis=1)
     above = members.astype(float) @ ranks - prompts * a * (a + 1) / 2
     if ties == "strict":
-        above -= _ties(cosines, members) / 2
+        above -= _count_ties(cosines, members) / 2
     shares: np.ndarray = above / (prompts * a * (members.shape[1] - a))
     return shares
 
 
-def _ties(cosines: np.ndarray, members: np.ndarray) -> np.ndarray:
+def _count_ties(cosines: np.ndarray, members: np.ndarray) -> np.ndarray:
     """Count pairs of an image of A and an image of B with equal cosines, over all prompts, [R]."""
     counts = np.zeros(len(members), dtype=np.int64)
     for column in cosines.T:
         order = np.argsort(column, kind="stable")
-        starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
-        if len(starts) < len(column):
-            sizes = np.diff(starts, append=len(column))
-            a = np.add.reduceat(members[:, order], starts, axis=1, dtype=np.int64)
-            counts += (a * (sizes - a)).sum(axis=1)
+        tie_starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
+        if len(tie_starts) < len(column):
+            tie_sizes = np.diff(tie_starts, append=len(column))
+            a = np.add.reduceat(members[:, order], tie_starts, axis=1, dtype=np.int64)
+            counts += (a * (tie_sizes - a)).sum(axis=1)
     return counts
 
 
@@ -74,17 +74,17 @@ def resampled_cles(
     weights_b: Int[np.ndarray, "r b"],
     ties: str = "half",
 ) -> Float[np.ndarray, " r"]:
-    """Compute CLES of samples that hold each image as often as its weight.
+    """Compute CLES of each resample r, which contains an image as often as its weight.
 
     Args:
         to_a: see `cles`.
         to_b: see `cles`.
-        weights_a: weight of each image of the first group in each sample, not negative.
-        weights_b: weights of the second group, likewise.
+        weights_a: [R, A], weight of each image of the first group in each resample, not negative.
+        weights_b: [R, B], weights of the images of the second group, likewise.
         ties: see `cles`.
 
     Returns:
-        [R] shares; NaN where a sample holds no image of a group.
+        [R] shares; NaN where a resample contains no image of a group.
 
     >>> a, b = np.array([[3.0], [1.0]]), np.array([[2.0]])
     >>> resampled_cles(a, b, np.array([[1, 1], [3, 1]]), np.array([[1], [1]]))
@@ -94,13 +94,13 @@ def resampled_cles(
     step = max(1, BLOCK // len(to_b))
     for start in range(0, len(to_a), step):
         block = to_a[start : start + step]
-        # Twice the share: 1 if above, plus 1 if not below (strict: if above).
-        twice = np.zeros((len(block), len(to_b)))
+        # Twice the score of a pair: 2 if a is nearer, 1 for a tie (strict: 0), else 0.
+        doubled = np.zeros((len(block), len(to_b)))
         for a, b in zip(block.T, to_b.T, strict=True):
             nearer = a[:, None] > b
-            twice += nearer
-            twice += nearer if ties == "strict" else a[:, None] >= b
-        above += weights_a[:, start : start + step].astype(float) @ twice
+            doubled += nearer
+            doubled += nearer if ties == "strict" else a[:, None] >= b
+        above += weights_a[:, start : start + step].astype(float) @ doubled
     triples = weights_a.sum(axis=1, dtype=float) * weights_b.sum(axis=1, dtype=float) * to_a.shape[1]
     share = np.full(len(weights_a), math.nan)
     np.divide(np.einsum("rb,rb->r", above, weights_b) / 2, triples, out=share, where=triples > 0)

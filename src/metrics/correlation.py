@@ -65,8 +65,8 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
     """Compute Spearman's rho, with midranks, of column r of x with column r of y for all columns at once.
 
     Args:
-        x: [N, R] scores, or [N, 1] to pair one column with each column of the other side.
-        y: [N, S] scores, S = R or 1, likewise.
+        x: [N, R] scores, or [N, 1] to correlate one column with every column of y.
+        y: [N, S] scores, S = R or 1; [N, 1] likewise.
 
     Returns:
         [T], T = max(R, S), float64; NaN where a column is constant or holds a NaN, or with fewer than 3 rows.
@@ -91,7 +91,7 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
 
 def _doubled_centred_ranks(columns: np.ndarray) -> np.ndarray:
     """Compute 2 (midrank - mean rank) within each column."""
-    # Sums of integers are exact: a constant column has a sum of squares of 0, not of 1e-17.
+    # Sums of integers are exact: the sum of squares of a constant column is 0, not 1e-17.
     doubled: np.ndarray = 2 * stats.rankdata(columns, axis=0) - (len(columns) + 1)
     return doubled
 
@@ -99,18 +99,18 @@ def _doubled_centred_ranks(columns: np.ndarray) -> np.ndarray:
 def weighted_spearman(
     x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], weights: Int[np.ndarray, "r n"]
 ) -> Float[np.ndarray, " r"]:
-    """Compute Spearman's rho, with midranks, of samples that hold unit i weights[r, i] times.
+    """Compute Spearman's rho, with midranks, of each resample r, which contains unit i weights[r, i] times.
 
     The result equals that of repeating and re-ranking the units, but units are sorted only once: the
     midrank of a run of ties follows from the weights below it.
 
     Args:
-        x: [N], the first score; a unit with a NaN has weight 0 in every draw.
+        x: [N], the first score; a unit with a NaN has weight 0 in every resample.
         y: [N], the second score, likewise.
         weights: [R, N], number of times each unit is drawn, not negative.
 
     Returns:
-        [R], float64; NaN where a score is constant within a sample or the sample has fewer than 3 units.
+        [R], float64; NaN where a score is constant within a resample or the resample has fewer than 3 units.
 
     >>> weighted_spearman(np.arange(4.0), np.array([1.0, 0, 2, 3]), np.array([[1, 1, 1, 1], [0, 2, 1, 1]]))
     array([0.8, 1. ])
@@ -118,11 +118,11 @@ def weighted_spearman(
     complete = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
     # Units are sorted by x, so that only y needs another order.
     order = complete[np.argsort(x[complete], kind="stable")]
-    second = np.argsort(y[order], kind="stable")
-    runs_x, runs_y = _runs(x[order]), _runs(y[order][second])
-    run_of_x = np.repeat(np.arange(len(runs_x)), np.diff(runs_x, prepend=0))
+    order_y = np.argsort(y[order], kind="stable")
+    ends_x, ends_y = _run_ends(x[order]), _run_ends(y[order][order_y])
+    run_of_x = np.repeat(np.arange(len(ends_x)), np.diff(ends_x, prepend=0))
     run_of_y = np.empty_like(run_of_x)
-    run_of_y[second] = np.repeat(np.arange(len(runs_y)), np.diff(runs_y, prepend=0))
+    run_of_y[order_y] = np.repeat(np.arange(len(ends_y)), np.diff(ends_y, prepend=0))
     rho = np.full(len(weights), math.nan)
     if not len(order):
         return rho
@@ -130,24 +130,24 @@ def weighted_spearman(
     for start in range(0, len(weights), step):
         # One row per unit: sums run down the rows, all draws of the block at once.
         block = weights[start : start + step, order].T.astype(float)
-        ranks_x, squares_x = _midranks(block, runs_x)
-        ranks_y, squares_y = _midranks(block[second], runs_y)
+        ranks_x, squares_x = _midranks(block, ends_x)
+        ranks_y, squares_y = _midranks(block[order_y], ends_y)
         products = np.einsum("nr,nr,nr->r", block, ranks_x[run_of_x], ranks_y[run_of_y])
-        # Sums of half-integers are exact: a constant score has a sum of squares of 0, not of 1e-17.
+        # Sums of half-integers are exact: the sum of squares of a constant score is 0, not 1e-17.
         squares = squares_x * squares_y
         has_rho = (block.sum(axis=0) >= MIN_UNITS) & (squares > 0)
         np.divide(products, np.sqrt(squares), out=rho[start : start + step], where=has_rho)
     return rho
 
 
-def _runs(values: np.ndarray) -> np.ndarray:
-    # Exclusive end of each run of equal values in sorted values.
+def _run_ends(values: np.ndarray) -> np.ndarray:
+    # Exclusive end of each run of ties in sorted values.
     return np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
 
 
-def _midranks(weights: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _midranks(weights: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Midranks of the runs of ties minus the mean of all ranks, [runs, R], and the sum of their squares, [R].
-    through = weights.cumsum(axis=0)[runs - 1]
+    through = weights.cumsum(axis=0)[ends - 1]
     before = np.zeros_like(through)
     before[1:] = through[:-1]
     ranks = (before + through - through[-1]) / 2
@@ -155,11 +155,11 @@ def _midranks(weights: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def auc(positive: ArrayLike, negative: ArrayLike) -> float:
-    """Compute the area under the ROC curve: share of pairs with the positive above the negative, ties 1/2.
+    """Compute the area under the ROC curve: share of pairs with the positive above, ties 1/2.
 
     Args:
-        positive: scores of the positive class; NaN are excluded.
-        negative: scores of the negative class; NaN are excluded.
+        positive: [P], scores of the positive class; NaN are excluded.
+        negative: [Q], scores of the negative class; NaN are excluded.
 
     Returns:
         Area from 0 to 1, 0.5 for uninformative scores; NaN where a class is empty.
@@ -167,9 +167,10 @@ def auc(positive: ArrayLike, negative: ArrayLike) -> float:
     >>> auc([3, 2], [2, 1])
     0.875
     """
-    above, below = np.asarray(positive, float), np.asarray(negative, float)
-    above, below = above[~np.isnan(above)], below[~np.isnan(below)]
-    if not len(above) or not len(below):
+    scores = np.asarray(positive, float), np.asarray(negative, float)
+    positives, negatives = (side[~np.isnan(side)] for side in scores)
+    n_positive, n_negative = len(positives), len(negatives)
+    if not n_positive or not n_negative:
         return math.nan
-    ranks = stats.rankdata(np.concatenate([above, below]))[: len(above)]
-    return float((ranks.sum() - len(above) * (len(above) + 1) / 2) / (len(above) * len(below)))
+    ranks = stats.rankdata(np.concatenate([positives, negatives]))[:n_positive]
+    return float((ranks.sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))

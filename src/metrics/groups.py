@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import rel_entr
 
-# A caption whose cosines have a smaller standard deviation counts as constant: the rest is rounding.
+# Below this standard deviation, a caption's cosines count as constant: they differ by rounding only.
 TOLERANCE = 1e-10
 
 
@@ -25,14 +25,14 @@ def group_association(
     >>> group_association(np.array([[0.0, 1.0]]), np.array([[False], [True]])).round(4)
     array([[1.4142]])
     """
-    associations: np.ndarray = standardised(cosines) @ members * association_factors(members)
+    associations: np.ndarray = standardise(cosines) @ members * association_factors(members)
     return associations
 
 
-def standardised(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
+def standardise(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
     """Standardise each caption's cosines (ddof 1); NaN where their standard deviation is 0.
 
-    >>> standardised(np.array([[1.0, 2.0, 3.0]]))
+    >>> standardise(np.array([[1.0, 2.0, 3.0]]))
     array([[-1.,  0.,  1.]])
     """
     z_scores: np.ndarray = cosines - cosines.mean(axis=1, keepdims=True)
@@ -44,7 +44,7 @@ def standardised(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
 def association_factors(members: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, " g"]:
     """Compute the factor that turns a group's sum of standardised cosines into its association.
 
-    Standardised cosines sum to 0 over all images, so those of the other images sum to the negative.
+    Standardised cosines sum to 0 over all images: the sum over the other images is minus that over the group.
 
     >>> association_factors(np.array([[True], [False], [False]]))
     array([1.5])
@@ -58,39 +58,39 @@ def permuted_association(
 ) -> list[Float[np.ndarray, "r w"]]:
     """Compute the largest absolute standardised association per axis (race, gender, both) under permutation.
 
-    A group's association is divided by its standard error under the null, sqrt(1/n_G + 1/n_rest), so that
+    A group's association is divided by its standard error under the null, sqrt(1/n_G + 1/n_others), so that
     small groups, whose associations vary more, do not decide alone (Westfall & Young 1993).
 
     Args:
-        cosines: [W, N], standardised cosines, see `standardised`.
-        cells: [R, N], cell (race x gender) that each permutation gives each image.
-        groups: membership of cells in groups, [cells, G] for each axis.
+        cosines: [W, N], standardised cosines, see `standardise`.
+        cells: [R, N], index of the cell (race x gender) that each permutation assigns to each image.
+        groups: [C, G] for each axis, membership of the C cells in the axis's groups.
 
     Returns:
         [R, W] maxima for each axis.
 
     >>> cells, axis = np.array([[0, 0, 1], [0, 1, 0]]), np.array([[True], [False]])
-    >>> permuted_association(standardised(np.array([[1.0, 2.0, 3.0]])), cells, [axis])[0].round(4)
+    >>> permuted_association(standardise(np.array([[1.0, 2.0, 3.0]])), cells, [axis])[0].round(4)
     array([[1.2247],
            [0.    ]])
     """
-    count = len(groups[0])
-    sizes = np.bincount(cells[0], minlength=count)
+    n_cells = len(groups[0])
+    sizes = np.bincount(cells[0], minlength=n_cells)
     # One row per permutation and cell, 1 where an image has that cell: one matrix product sums all cells.
-    chosen = np.zeros((len(cells), count, cells.shape[1]), dtype=cosines.dtype)
-    np.put_along_axis(chosen, cells[:, None].astype(np.int64), 1, axis=1)
-    sums = (cosines @ chosen.reshape(-1, cells.shape[1]).T).reshape(len(cosines), len(cells), count)
+    indicators = np.zeros((len(cells), n_cells, cells.shape[1]), dtype=cosines.dtype)
+    np.put_along_axis(indicators, cells[:, None].astype(np.int64), 1, axis=1)
+    sums = (cosines @ indicators.reshape(-1, cells.shape[1]).T).reshape(len(cosines), len(cells), n_cells)
     maxima = []
     for axis in groups:
         inside = sizes @ axis
         error = np.sqrt(1 / inside + 1 / (cells.shape[1] - inside))
-        # The association is the sum times error², and its standard error is error: their ratio remains.
+        # The association is sum x error² and its standard error is error: their ratio is sum x error.
         maxima.append(np.abs(sums @ axis * error).max(axis=2).T)
     return maxima
 
 
 def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "*n"]:
-    """Compute Shannon entropy over its maximum ln|G|: 1 for equal shares, 0 if only one group is retrieved.
+    """Compute Shannon entropy divided by its maximum ln|G|: 1 for equal shares, 0 if one group has all.
 
     Args:
         shares: [..., G], shares of at least 2 groups; they sum to 1, 0 ln 0 = 0.
@@ -108,7 +108,7 @@ def kl(shares: Float[np.ndarray, "*n g"], base: Float[np.ndarray, " g"]) -> Floa
     """Compute the Kullback-Leibler divergence of shares from the base, in nats; 0 where they are equal.
 
     Args:
-        shares: [..., G], shares of the groups among the retrieved; they sum to 1.
+        shares: [..., G], shares of the groups among the retrieved images; they sum to 1.
         base: [G], base shares, likewise, all above 0.
 
     >>> kl(np.array([1.0, 0.0]), np.array([0.5, 0.5])).round(4)
@@ -136,20 +136,20 @@ def max_skew(
 
 
 def ndkl(members: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
-    """Compute NDKL@k: divergences of each top i from the base, discounted by log2(i + 1) (Geyik et al. 2019).
+    """Compute NDKL@k, the mean over i of the divergence of the top i from the base, weighted 1 / log2(i + 1).
 
     Args:
-        members: [..., k, G], group of each retrieved image, most similar first.
+        members: [..., k, G], membership of each retrieved image in the groups, most similar first.
         base: [G], base shares, all above 0.
 
     Returns:
-        NDKL in nats; 0 only where every top i has the composition of the base.
+        NDKL in nats (Geyik et al. 2019); 0 only where every top i has the shares of the base.
 
     >>> ndkl(np.array([[True, False], [False, True]]), np.array([0.5, 0.5])).round(4)
     np.float64(0.425)
     """
-    places = np.arange(1, members.shape[-2] + 1)
-    shares = members.cumsum(axis=-2) / places[:, None]
-    discount = 1 / np.log2(places + 1)
+    ranks = np.arange(1, members.shape[-2] + 1)
+    shares = members.cumsum(axis=-2) / ranks[:, None]
+    discount = 1 / np.log2(ranks + 1)
     divergence: np.ndarray = kl(shares, base) @ discount / discount.sum()
     return divergence

@@ -14,9 +14,9 @@ def delta_gap(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], si
     """Compute the mean over prompts of the gap between the groups' mean cosines, absolute by default.
 
     Args:
-        to_a: cosines of the images of the first group with the prompts.
-        to_b: cosines of the images of the second group with the prompts.
-        signed: keep the sign of the gaps, positive where A is nearer.
+        to_a: [A, X], cosines of the images of the first group with the prompts.
+        to_b: [B, X], cosines of the images of the second group with the prompts.
+        signed: whether to keep the sign of the gaps, positive where A is nearer.
 
     >>> a, b = np.array([[0.5, 0.25]]), np.array([[0.25, 0.5]])
     >>> delta_gap(a, b), delta_gap(a, b, signed=True)
@@ -32,15 +32,15 @@ def partition_gaps(
     """Compute the absolute `delta_gap` of many partitions of the same images into A and B.
 
     Args:
-        cosines: cosines of all images with the prompts.
-        members: mask of the images of A in each partition; the others are B.
+        cosines: [N, X], cosines of all images with the prompts.
+        members: [R, N], mask of the images of A in each partition; the others are B.
 
     >>> members = np.array([[True, False, False], [False, True, False]])
     >>> partition_gaps(np.array([[3.0], [2.0], [1.0]]), members)
     array([1.5, 0. ])
     """
-    a, inside = members.sum(axis=1)[:, None], members.astype(float) @ cosines
-    gaps = inside / a - (cosines.sum(axis=0) - inside) / (members.shape[1] - a)
+    size_a, sums_a = members.sum(axis=1)[:, None], members.astype(float) @ cosines
+    gaps = sums_a / size_a - (cosines.sum(axis=0) - sums_a) / (members.shape[1] - size_a)
     mean_gaps: np.ndarray = np.abs(gaps).mean(axis=1)
     return mean_gaps
 
@@ -77,7 +77,7 @@ def z_score(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> f
 
 
 def upper_tail(z: float) -> float:
-    """Compute 1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]: it falls with bias and is not a p-value.
+    """Compute 1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]; it falls with bias but is no p-value.
 
     >>> upper_tail(0.0)
     0.5
@@ -113,11 +113,11 @@ def iat_scores(
 ) -> Float[np.ndarray, "n j"]:
     """Score +1 where an image is nearer to a pair's positive prompt than to its negative one, else -1.
 
-    The bars of the paper's formula are omitted: the absolute values of these scores would all be 1.
+    The paper's formula takes absolute values, which would all be 1: they are omitted here.
 
     Args:
-        positive: cosines of the images with the positive prompt of each pair.
-        negative: cosines of the images with the negative prompt of each pair.
+        positive: [N, J], cosines of the images with the positive prompt of each pair.
+        negative: [N, J], cosines of the images with the negative prompt of each pair.
 
     >>> iat_scores(np.array([[0.3, 0.1]]), np.array([[0.2, 0.1]]))
     array([[ 1., -1.]])
@@ -129,9 +129,9 @@ def iat_totals(scores: Float[np.ndarray, "n j"], weights: Int[np.ndarray, "r n"]
     """Sum the scores of weighted images, scaled to `size` images, [R, J]; NaN where all weights are 0.
 
     Args:
-        scores: scores of the images, see `iat_scores`.
-        weights: weight of each image; for a partition, whether it is a member.
-        size: number of images of a group; a morph's weight is a product, so weights need not sum to it.
+        scores: [N, J], scores of the images, see `iat_scores`.
+        weights: [R, N], weight of each image; for a partition, 1 for members and 0 for others.
+        size: number of images of a group. Weights may sum to another number: a morph's weight is a product.
 
     >>> iat_totals(np.array([[1.0], [-1.0]]), np.array([[1, 0], [1, 3]]), 2)
     array([[ 2.],
@@ -150,8 +150,8 @@ def iat(
     """Compute the implicit association of two groups with pairs of prompts (Capitani et al. 2024).
 
     Args:
-        totals_a: sums of the first group's scores, see `iat_totals`.
-        totals_b: sums of the second group's scores.
+        totals_a: [..., J], sums of the first group's scores, see `iat_totals`.
+        totals_b: [..., J], sums of the second group's scores.
         definition: `total` is |mu_A - mu_B|, mu summed over pairs; `by_pair` sums |mu_Aj - mu_Bj|.
 
     Returns:

@@ -20,7 +20,7 @@ def permutation_p(null: np.ndarray, observed: float) -> float:
         observed: statistic of the data.
 
     Returns:
-        (1 + number of draws that reach the observed statistic) / (R + 1); NaN if that is not finite.
+        (1 + number of draws that reach the observed statistic) / (R + 1); NaN if `observed` is not finite.
 
     >>> permutation_p(np.array([0.1, 0.5, np.nan]), 0.5)
     0.75
@@ -34,11 +34,11 @@ def interval(draws: ArrayLike) -> tuple[float, float]:
     """Compute the percentile interval of a bootstrap, nominally 95%.
 
     Args:
-        draws: statistic of each draw; NaN where it is undefined.
+        draws: [R], statistic of each draw; NaN where it is undefined.
 
     Returns:
         The 2.5th and 97.5th percentiles of the finite draws; NaN, NaN where fewer than half of the
-        draws are finite, since those do not represent the rest.
+        draws are finite, which then do not represent all draws.
 
     >>> interval(np.arange(1001.0))
     (25.0, 975.0)

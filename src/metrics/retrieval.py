@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from src.metrics.partial_sort import above, largest, padded
-from src.metrics.similarity import cosines, paired, products
+from src.metrics.partial_sort import largest_columns, pad_rows, values_above
+from src.metrics.similarity import cosines, paired_cosines, products
 
 # Maximum share of uncertain similarities that are computed pair by pair; beyond it, all are computed.
 MAX_UNSURE = 0.05
@@ -29,13 +29,13 @@ def top_k(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     >>> top_k(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
     tensor([[1, 3, 2]])
     """
-    chosen = retrieved(similarities, k)
+    chosen = retrieve(similarities, k)
     # Positions are ascending, so a stable sort leaves ties in order of position.
     order = similarities.gather(1, chosen).argsort(dim=1, descending=True, stable=True)
     return chosen.gather(1, order)
 
 
-def retrieved(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
+def retrieve(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     """Return the items of `top_k` in order of position, which is faster and suffices for outcomes.
 
     Args:
@@ -49,32 +49,32 @@ def retrieved(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
         ValueError: k is out of range.
 
     >>> import torch
-    >>> retrieved(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
+    >>> retrieve(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
     tensor([[1, 2, 3]])
     """
     if _takes_all(similarities.shape[1], k):
         return torch.arange(k).expand(len(similarities), -1)
-    # Rounding preserves order: only ties with the k-th in float32 need their float64 values.
+    # Rounding preserves order: only items that equal the k-th in float32 need their float64 values.
     exact = similarities.numpy()
-    return largest(similarities.float(), k, lambda rows, columns: exact[rows, columns])
+    return largest_columns(similarities.float(), k, lambda rows, columns: exact[rows, columns])
 
 
-def screened(
+def retrieve_screened(
     x: Float[Tensor, "n *qx width"],
     y: Float[Tensor, "m *qy width"],
-    rough: Float[Tensor, "m *qy width"],
+    y_float32: Float[Tensor, "m *qy width"],
     k: int,
 ) -> Int[Tensor, "n k"]:
-    """Return `retrieved(cosines(x, y))` by products in float32, in half the time.
+    """Return `retrieve(cosines(x, y))` by products in float32, in half the time.
 
     The error of such a product of unit vectors of width D is at most (D + 8) / 2^24, for any order of summing
     (Higham 2002, section 3.1). Items above the k-th largest by more than twice that are retrieved, items
     below it by more are not; the cosines of the others, a few per row, are computed in float64.
 
     Args:
-        x: unit vectors of the targets, see `cosines`.
-        y: unit vectors of the corpus.
-        rough: y in float32, converted once by callers that process blocks of x.
+        x: float64 unit vectors of the targets, see `cosines`.
+        y: float64 unit vectors of the corpus, see `cosines`.
+        y_float32: y in float32, converted once by callers that process blocks of x.
         k: number of items, from 1 to M.
 
     Returns:
@@ -85,21 +85,21 @@ def screened(
 
     >>> import torch
     >>> x, y = torch.eye(2).double()[:1], torch.eye(2).double()
-    >>> screened(x, y, y.float(), 1)
+    >>> retrieve_screened(x, y, y.float(), 1)
     tensor([[0]])
     """
     if _takes_all(len(y), k):
         return torch.arange(k).expand(len(x), -1)
     slack = 2 * (x.shape[-1] + 8) * 2.0**-24
 
-    def exactly(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def exact_values(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         targets = slice(rows[0], rows[-1] + 1)
         if len(rows) < MAX_UNSURE * (targets.stop - targets.start) * len(y):
-            return paired(x, y, rows, columns)
+            return paired_cosines(x, y, rows, columns)
         exact: np.ndarray = cosines(x[targets], y).numpy()[rows - targets.start, columns]
         return exact
 
-    return largest(products(x.float(), rough), k, exactly, slack)
+    return largest_columns(products(x.float(), y_float32), k, exact_values, slack)
 
 
 def _takes_all(items: int, k: int) -> bool:
@@ -112,16 +112,16 @@ def merge_tile(
     values: Float[Tensor, "n previous"],
     positions: Int[Tensor, "n previous"],
     similarities: Float[Tensor, "n t"],
-    places: Int[Tensor, " t"],
+    tile_positions: Int[Tensor, " t"],
     k: int,
 ) -> tuple[Float[Tensor, "n best"], Int[Tensor, "n best"]]:
-    """Update `retrieved` with the next tile of a corpus that is processed tile by tile.
+    """Merge the next tile of a corpus into the result of `retrieve` for all previous tiles.
 
     Args:
-        values: largest similarities of the previous tiles; [N, 0] for the first tile.
-        positions: their positions.
+        values: [N, P], largest similarities of the previous tiles; [N, 0] for the first tile.
+        positions: [N, P], positions of these similarities in the corpus.
         similarities: [N, T], finite, with the items of the tile.
-        places: [T] positions of these items in the corpus, ascending, after those of all previous tiles.
+        tile_positions: [T], positions of these items in the corpus, ascending, after all previous tiles.
         k: number of items, from 1.
 
     Returns:
@@ -135,18 +135,18 @@ def merge_tile(
     tensor([[0, 2]])
     """
     if values.shape[1] < k:
-        chosen = retrieved(similarities, min(k, similarities.shape[1]))
-        new_values, new_positions = similarities.gather(1, chosen), places[chosen]
+        chosen = retrieve(similarities, min(k, similarities.shape[1]))
+        new_values, new_positions = similarities.gather(1, chosen), tile_positions[chosen]
     else:
         # A later tile holds few items among the best so far: searching for them is faster than sorting.
-        near = similarities.numpy()
-        # Ties with the k-th so far rank behind it and are excluded.
-        rows, columns, above_bound = above(near, np.nextafter(values.amin(dim=1).numpy(), np.inf))
-        new_values = torch.from_numpy(padded(rows, above_bound, len(values)))
-        new_positions = torch.from_numpy(padded(rows, places.numpy()[columns], len(values), fill=0))
+        tile = similarities.numpy()
+        # Items equal to the k-th so far rank behind it and are excluded.
+        rows, columns, above_bound = values_above(tile, np.nextafter(values.amin(dim=1).numpy(), np.inf))
+        new_values = torch.from_numpy(pad_rows(rows, above_bound, len(values)))
+        new_positions = torch.from_numpy(pad_rows(rows, tile_positions.numpy()[columns], len(values), fill=0))
     # Earlier items have lower positions and come first: columns stay in order of position.
     values, positions = torch.cat([values, new_values], dim=1), torch.cat([positions, new_positions], dim=1)
-    chosen = retrieved(values, min(k, values.shape[1]))
+    chosen = retrieve(values, min(k, values.shape[1]))
     return values.gather(1, chosen), positions.gather(1, chosen)
 
 
@@ -166,9 +166,9 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
     tensor([[0.3000]], dtype=torch.float64)
     """
     # numpy takes a quarter of the time outcome by outcome, since it copies only the retrieved items.
-    count, values = outcomes.shape[1], outcomes.double().numpy().reshape(-1)
-    places, means = nearest.numpy() * count, np.empty((len(nearest), count))
-    for outcome in range(count):
-        values.take(places).mean(axis=1, out=means[:, outcome])
-        places += 1
+    n_outcomes, values = outcomes.shape[1], outcomes.double().numpy().reshape(-1)
+    flat_indices, means = nearest.numpy() * n_outcomes, np.empty((len(nearest), n_outcomes))
+    for outcome in range(n_outcomes):
+        values.take(flat_indices).mean(axis=1, out=means[:, outcome])
+        flat_indices += 1
     return torch.from_numpy(means)

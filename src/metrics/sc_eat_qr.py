@@ -13,8 +13,8 @@ from src.metrics.association import check_sizes
 
 # Rows of the triangles that are multiplied with a block of targets at once.
 ROWS = 64
-# Below this deviation no effect size is returned: `sc_eats` computes it from similarities, rounded to a
-# billionth of this, and leaves it undefined where they are equal.
+# Below this deviation the effect size is NaN: it depends on the rounding of similarities to 12 decimals, and
+# `sc_eats` must compute it from them.
 MIN_DEVIATION = 1e-3
 
 
@@ -32,32 +32,32 @@ class Factors:
     triangles: list[Tensor]
 
 
-def factors(
+def factorise(
     items: Float[Tensor, "m width"], a: Sequence[np.ndarray], b: Sequence[np.ndarray], ddof: int = 1
 ) -> Factors:
-    """Compute R of X = QR for each pair of sets: |Xw| = |Rw| is the deviation of a target w's cosines.
+    """Compute R of X = QR for each pair of sets: |Xw| = |Rw| is the deviation of target w's cosines.
 
     X holds A and B minus their mean, divided by the square root of their number minus ddof.
 
     Args:
-        items: vectors, float64, of unit length.
-        a: positions of the items of A of each pair.
-        b: positions of the items of B of each pair.
+        items: [M, D], float64 unit vectors of the items.
+        a: row indices of the items of A of each pair.
+        b: row indices of the items of B of each pair.
         ddof: delta degrees of freedom, see `sc_eat`.
 
     Raises:
         ValueError: see `sc_eat`.
 
-    >>> factors(torch.eye(2).double(), [np.array([0])], [np.array([1])]).mean_differences.T
+    >>> factorise(torch.eye(2).double(), [np.array([0])], [np.array([1])]).mean_differences.T
     tensor([[ 1., -1.]], dtype=torch.float64)
     """
     width, mean_differences, triangles = items.shape[1], [], []
-    for in_a, in_b in zip(a, b, strict=True):
-        check_sizes(len(in_a), len(in_b), ddof)
-        to_a, to_b = items[in_a], items[in_b]
-        mean_differences.append(to_a.mean(dim=0) - to_b.mean(dim=0))
-        both = torch.cat([to_a, to_b])
-        r = torch.linalg.qr((both - both.mean(dim=0)) / math.sqrt(len(both) - ddof), mode="r").R
+    for rows_a, rows_b in zip(a, b, strict=True):
+        check_sizes(len(rows_a), len(rows_b), ddof)
+        vectors_a, vectors_b = items[rows_a], items[rows_b]
+        mean_differences.append(vectors_a.mean(dim=0) - vectors_b.mean(dim=0))
+        vectors = torch.cat([vectors_a, vectors_b])
+        r = torch.linalg.qr((vectors - vectors.mean(dim=0)) / math.sqrt(len(vectors) - ddof), mode="r").R
         triangles.append(torch.nn.functional.pad(r, (0, 0, 0, width - len(r))))
     stacked = torch.stack(triangles)
     starts = range(0, width, ROWS)
@@ -65,25 +65,25 @@ def factors(
     return Factors(torch.stack(mean_differences, dim=1), blocks)
 
 
-def sc_eats_by(x: Float[Tensor, "n width"], known: Factors) -> Float[Tensor, "n s"]:
-    """Compute `sc_eats` without computing `cosines`.
+def sc_eats_qr(x: Float[Tensor, "n width"], factors: Factors) -> Float[Tensor, "n s"]:
+    """Compute `sc_eats` from factors of the attribute sets, without `cosines`.
 
     Args:
-        x: targets, float64, of unit length.
-        known: factors of the attribute sets.
+        x: [N, D], float64 unit vectors of the targets.
+        factors: result of `factorise` for the S pairs of attribute sets.
 
     Returns:
         Effect sizes [N, S]; NaN where the deviation is below a thousandth: so small a deviation depends on
-        the rounding of `cosines` and must be computed from them.
+        the rounding of `cosines`, from which `sc_eats` computes it.
 
     >>> items = torch.eye(2).double()
-    >>> sc_eats_by(items, factors(items, [np.array([0])], [np.array([1])]))
+    >>> sc_eats_qr(items, factorise(items, [np.array([0])], [np.array([1])]))
     tensor([[ 1.4142],
             [-1.4142]], dtype=torch.float64)
     """
-    squares = torch.zeros(len(x), known.mean_differences.shape[1], dtype=torch.float64)
-    for number, triangle in enumerate(known.triangles):
-        products = x[:, number * ROWS :] @ triangle
+    squares = torch.zeros(len(x), factors.mean_differences.shape[1], dtype=torch.float64)
+    for index, triangle in enumerate(factors.triangles):
+        products = x[:, index * ROWS :] @ triangle
         squares += products.square_().view(*squares.shape, -1).sum(dim=2)
     deviation = squares.sqrt_()
-    return (x @ known.mean_differences) / deviation.masked_fill_(deviation < MIN_DEVIATION, math.nan)
+    return (x @ factors.mean_differences) / deviation.masked_fill_(deviation < MIN_DEVIATION, math.nan)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 # Much coarser than float64's rounding, much finer than any difference between float32 vectors.
 DECIMALS = 12
-# Products in memory at once where an item of the corpus has several vectors: 25 MB.
+# Maximum float64 products in memory at once where an item of the corpus has several vectors: 25 MB.
 TILE = 3 * 2**20
-# Numbers of each side of a block of pairs: half a megabyte fits a core's cache.
+# Maximum float64 numbers per side of a block of pairs: half a megabyte, which fits a core's cache.
 PAIR_BLOCK = 2**16
 
 
@@ -20,8 +20,8 @@ def similarity(
 ) -> Float[Tensor, "n m"]:
     """Compute the cosine of each target with each item of a corpus, in float64.
 
-    For an image of several vectors (BLIP-2) the largest cosine counts: a choice of this project,
-    which Ghate et al. 2025 leave open.
+    For an image of several vectors (BLIP-2) the largest cosine counts. This is a choice of this project:
+    Ghate et al. 2025 do not specify it.
 
     Args:
         targets: [N, D], or [N, Q, D] for images of Q vectors; of nonzero length.
@@ -53,10 +53,10 @@ def unit(vectors: Float[Tensor, "*n width"], out: Tensor | None = None) -> Float
     return torch.nn.functional.normalize(copy, dim=-1, out=copy)
 
 
-def pooled(vectors: Float[Tensor, "n *q width"]) -> Float[Tensor, "n width"]:
+def pool_vectors(vectors: Float[Tensor, "n *q width"]) -> Float[Tensor, "n width"]:
     """Average an image's several vectors into a single unit vector; return single vectors unchanged.
 
-    >>> pooled(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
+    >>> pool_vectors(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
     tensor([[0.7071, 0.7071]], dtype=torch.float64)
     """
     if vectors.ndim == 2:
@@ -85,9 +85,8 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
         raise ValueError("both sides have several vectors per item: one side must have single vectors")
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"expected vectors of equal width, got {x.shape[-1]} and {y.shape[-1]}")
-    # A matrix product rounds equal columns differently; equal vectors must be equally similar, or
-    # ties would be broken at random and a deviation of zero mistaken for a positive one. Rounding
-    # preserves order, so it may follow the choice of the largest.
+    # A matrix product may round equal columns differently: ties would be broken at random, and a deviation
+    # of zero could be mistaken for a positive one. Rounding preserves order, so it can follow the maximum.
     return products(x, y).round_(decimals=DECIMALS)
 
 
@@ -106,9 +105,9 @@ def products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -
     return maxima
 
 
-def paired(x: Tensor, y: Tensor, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def paired_cosines(x: Tensor, y: Tensor, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Compute `cosines` of single pairs, row `rows[p]` of x with row `columns[p]` of y, [P]."""
-    # A single vector is paired with each of an item's several vectors.
+    # Items of a single vector get an axis of length 1.
     left, right = (vectors.numpy() if vectors.ndim == 3 else vectors.numpy()[:, None] for vectors in (x, y))
     size = max(1, PAIR_BLOCK // max(math.prod(vectors.shape[1:]) for vectors in (left, right)))
     maxima = np.empty(len(rows))

@@ -110,7 +110,7 @@ def _save_light(figure: Figure, alternative: str, path: Path) -> None:
     quantized.save(path, optimize=True, pnginfo=description)
 
 
-def keep(drawing: Drawing, folder: Path) -> Picture:
+def save_drawing(drawing: Drawing, folder: Path) -> Picture:
     """Write the files of a figure into a folder.
 
     Returns its picture for the page: the SVG, or the PNG of a dense figure.

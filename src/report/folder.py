@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.report.drawing import Drawing, Picture, keep
+from src.report.drawing import Drawing, Picture, save_drawing
 
 
 class Folder:
@@ -28,7 +28,7 @@ class Folder:
 
     def picture(self, drawing: Drawing) -> Picture:
         """Write the files of a figure."""
-        return keep(drawing, self.path / "figures")
+        return save_drawing(drawing, self.path / "figures")
 
     def pictures(self, drawings: Sequence[Drawing]) -> list[Picture]:
         """Write the files of figures."""

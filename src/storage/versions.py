@@ -13,11 +13,11 @@ DECLARED = Path(__file__).parents[1] / "versions.yaml"
 
 def declared(*parts: str) -> dict[str, int]:
     """Return the declared version of each part, such as `encoders.toy`; raise `KeyError` if it is unknown."""
-    return {name: every()[name] for name in parts}
+    return {name: declared_versions()[name] for name in parts}
 
 
 @cache
-def every() -> dict[str, int]:
+def declared_versions() -> dict[str, int]:
     """Return the declared version of every part, by its dotted name."""
     return dict(_numbers("", yaml.safe_load(DECLARED.read_text("utf-8"))))
 

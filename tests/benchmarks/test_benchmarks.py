@@ -10,7 +10,7 @@ import pytest
 from benchmarks import __main__ as bench
 from benchmarks import analysis, commands, timing
 from benchmarks.sizes import QUICK, Size
-from benchmarks.timing import Compared
+from benchmarks.timing import Comparison
 from src import configs, stage
 from src.jobs.identity import Job
 
@@ -34,13 +34,13 @@ def test_an_experiment_is_compared_with_its_peers():
     assert {row.what.split(":")[0] for row in rows} == {"scenes_to_labels"}
     assert [row.limit for row in rows] == [1 / 1.6, 1 / 1.6, 30, None]
     assert all(row.seconds > 0 < row.peer_seconds for row in rows)
-    summed = analysis.summed([*rows, *rows])  # as two experiments
+    summed = analysis.sum_experiments([*rows, *rows])  # as two experiments
     assert [row.seconds for row in summed] == [2 * row.seconds for row in rows]
     assert [row.speedup for row in summed] == pytest.approx([row.speedup for row in rows])
 
 
 def test_results_are_written_with_the_machine(monkeypatch, tmp_path):
-    row = Compared("ours", 0.5, "theirs", 2.0, 3)
+    row = Comparison("ours", 0.5, "theirs", 2.0, 3)
     monkeypatch.setattr(commands, "in_fresh_process", lambda *_, **__: [row])
     assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
     monkeypatch.setattr(commands, "growth", lambda _: [commands.Row("one more", 2.0, 30.0, 90)])

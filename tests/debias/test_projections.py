@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.debias import Prompts, project, projection, prompts, sides
+from src.debias import Prompts, project, projected_roles, projection, prompts
 from src.errors import InputError
 from src.stimuli import Table, build_table
 from tests.debias.methods import METHODS, PAPER, compose_method
@@ -90,7 +90,7 @@ def test_a_sentence_both_removed_and_calibrated_on_occurs_once():
 def test_a_method_without_a_template_projects_nothing():
     assert prompts(compose_method("none"), PAPER) is None
     assert prompts(compose_method("none"), []) is None
-    assert sides(compose_method("none")) == frozenset()
+    assert projected_roles(compose_method("none")) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from src.embeddings.predict import predict
 from src.embeddings.writer import VectorFile, finish
 from src.encoders import Encoder
 from src.encoders.openclip import OpenClip
-from src.encoders.preprocessing import Halves, of_torchvision
+from src.encoders.preprocessing import Halves, split_torchvision
 from src.errors import InputError
 from src.stimuli import build_table
 from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
@@ -172,7 +172,7 @@ class Means(torch.nn.Module):
         return self.preprocess(picture)
 
     def halves(self):
-        return of_torchvision(self.preprocess) if self.known else None
+        return split_torchvision(self.preprocess) if self.known else None
 
     def encode_images(self, pixels):
         assert pixels.dtype == torch.float32

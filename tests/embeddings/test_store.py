@@ -205,7 +205,7 @@ def folder(tmp_path):
 
 
 def test_everything_intact_or_not_is_listed(folder):
-    result = pruning.listing(folder).set_index("entry")
+    result = pruning.list_entries(folder).set_index("entry")
     assert sorted(result.index) == ["demo/toy/words/theirs", "words/damaged", "words/intact", "words/old"]
     assert result.loc["words/intact", ["model", "role", "shape", "state"]].tolist() == [
         "m", "words", "7 x 2", "intact",

@@ -116,7 +116,7 @@ IDENTITY = ("id", "revision", "sha256", "weights")
 def parsed(message):
     command = message.partition("python -m src.encoders fetch ")[2]
     assert command, message
-    return entry._published(shlex.split(command))
+    return entry._compose_published(shlex.split(command))
 
 
 def identity(model):

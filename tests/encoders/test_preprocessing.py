@@ -15,7 +15,7 @@ from open_clip.transform import PreprocessCfg, image_transform, image_transform_
 from PIL import Image
 
 from src.encoders.openclip import OpenClip
-from src.encoders.preprocessing import normalised, of_torchvision, of_transformers
+from src.encoders.preprocessing import normalise_bytes, split_torchvision, split_transformers
 from src.errors import InputError
 from tests.encoders import published as made
 from tests.encoders.test_blip2 import opened as blip2
@@ -32,7 +32,7 @@ def pictures():
 def by_halves(split):
     pixels = torch.stack([torch.from_numpy(split.resized(picture).copy()) for picture in pictures()])
     assert pixels.dtype == torch.uint8
-    return normalised(pixels, split.values)
+    return normalise_bytes(pixels, split.values)
 
 
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
@@ -45,7 +45,7 @@ def test_both_halves_are_open_clip_s_transform(size, mode, interpolation):
     )  # fmt: skip
     transform = image_transform_v2(cfg, is_train=False)
     expected = torch.stack([transform(picture) for picture in pictures()])
-    assert torch.equal(by_halves(of_torchvision(transform)), expected)
+    assert torch.equal(by_halves(split_torchvision(transform)), expected)
 
 
 def with_processor(tmp_path, **settings):
@@ -73,7 +73,7 @@ def test_both_halves_are_blip_2_s_processor(cache, tmp_path, settings):
 
 
 def geometry(**fields):
-    return of_torchvision(image_transform_v2(PreprocessCfg(**fields), is_train=False)).geometry
+    return split_torchvision(image_transform_v2(PreprocessCfg(**fields), is_train=False)).geometry
 
 
 def test_geometry_is_what_decides_the_bytes():
@@ -92,9 +92,9 @@ def test_unknown_preprocessing_is_not_split(cache, tmp_path):
     unknown = [[*steps[:-1], grey, steps[-1]], [*steps[:-2], grey, *steps[-2:]], steps[:-1], steps[-2:]]
     unknown = [torchvision.transforms.Compose(other) for other in unknown]
     for transform in (*unknown, image_transform(8, is_train=True), lambda picture: picture):
-        assert of_torchvision(transform) is None
+        assert split_torchvision(transform) is None
     assert with_processor(tmp_path, do_pad=True, pad_size=SIZE).halves() is None
-    assert of_transformers(BlipImageProcessor()) is None
+    assert split_transformers(BlipImageProcessor()) is None
 
 
 AWKWARD = [

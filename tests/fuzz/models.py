@@ -121,7 +121,7 @@ def indexed(folder: Path) -> None:
 
 
 def sharded(folder: Path):
-    place = hub.Place(str(folder), folder=True, remedy="Put the files of a model there.")
+    place = hub.Source(str(folder), folder=True, remedy="Put the files of a model there.")
     return transformers_files.files(place)
 
 
@@ -136,7 +136,7 @@ def generative(folder: Path):
 
     hub._hashes.clear()
     config = configs.HfConfig(id=str(folder), batch_size=4, most=4)
-    loaded = model_weights.published(config)
+    loaded = model_weights.locate(config)
     loaded.metadata()
     return model_weights.load(loaded, torch.device("cpu"))
 

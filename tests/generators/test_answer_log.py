@@ -17,11 +17,11 @@ def test_a_truncated_line_is_dropped(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     path = tmp_path / "log.jsonl"
     with AnswerLog(path) as answers:
-        answers.keep({"a": 1, "b": 2})
+        answers.append({"a": 1, "b": 2})
     path.write_bytes(path.read_bytes()[:-5])
     with AnswerLog(path) as answers:
         assert answers.known == {"a": 1}
-        answers.keep({"b": 3})
+        answers.append({"b": 3})
     assert "is truncated" in caplog.text
     with AnswerLog(path) as answers:
         assert answers.known == {"a": 1, "b": 3}
@@ -41,7 +41,7 @@ def test_a_killed_process_loses_no_stored_answer(tmp_path):
     code = (
         "import sys, pathlib; from src.generators.answer_log import AnswerLog\n"
         "kept = AnswerLog(pathlib.Path(sys.argv[1]))\n"
-        "for number in range(10**6): kept.keep({str(number): number}); print(number, flush=True)"
+        "for number in range(10**6): kept.append({str(number): number}); print(number, flush=True)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True

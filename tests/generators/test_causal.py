@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 def opened(folder, **changes):
     config = HfConfig(**{"id": str(folder), "precision": "fp32", "batch_size": 5, "most": 6, **changes})
-    return model_weights.load(model_weights.published(config), CPU)
+    return model_weights.load(model_weights.locate(config), CPU)
 
 
 @pytest.fixture(scope="module")
@@ -133,15 +133,15 @@ def test_incomplete_checkpoints_are_refused(tmp_path, kind, spoil, message):
     saved, config = kind
     spoil(saved(tmp_path / "model"))
     with pytest.raises(InputError, match=message):
-        model_weights.load(model_weights.published(config(id=str(tmp_path / "model"))), CPU)
+        model_weights.load(model_weights.locate(config(id=str(tmp_path / "model"))), CPU)
 
 
 def test_other_weights_than_configured_are_refused(folder):
-    published = model_weights.published(HfConfig(id=str(folder), sha256="0" * 64))
+    published = model_weights.locate(HfConfig(id=str(folder), sha256="0" * 64))
     with pytest.raises(InputError, match=r"llm\.sha256=0000"):
         published.metadata()
-    digest = model_weights.published(HfConfig(id=str(folder))).metadata()["sha256"]
-    assert model_weights.published(HfConfig(id=str(folder), sha256=digest)).metadata()["revision"] == "folder"
+    digest = model_weights.locate(HfConfig(id=str(folder))).metadata()["sha256"]
+    assert model_weights.locate(HfConfig(id=str(folder), sha256=digest)).metadata()["revision"] == "folder"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_other_weights_than_configured_are_refused(folder):
 def test_an_absent_model_is_reported(config, message, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match=message):
-        model_weights.published(HfConfig(**config))
+        model_weights.locate(HfConfig(**config))
 
 
 def composed(*overrides):
@@ -216,19 +216,19 @@ def test_a_question_does_not_depend_on_the_day(folder, which, day):
 
 def test_the_day_can_be_chosen_and_is_recorded(folder, tmp_path):
     with_template(folder, CLOCKS["llama"][0] + checkpoint.TEMPLATE)
-    chosen = model_weights.published(HfConfig(id=str(folder), date="2020-02-29"))
+    chosen = model_weights.locate(HfConfig(id=str(folder), date="2020-02-29"))
     model = model_weights.load(chosen, CPU)
     assert "Today Date: 29 Feb 2020" in model.tokenizer.decode(model.question("Hi"))
     assert chosen.metadata()["chat_date"] == "2020-02-29"
-    assert model_weights.published(HfConfig(id=str(folder))).metadata()["chat_date"] == "2024-07-26"
+    assert model_weights.locate(HfConfig(id=str(folder))).metadata()["chat_date"] == "2024-07-26"
     with_template(folder, checkpoint.TEMPLATE)
-    assert "chat_date" not in model_weights.published(HfConfig(id=str(folder), date="2020-02-29")).metadata()
+    assert "chat_date" not in model_weights.locate(HfConfig(id=str(folder), date="2020-02-29")).metadata()
     # Older repositories have the template in a JSON.
     (folder / "chat_template.jinja").unlink()
     described = json.loads((folder / "tokenizer_config.json").read_text())
     described["chat_template"] = [{"name": "default", "template": CLOCKS["llama"][0] + checkpoint.TEMPLATE}]
     (folder / "tokenizer_config.json").write_text(json.dumps(described))
-    old = model_weights.published(HfConfig(id=str(folder)))
+    old = model_weights.locate(HfConfig(id=str(folder)))
     assert old.metadata()["chat_date"] == "2024-07-26"
     model = model_weights.load(old, CPU)
     assert "Today Date: 26 Jul 2024" in model.tokenizer.decode(model.question("Hi"))
@@ -237,7 +237,7 @@ def test_the_day_can_be_chosen_and_is_recorded(folder, tmp_path):
 @pytest.mark.parametrize("date", ["2024-02-30", "26 Jul 2024", ""])
 def test_what_is_no_day_is_refused(folder, date):
     with pytest.raises(InputError, match=r"llm\.date=.*YYYY-MM-DD"):
-        model_weights.published(HfConfig(id=str(folder), date=date))
+        model_weights.locate(HfConfig(id=str(folder), date=date))
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,9 @@ def test_what_is_no_day_is_refused(folder, date):
 def test_a_template_that_draws_by_lot_is_refused_before_the_model_is_read(folder, template, message):
     with_template(folder, template + checkpoint.TEMPLATE)
     with pytest.raises(InputError, match=message):
-        model_weights.published(HfConfig(id=str(folder)))
+        model_weights.locate(HfConfig(id=str(folder)))
     with_template(folder, "random lipsum {# {{ x|random }} #}{{ 'lipsum' }}" + checkpoint.TEMPLATE)
-    model_weights.published(HfConfig(id=str(folder)))
+    model_weights.locate(HfConfig(id=str(folder)))
 
 
 @pytest.mark.parametrize(
@@ -269,4 +269,4 @@ def test_a_template_that_cannot_be_rendered_is_the_model_s_error(folder, seeing_
         opened(folder).question("Hi")
     with_template(seeing_folder, template)
     with pytest.raises(InputError, match=message):
-        model_weights.load(model_weights.published(VlmHfConfig(id=str(seeing_folder))), CPU).question("Hi")
+        model_weights.load(model_weights.locate(VlmHfConfig(id=str(seeing_folder))), CPU).question("Hi")

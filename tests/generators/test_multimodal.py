@@ -19,7 +19,7 @@ POOLS = {"some": [65, 70, 200], "one": [3], "all": list(range(256))}
 
 def opened(folder, **changes):
     config = VlmHfConfig(**{"id": str(folder), "batch_size": 3, **changes})
-    return model_weights.load(model_weights.published(config), CPU)
+    return model_weights.load(model_weights.locate(config), CPU)
 
 
 @pytest.fixture(scope="module", params=[seeing.idefics3, seeing.llava], ids=["idefics3", "llava"])
@@ -50,7 +50,7 @@ def naive(model, text, picture, max_new_tokens):
 
 
 def together(model, prompts, images, **options):
-    return dict(ChainMap(*model.written(prompts, images, **options)))
+    return dict(ChainMap(*model.generate(prompts, images, **options)))
 
 
 def test_the_chat_template_wraps_a_prompt(model, tmp_path):
@@ -103,10 +103,10 @@ def test_generation_defaults_of_a_repository_are_ignored(tmp_path, made, config,
     defaults = {"repetition_penalty": 5.0, "no_repeat_ngram_size": 1, "eos_token_id": 256}
 
     def texts():
-        model = model_weights.load(model_weights.published(config(id=str(model_folder), batch_size=2)), CPU)
+        model = model_weights.load(model_weights.locate(config(id=str(model_folder), batch_size=2)), CPU)
         if config is HfConfig:
             return list(model.answers(["one", "two"], max_new_tokens=12))
-        return list(model.written([PROMPT] * 2, images[:2], max_new_tokens=12, pools=POOLS))
+        return list(model.generate([PROMPT] * 2, images[:2], max_new_tokens=12, pools=POOLS))
 
     (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 256}))
     before = texts()

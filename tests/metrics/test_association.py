@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.metrics import cosines, eat, factors, sc_eat, sc_eats, sc_eats_by, unit
+from src.metrics import cosines, eat, factorise, sc_eat, sc_eats, sc_eats_qr, unit
 from tests import reference
 from tests.paths import SHARED
 
@@ -92,7 +92,7 @@ def test_sc_eats_by_is_sc_eat_of_the_similarities(seed, width, n_sets, ddof):
     count = int(rng.integers(4, 200))
     x, items = (unit(torch.from_numpy(rng.normal(size=(n, width)) + 0.5)) for n in (6, count))
     a, b = ([rng.permutation(count)[: rng.integers(2, count + 1)] for _ in range(n_sets)] for _ in "ab")
-    result = sc_eats_by(x, factors(items, a, b, ddof))
+    result = sc_eats_qr(x, factorise(items, a, b, ddof))
     expected = effects_of(cosines(x, items), a, b, ddof)
     defined = ~result.isnan()
     assert result[defined].numpy() == pytest.approx(expected[defined].numpy(), rel=1e-8, abs=1e-10)
@@ -109,7 +109,7 @@ def test_deviations_of_real_cosines_are_exact_to_rounding():
     x, items = unit(x), unit(items)
     assert cosines(x, items).std(dim=1).max() < 0.04
     a, b = [np.arange(300), np.arange(200, 700)], [np.arange(600, 900)] * 2
-    result = sc_eats_by(x, factors(items, a, b)).numpy()
+    result = sc_eats_qr(x, factorise(items, a, b)).numpy()
     # `x @ items.T` is not rounded; `cosines` rounds to 12 decimals, hence the larger tolerance.
     assert result == pytest.approx(effects_of(x @ items.T, a, b).numpy(), rel=0, abs=2e-13)
     assert result == pytest.approx(effects_of(cosines(x, items), a, b).numpy(), rel=0, abs=1e-11)
@@ -120,7 +120,7 @@ def test_a_deviation_near_rounding_is_undefined(gap, is_defined):
     items = torch.zeros(40, 5, dtype=torch.float64)
     items[:, 0], items[:20, 1] = 1, gap
     x = torch.tensor([[0.6, 0.8, 0.0, 0.0, 0.0]]).double()
-    result = sc_eats_by(unit(x), factors(unit(items), [np.arange(20)], [np.arange(20, 40)]))
+    result = sc_eats_qr(unit(x), factorise(unit(items), [np.arange(20)], [np.arange(20, 40)]))
     assert math.isnan(result.item()) != is_defined
 
 

@@ -79,7 +79,7 @@ def test_permuted_association_is_the_loop_over_permuted_labels():
     cosines = rng.normal(size=(3, 50))
     cells = np.array([rng.permutation(labels) for _ in range(9)])
     by_cell, by_race = np.eye(6, dtype=bool), one_hot(np.array([0, 0, 1, 1, 2, 2]), 3)
-    result = metrics.permuted_association(metrics.standardised(cosines), cells, [by_race, by_cell])
+    result = metrics.permuted_association(metrics.standardise(cosines), cells, [by_race, by_cell])
     for axis, cell_groups in enumerate(([0, 0, 1, 1, 2, 2], range(6))):
         for r, groups in enumerate(np.array(cell_groups)[cells]):
             for w, row in enumerate(cosines):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from src.metrics import cosines, mean_outcome, merge_tile, retrieved, screened, similarity, top_k
+from src.metrics import cosines, mean_outcome, merge_tile, retrieve, retrieve_screened, similarity, top_k
 
 # Few distinct values, so that ties are frequent.
 tied = arrays(
@@ -46,7 +46,7 @@ def test_retrieval_does_not_depend_on_tiles_of_the_corpus(values, data):
     for tile in torch.arange(similarities.shape[1]).split(tile_size):
         result = merge_tile(*result, similarities[:, tile], tile, k)
     assert result[1].tolist() == [sorted(brute_force(row, k)) for row in values.tolist()]
-    assert torch.equal(result[1], retrieved(similarities, k))
+    assert torch.equal(result[1], retrieve(similarities, k))
     assert torch.equal(result[0], similarities.gather(1, result[1]))
 
 
@@ -66,7 +66,7 @@ def test_screening_in_float32_gives_the_result_of_float64(seed, data):
     sizes = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 150))
     x, y = (draw_close(rng, n, width, *[3] * (side == multiple)) for side, n in zip("xy", sizes, strict=True))
     k = data.draw(st.integers(1, len(y)))
-    assert torch.equal(screened(x, y, y.float(), k), retrieved(cosines(x, y), k))
+    assert torch.equal(retrieve_screened(x, y, y.float(), k), retrieve(cosines(x, y), k))
 
 
 def test_errors_of_float32_are_within_the_bound():
@@ -82,7 +82,7 @@ def test_errors_of_float32_are_within_the_bound():
 @pytest.mark.parametrize("k", [0, 6])
 def test_k_out_of_range_is_refused(k):
     with pytest.raises(ValueError, match=rf"k={k} of a corpus of 5 items: from 1 to 5"):
-        screened(torch.zeros(2, 3), torch.zeros(5, 3), torch.zeros(5, 3), k)
+        retrieve_screened(torch.zeros(2, 3), torch.zeros(5, 3), torch.zeros(5, 3), k)
     with pytest.raises(ValueError, match=rf"k={k} of a corpus of 5 items: from 1 to 5"):
         top_k(torch.zeros(2, 5), k)
 

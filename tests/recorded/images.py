@@ -54,8 +54,8 @@ def preprocessing_outputs(folder: Path) -> dict[str, Any]:
     BlipImageProcessor(size={"height": 12, "width": 12}).save_pretrained(folder)
     processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
     steps_by_library = {
-        "open_clip": preprocessing.of_torchvision(image_transform(12, is_train=False)),
-        "transformers": preprocessing.of_transformers(processor),
+        "open_clip": preprocessing.split_torchvision(image_transform(12, is_train=False)),
+        "transformers": preprocessing.split_transformers(processor),
     }
     outputs: dict[str, Any] = {"read": np.asarray(picture)[::4, ::4]}
     for name, steps in steps_by_library.items():

@@ -90,13 +90,13 @@ def page(tables: dict[str, pd.DataFrame], size: Size) -> str:
     """Format both tables as Markdown, with explanations."""
     from validation.calibration import nulls
 
-    parts = [
+    sections = [
         "# Calibration",
         "Made by `python -m validation.calibration`; each number is a share of simulated worlds.\n",
     ]
-    parts += [COVERAGE.format(worlds=f"{size.worlds:,}", draws=size.draws), _rows(tables["coverage"])]
-    parts += [PLACEBO.format(worlds=f"{size.nulls:,}", permutations=nulls.PROTOCOL.placebo)]
-    return "\n".join([*parts, _rows(tables["placebo"])])
+    sections += [COVERAGE.format(worlds=f"{size.worlds:,}", draws=size.draws), _rows(tables["coverage"])]
+    sections += [PLACEBO.format(worlds=f"{size.nulls:,}", permutations=nulls.PROTOCOL.placebo)]
+    return "\n".join([*sections, _rows(tables["placebo"])])
 
 
 def _rows(table: pd.DataFrame) -> str:

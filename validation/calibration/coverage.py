@@ -1,4 +1,4 @@
-"""Measure how often an interval of rho contains the rho of the population that was sampled."""
+"""Measure how often an interval of rho contains the rho of the sampled population."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from src.studies.shared.resampling import weights
 from validation.calibration.populations import Population
 
 MIN_COVERAGE = 0.92
-# With few studies, the limits of the measured coverage are widened: if the true coverage is at a limit, the
-# measured one is inside the widened limits with this probability.
+# With few studies, the limits of coverage are widened, so that the measured coverage is inside them with this
+# probability if the true coverage is at a limit.
 CERTAINTY = 0.999
 
 
@@ -39,7 +39,7 @@ def simulate_study(population: Population, truth: float, number: int, draws: int
     Args:
         population: population of targets.
         truth: rho of the population.
-        number: number of the study, its random seed.
+        number: number of the study, used as its random seed.
         draws: number of draws of each bootstrap.
     """
     members, (x, y) = population.sample(np.random.default_rng([1, number]))

@@ -21,8 +21,8 @@ from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.units import strata, units_of
 
 ALPHA = 0.05
-# Probability that the measured share of worlds is inside its band if the true share is 5%; the second one is
-# for few worlds.
+# Probability that the measured share of worlds is inside its band if the true share is 5%: in full runs, and
+# in runs with few worlds.
 BAND, CERTAINTY = 0.99, 0.999
 TEMPLATES = ("a {}", "the {}")
 # Each letter is the name of a race or gender.
@@ -53,8 +53,8 @@ class Null:
 
     Attributes:
         targets, corpus: roles.
-        planted: whether vectors carry group, valence and words, and the corpus's property is then permuted
-            once; otherwise vectors are noise.
+        planted: whether vectors carry group, valence and words; the corpus's property is then permuted
+            once. Otherwise vectors are noise.
         attributes: `protocol.attributes`: "corpus" or "held_out".
     """
 
@@ -108,7 +108,7 @@ def experiment(null: Null, number: int) -> Experiment:
     items = {role: _items(role, rng) for role in (null.targets, null.corpus)}
     vectors = {role: _vectors(items[role], directions, rng) for role in items}
     if null.planted:
-        items[null.corpus] = exchanged(items[null.corpus], rng)
+        items[null.corpus] = permute_property(items[null.corpus], rng)
     targets, target_vectors = _stimuli(null.targets, items[null.targets], vectors[null.targets], rng)
     corpus, corpus_vectors = _stimuli(null.corpus, items[null.corpus], vectors[null.corpus], rng)
     protocol = replace(PROTOCOL, attributes=null.attributes)
@@ -116,9 +116,9 @@ def experiment(null: Null, number: int) -> Experiment:
 
 
 def p_value(null: Null, number: int) -> float:
-    """Compute p_placebo of a single stratum of a world; consecutive worlds use different strata.
+    """Compute p_placebo of one stratum of a world; consecutive worlds use different strata.
 
-    To save time, nothing else of the experiment is computed.
+    To save time, only this part of the experiment is computed.
     """
     world = experiment(null, number)
     corpus = corpus_of(world.corpus, world.protocol, world.seed)
@@ -155,7 +155,7 @@ def _items(role: str, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def _vectors(items: pd.DataFrame, directions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw noise, and add race and gender, or valence, in the given directions, and a vector of each word."""
+    """Draw noise; add race and gender, or valence, along the given directions, and a vector of each word."""
     vectors = rng.standard_normal((len(items), WIDTH))
     if "valence" in items:
         vectors += 4 * (items[["valence"]].to_numpy() - 0.5) * directions[-1]
@@ -170,8 +170,8 @@ def _vectors(items: pd.DataFrame, directions: np.ndarray, rng: np.random.Generat
     return vectors
 
 
-def exchanged(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Assign items a permutation of their property; phrases, one of race words and one of gender words."""
+def permute_property(items: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Assign permuted properties to items; to phrases, permuted race words and permuted gender words."""
     if "valence" in items:
         return items.assign(valence=rng.permutation(items["valence"]))
     if "race_word" not in items:
@@ -200,10 +200,10 @@ def _stimuli(
 
 
 def tabulate(measured: Sequence[tuple[Null, Sequence[float]]], quick: bool) -> pd.DataFrame:
-    """Summarise the share of worlds of each kind with p at most 5%, and whether it is inside its band.
+    """Summarise, by kind, the share of worlds with p at most 5%, and whether it is inside its band.
 
     Args:
-        measured: kinds, with the p of their worlds; NaN where rho is undefined: counted, and left out.
+        measured: kinds and the p of their worlds; NaN, where rho is undefined, are counted and left out.
         quick: whether worlds are few, so that the band is widened.
     """
     rows = []

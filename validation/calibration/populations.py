@@ -10,7 +10,7 @@ from scipy import stats
 
 # Absolute value at which the simulated intrinsic scores saturate.
 BOUND = 1.4
-# Share of the extremes on each side: 25 of 900.
+# Share of targets in each tail: 25 of 900.
 EXTREME = 25 / 900
 
 Scores = np.ndarray  # [2, n]: intrinsic and extrinsic
@@ -45,7 +45,7 @@ class Population:
         return members, self.scores(rng, first, second)
 
     def rho(self, rng: np.random.Generator, size: int) -> float:
-        """Compute the population's rho from units of which no two share a part."""
+        """Compute the population's rho from units that share no parts."""
         return float(stats.spearmanr(*self.scores(rng, np.arange(size), np.arange(size, 2 * size))).statistic)
 
 
@@ -96,37 +96,37 @@ def _names(numbers: np.ndarray, prefix: str = "u") -> list[str]:
     return [f"{prefix}{number:05d}" for number in numbers]
 
 
-def _linked(rng: np.random.Generator, size: int, rho: float, deviation: float = 1) -> Scores:
+def _correlated(rng: np.random.Generator, size: int, rho: float, deviation: float = 1) -> Scores:
     first, noise = rng.standard_normal((2, size))
     scores: Scores = deviation * np.stack([first, rho * first + np.sqrt(1 - rho**2) * noise])
     return scores
 
 
 def _normal(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    return _linked(rng, len(first), 0.8)
+    return _correlated(rng, len(first), 0.8)
 
 
 def _tied(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, y = _linked(rng, len(first), 0.9)
-    return np.stack([x, _share(rng, y)])
+    x, y = _correlated(rng, len(first), 0.9)
+    return np.stack([x, _binomial_share(rng, y)])
 
 
-def _share(rng: np.random.Generator, latent: np.ndarray) -> np.ndarray:
+def _binomial_share(rng: np.random.Generator, latent: np.ndarray) -> np.ndarray:
     scores: np.ndarray = rng.binomial(10, 1 / (1 + np.exp(-latent))) / 10
     return scores
 
 
 def _saturated(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, y = _linked(rng, len(first), 0.9)
-    return np.stack([_bounded(rng, x), y])
+    x, y = _correlated(rng, len(first), 0.9)
+    return np.stack([_saturate(rng, x), y])
 
 
 def _saturated_and_tied(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, y = _linked(rng, len(first), 0.9)
-    return np.stack([_bounded(rng, x), _share(rng, 2 * y)])
+    x, y = _correlated(rng, len(first), 0.9)
+    return np.stack([_saturate(rng, x), _binomial_share(rng, 2 * y)])
 
 
-def _bounded(rng: np.random.Generator, latent: np.ndarray) -> np.ndarray:
+def _saturate(rng: np.random.Generator, latent: np.ndarray) -> np.ndarray:
     effect = BOUND * np.tanh(2 * latent) + 0.1 * rng.standard_normal(len(latent))
     scores: np.ndarray = effect.clip(-BOUND, BOUND)
     return scores
@@ -146,18 +146,18 @@ def _extremes(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Sco
 
 
 def _words(race: float, gender: float, phrase: float, rho: float = 0.8) -> Scoring:
-    # The arguments are the standard deviations of what a phrase's race word, its gender word and the phrase
-    # itself add to both scores, and the rho of each of these terms.
+    # Standard deviations of the terms that a phrase's race word, its gender word and the phrase itself add to
+    # both scores; rho of each term.
     def scores(rng: np.random.Generator, first: np.ndarray, second: np.ndarray) -> Scores:
-        of_race = _linked(rng, first.max() + 1, rho, race)
-        of_gender = _linked(rng, second.max() + 1, rho, gender)
-        total: Scores = of_race[:, first] + of_gender[:, second] + _linked(rng, len(first), rho, phrase)
+        of_race = _correlated(rng, first.max() + 1, rho, race)
+        of_gender = _correlated(rng, second.max() + 1, rho, gender)
+        total: Scores = of_race[:, first] + of_gender[:, second] + _correlated(rng, len(first), rho, phrase)
         return total
 
     return scores
 
 
 def _parents(rng: np.random.Generator, first: np.ndarray, second: np.ndarray) -> Scores:
-    faces = _linked(rng, max(first.max(), second.max()) + 1, 0.8)
-    scores: Scores = (faces[:, first] + faces[:, second]) / 2 + _linked(rng, len(first), 0.3, 0.3)
+    faces = _correlated(rng, max(first.max(), second.max()) + 1, 0.8)
+    scores: Scores = (faces[:, first] + faces[:, second]) / 2 + _correlated(rng, len(first), 0.3, 0.3)
     return scores

@@ -1,4 +1,4 @@
-"""Measure which captions an encoder associates with groups, and whether these are the planted ones."""
+"""Measure associations of captions with groups, and whether planted captions have the largest."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pandas as pd
 from src import configs, stimuli
 from src.stimuli import PROMPTS, Table
 
-# Axes that groups are formed on: race, gender, or both at once.
+# Axes that form groups: race, gender, or their combination.
 AXES = ("race", "gender", "both")
 
 
@@ -16,8 +16,8 @@ def embed_captions(cfg: configs.RunConfig, captions: list[str]) -> Any:
     """Return the vectors of captions, in the sorted order of the captions."""
     from src.embeddings import embeddings
 
-    ordered = sorted(captions)
-    prompts = Table(PROMPTS, pd.DataFrame({"id": ordered, "sentence": ordered}), len(ordered))
+    sentences = sorted(captions)
+    prompts = Table(PROMPTS, pd.DataFrame({"id": sentences, "sentence": sentences}), len(sentences))
 
     def table(role: str) -> Table:
         return prompts if role == PROMPTS else stimuli.load(cfg, role)
@@ -56,7 +56,7 @@ def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> p
 
 
 def separation(captions: pd.DataFrame) -> dict[str, float]:
-    """Compare the ranks of planted captions with those of captions of places, which favour no group.
+    """Compare the ranks of planted captions with those of captions about places, which are planted nowhere.
 
     Args:
         captions: see `associations`.
@@ -69,10 +69,10 @@ def separation(captions: pd.DataFrame) -> dict[str, float]:
     from src.metrics import auc
 
     unplanted = captions[captions["axis"].isna()]
-    separated, errors = {}, []
+    aucs, errors = {}, []
     for axis in AXES:
         planted = captions[captions["axis"] == axis]
-        separated[f"auc_{axis}"] = auc(planted[axis], unplanted[axis])
+        aucs[f"auc_{axis}"] = auc(planted[axis], unplanted[axis])
         n, m = len(planted), len(unplanted)
         errors.append(np.sqrt((n + m + 1) / (12 * n * m)) if n and m else np.nan)
-    return separated | {"auc_error": max(errors)}
+    return aucs | {"auc_error": max(errors)}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.errors import InputError, NotApplicable, did_you_mean
-from src.metrics import interval, permutation_p, pooled
+from src.metrics import interval, permutation_p, pool_vectors
 from src.stimuli import Table
 from src.studies.implicit.config import AuditConfig
 from src.studies.shared.group_comparison import (
@@ -76,7 +76,7 @@ def run(
             f"{prompt_vectors.shape[-1]}. Use vectors of the same model."
         )
     if protocol.pooling == "mean":
-        face_vectors = pooled(face_vectors)
+        face_vectors = pool_vectors(face_vectors)
     columns = {word: number for number, word in enumerate(prompts.frame["word"])}
     sets = {name: [columns[word] for word in words] for name, words in exp.sets.items()}
     pairs = np.array([[columns[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)

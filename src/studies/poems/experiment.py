@@ -56,7 +56,7 @@ def run(
     assert isinstance(model, Multimodal)
     with generator.log("poems", poem_prompts.is_poem) as answer_log:
         words = poem_prompts.generate_on_words(model, task, answer_log)
-        pools = poem_prompts.collect_pools(words, model.special)
+        pools = poem_prompts.collect_pools(words, model.special_ids)
         scores = poem_prompts.generate_on_faces(model, task, faces, pools, answer_log)
     seconds = time.perf_counter() - start
     notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]

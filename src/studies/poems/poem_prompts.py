@@ -117,11 +117,11 @@ def _generate_missing(
     # Each key once: two faces may share a picture.
     missing = list({key: index for index, key in enumerate(keys) if key not in answer_log.known}.values())
     missing_images = None if images is None else [images[index] for index in missing]
-    for batch in model.written(
+    for batch in model.generate(
         [prompts[index] for index in missing],
         missing_images,
         max_new_tokens=max_new_tokens,
         pools=token_pools,
     ):
         answers: dict[str, Any] = {keys[missing[index]]: asdict(poem) for index, poem in batch.items()}
-        answer_log.keep(answers)
+        answer_log.append(answers)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.errors import InputError
-from src.metrics import pooled, spearman
+from src.metrics import pool_vectors, spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 from src.studies.propagation import measures
 from src.studies.propagation.attributes import VALENCE, Corpus, check_size, corpus_of
@@ -108,7 +108,7 @@ def run(
             f"{corpus_vectors.shape[-1]} for {corpus.role}. Use vectors of the same model."
         )
     if protocol.pooling == "mean":
-        target_vectors, corpus_vectors = pooled(target_vectors), pooled(corpus_vectors)
+        target_vectors, corpus_vectors = pool_vectors(target_vectors), pool_vectors(corpus_vectors)
     units = units_of(targets, protocol)
     all_strata = list(strata(targets, units, search_corpus.properties, protocol))
     null_models = list(draw_null_models(search_corpus, corpus_vectors))

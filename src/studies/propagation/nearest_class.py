@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from src.errors import NotApplicable
-from src.metrics import cosines, pooled, unit
+from src.metrics import cosines, pool_vectors, unit
 from src.studies.propagation.attributes import HELD_OUT, Corpus, Pool
 from src.studies.propagation.measures import ExtrinsicOutcome
 from src.studies.propagation.null_models import NullModels
@@ -85,7 +85,7 @@ class NearestClass:
 
     def _classes(self, pool: Pool, members: Sequence[Tensor]) -> Tensor:
         """Compute unit means of the classes, [templates, classes, R, D]."""
-        vectors, frame = unit(pooled(self._items[pool.rows])), self._corpus.table.frame
+        vectors, frame = unit(pool_vectors(self._items[pool.rows])), self._corpus.table.frame
         if pool.template is not None or "template" not in frame:
             return unit(torch.stack([ones @ vectors for ones in members]))[None]
         templates = frame["template"].to_numpy()[pool.rows]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.metrics import pooled
+from src.metrics import pool_vectors
 from src.studies.propagation.attributes import HELD_OUT, Corpus
 
 Positions = list[np.ndarray]  # [R, n] positions within a pool, for each property
@@ -73,7 +73,7 @@ def _permute(kind: str, corpus: Corpus, permutations: np.ndarray) -> NullModels:
 def _draw_encoded(corpus: Corpus, vectors: Tensor) -> NullModels:
     """Draw properties that are encoded as well as the ratings, with their own extremes."""
     exchange, n = corpus.exchange, corpus.protocol.extremes
-    row_vectors, copies = pooled(vectors), torch.from_numpy(exchange.grid.T)
+    row_vectors, copies = pool_vectors(vectors), torch.from_numpy(exchange.grid.T)
     # Summed template by template: at once, it would take as much memory as the vectors.
     means = torch.zeros(len(exchange.grid), row_vectors.shape[1], dtype=torch.float64)
     for rows in copies:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from src.configs import ProtocolConfig
-from src.metrics import factors, sc_eats, sc_eats_by
+from src.metrics import factorise, sc_eats, sc_eats_qr
 from src.studies.propagation.measures import IntrinsicMeasure, Sums
 
 # A variance below this share of the mean square is a rounding error.
@@ -26,7 +26,7 @@ SC_EAT = IntrinsicMeasure(
     score=lambda similarities, a, b, protocol: sc_eats(similarities, a, b, protocol.ddof),
     by_sums=by_sums,
     # The QR shortcut needs no similarities.
-    by_vectors=lambda items, a, b, protocol: partial(sc_eats_by, known=factors(items, a, b, protocol.ddof)),
+    by_vectors=lambda x, a, b, protocol: partial(sc_eats_qr, factors=factorise(x, a, b, protocol.ddof)),
     fields=frozenset({"ddof"}),
     undefined="no effect size (zero deviation)",
     metric="effect_size",

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.metrics import cosines, merge_tile, retrieved, screened, unit
+from src.metrics import cosines, merge_tile, retrieve, retrieve_screened, unit
 from src.studies.propagation.attributes import Pool
 
 # Similarities in memory at once: 25 MB. Smaller blocks multiply more slowly; glibc requests arrays
@@ -77,7 +77,7 @@ def _in_memory(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iter
         vectors = unit(targets[block])
         similarities = cosines(vectors, items)
         searched = similarities if retrievable is None else similarities[:, retrievable]
-        nearest = retrieved(searched, pool.k) if pool.k else None
+        nearest = retrieve(searched, pool.k) if pool.k else None
         if nearest is not None and retrievable is not None:
             nearest = retrievable[nearest]
         yield SimilarityBlock(number, block, vectors, nearest, last, similarities)
@@ -89,7 +89,7 @@ def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Itera
     rough = items.float()
     for block, last in _blocks(targets, len(items)):
         vectors = unit(targets[block])
-        nearest = screened(vectors, items, rough, pool.k)
+        nearest = retrieve_screened(vectors, items, rough, pool.k)
         nearest = nearest if retrievable is None else retrievable[nearest]
         yield SimilarityBlock(number, block, vectors, nearest, last)
 

@@ -52,7 +52,7 @@ def _associate(faces: Faces, face_vectors: Tensor, caption_vectors: Tensor) -> t
     observed = np.empty((len(caption_vectors), members.shape[1]))
     all_standardised = np.empty((len(caption_vectors), len(face_vectors)), dtype=np.float32)
     for rows, block in cosines(caption_vectors, face_vectors):
-        standardised = metrics.standardised(block)
+        standardised = metrics.standardise(block)
         observed[rows] = standardised @ members * metrics.association_factors(members)
         all_standardised[rows] = standardised
     return observed, all_standardised

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from src.configs import RunConfig
 from src.errors import InputError, NotApplicable
-from src.metrics import pooled
+from src.metrics import pool_vectors
 from src.stimuli import PROMPTS, Table
 from src.studies.shared.resampling import PARENTS
 from src.studies.sobit.axes import Faces, group_faces
@@ -76,7 +76,7 @@ def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tenso
     sentences = pd.Index(tables[PROMPTS].frame["sentence"])
     inputs = Inputs(
         faces=faces,
-        face_vectors=pooled(face_vectors) if cfg.protocol.pooling == "mean" else face_vectors,
+        face_vectors=pool_vectors(face_vectors) if cfg.protocol.pooling == "mean" else face_vectors,
         captions=captions,
         caption_vectors=prompt_vectors[sentences.get_indexer(pd.Index(captions))],
         baseline_vectors=prompt_vectors[sentences.get_indexer(pd.Index(baseline(cfg)))],

@@ -8,7 +8,7 @@ import pandas as pd
 
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
-from src.generators.causal import Causal, padding_of
+from src.generators.causal import Causal, padding_id
 from src.generators.completions import Unanswered
 from src.storage.cache import fingerprint
 from src.studies.subtler import likelihood
@@ -90,7 +90,7 @@ def free_answers(
             keys[missing[number]]: {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
             for number, answer in batch.items()
         }
-        answer_log.keep(logged)
+        answer_log.append(logged)
     order_names = [", ".join(OPTIONS[index] for index in order) for order in orders]
     answers = [answer_log.known[key] for key in keys]
     reasons: Any = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answers]
@@ -113,7 +113,7 @@ def likeliest(
     for start in range(0, len(missing), ITEMS_PER_WRITE):
         batch = missing[start : start + ITEMS_PER_WRITE]
         scored = _option_scores(model, [rows[index] for index in batch], question)
-        answer_log.keep({keys[index]: scores for index, scores in zip(batch, scored, strict=True)})
+        answer_log.append({keys[index]: scores for index, scores in zip(batch, scored, strict=True)})
     logged = np.array([answer_log.known[key] for key in keys])
     probabilities = likelihood.probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
     means, effects = probabilities.mean(axis=1), likelihood.position_effect(probabilities)
@@ -132,7 +132,7 @@ def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) 
         for order in ORDERS:
             question_tokens = model.question(compose_question(question, context, options, order))
             dialogues += [(question_tokens, answer) for answer in option_tokens]
-    padding = padding_of(model.tokenizer)
+    padding = padding_id(model.tokenizer)
     log_p_and_counts = likelihood.log_probabilities(
         model.model, dialogues, batch_size=model.batch_size, padding=padding
     )

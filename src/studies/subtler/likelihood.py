@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from scipy.special import softmax
 
-from src.generators.causal import longest_first, padded
+from src.generators.causal import longest_first, pad_left
 
 # Every order of three options: order[place] is the option shown at that place.
 ORDERS = tuple(itertools.permutations(range(3)))
@@ -63,7 +63,7 @@ def log_probabilities(
     log_p = np.empty(len(dialogues))
     device = next(model.parameters()).device
     for batch in longest_first(ids, batch_size):
-        tokens, mask = (tensor.to(device) for tensor in padded([ids[index] for index in batch], padding))
+        tokens, mask = (tensor.to(device) for tensor in pad_left([ids[index] for index in batch], padding))
         # All answers are aligned at the end, so that only their positions need logits.
         longest = int(lengths[batch].max())
         logits = model(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.errors import InputError
-from src.metrics import interval, permutation_p, pooled, similarity
+from src.metrics import interval, permutation_p, pool_vectors, similarity
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 from src.studies.shared import resampling
 from src.studies.shared.exchange_units import exchange_of
@@ -72,7 +72,7 @@ def run(
     """
     check(exp, targets, corpus)
     if protocol.pooling == "mean":
-        target_vectors = pooled(target_vectors)
+        target_vectors = pool_vectors(target_vectors)
     exchange = exchange_of(corpus, seed)
     nearest = exchange.unit_of_row[_nearest(target_vectors, corpus_vectors, corpus)]
     scene_ranks = _ranks(targets.frame["valence"].to_numpy())

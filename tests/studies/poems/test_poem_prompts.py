@@ -64,7 +64,7 @@ def faces(tmp_path):
 def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces, tmp_path, monkeypatch):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
         words = poem_prompts.generate_on_words(model, make_task(), answer_log)
-        token_pools = poem_prompts.collect_pools(words, model.special)
+        token_pools = poem_prompts.collect_pools(words, model.special_ids)
         first = poem_prompts.generate_on_faces(model, make_task(), faces.head(2), token_pools, answer_log)
     assert words["word"].tolist() == ["joy", "calm", "fear", "shame"]
     assert len(token_pools["positive", "removed"]) < len(token_pools["positive", "kept"])
@@ -74,8 +74,8 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
         batch_sizes.append(len(prompts))
         return write_poems(self, prompts, *arguments, **options)
 
-    write_poems = Multimodal.written
-    monkeypatch.setattr(Multimodal, "written", write_and_count)
+    write_poems = Multimodal.generate
+    monkeypatch.setattr(Multimodal, "generate", write_and_count)
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
         words_again = poem_prompts.generate_on_words(model, make_task(), answer_log)
         poems = poem_prompts.generate_on_faces(model, make_task(), faces, token_pools, answer_log)

@@ -9,7 +9,7 @@ from src.errors import InputError
 from src.studies.subtler.items import read
 from src.studies.subtler.template_ids import infer_templates
 from tests.paths import SHARED
-from tests.studies.subtler.made import PUBLISHED, row, write_csv
+from tests.studies.subtler.item_files import PUBLISHED, row, write_csv
 
 SUBTLER = SHARED / "subtler"
 needs_published_items = pytest.mark.skipif(not SUBTLER.is_dir(), reason="the published items are not at hand")

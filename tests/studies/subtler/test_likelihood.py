@@ -23,7 +23,7 @@ QUESTION = "{context}\nWhich?\n1 {first}\n2 {second}\n3 {third}"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     config = HfConfig(id=str(saved(tmp_path_factory.mktemp("model"))), batch_size=5, most=6)
-    return model_weights.load(model_weights.published(config), torch.device("cpu"))
+    return model_weights.load(model_weights.locate(config), torch.device("cpu"))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.items import read
 from src.studies.subtler.scoring import CODINGS, code_answers, score
 from tests.paths import SHARED
-from tests.studies.subtler.made import row, write_csv
+from tests.studies.subtler.item_files import row, write_csv
 
 RESPONSES = SHARED / "subtler" / "responses"
 needs_answers = pytest.mark.skipif(not RESPONSES.is_dir(), reason="the recorded answers are not at hand")

@@ -12,7 +12,7 @@ from rich.console import Console
 from src.configs import CHECKOUT, LabelsConfig
 from src.errors import redact
 from src.report import tables
-from src.report.drawing import keep
+from src.report.drawing import save_drawing
 from src.report.format import slugs
 from src.studies.sobit.captions import figures
 from src.studies.sobit.captions.counting import Audit
@@ -52,7 +52,7 @@ def write(results: Results, draft: Path) -> Path:
     if results.correlations is not None:
         results.correlations.to_csv(draft / CORRELATIONS, index=False)
     for drawing in figures.drawings(results.ratios):
-        keep(drawing, draft)
+        save_drawing(drawing, draft)
     text = json.dumps(summary(results), indent=2, ensure_ascii=False)
     (draft / COUNTS).write_text(text + "\n", encoding="utf-8")
     return draft / COUNTS
