@@ -47,12 +47,12 @@ def test_results_are_written_with_the_machine(monkeypatch, tmp_path):
     assert bench.main(["growth", "--output", str(tmp_path)]) == 0
 
     results = json.loads((tmp_path / "peers.json").read_text())
-    assert len(results["rows"]) == 14
+    assert len(results["rows"]) == 6
     assert results["rows"][0] == {**asdict(row), "times": 4.0}
-    assert results["rows"][12]["what"] == "all 8 experiments of a model"
-    assert [results["rows"][12][name] for name in ("seconds", "peer_seconds", "limit")] == [4.0, 16.0, 3]
+    assert results["rows"][4]["what"] == "all 2 experiments of a model"
+    assert [results["rows"][4][name] for name in ("seconds", "peer_seconds", "limit")] == [1.0, 4.0, 3]
     page = re.sub(" *[|] *", "|", (tmp_path / "README.md").read_text())
-    assert page.count("|ours|0.50|theirs|2.00|4.00|") == 13
+    assert page.count("|ours|0.50|theirs|2.00|4.00|") == 5
     assert "|one more|2.00|90|30|" in page
     assert page.count(results["machine"]["python"]) == 2
 
