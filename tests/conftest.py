@@ -24,7 +24,7 @@ from src.jobs.identity import Job
 from src.studies.protocol import study_of
 from src.tracking import database
 from tests.commands import FEW_DRAWS, Swept, command
-from tests.encoders.published import SMALL
+from tests.encoders.small_checkpoints import SMALL
 from tests.paths import CHECKOUT
 
 # No deadline: a busy machine must not fail a test.

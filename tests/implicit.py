@@ -1,7 +1,7 @@
-"""Compute docs/methods.md, section 3, by naive loops over Python floats: slow, independent, easy to read.
+"""Compute the measures of docs/methods.md, section 3, by naive loops over Python floats.
 
-Nothing of src is imported here. `to_a`, `to_b`: cosines of the images of two groups, a row per image, with a
-number per prompt.
+Slow, easy to read and independent: nothing of src is imported here. `to_a`, `to_b`: cosines of the images of
+two groups with prompts, a row per image, a column per prompt.
 """
 
 import math
@@ -14,8 +14,8 @@ def mean(values):
 
 def variance(values):
     values = list(values)
-    middle = mean(values)
-    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    center = mean(values)
+    return math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
 
 
 def gaps(to_a, to_b):
@@ -37,14 +37,14 @@ def z(to_a, to_b):
     return delta_gap(to_a, to_b) / math.sqrt((a + b) / 2)
 
 
-def above(x):
+def upper_tail(x):
     """Return 1 - Phi(x), the upper tail of the standard normal distribution."""
     return math.erfc(x / math.sqrt(2)) / 2
 
 
 def cles_mcgraw_wong(to_a, to_b):
     a, b = ([value for row in side for value in row] for side in (to_a, to_b))
-    return above(-(mean(a) - mean(b)) / math.sqrt(variance(a) + variance(b)))
+    return upper_tail(-(mean(a) - mean(b)) / math.sqrt(variance(a) + variance(b)))
 
 
 def cles(to_a, to_b, ties="half"):
@@ -60,7 +60,7 @@ def cles(to_a, to_b, ties="half"):
 
 
 def iat_sums(positive, negative):
-    """Count, for each pair of prompts, the images nearer to the positive one less all other images."""
+    """Return a number per pair of prompts: images nearer to the positive prompt minus all other images."""
     return [
         sum(1 if row[j] > other[j] else -1 for row, other in zip(positive, negative, strict=True))
         for j in range(len(positive[0]))

@@ -1,7 +1,8 @@
 """Compose or parse each documented command, and run it where it is short.
 
-Commands that list something or write prompts are run, and in `thorough` each `--quick`. Commands that need
-data, weights, a network, a GPU, a server or hours are only composed or parsed; other tests run similar jobs.
+Commands that list something or write prompts are run; tests marked `thorough` also run the benchmarks and
+validations with `--quick`. Commands that need data, weights, a network, a GPU, a server or hours are only
+composed or parsed; other tests run similar jobs.
 """
 
 import importlib
@@ -53,8 +54,8 @@ def commands() -> list[Documented]:
         lines += _of_docstring(path.read_text("utf-8"))
     typed = dict.fromkeys(words for line in lines for words in _words(line))
     typed = [words for words in typed if f"{' '.join(words)} ".startswith(STARTS)]
-    split = [words[2 * (words[0] == "python") :] for words in typed]
-    return [Documented(name, arguments) for name, *arguments in split]
+    named = [words[2:] if words[0] == "python" else words for words in typed]  # without "python -m"
+    return [Documented(name, arguments) for name, *arguments in named]
 
 
 def _words(line: str) -> list[tuple[str, ...]]:
@@ -76,14 +77,17 @@ def _of_page(text: str) -> list[str]:
 
 
 def _of_makefile(text: str) -> list[str]:
-    """List recipes that call an entry, without variables; those that use `$(call` need a server or data."""
+    """List the recipes that call an entry, with variables removed.
+
+    Recipes with `$(call` are left out: they need a server or data.
+    """
     lines = text.replace("\\\n", " ").splitlines()
     called = [match[1] for line in lines if (match := re.search(rf"\$\(BIN\)/({ENTRY}.*)", line))]
     return [re.sub(r"\$\(\w+\)", "", line) for line in called if "$(call" not in line]
 
 
 def _of_docstring(text: str) -> list[str]:
-    """List usage lines with all options and without explanations."""
+    """List usage lines, with the brackets of options and the explanations removed."""
     result = re.findall(rf"^({ENTRY}.*)$", text, re.M)
     return [re.sub(r"[\[\]]", "", line) if "[--" in line else re.split(r"\s{3,}", line)[0] for line in result]
 
@@ -96,7 +100,7 @@ SHORT = (
     *("src.stimuli", "src.stimuli status cfd oasis nrc_vad"),
     "src.stage prompts exp=sobit_association --output prompts.parquet",
 )
-# The function of each entry that works once arguments are parsed: tests replace it.
+# The function in each entry's module that does the work after parsing; tests replace it by a stub.
 WORK = {
     **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "validation.truth"), "exit_status"),
     **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "exit_status"),
@@ -107,7 +111,7 @@ WORK = {
 READ = {"src.report": [], "src.captions": ["path=FILE"]}
 
 
-def of(*names: str) -> list[Documented]:
+def commands_of(*names: str) -> list[Documented]:
     return [command for command in COMMANDS if command.name in names]
 
 
@@ -117,7 +121,7 @@ def test_the_commands_are_detected():
 
 
 def singles(arguments: list[str], entry: str) -> list[list[str]]:
-    """Return overrides of single jobs that together take each choice of a sweep once."""
+    """Return overrides of single jobs that together take each choice of a sweep at least once."""
     parser = OverridesParser.create()
     fixed, choices = [], []
     for override in parser.parse_overrides([item for item in arguments if item not in ("-m", "--help")]):
@@ -135,7 +139,7 @@ def singles(arguments: list[str], entry: str) -> list[list[str]]:
     return [[*fixed, *(options[number % len(options)] for options in choices)] for number in range(longest)]
 
 
-@pytest.mark.parametrize("command", of(*HYDRA), ids=str)
+@pytest.mark.parametrize("command", commands_of(*HYDRA), ids=str)
 def test_a_command_of_hydra_composes(command):
     arguments = overrides.as_sweeps(overrides.without_secrets(command.arguments))
     for single_job in singles(arguments, HYDRA[command.name])[:3]:
@@ -148,7 +152,7 @@ def entry(name: str):
     return importlib.import_module(f"{name}.__main__") if hasattr(module, "__path__") else module
 
 
-@pytest.mark.parametrize("command", of(*WORK), ids=str)
+@pytest.mark.parametrize("command", commands_of(*WORK), ids=str)
 def test_a_command_is_parsed(command, monkeypatch, tmp_path):
     module = entry(command.name)
     arguments = [argument.replace("/scratch", str(tmp_path)) for argument in command.arguments]
@@ -158,19 +162,19 @@ def test_a_command_is_parsed(command, monkeypatch, tmp_path):
     assert not (module.main(arguments) if inspect.signature(module.main).parameters else module.main())
 
 
-@pytest.mark.parametrize("command", of(*READ), ids=str)
+@pytest.mark.parametrize("command", commands_of(*READ), ids=str)
 def test_a_command_of_keys_and_values_is_read(command):
     module = entry(command.name)
     arguments = [item for item in command.arguments if item != "--help"] or READ[command.name]
     assert key_values(arguments, module.DEFAULTS) if command.name == "src.report" else module.read(arguments)
 
 
-@pytest.mark.parametrize("command", of("make"), ids=str)
+@pytest.mark.parametrize("command", commands_of("make"), ids=str)
 def test_a_documented_target_exists(command):
     subprocess.run(["make", "--dry-run", *command.arguments], cwd=CHECKOUT, capture_output=True, check=True)
 
 
-@pytest.mark.parametrize("command", of("dvc"), ids=str)
+@pytest.mark.parametrize("command", commands_of("dvc"), ids=str)
 def test_a_command_of_dvc_is_parsed(command):
     if {"url", "endpointurl"} & {*command.arguments}:
         pytest.skip("its value is the user's")

@@ -76,7 +76,7 @@ def reads(store: Path, seed: int, until: float) -> None:
     rng = random.Random(seed)
     while time.time() < until:
         key = rng.choice(KEYS)
-        cache._sound.clear()
+        cache._verified.clear()
         entry = cache.fetch(store, key, build(key, rng.random() / 200))
         try:
             contents = (entry / "a").read_bytes(), (entry / "b").read_bytes()
@@ -157,7 +157,7 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
 
 def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkeypatch):
     """Imitate a training, whose folder stays empty until its end."""
-    monkeypatch.setattr(cache, "BEAT", 0.02)
+    monkeypatch.setattr(cache, "TOUCH_INTERVAL", 0.02)
 
     def build(folder):
         long_ago = time.time() - 2 * pruning.IN_PROGRESS

@@ -16,11 +16,11 @@ _WHEEL_CONF = CODE / "src" / "conf"
 CONF = _WHEEL_CONF if _WHEEL_CONF.is_dir() else CODE / "conf"
 # Parent of stores, runs and outputs: the checkout, or the working directory of an installed command.
 CHECKOUT = Path.cwd() if _WHEEL_CONF.is_dir() else CODE
-# Errors that reading a YAML raises.
+# Errors that reading a YAML may raise.
 YAML_ERRORS = (OSError, ValueError, yaml.YAMLError, RecursionError)
 # Groups after `dataset` in conf/run.yaml and conf/generate.yaml: their YAMLs override that of the dataset.
 LATER_GROUPS = ("model", "exp", "llm", "task")
-# Name in the config group `schema` -> class. In the groups that they describe, a glob would match schemas.
+# Schema classes by name, in a config group of their own: in `model`, model=glob(*) would select them, too.
 SCHEMAS: dict[str, type] = {
     "dataset": jobs.DatasetConfig,
     "demo": jobs.DemoConfig,
@@ -105,7 +105,7 @@ def describe_broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
 
 
 def check_dataset(hydra: Any) -> None:
-    """Reject a dataset's YAML that sets a later group, or templates in place of a typed template_set.
+    """Reject a dataset's YAML that sets one of `LATER_GROUPS`, or `templates` despite a typed template_set.
 
     `hydra`: Hydra's own part of a composed config. The `InputError` names file, key and remedy.
     """
@@ -129,7 +129,7 @@ def check_dataset(hydra: Any) -> None:
 
 
 def _yamls(folders: list[Path], dataset: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield path and content of a dataset's YAML, and of the datasets in its defaults list."""
+    """Yield path and content of a dataset's YAML, and of the YAMLs in its defaults list, recursively."""
     paths = (folder / "dataset" / f"{dataset}.yaml" for folder in folders)
     path = next((path for path in paths if path.is_file()), None)
     if path is None:

@@ -67,8 +67,8 @@ def _list_capitani() -> None:
     ids, names = catalogue.capitani()
     print(f"model=open_clip model.id={','.join(ids)}")
     print(
-        f"{len(ids)} models: the {names} names that open_clip 2.22.0 lists, which reconstruct the paper's "
-        "list; weights with two names are listed once, with the GELU they were trained with.",
+        f"{len(ids)} models, from the {names} names in open_clip 2.22.0 (our reconstruction of the paper's "
+        "list): weights with two names appear once, under the architecture with the GELU of their training.",
         file=sys.stderr,
     )
 

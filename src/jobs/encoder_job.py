@@ -91,12 +91,12 @@ def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
 
 def _check_specification(job: Job) -> None:
     """Raise `NotApplicable` if the specification changes nothing in this job, which would count twice."""
-    idle = set(job.specification - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
+    idle = set(job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
     model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
     several_vectors = any(encoders.family_of(model).several(model, role) for role in roles)
-    if "pooling" in job.specification and not several_vectors:
+    if "pooling" in job.changed_fields and not several_vectors:
         idle.add("pooling")
-    if idle and idle == job.specification:
+    if idle and idle == job.changed_fields:
         raise NotApplicable(
             f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
             f"has no effect on exp={job.exp}. Use protocol=paper."

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 from src import configs, tracking
 from src.generators import model_weights
 from src.generators.answer_log import AnswerLog
-from src.jobs.identity import Named, decisive, differences, family, resolve
+from src.jobs.identity import Named, decisive, differences, resolve, task_family
 from src.jobs.plan import Planned
 from src.storage import cache, results
 from src.studies.generator_protocol import Generator, Inputs, study_of
@@ -50,7 +50,7 @@ class Task(Named):
             paper=cfg.task.paper,
             model=(cfg.llm.name or (choices["llm"] if path is None else Path(path).stem))
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
-            dataset=family(choices["task"]),
+            dataset=task_family(choices["task"]),
             debias="none",
             protocol=study.protocol(cfg, choices.get("dataset", ""))
             + differences("task", choices["task"], resolved["task"], "task"),

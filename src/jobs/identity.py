@@ -17,16 +17,16 @@ from src.storage.cache import file_hash, fingerprint
 
 # Fields of `llm` that concern only the requests to a server.
 OF_SERVER = ("key", "concurrency", "retries", "timeout")
-# Paths do not affect numbers, as the content has its own hash. Neither does whether a job is computed,
-# reused or only planned, nor the number of processes. The date of a language model matters only if its chat
-# template uses it; then it is one of the weights' tags.
-INDIFFERENT = (
+# Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash); whether a
+# job is computed, reused or only planned; the number of processes. The date of a language model matters only
+# if its chat template uses it; then it is one of the weights' tags.
+NOT_IN_HASH = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
     *OF_SERVER,
     "date",
 )
-# Config group -> field left out of the hash, as the key of a job has the version of its study or family.
+# Config group -> field left out of the hash, as a job's key has the version of its study or encoder family.
 BY_VERSION = {"exp": "study", "task": "study", "model": "family"}
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *OF_SERVER)
@@ -57,9 +57,9 @@ class Named:
 
     @property
     def config_hash(self) -> str:
-        """Return the hash of the config without the fields that do not affect numbers."""
-        chosen = {name: _without_newer_fields(name, node) for name, node in self.resolved.items()}
-        return fingerprint([decisive(chosen), self.exp, self.model, self.dataset, self.protocol])
+        """Return the hash of the job's names and of the config fields that affect numbers."""
+        hashed = {name: _hashed_fields(name, node) for name, node in self.resolved.items()}
+        return fingerprint([decisive(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -73,7 +73,7 @@ class Job(Named):
     """One model x one dataset x one experiment."""
 
     cfg: configs.RunConfig
-    specification: frozenset[str]  # fields of the protocol in which the chosen YAML differs from `paper`
+    changed_fields: frozenset[str]  # fields of the protocol in which the chosen YAML differs from `paper`
 
     @classmethod
     def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Job:
@@ -124,28 +124,28 @@ class Job(Named):
             dataset="precomputed" if cfg.model.precomputed else choices["dataset"],
             debias=cfg.debias.name,
             protocol=choices["protocol"] + differences("protocol", choices["protocol"], resolved["protocol"]),
-            specification=_specification(choices["protocol"]),
+            changed_fields=_changed_fields(choices["protocol"]),
             output=Path(output),
         )
 
 
-def _without_newer_fields(name: str, node: Any) -> Any:
-    """Drop from a config group what older jobs lacked, so that their results are still reused."""
+def _hashed_fields(name: str, node: Any) -> Any:
+    """Return a config group without the field of `BY_VERSION`, and without measures at `DEFAULT_MEASURES`."""
     if name in BY_VERSION:
         return {key: value for key, value in node.items() if key != BY_VERSION[name]}
     if name == "protocol":
-        # Drop fields at the values that were fixed before they became configurable.
+        # Older configs lack these fields, whose values were fixed: their results are still reused.
         defaults = configs.DEFAULT_MEASURES.items()
         return {key: value for key, value in node.items() if (key, value) not in defaults}
     return node
 
 
-def family(task: str) -> str:
+def task_family(task: str) -> str:
     """Return the family of a task of generative models: its name up to the first underscore.
 
     An MLflow experiment and a report cover a whole family, so that languages can be compared.
 
-    >>> family("subtler_zh"), family("poem")
+    >>> task_family("subtler_zh"), task_family("poem")
     ('subtler', 'poem')
     """
     return task.partition("_")[0]
@@ -166,7 +166,7 @@ def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
 
 
 def _without_passwords(node: object) -> object:
-    """Return nested values with the passwords of addresses masked, as they may be logged."""
+    """Return nested values with the passwords in URLs masked, as they may be logged."""
     if isinstance(node, dict):
         return {name: _without_passwords(value) for name, value in node.items()}
     if isinstance(node, list):
@@ -178,7 +178,7 @@ def decisive(node: object) -> object:
     """Return the fields of a resolved config that affect numbers."""
     if not isinstance(node, Mapping):
         return node
-    return {name: decisive(value) for name, value in node.items() if name not in INDIFFERENT}
+    return {name: decisive(value) for name, value in node.items() if name not in NOT_IN_HASH}
 
 
 def _typed(group: str, node: Any, schema: type) -> Any:
@@ -237,7 +237,7 @@ def _yaml(path: Path) -> dict[str, Any]:
     return values | {str(name): value for name, value in content.items() if name != "defaults"}
 
 
-def _specification(protocol: str) -> frozenset[str]:
+def _changed_fields(protocol: str) -> frozenset[str]:
     folder = configs.CONF / "protocol"
     path = folder / f"{protocol}.yaml"
     if not path.is_file():

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         output = Path(options["output"]) if options["output"] else CHECKOUT / "outputs" / "report" / name
         publish.check(output)
         with tempfile.TemporaryDirectory() as copies:
-            index = publish.publish(load.gathered(tracker, sweep_records, Path(copies)), output)
+            index = publish.publish(load.load_merged(tracker, sweep_records, Path(copies)), output)
         print(f"Report: {index}")
         return 0
 

@@ -22,17 +22,17 @@ from src.tracking import Past, Run, Tracker, children, past
 
 # Artifacts of a parent run: overrides of the requested jobs, and the jobs that ended with their status.
 OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
-# Names of a job, and all columns of jobs.csv.
-NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")
-COLUMNS = (*NAMES, "status", "run", "reason", "overrides")
-# Integer columns, which may have missing values.
-COUNTED = (
+# First columns of analyses.csv, which identify a job; all columns of jobs.csv.
+JOB_COLUMNS = ("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")
+COLUMNS = (*JOB_COLUMNS, "status", "run", "reason", "overrides")
+# Integer columns of analyses.csv; values may be missing.
+INTEGERS = (
     *("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest"),
     *("n_unmatched", "n_unanswered", "n_templates", "pool_size", "most"),
 )
 # Statuses of jobs with results, and of a job whose results are missing.
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
-# Letters of an id that identify a sweep.
+# Leading characters of a sweep's id that a report shows where there are several sweeps.
 SHORT = 8
 # All statuses in jobs.csv.
 STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
@@ -51,11 +51,11 @@ def by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 def all_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Combine the tables of `by_study` into one; columns that a study lacks are empty."""
-    counted = {name: "Int64" for name in COUNTED if any(name in frame for frame in frames.values())}
-    return pd.concat(frames.values(), ignore_index=True).astype(counted)
+    types = {name: "Int64" for name in INTEGERS if any(name in frame for frame in frames.values())}
+    return pd.concat(frames.values(), ignore_index=True).astype(types)
 
 
-def findings(
+def build_findings(
     tracker: Tracker,
     sweep: Past,
     jobs: pd.DataFrame,
@@ -90,7 +90,7 @@ def findings(
     )
 
 
-def stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
+def load_stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
     """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
     jobs = _jobs(tracker, sweep, folder)
     folders: dict[str, Path] = {}
@@ -102,7 +102,7 @@ def stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
             reason = f"results of run {run} cannot be read ({error})"
             jobs.loc[row, ["status", "reason"]] = [MISSING, reason]
     requested = _requested(_text(tracker, sweep, OVERRIDES, folder))
-    return findings(tracker, sweep, jobs, folders, requested) if folders else None
+    return build_findings(tracker, sweep, jobs, folders, requested) if folders else None
 
 
 def table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
@@ -131,17 +131,17 @@ def _jobs(tracker: Tracker, sweep: Past, folder: Path) -> pd.DataFrame:
     # jobs.csv may lack finished jobs: older sweeps wrote it at their end only, and a process may have been
     # killed between the end of a job and the update. These jobs are added from the runs of the sweep.
     text = _text(tracker, sweep, JOBS, folder)
-    listed = _listed(text) if text else pd.DataFrame(columns=[*COLUMNS])
+    listed = _read_jobs(text) if text else pd.DataFrame(columns=[*COLUMNS])
     known = set(listed["run"])
     rows = [
-        {name: child.tags.get(name) for name in (*NAMES, "overrides")} | {"status": FINISHED, "run": child.id}
-        for child in children(tracker, sweep)
-        if child.status == "FINISHED" and child.id not in known
+        {key: run.tags.get(key) for key in (*JOB_COLUMNS, "overrides")} | {"status": FINISHED, "run": run.id}
+        for run in children(tracker, sweep)
+        if run.status == "FINISHED" and run.id not in known
     ]
     return table([*listed.to_dict("records"), *rows])
 
 
-def _listed(text: str) -> pd.DataFrame:
+def _read_jobs(text: str) -> pd.DataFrame:
     """Return the valid rows of a jobs.csv."""
     try:
         # A model may be called "NA"; a hash may look like a number.
@@ -219,7 +219,7 @@ def _inputs(runs: Mapping[str, Past]) -> dict[str, str]:
     return hashes
 
 
-def gathered(tracker: Tracker, sweeps: Sequence[Past], folder: Path) -> Findings:
+def load_merged(tracker: Tracker, sweeps: Sequence[Past], folder: Path) -> Findings:
     """Load and merge the findings of sweeps of the store, copying their files into a folder.
 
     Raises `InputError` if the sweeps are of several datasets, or one of them has no results.
@@ -231,35 +231,34 @@ def gathered(tracker: Tracker, sweeps: Sequence[Past], folder: Path) -> Findings
     for sweep in sweeps:
         copies = folder / sweep.id
         copies.mkdir()
-        findings = stored(tracker, sweep, copies)
-        if findings is None:
+        sweep_findings = load_stored(tracker, sweep, copies)
+        if sweep_findings is None:
             raise InputError(
                 f"sweep {sweep.id} ({sweep.dataset}, {sweep.started}, {sweep.status}): no job has results. "
                 "Open its page in MLflow for the reason: make ui"
             )
-        all_findings.append(findings)
-    return joined(all_findings)
+        all_findings.append(sweep_findings)
+    return merge(all_findings)
 
 
-def joined(all_findings: Sequence[Findings]) -> Findings:
+def merge(all_findings: Sequence[Findings]) -> Findings:
     """Merge the findings of sweeps over one dataset, without duplicates; q is recomputed over all."""
-    first, *rest = all_findings
-    if not rest:
-        return first
-    models = _distinct_rows([findings.models for findings in all_findings])
-    names = configs.studies.sort_names(name for findings in all_findings for name in findings.frames)
-    parts = {name: [item.of(name) for item in all_findings if name in item.frames] for name in names}
+    if len(all_findings) == 1:
+        return all_findings[0]
+    models = _distinct_rows([item.models for item in all_findings])
+    names = configs.studies.sort_names(name for item in all_findings for name in item.frames)
+    tables = {name: [item.of(name) for item in all_findings if name in item.frames] for name in names}
     return replace(
-        first,
-        sweep=", ".join(findings.sweep for findings in all_findings),
+        all_findings[0],
+        sweep=", ".join(item.sweep for item in all_findings),
         status=next((item.status for item in all_findings if item.status != "FINISHED"), "FINISHED"),
-        started=min(findings.started for findings in all_findings),
-        folders={config: folder for findings in all_findings for config, folder in findings.folders.items()},
-        missing=[overrides for findings in all_findings for overrides in findings.missing],
+        started=min(item.started for item in all_findings),
+        folders={config: folder for item in all_findings for config, folder in item.folders.items()},
+        missing=[overrides for item in all_findings for overrides in item.missing],
         provenance=_provenance(all_findings),
-        jobs=_distinct_rows([findings.jobs for findings in all_findings]),
+        jobs=_distinct_rows([item.jobs for item in all_findings]),
         models=models.drop_duplicates("model", ignore_index=True),
-        frames={name: report_of(name).combine(frames) for name, frames in parts.items()},
+        frames={name: report_of(name).combine(frames) for name, frames in tables.items()},
     )
 
 
@@ -271,18 +270,14 @@ def _distinct_rows(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def _provenance(all_findings: Sequence[Findings]) -> dict[str, str]:
     """Return each entry once if all sweeps share it, else per sweep; commands on separate lines."""
     provenance: dict[str, str] = {}
-    for name in dict.fromkeys(name for findings in all_findings for name in findings.provenance):
-        texts = {
-            findings.sweep[:SHORT]: findings.provenance[name]
-            for findings in all_findings
-            if name in findings.provenance
-        }
-        if name == "command":
-            provenance[name] = "\n".join(dict.fromkeys(texts.values()))
-        elif name == "git.dirty":
-            provenance[name] = max(texts.values())  # "true" if any is
+    for key in dict.fromkeys(key for item in all_findings for key in item.provenance):
+        texts = {item.sweep[:SHORT]: item.provenance[key] for item in all_findings if key in item.provenance}
+        if key == "command":
+            provenance[key] = "\n".join(dict.fromkeys(texts.values()))
+        elif key == "git.dirty":
+            provenance[key] = max(texts.values())  # "true" if any is
         elif len(texts) == len(all_findings) and len({*texts.values()}) == 1:
-            provenance[name] = texts.popitem()[1]
+            provenance[key] = texts.popitem()[1]
         else:
-            provenance |= {f"{name}, sweep {sweep}": text for sweep, text in texts.items()}
+            provenance |= {f"{key}, sweep {sweep}": text for sweep, text in texts.items()}
     return provenance

@@ -1,9 +1,9 @@
-"""Build content-addressed folders on disk once, and verify them on every read.
+"""Build content-addressed folders on disk once, and verify them whenever they are fetched.
 
-An entry is a folder named by the hash of everything that determines its content. It appears under its
-name only when complete (written next to the target, synced, renamed), and its `manifest.json`
-holds the size and SHA-256 of every file in it. An entry that does not match its manifest is
-rebuilt with a warning. Nothing is pickled.
+An entry is a folder named by the hash of everything that determines its content. It appears under its name
+only when complete (written next to the target, synced, renamed), and its `manifest.json` holds the size and
+SHA-256 of every file in it. Files that did not change since the last check are not hashed again. An entry
+that does not match its manifest is rebuilt with a warning. Nothing is pickled.
 
 Processes that share a store, even across machines, take no locks: a process that finishes last uses the
 entry that is already there. A killed process leaves a draft folder that is no longer touched.
@@ -36,7 +36,7 @@ REMEDY = (
 # Nanoseconds: a file modified more recently may change again without a change of its timestamp.
 SETTLED = 2_000_000_000
 # Seconds between touches of the draft of an entry that is being built.
-BEAT = 60.0
+TOUCH_INTERVAL = 60.0
 # Attempts to publish an entry while other processes put damaged ones in its place.
 ATTEMPTS = 100
 
@@ -83,7 +83,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     if the folder cannot be written or the disk is full, leaving nothing behind; `NotStored` within `dry`.
     """
     entry = root / key
-    damage = _damaged_since(entry) if entry.exists() else ABSENT
+    damage = _damage_if_changed(entry) if entry.exists() else ABSENT
     if not damage:
         return entry
     if _dry.get():
@@ -123,12 +123,12 @@ def _alive(draft: Path) -> Iterator[None]:
     """Touch a draft while it is built, so that `prune` keeps it: a training may write nothing for hours."""
     done = threading.Event()
 
-    def beat() -> None:
-        while not done.wait(BEAT):
+    def touch_often() -> None:
+        while not done.wait(TOUCH_INTERVAL):
             with suppress(OSError):
                 os.utime(draft)
 
-    thread = threading.Thread(target=beat, daemon=True)
+    thread = threading.Thread(target=touch_often, daemon=True)
     thread.start()
     try:
         yield
@@ -173,20 +173,20 @@ def damaged(entry: Path) -> str:
 
 
 # Entry -> size, times and inode of each of its files when they last matched the manifest.
-_sound: dict[Path, dict[str, tuple[int, ...]]] = {}
+_verified: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
-def _damaged_since(entry: Path) -> str:
-    """Return the result of `damaged`, without reading files that are unchanged since they were verified."""
+def _damage_if_changed(entry: Path) -> str:
+    """Return the result of `damaged`, or `ABSENT`; files unchanged since they were verified are not read."""
     try:
         now, states = time.time_ns(), _file_states(entry)
     except FileNotFoundError:  # another process removed or replaced the entry
         return damaged(entry) if entry.exists() else ABSENT
-    if _sound.get(entry) == states:
+    if _verified.get(entry) == states:
         return ""
     damage = damaged(entry)
     if not damage and all(now - state[1] > SETTLED for state in states.values()):
-        _sound[entry] = states
+        _verified[entry] = states
     return damage
 
 
@@ -215,7 +215,7 @@ def _publish(draft: Path, entry: Path) -> None:
             draft.rename(entry)
             break
         except OSError as error:
-            # The target exists: an equal entry of another process, or a damaged one.
+            # Usually the target exists, intact or damaged; any other error is raised after the last attempt.
             conflict, state = error, entry_state(entry)
             if not damaged(entry):
                 return
@@ -250,8 +250,8 @@ def discard(entry: Path, state: tuple[int, ...]) -> bool:
         entry.rename(aside)
     except FileNotFoundError:
         return False
-    if entry_state(aside) != state:
-        with suppress(OSError):  # another process has published the entry again: this copy is not needed
+    if entry_state(aside) != state:  # replaced or used since the check: put it back
+        with suppress(OSError):  # fails if yet another entry took the name; then this copy is not needed
             aside.rename(entry)
             return False
     shutil.rmtree(aside, ignore_errors=True)

@@ -100,7 +100,7 @@ def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
     sweep = past(recorder.tracker, parent.id)
     assert sweep is not None
     table, folders, overrides = jobs(recorder), recorder.folders, recorder.overrides
-    index = publish.publish(load.findings(recorder.tracker, sweep, table, folders, overrides), folder)
+    index = publish.publish(load.build_findings(recorder.tracker, sweep, table, folders, overrides), folder)
     parent.artifacts(folder, "report")
     return index
 

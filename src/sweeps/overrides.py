@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from src.errors import SECRET, InputError, redact
-from src.jobs.identity import family
+from src.jobs.identity import task_family
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -122,5 +122,5 @@ def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
     """
     chosen = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
     if "llm" in chosen:  # a job of a generative model
-        return family(str(chosen.get("task")))
+        return task_family(str(chosen.get("task")))
     return "precomputed" if chosen.get("model") == "precomputed" else str(chosen.get("dataset"))

@@ -29,7 +29,7 @@ from src.errors import InputError
 from src.stimuli import build_table
 from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
 from tests.embeddings.test_store import scenes as pictured
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import build_clip
 
 # Environment variables, which processes inherit: the rank of the process that fails, and its error.
 PLAGUED, PLAGUE = "CARRYOVER_TEST_RANK", "CARRYOVER_TEST_PLAGUE"
@@ -101,7 +101,7 @@ def test_two_processes_report_errors_as_a_single_process_does(tmp_path, monkeypa
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
-    model = made.build("ViT-B-32-quickgelu", tmp_path_factory.mktemp("small"))
+    model = build_clip("ViT-B-32-quickgelu", tmp_path_factory.mktemp("small"))
     return OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
 
 

@@ -10,7 +10,7 @@ from transformers import Blip2ForImageTextRetrieval
 from src import configs, encoders
 from src.errors import InputError
 from src.metrics import similarity
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import blip2_files, write_folder, write_to_cache
 from tests.encoders.test_open_clip_weights import SENTENCES, picture, vectors
 
 REPOSITORY = "Salesforce/blip2-itm-vit-g"
@@ -22,16 +22,16 @@ def opened(id=REPOSITORY, **fields):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return made.blip2(tmp_path_factory.mktemp("blip2"))
+    return blip2_files(tmp_path_factory.mktemp("blip2"))
 
 
 @pytest.fixture
 def checkpoint(cache, files, tmp_path):
-    return made.folder(files, tmp_path / "own")
+    return write_folder(files, tmp_path / "own")
 
 
 def test_similarities_are_those_of_transformers(checkpoint, cache, files):
-    made.place(cache, REPOSITORY, files)
+    write_to_cache(cache, REPOSITORY, files)
     network = opened().load()
     images, texts = vectors(network)
     assert images.shape == (3, 32, 16)
@@ -60,9 +60,9 @@ def test_the_mean_of_the_queries_is_the_other_specification(checkpoint):
 
 @pytest.mark.parametrize("form", ["sharded", "pickled"])
 def test_other_forms_of_the_same_weights_give_the_same_vectors(checkpoint, tmp_path, form):
-    saved = made.blip2(tmp_path / form, **{form: True})
+    saved = blip2_files(tmp_path / form, **{form: True})
     assert len([name for name in saved if name.startswith(("model", "pytorch_model"))]) > (form == "sharded")
-    second = made.folder(saved, tmp_path / "second")
+    second = write_folder(saved, tmp_path / "second")
     for plain, other in zip(vectors(opened(checkpoint).load()), vectors(opened(second).load()), strict=True):
         assert torch.allclose(plain, other, atol=1e-6)
     if form == "sharded":
@@ -72,7 +72,7 @@ def test_other_forms_of_the_same_weights_give_the_same_vectors(checkpoint, tmp_p
 
 
 def test_the_config_of_the_image_processor_is_in_the_key(checkpoint, files, tmp_path):
-    other = made.folder(files, tmp_path / "other")
+    other = write_folder(files, tmp_path / "other")
     processor = json.loads(files["preprocessor_config.json"]) | {"image_mean": [0.1, 0.2, 0.3]}
     (other / "processor_config.json").write_text(json.dumps({"image_processor": processor}))
     assert opened(checkpoint).identity != opened(other).identity

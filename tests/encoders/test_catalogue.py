@@ -24,7 +24,15 @@ from src.encoders import __main__ as entry
 from src.encoders import catalogue, family_of, pretrained
 from src.encoders.facts import PRETRAINING, ZERO_SHOT, cells_by_id
 from src.errors import InputError
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import (
+    COMMIT,
+    SMALL,
+    clip_files,
+    hub_repository,
+    tokenizer_files,
+    write_folder,
+    write_to_cache,
+)
 from tests.paths import CHECKOUT
 from tests.stimuli.served import Publisher
 
@@ -43,12 +51,12 @@ def test_a_model_is_cached_if_all_its_files_are(cache, small, tmp_path, capsys):
     assert entry.main(["list"]) == 0
     assert re.search("model=clip_b32 .*to fetch", capsys.readouterr().out)
     config = configs.OpenClipConfig(id="ViT-B-16-SigLIP2/webli")
-    files = made.clip("ViT-B-16-SigLIP2", tmp_path)
-    repository = made.repository("ViT-B-16-SigLIP2", "webli")
+    files = clip_files("ViT-B-16-SigLIP2", tmp_path)
+    repository = hub_repository("ViT-B-16-SigLIP2", "webli")
     weights = "open_clip_model.safetensors"
-    made.place(cache, repository, {weights: files[weights]})
+    write_to_cache(cache, repository, {weights: files[weights]})
     assert not catalogue.is_cached(config)  # without its tokeniser it cannot run
-    made.place(cache, repository, files)
+    write_to_cache(cache, repository, files)
     assert catalogue.is_cached(config)
 
 
@@ -90,15 +98,15 @@ def fetch(home, endpoint):
 
 
 def test_a_second_fetch_sends_no_requests(tmp_path):
-    files = made.clip("ViT-B-16-SigLIP2", tmp_path)
+    files = clip_files("ViT-B-16-SigLIP2", tmp_path)
     config = files["open_clip_config.json"]
     files["open_clip_config.json"] = config.replace(b"timm/ViT-B-16-SigLIP2", b"lab/encoder")
-    headers = {"X-Repo-Commit": made.COMMIT, "X-Error-Code": "EntryNotFound"}
+    headers = {"X-Repo-Commit": COMMIT, "X-Error-Code": "EntryNotFound"}
     with Publisher(files, headers=headers) as hub:
         done = fetch(tmp_path / "home", hub.address)
         assert done.returncode == 0, done.stderr
         digest = hashlib.sha256(files["open_clip_model.safetensors"]).hexdigest()
-        assert f"its files are cached, revision {made.COMMIT}, SHA-256 {digest}" in done.stdout
+        assert f"its files are cached, revision {COMMIT}, SHA-256 {digest}" in done.stdout
         first_requests = hub.requests
         assert fetch(tmp_path / "home", hub.address).stdout == done.stdout
         assert hub.requests == first_requests
@@ -144,9 +152,9 @@ def test_the_command_names_the_missing_model(cache, model):
 
 def test_a_folder_whose_text_tower_is_on_the_hub_is_fetched_by_its_name(cache, tmp_path):
     text = {"hf_model_name": "lab/text", "hf_tokenizer_name": "lab/words"}
-    described = made.SMALL["ViT-B-32-quickgelu"] | {"text_cfg": text}
+    described = SMALL["ViT-B-32-quickgelu"] | {"text_cfg": text}
     config = json.dumps({"model_cfg": described, "preprocess_cfg": {}}).encode()
-    folder = made.folder({"open_clip_config.json": config} | made.tokenizer(), tmp_path / "it's, mine")
+    folder = write_folder({"open_clip_config.json": config} | tokenizer_files(), tmp_path / "it's, mine")
     model = configs.OpenClipConfig(id=str(folder))
     with pytest.raises(InputError, match="lab/text: config.json not in the cache") as raised:
         encoders.published_encoder(model, "cpu")

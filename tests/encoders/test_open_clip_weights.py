@@ -16,7 +16,16 @@ from src.embeddings import store
 from src.encoders import hub
 from src.errors import InputError
 from src.stimuli import Table
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import (
+    COMMIT,
+    SMALL,
+    build_clip,
+    clip_files,
+    hub_repository,
+    tokenizer_files,
+    write_folder,
+    write_to_cache,
+)
 
 SENTENCES = ["This is the word calm", "Here is the word anti-war", "a"]
 MODEL, SIGLIP = "ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"
@@ -40,12 +49,12 @@ def vectors(network):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return made.clip(MODEL, tmp_path_factory.mktemp("clip"))
+    return clip_files(MODEL, tmp_path_factory.mktemp("clip"))
 
 
 @pytest.fixture
 def checkpoint(files, tmp_path):
-    return made.folder(files, tmp_path / "own")
+    return write_folder(files, tmp_path / "own")
 
 
 @pytest.fixture
@@ -53,10 +62,10 @@ def siglip(tmp_path):
     """Return a function that builds files of a SigLIP 2 with a changed config and tokenizer."""
 
     def make(change=lambda _: None, **tokenizer):
-        files = made.clip(SIGLIP, tmp_path)
+        files = clip_files(SIGLIP, tmp_path)
         config = json.loads(files[CONFIG])
         change(config["model_cfg"])
-        return files | made.tokenizer(**tokenizer) | {CONFIG: json.dumps(config).encode()}
+        return files | tokenizer_files(**tokenizer) | {CONFIG: json.dumps(config).encode()}
 
     return make
 
@@ -67,15 +76,15 @@ def test_weights_of_the_cache_give_open_clip_s_vectors(
 ):
     if architecture == "RN50":  # published for RN50-quickgelu; the random weights here are for RN50
         monkeypatch.setitem(open_clip.pretrained._PRETRAINED["RN50"]["cc12m"], "quick_gelu", False)
-    files = made.clip(architecture, tmp_path)
-    made.place(cache, made.repository(architecture, tag), files)
+    files = clip_files(architecture, tmp_path)
+    write_to_cache(cache, hub_repository(architecture, tag), files)
     encoder = opened(f"{architecture}/{tag}")
-    assert encoder.weights()["revision"] == made.COMMIT
+    assert encoder.weights()["revision"] == COMMIT
     images, texts = vectors(encoder.load())
 
-    reference = made.build(architecture, tmp_path)
+    reference = build_clip(architecture, tmp_path)
     reference.load_state_dict(load_file(tmp_path / "weights.safetensors"))
-    tokens = open_clip.get_tokenizer(f"local-dir:{made.folder(files, tmp_path / 'checkpoint')}")(SENTENCES)
+    tokens = open_clip.get_tokenizer(f"local-dir:{write_folder(files, tmp_path / 'checkpoint')}")(SENTENCES)
     entry, size = open_clip.get_pretrained_cfg(architecture, tag), reference.visual.image_size
     entry = {name: entry[name] for name in ("mean", "std", "interpolation", "resize_mode")}
     settings = open_clip.transform.PreprocessCfg(size=size if isinstance(size, int) else size[0], **entry)
@@ -88,7 +97,7 @@ def test_weights_of_the_cache_give_open_clip_s_vectors(
 
 
 def test_a_repository_and_a_folder_of_the_same_files_share_vectors_and_keys(cache, files, checkpoint):
-    made.place(cache, "lab/encoder", files)
+    write_to_cache(cache, "lab/encoder", files)
     first, second = opened("hf-hub:lab/encoder"), opened(checkpoint)
     assert second.weights()["revision"] == "folder"
     assert all(map(torch.equal, vectors(first.load()), vectors(second.load())))
@@ -108,13 +117,13 @@ def test_a_text_tower_of_transformers_reads_config_and_tokeniser_from_the_cache(
     roberta.save_pretrained(tmp_path / "text")
     text = {"hf_model_name": str(tmp_path / "text"), "hf_tokenizer_name": "lab/words", "context_length": 32}
     text |= {"hf_pooler_type": "mean_pooler", "hf_proj_type": "mlp"}
-    vision = made.SMALL[MODEL]["vision_cfg"]
-    monkeypatch.setitem(made.SMALL, "tried", {"embed_dim": 16, "vision_cfg": vision, "text_cfg": text})
-    files = made.clip("tried", tmp_path)
+    vision = SMALL[MODEL]["vision_cfg"]
+    monkeypatch.setitem(SMALL, "tried", {"embed_dim": 16, "vision_cfg": vision, "text_cfg": text})
+    files = clip_files("tried", tmp_path)
     files[CONFIG] = files[CONFIG].replace(str(tmp_path / "text").encode(), b"lab/text")
-    made.place(cache, "lab/text", {"config.json": (tmp_path / "text" / "config.json").read_bytes()})
-    made.place(cache, "lab/words", made.tokenizer())
-    made.place(cache, "lab/encoder", {name: files[name] for name in (WEIGHTS, CONFIG)})
+    write_to_cache(cache, "lab/text", {"config.json": (tmp_path / "text" / "config.json").read_bytes()})
+    write_to_cache(cache, "lab/words", tokenizer_files())
+    write_to_cache(cache, "lab/encoder", {name: files[name] for name in (WEIGHTS, CONFIG)})
     network = opened("hf-hub:lab/encoder").load()
     assert vectors(network)[1].shape == (3, 16)
     with pytest.raises(InputError, match="needs 4[0-9] tokens, the context holds 32"):
@@ -136,7 +145,7 @@ def test_an_unknown_id_is_refused(cache, id, message):
 
 
 def test_a_file_of_the_cache_that_is_cut_or_changed_or_of_another_revision_is_refused(cache, small, files):
-    blob = (made.place(cache, made.repository(MODEL, "openai"), files) / WEIGHTS).resolve()
+    blob = (write_to_cache(cache, hub_repository(MODEL, "openai"), files) / WEIGHTS).resolve()
     with pytest.raises(InputError, match="cannot be fetched"):
         opened(OPENAI, revision="f" * 40).weights()
     weights = files[WEIGHTS]
@@ -181,7 +190,7 @@ def test_files_that_do_not_fit_are_refused(cache, files, checkpoint, name, chang
 )
 def test_a_cut_text_is_noticed_whatever_the_padding(cache, siglip, tmp_path, fields, options):
     files = siglip(lambda model: model["text_cfg"]["tokenizer_kwargs"].update(options), **fields)
-    network = opened(made.folder(files, tmp_path / "own")).load()
+    network = opened(write_folder(files, tmp_path / "own")).load()
     assert network.tokenize(["x" * 60]).shape == (1, 64)
     with pytest.raises(InputError, match="needs 72 tokens, the context holds 64"):
         network.tokenize(["short", "x" * 70])
@@ -201,7 +210,7 @@ def test_a_repository_cannot_run_code(cache, siglip, tmp_path, tower, change, me
     code = "import pathlib, transformers\n" + f"pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
     files["tok.py"] = (code + "class Tok(transformers.PreTrainedTokenizerFast): pass\n").encode()
     with pytest.raises(InputError, match=message):
-        opened(made.folder(files, tmp_path / "own")).load()
+        opened(write_folder(files, tmp_path / "own")).load()
     assert not (tmp_path / "ran").exists()
 
 
@@ -213,7 +222,7 @@ def test_an_interrupted_fetch_requests_the_remaining_files(cache, siglip, monkey
     def download(place, name):
         if name == "tokenizer_config.json" and interrupts:
             raise interrupts.pop()
-        return made.place(cache, place.name, {name: files[name]}) / name if name in files else None
+        return write_to_cache(cache, place.name, {name: files[name]}) / name if name in files else None
 
     monkeypatch.setattr(hub, "_download", download)
     with pytest.raises(KeyboardInterrupt):

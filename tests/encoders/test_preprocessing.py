@@ -17,7 +17,7 @@ from PIL import Image
 from src.encoders.openclip import OpenClip
 from src.encoders.preprocessing import normalise_bytes, split_torchvision, split_transformers
 from src.errors import InputError
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import blip2_files, write_folder
 from tests.encoders.test_blip2 import opened as blip2
 
 SIZE = {"height": 40, "width": 36}
@@ -49,7 +49,7 @@ def test_both_halves_are_open_clip_s_transform(size, mode, interpolation):
 
 
 def with_processor(tmp_path, **settings):
-    folder = made.folder(made.blip2(tmp_path / "made"), tmp_path / "own")
+    folder = write_folder(blip2_files(tmp_path / "made"), tmp_path / "own")
     path = folder / "preprocessor_config.json"
     config = json.loads((folder / path.name).read_text()) | settings
     path.write_text(json.dumps(config))

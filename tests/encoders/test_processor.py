@@ -15,7 +15,7 @@ from src.encoders import family_of, processor
 from src.encoders.trainer import devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
 from tests.encoders.test_blip2 import opened as blip2
 from tests.encoders.test_open_clip_weights import opened, vectors
 
@@ -158,8 +158,8 @@ def skip_unless_computed(precision):
 def test_half_precision_moves_vectors_by_its_roundoff(cache, tmp_path, architecture, blocks, precision):
     skip_unless_computed(precision)
     is_blip2 = architecture == "blip2"
-    files = made.blip2(tmp_path / "made") if is_blip2 else made.clip(architecture, tmp_path)
-    folder, open_encoder = made.folder(files, tmp_path / "own"), blip2 if is_blip2 else opened
+    files = blip2_files(tmp_path / "made") if is_blip2 else clip_files(architecture, tmp_path)
+    folder, open_encoder = write_folder(files, tmp_path / "own"), blip2 if is_blip2 else opened
     single, half = open_encoder(folder), open_encoder(folder, precision=precision)
     assert single.identity != half.identity
     for rounded, exact in zip(*(vectors(encoder.load()) for encoder in (half, single)), strict=True):
@@ -173,9 +173,9 @@ def test_half_precision_moves_vectors_by_its_roundoff(cache, tmp_path, architect
 def test_projections_are_float32_within_autocast(cache, tmp_path, architecture):
     """Check that projected vectors are not rounded: rounding to bfloat16 would change them."""
     skip_unless_computed("bf16")
-    folder = made.folder(made.clip(architecture, tmp_path), tmp_path / "own")
+    folder = write_folder(clip_files(architecture, tmp_path), tmp_path / "own")
     model = opened(folder, precision="bf16").load().model
-    config = made.SMALL[architecture]
+    config = SMALL[architecture]
     pixels = torch.rand(2, 3, *[config["vision_cfg"]["image_size"]] * 2)
     tokens = torch.ones(2, config["text_cfg"]["context_length"], dtype=int)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from src.errors import InputError
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutate
 
 TABLE, REFUSED = "table", "refused"
 # CPU time that one small file may take; it grows on a busy machine.
@@ -34,7 +34,7 @@ class Parser:
     read: Callable[[Path], Any]  # the parser, called on the folder
     complete: Callable[[Path, Any], None] = lambda *_: None  # asserts that nothing was lost
     separators: str = ","  # of cells or scalars
-    change: Callable[[bytes, Random, str], bytes] = mutated  # makes a valid file bad
+    change: Callable[[bytes, Random, str], bytes] = mutate  # makes a valid file bad
     named: tuple[str, ...] = ()  # alternatives to the file's name in a refusal
     place: str = ""  # pattern of the place in the file that a refusal must name
 

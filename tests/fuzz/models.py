@@ -17,7 +17,7 @@ from src.encoders import hub, open_clip_weights, transformers_files
 from src.stimuli import Table, build_table
 from src.stimuli import precomputed_tables as tables
 from src.storage import cache
-from tests.encoders.published import SMALL, build
+from tests.encoders.small_checkpoints import SMALL, build_clip
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, tensors_changed
 
@@ -70,12 +70,12 @@ def rows_and_vectors(role: str, folder: Path, pair) -> None:
 
 def entry(folder: Path) -> Path:
     """Return an entry of the store, recomputed if it is damaged."""
-    cache._sound.clear()
+    cache._verified.clear()
     return cache.fetch(folder, "entry", lambda draft: (draft / "a.bin").write_bytes(b"abc") and {"a": 1})
 
 
 def complete_entry(folder: Path, path: Path) -> None:
-    cache._sound.clear()
+    cache._verified.clear()
     assert cache.damaged(path) == ""
     assert (path / "a.bin").read_bytes() == b"abc"
     assert cache.manifest(path)["files"]["a.bin"]["bytes"] == 3
@@ -88,7 +88,7 @@ def network() -> bytes:
 
     with tempfile.TemporaryDirectory() as temporary:
         SMALL["fuzzed"] = TINY
-        model = build("fuzzed", Path(temporary))
+        model = build_clip("fuzzed", Path(temporary))
         del SMALL["fuzzed"]
     return save({name: value.contiguous() for name, value in model.state_dict().items()})
 

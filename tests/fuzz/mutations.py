@@ -1,4 +1,4 @@
-"""Rewrite a valid file: bytes, cells, columns, lines, encodings."""
+"""Mutate a valid file: its bytes, cells, columns, lines, separators, encoding."""
 
 from random import Random
 
@@ -15,14 +15,14 @@ LINE_ENDS = (b"\r", b"\n", b"\r\n", b"\n\r")
 ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "utf-8-sig", "cp037", "utf-7")
 
 
-def mutated(content: bytes, random: Random, separators: str = ",", rounds: int = 3) -> bytes:
+def mutate(content: bytes, random: Random, separators: str = ",", rounds: int = 3) -> bytes:
     """Apply one to `rounds` mutations to a file."""
     for _ in range(random.randint(1, rounds)):
-        content = random.choice(KINDS)(content, random, separators)
+        content = random.choice(MUTATIONS)(content, random, separators)
     return content
 
 
-def _spliced(content: bytes, random: Random, _: str) -> bytes:
+def _splice(content: bytes, random: Random, _: str) -> bytes:
     """Cut, insert, double or overwrite bytes."""
     start = random.randrange(len(content) + 1)
     end = random.choice((start, start, start + 1, len(content), random.randrange(start, len(content) + 1)))
@@ -31,18 +31,24 @@ def _spliced(content: bytes, random: Random, _: str) -> bytes:
     return content[:start] + piece + content[end:]
 
 
-def _lines(content: bytes, random: Random, _: str) -> bytes:
+def _change_lines(content: bytes, random: Random, _: str) -> bytes:
     """Drop, double or swap lines, or insert a blank line."""
     lines = content.splitlines(keepends=True) or [b""]
     place, other = random.randrange(len(lines)), random.randrange(len(lines))
-    line, blank = lines[place], random.choice((b"\n", b"  \n", b",,,\n", b"\t\n"))
-    lines[place] = random.choice((b"", line + line, blank + line, lines[other]))
-    if lines[place] == lines[other]:
-        lines[other] = line
+    blank = random.choice((b"\n", b"  \n", b",,,\n", b"\t\n"))
+    kind = random.choice(("drop", "double", "blank", "swap"))
+    if kind == "drop":
+        del lines[place]
+    elif kind == "double":
+        lines.insert(place, lines[place])
+    elif kind == "blank":
+        lines.insert(place, blank)
+    else:
+        lines[place], lines[other] = lines[other], lines[place]
     return b"".join(lines)
 
 
-def _cell(content: bytes, random: Random, separators: str) -> bytes:
+def _change_cell(content: bytes, random: Random, separators: str) -> bytes:
     lines = content.splitlines(keepends=True) or [b""]
     place = random.randrange(len(lines))
     separator = random.choice(separators).encode()
@@ -52,11 +58,11 @@ def _cell(content: bytes, random: Random, separators: str) -> bytes:
     return b"".join(lines)
 
 
-def _columns(content: bytes, random: Random, separators: str) -> bytes:
+def _change_columns(content: bytes, random: Random, separators: str) -> bytes:
     separator = random.choice(separators).encode()
     rows = [line.split(separator) for line in content.split(b"\n")]
     place = random.randrange(max(map(len, rows)))
-    kind = random.choice(("drop", "double", "last"))
+    kind = random.choice(("drop", "double", "append"))
     for row in rows:
         if place < len(row):
             if kind == "drop":
@@ -66,20 +72,20 @@ def _columns(content: bytes, random: Random, separators: str) -> bytes:
     return b"\n".join(separator.join(row) for row in rows)
 
 
-def _separator(content: bytes, random: Random, separators: str) -> bytes:
+def _change_separator(content: bytes, random: Random, separators: str) -> bytes:
     return content.replace(random.choice(separators).encode(), random.choice((b";", b"\t", b",", b" ", b"|")))
 
 
-def _line_ends(content: bytes, random: Random, _: str) -> bytes:
+def _change_line_ends(content: bytes, random: Random, _: str) -> bytes:
     return random.choice(LINE_ENDS).join(content.splitlines())
 
 
-def _encoding(content: bytes, random: Random, _: str) -> bytes:
+def _change_encoding(content: bytes, random: Random, _: str) -> bytes:
     return content.decode("latin-1").encode(random.choice(ENCODINGS), "replace")
 
 
-def _quoted(content: bytes, random: Random, separators: str) -> bytes:
-    """Insert a quote that is never closed, or only rows later."""
+def _quote(content: bytes, random: Random, separators: str) -> bytes:
+    """Insert a quote that is never closed, or a pair of quotes that may be rows apart."""
     separator = random.choice(separators).encode()
     places = [place for place in range(len(content)) if content[place : place + 1] in (separator, b"\n")]
     for place in sorted(random.sample(places, min(len(places), random.randint(1, 2))), reverse=True):
@@ -87,4 +93,8 @@ def _quoted(content: bytes, random: Random, separators: str) -> bytes:
     return content
 
 
-KINDS = (*[_spliced] * 3, _lines, *[_cell] * 2, _columns, _separator, _line_ends, _encoding, _quoted)
+# Mutations; repeated ones are drawn more often.
+MUTATIONS = (
+    *(_splice, _splice, _splice, _change_lines, _change_cell, _change_cell, _change_columns),
+    *(_change_separator, _change_line_ends, _change_encoding, _quote),
+)

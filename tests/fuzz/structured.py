@@ -18,7 +18,7 @@ import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from tests.fuzz.mutations import CELLS, mutated
+from tests.fuzz.mutations import CELLS, mutate
 
 PRINTABLE = [None, *(cell for cell in CELLS if cell.isprintable())]
 VALUES: tuple[Any, ...] = (
@@ -45,7 +45,7 @@ def or_bytes(change: Callable[[bytes, Random], bytes]) -> Change:
                 content = change(content, random)
                 if random.random() < 0.75:
                     return content
-        return mutated(content, random, separators)
+        return mutate(content, random, separators)
 
     return changed
 

@@ -21,6 +21,7 @@ from tests.fuzz.structured import json_changed, yaml_changed
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load
 
+# Pattern of the place in a file (row, line, column …) that a refusal must name.
 PLACE = (
     r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.(txt|csv) files|pictures|a face|"
     r"leads out|negative|valence"
@@ -28,33 +29,37 @@ PLACE = (
 CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {article} {word} person"}
 
 
-def table(layout: str, role: str, root: Path, **settings):
+def load_table(layout: str, role: str, root: Path, **settings):
     frame, expected, notes = load(layout, root, **settings)
     if role == "words":
         frame = loaders.fill_templates(frame, ["a {}", "the {}"])
     return build_table(role, frame, f"{role}={layout}", expected=expected, notes=notes)
 
 
-def complete(count, folder: Path, table) -> None:
+def check_complete(count, folder: Path, table) -> None:
     """Check that every row is used or counted as left out, and that every text can be stored."""
+    # Notes count rows, except those that count people or files.
     left_out = sum(int(note.split()[0]) for note in table.notes if re.match(r"\d+ (?!people|files)", note))
-    assert table.expected == count(folder), f"rows counted {table.expected} of {count(folder)}"
-    assert table.items + left_out == table.expected, "rows are used or reported"
+    assert table.expected == count(folder), f"{table.expected} rows were counted, not {count(folder)}"
+    unreported = table.expected - table.items - left_out
+    assert unreported == 0, f"{unreported} rows are neither used nor reported as left out"
     assert len(table.hash) == 64
     table.statement().encode()
     table.frame.to_csv().encode()  # no unpaired surrogates, which nothing can store
 
 
-def records(name: str, folder: Path, columns: tuple[str, ...]) -> int:
+def count_records(name: str, folder: Path, columns: tuple[str, ...]) -> int:
     """Count rows below the header of a csv that hold anything, without the code that is tested."""
-    text = (folder / name).read_bytes().decode("utf-8-sig", "surrogateescape")  # unused cells: any bytes
+    # Cells that the parser does not read may hold any bytes.
+    text = (folder / name).read_bytes().decode("utf-8-sig", "surrogateescape")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), strict=True)]
     header = next(place for place, row in enumerate(rows) if {*columns} <= {*row})
     return sum(any(row) for row in rows[header + 1 :])
 
 
-def lines(name: str, folder: Path) -> int:
+def count_lines(name: str, folder: Path) -> int:
+    """Count the lines of a list of words that are not empty, less a header line."""
     text = (folder / name).read_bytes().decode("utf-8-sig")
     rows = [line.split("\t") for line in text.splitlines() if line.strip()]
     header = [cell.strip().lower() for cell in rows[0][1:]] if rows else []
@@ -62,8 +67,8 @@ def lines(name: str, folder: Path) -> int:
     return len(rows) - ("valence" in header and not numbers)
 
 
-def names(layout: str, folder: Path) -> None:
-    """Write the names of a layout's pictures as a file of lines."""
+def write_names(layout: str, folder: Path) -> None:
+    """Write the names of a layout's pictures, a line each, and keep one of the pictures."""
     getattr(drawn, layout)(folder / "drawn")
     listed = sorted(path.name for path in (folder / "drawn").rglob("*") if path.is_file())
     shutil.copy(next((folder / "drawn").rglob("*.jpg")), folder / "first.jpg")
@@ -71,38 +76,39 @@ def names(layout: str, folder: Path) -> None:
     (folder / "names").write_text("\n".join(listed))
 
 
-def _named(folder: Path) -> list[bytes]:
-    pieces = (folder / "names").read_bytes().replace(b"\0", b"/").replace(b"/", b"\n").split(b"\n\n")
-    listed = [name for group in pieces for name in group.split(b"\n")]
-    # A blank line joins two names by a line break, which a name may hold.
-    usable = {name[:200] for name in [*listed, *(piece[:200] for piece in pieces)] if name.strip(b".")}
+def _picture_names(folder: Path) -> list[bytes]:
+    groups = (folder / "names").read_bytes().replace(b"\0", b"/").replace(b"/", b"\n").split(b"\n\n")
+    listed = [name for group in groups for name in group.split(b"\n")]
+    # Each group of lines between blank lines is also taken as one name: a file name may contain line breaks.
+    usable = {name[:200] for name in [*listed, *(group[:200] for group in groups)] if name.strip(b".")}
     return sorted(usable)[:60]
 
 
-def by_names(layout: str, folder: Path):
+def load_names(layout: str, folder: Path):
     root = folder / "root"
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
-    for name in _named(folder):
+    for name in _picture_names(folder):
         # Each file is a different one, yet decodes: what follows the end of a JPEG is ignored.
         content = (folder / "first.jpg").read_bytes() + name
         (root / name.decode("utf-8", "surrogateescape")).write_bytes(content)
     settings = {"pictures": ["."]} if layout == "cfd" else {}
-    return table(layout, "faces", root, **settings)
+    return load_table(layout, "faces", root, **settings)
 
 
-def all_of(folder: Path) -> int:
-    return sum(Path(name.decode("utf-8", "surrogateescape")).suffix.lower() in (".jpg", ".jpeg", ".png")
-               and not name.startswith(b".") for name in _named(folder))  # fmt: skip
+def count_picture_names(folder: Path) -> int:
+    paths = [Path(name.decode("utf-8", "surrogateescape")) for name in _picture_names(folder)]
+    suffixes = [path.suffix.lower() for path in paths if not path.name.startswith(".")]
+    return sum(suffix in (".jpg", ".jpeg", ".png") for suffix in suffixes)
 
 
-def words(name: str, folder: Path):
+def load_words(name: str, folder: Path):
     cfg = configs.TaxonomyConfig(captions=CAPTIONS, path=str(folder / name), untyped="noun")
     rows = taxonomy.words(cfg)
     return rows.assign(caption=taxonomy.compose_captions(rows, cfg, "right"))
 
 
-def encodable(folder: Path, rows) -> None:
+def check_words(folder: Path, rows) -> None:
     assert len(rows)
     rows.to_csv().encode()
 
@@ -110,7 +116,7 @@ def encodable(folder: Path, rows) -> None:
 LISTED = {"crafts": {"noun": ["baker", "owl"], "adjective": ["calm"]}, "others": ["potter", "miller's"]}
 
 
-def landmarked(folder: Path) -> None:
+def write_landmarks(folder: Path) -> None:
     for name in ("a", "b"):
         Image.new("RGB", (60, 60)).save(folder / f"{name}.png")
     (folder / "points").mkdir()
@@ -120,11 +126,11 @@ def landmarked(folder: Path) -> None:
     (folder / "points.csv").write_text("\n".join(["fname,x,y", *rows]) + "\n")
 
 
-def landmarks(place: str, folder: Path):
+def load_landmarks(place: str, folder: Path):
     return landmark_templates.landmarks(folder / place, {name: folder / f"{name}.png" for name in "ab"}, 64)
 
 
-def archived(kind: str, folder: Path) -> None:
+def write_archive(kind: str, folder: Path) -> None:
     (folder / "Set" / "images" / "b").mkdir(parents=True)
     members = {"ratings.csv": b"a,1\n", "images/1.jpg": b"one" * 50, "images/b/2.jpg": b""}
     for name, content in members.items():
@@ -136,92 +142,93 @@ def archived(kind: str, folder: Path) -> None:
     shutil.rmtree(folder / "Set")
 
 
-def unpacked(folder: Path):
+def unpack_archive(folder: Path):
     shutil.rmtree(folder / "set" / "images", ignore_errors=True)
     (folder / "set" / "ratings.csv").unlink(missing_ok=True)
     take = {"**/ratings.csv": "ratings.csv", "**/images": "images"}
     return unpack(folder / "set" / "archive", take, 1_000_000)
 
 
-def nothing_escapes(folder: Path, _) -> None:
+def check_unpacked(folder: Path, _) -> None:
     assert {path.name for path in folder.iterdir()} == {"set"}
     assert {path.name for path in (folder / "set").iterdir()} == {"archive", "ratings.csv", "images"}
     assert not any(path.is_symlink() for path in folder.rglob("*"))
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.name != "archive") < 1_100_000
 
 
-def pictured(form: str, folder: Path) -> None:
+def write_picture(form: str, folder: Path) -> None:
     with mock.patch.object(Image, "MAX_IMAGE_PIXELS", 1 << 22):
         drawn.picture(folder / "a.jpg", mode="RGBA" if form == "PNG" else "RGB", form=form)
 
 
-def decoded(folder: Path):
+def hash_picture(folder: Path):
     with mock.patch.object(Image, "MAX_IMAGE_PIXELS", 1 << 22):  # so that a bomb is small
         return pictures.hashes([folder / "a.jpg"])
 
 
-def typed(folder: Path, record) -> None:
+def check_record(folder: Path, record) -> None:
     assert record is None or (isinstance(record.bytes, int) and isinstance(record.sha256, str))
 
 
 FACES = [
     Parser("fairface: csv", "fairface_label_train.csv", partial(drawn.fairface, per_group=1),
-           partial(table, "fairface", "faces"),
-           partial(complete, partial(records, "fairface_label_train.csv",
-                                     columns=("file", "age", "gender", "race"))),
+           partial(load_table, "fairface", "faces"),
+           partial(check_complete, partial(count_records, "fairface_label_train.csv",
+                                           columns=("file", "age", "gender", "race"))),
            place=PLACE, named=(".jpg", ".png")),
-    Parser("folder: csv", "faces.csv", drawn.folder, partial(table, "folder", "faces"),
-           partial(complete, partial(records, "faces.csv", columns=("file", "ethnicity", "sex"))),
+    Parser("folder: csv", "faces.csv", drawn.folder, partial(load_table, "folder", "faces"),
+           partial(check_complete, partial(count_records, "faces.csv", columns=("file", "ethnicity", "sex"))),
            place=PLACE, named=(".jpg", ".png")),
     Parser("cfd: norming csv", "norming.csv", partial(drawn.cfd, people=1),
-           partial(table, "cfd", "faces", norming="norming.csv"), place=PLACE),
+           partial(load_table, "cfd", "faces", norming="norming.csv"), place=PLACE),
 ]  # fmt: skip
 NAMES = [
-    Parser(f"{layout}: names of pictures", "names", partial(names, layout), partial(by_names, layout),
-           partial(complete, all_of), "_-.", named=("root",))
+    Parser(f"{layout}: names of pictures", "names", partial(write_names, layout), partial(load_names, layout),
+           partial(check_complete, count_picture_names), "_-.", named=("root",))
     for layout in ("cfd", "utkface")
 ]  # fmt: skip
 RATINGS = [
-    Parser("oasis: csv", "OASIS.csv", drawn.oasis, partial(table, "oasis", "scenes"),
-           partial(complete, partial(records, "OASIS.csv", columns=("Theme", "Valence_mean"))), place=PLACE,
-           named=(".jpg",)),
-    Parser("nrc_vad: text", "NRC-VAD-Lexicon.txt", drawn.nrc_vad, partial(table, "nrc_vad", "words"),
-           partial(complete, partial(lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE,
+    Parser("oasis: csv", "OASIS.csv", drawn.oasis, partial(load_table, "oasis", "scenes"),
+           partial(check_complete, partial(count_records, "OASIS.csv", columns=("Theme", "Valence_mean"))),
+           place=PLACE, named=(".jpg",)),
+    Parser("nrc_vad: text", "NRC-VAD-Lexicon.txt", drawn.nrc_vad, partial(load_table, "nrc_vad", "words"),
+           partial(check_complete, partial(count_lines, "NRC-VAD-Lexicon.txt")), "\t", place=PLACE,
            named=("words.path",)),
     Parser("nrc_vad_v2: text", "NRC-VAD-Lexicon-v2.1.txt", drawn.nrc_vad_v2,
-           partial(table, "nrc_vad_v2", "words"),
-           partial(complete, partial(lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE,
+           partial(load_table, "nrc_vad_v2", "words"),
+           partial(check_complete, partial(count_lines, "NRC-VAD-Lexicon-v2.1.txt")), "\t", place=PLACE,
            named=("words.path",)),
-    Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(table, "warriner", "words"),
-           partial(complete, partial(records, "BRM-emot-submit.csv", columns=("Word", "V.Mean.Sum"))),
+    Parser("warriner: csv", "BRM-emot-submit.csv", drawn.warriner, partial(load_table, "warriner", "words"),
+           partial(check_complete, partial(count_records, "BRM-emot-submit.csv",
+                                           columns=("Word", "V.Mean.Sum"))),
            place=PLACE, named=("words.path",)),
 ]  # fmt: skip
 LISTS = [
     Parser("taxonomy: yaml", "list.yaml",
            lambda folder: (folder / "list.yaml").write_text(
                "crafts: &c\n  noun: [baker, owl]\n  adjective:\n  - calm\nothers: [potter, \"miller's\"]\n"),
-           partial(words, "list.yaml"), encodable, ":,[-{&*!", change=yaml_changed),
+           partial(load_words, "list.yaml"), check_words, ":,[-{&*!", change=yaml_changed),
     Parser("taxonomy: json", "list.json",
            lambda folder: (folder / "list.json").write_text(json.dumps(LISTED)),
-           partial(words, "list.json"), encodable, ':,["{', change=json_changed),
+           partial(load_words, "list.json"), check_words, ':,["{', change=json_changed),
     Parser("vocabulary: text", "words.txt",
            lambda folder: (folder / "words.txt").write_text("the\nof\nand\nстол\n"),
            lambda folder: taxonomy.frequent_words(
                configs.TaxonomyConfig(captions={}, vocabulary=str(folder / "words.txt")), 3),
            separators="\n", named=("words.txt",)),
-    Parser("landmarks: tem", "points/a.tem", landmarked, partial(landmarks, "points"), separators="\t",
-           named=("points",)),
-    Parser("landmarks: csv", "points.csv", landmarked, partial(landmarks, "points.csv"),
+    Parser("landmarks: tem", "points/a.tem", write_landmarks, partial(load_landmarks, "points"),
+           separators="\t", named=("points",)),
+    Parser("landmarks: csv", "points.csv", write_landmarks, partial(load_landmarks, "points.csv"),
            place=PLACE + r"|parents|no \.tem"),
 ]  # fmt: skip
 FILES = [
-    *(Parser(f"archive: {kind}", "set/archive", partial(archived, kind), unpacked, nothing_escapes)
+    *(Parser(f"archive: {kind}", "set/archive", partial(write_archive, kind), unpack_archive, check_unpacked)
       for kind in ("zip", "tar", "gz", "bz2", "xz")),
-    *(Parser(f"picture: {form.lower()}", "a.jpg", partial(pictured, form), decoded)
+    *(Parser(f"picture: {form.lower()}", "a.jpg", partial(write_picture, form), hash_picture)
       for form in ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP")),
     Parser("download: record", "a.zip.json",
            lambda folder: (folder / "a.zip.json").write_text('{"url": "u", "bytes": 3, "sha256": "ab"}'),
-           lambda folder: _read_record(folder / "a.zip.json", "u"), typed, ':,"',
+           lambda folder: _read_record(folder / "a.zip.json", "u"), check_record, ':,"',
            json_changed),
 ]  # fmt: skip
 PARSERS = [*FACES, *NAMES, *RATINGS, *LISTS, *FILES]

@@ -15,7 +15,7 @@ from src.embeddings import embeddings, precomputed_vectors
 from src.jobs.identity import Job
 from tests.conftest import precomputed as precomputed_folder
 from tests.conftest import store_overrides
-from tests.encoders import published as made
+from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
 
 TINY = ["model=toy_s", "model.name=recorded", "model.width=32", "model.layers=1", "model.embed_dim=8"]
 TINY += ["model.pairs=16", "model.steps=3", "faces.per_group=2", "scenes.count=60", "words.count=60"]
@@ -35,9 +35,9 @@ def embed(network: Any) -> dict[str, Any]:
 def open_clip_outputs(folder: Path) -> dict[str, Any]:
     """Embed with two small architectures whose weights are drawn with a seed."""
     outputs = {}
-    with mock.patch.dict(open_clip.factory._MODEL_CONFIGS, made.SMALL):
+    with mock.patch.dict(open_clip.factory._MODEL_CONFIGS, SMALL):
         for architecture in ("ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"):
-            path = made.folder(made.clip(architecture, folder), folder / architecture)
+            path = write_folder(clip_files(architecture, folder), folder / architecture)
             config = configs.OpenClipConfig(name="recorded", id=str(path))
             network = encoders.published_encoder(config, "cpu").load()
             outputs |= {f"{architecture}_{name}": rows for name, rows in embed(network).items()}
@@ -46,7 +46,7 @@ def open_clip_outputs(folder: Path) -> dict[str, Any]:
 
 def blip2_outputs(folder: Path) -> dict[str, Any]:
     """Embed with a small BLIP-2, pooled by maximum and by mean."""
-    path = made.folder(made.blip2(folder / "made"), folder / "model")
+    path = write_folder(blip2_files(folder / "made"), folder / "model")
     outputs = {}
     for pooling in ("max", "mean"):
         config = configs.Blip2Config(name="recorded", id=str(path), pooling=pooling)

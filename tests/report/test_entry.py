@@ -151,7 +151,7 @@ def test_stored_findings_equal_those_of_the_running_sweep(page, tmp_path, tracke
     (running,) = page.findings
     newest = sweeps(tracker)[0]
     (saved := tmp_path / "saved").mkdir()
-    stored = load.stored(tracker, newest, saved)
+    stored = load.load_stored(tracker, newest, saved)
     analyses = (result.of("propagation") for result in (stored, running))
     pd.testing.assert_frame_equal(*analyses, check_exact=True)
     pd.testing.assert_frame_equal(stored.jobs, running.jobs)

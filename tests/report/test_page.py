@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from src.report import format, page
-from src.report.load import joined
+from src.report.load import merge
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page
 from tests.studies.subtler import choices
@@ -107,7 +107,7 @@ def test_faces_are_numbered(html, page_path):
 # Several sweeps in one report: every analysis once.
 
 
-def test_answers_of_two_languages_are_joined_in_a_report(tmp_path):
+def test_answers_of_two_languages_are_merged_in_a_report(tmp_path):
     english, chinese = choices.analyses("llama2_en", "subtler_en"), choices.analyses("qwen_zh", "subtler_zh")
     git = {"git.commit": "f" * 40, "git.dirty": "false"}
     first = choices.findings(english, sweep="a" * 32, provenance={**git, "command": "one", "input.x": "1"})
@@ -115,7 +115,7 @@ def test_answers_of_two_languages_are_joined_in_a_report(tmp_path):
         chinese, sweep="b" * 32, started="2026-02-01T10:00:00+00:00", missing=["task=subtler_zh"],
         provenance={**git, "git.dirty": "true", "command": "two", "input.x": "2", "input.y": "3"},
     )  # fmt: skip
-    result = joined([first, second])
+    result = merge([first, second])
     pd.testing.assert_frame_equal(result.of("subtler"), pd.concat([english, chinese], ignore_index=True))
     assert result.missing == ["task=subtler_zh"]
     assert (result.sweep, result.started) == (f"{'a' * 32}, {'b' * 32}", "2026-02-01T10:00:00+00:00")
@@ -127,7 +127,7 @@ def test_answers_of_two_languages_are_joined_in_a_report(tmp_path):
         "input.x, sweep bbbbbbbb": "2",
         "input.y, sweep bbbbbbbb": "3",
     }
-    assert len(joined([first, replace(first, sweep="c" * 32)]).of("subtler")) == len(english)
+    assert len(merge([first, replace(first, sweep="c" * 32)]).of("subtler")) == len(english)
     html = ParsedPage(page.write(result, tmp_path).read_text(encoding="utf-8"))
     assert "subtler-compared" in {attributes.get("id") for _, attributes in html.tags}
 
@@ -137,13 +137,13 @@ def test_q_corrects_over_the_analyses_of_all_sweeps(tmp_path):
     second = factory.draw(tmp_path / "two", models=("b",), protocols=("paper",), status="KILLED", **SMALL)
     second.of("propagation")["p_placebo"] /= 40
     second.of("propagation")["config"] += "b"
-    result = joined([first, second])
+    result = merge([first, second])
     p = pd.concat([findings.of("propagation")["p_placebo"] for findings in (first, second)]).dropna()
     q = result.of("propagation")["q"].dropna()
     assert q.tolist() == pytest.approx(stats.false_discovery_control(p).tolist())
     assert result.status == "KILLED"
     assert result.models["model"].tolist() == ["a", "b"]
-    assert joined([first]) is first
+    assert merge([first]) is first
 
 
 def _format_rounded(value, digits):

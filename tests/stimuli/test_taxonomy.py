@@ -63,11 +63,11 @@ class TestShipped:
         assert captions["mentally ill"] == "a photo of a mentally ill person"
         activities = frame.loc[frame["type"] == "activity", "word"]
         assert activities.str.split().str[0].str.endswith("ing").all()
-        # In this list, the first letter decides on the article, except for these.
-        sounds = {"university student": "a"}
-        sounds |= dict.fromkeys(("honest", "heir to a fortune", "MP", "HIV-positive"), "an")
+        # In this list, the first letter determines the article, with these exceptions.
+        exceptions = {"university student": "a"}
+        exceptions |= dict.fromkeys(("honest", "heir to a fortune", "MP", "HIV-positive"), "an")
         for word in frame.loc[frame["type"] != "activity", "word"]:
-            expected = sounds.get(word, "an" if word[0] in "aeiou" else "a")
+            expected = exceptions.get(word, "an" if word[0] in "aeiou" else "a")
             assert captions[word].startswith(f"a photo of {expected} {word}")
 
 
@@ -83,10 +83,10 @@ class TestWords:
         assert triples(from_file(tmp_path, OmegaConf.to_yaml(content), untyped="noun")) == expected
         assert triples(from_file(tmp_path, "\ufeff" + text, "bom.json", untyped="noun")) == expected
 
-    letters = st.text(string.ascii_letters + "éß'-0123456789 ", min_size=1).filter(str.strip)
+    texts = st.text(string.ascii_letters + "éß'-0123456789 ", min_size=1).filter(str.strip)
     listed = st.dictionaries(
-        letters,
-        st.lists(letters, min_size=1, unique_by=lambda word: " ".join(word.split()).casefold()),
+        texts,
+        st.lists(texts, min_size=1, unique_by=lambda word: " ".join(word.split()).casefold()),
         min_size=1,
         max_size=4,
     ).filter(lambda lists: len({" ".join(name.split()).casefold() for name in lists}) == len(lists))
@@ -108,7 +108,7 @@ PUBLISHED = {"jobs": ["doctor", "Third-World"], "acts": ["waving a flag", "calm"
 TYPES = {"doctor": "noun", "third-world": "adjective", "waving  a flag": "activity", "calm": "adjective"}
 
 
-def types(tmp_path, content, name="types.json"):
+def write_types(tmp_path, content, name="types.json"):
     path = tmp_path / name
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     return {"types": str(path)}
@@ -124,7 +124,7 @@ class TestTypes:
         ],
     )
     def test_a_second_file_gives_words_their_types(self, tmp_path, name, content):
-        cfg = from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **types(tmp_path, content, name))
+        cfg = from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **write_types(tmp_path, content, name))
         frame = taxonomy.words(cfg)
         kinds = ["noun", "adjective", "activity", "adjective", "noun"]
         assert frame["word"].tolist() == ["doctor", "Third-World", "waving a flag", "calm", "doctor"]
@@ -133,7 +133,7 @@ class TestTypes:
         assert captions[0] == captions[4] == "a photo of a doctor"
 
     def test_words_without_a_type_are_named_or_typed_by_the_setting(self, tmp_path, caplog):
-        types_setting = types(tmp_path, {"doctor": "noun", "waving a flag": "activity"})
+        types_setting = write_types(tmp_path, {"doctor": "noun", "waving a flag": "activity"})
         with pytest.raises(InputError, match=r"2 words have no type \(Third-World, calm\). Set taxonomy.ty"):
             taxonomy.words(from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **types_setting))
         cfg = from_file(tmp_path, json.dumps(PUBLISHED), "list.json", untyped="adjective", **types_setting)
@@ -158,15 +158,17 @@ class TestTypes:
     def test_mistakes(self, tmp_path, content, message):
         with pytest.raises(InputError, match=message):
             taxonomy.words(
-                from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **types(tmp_path, content))
+                from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **write_types(tmp_path, content))
             )
 
     def test_conflicting_types_and_missing_files(self, tmp_path):
-        types_setting = types(tmp_path, {"thief": "adjective"})
+        types_setting = write_types(tmp_path, {"thief": "adjective"})
         with pytest.raises(InputError, match=r"'thief' is noun in .*list.yaml and adjective in .*types.json"):
             taxonomy.words(from_file(tmp_path, "a: {noun: [thief]}", **types_setting))
         with pytest.raises(InputError, match=r"a.csv: no column word, type; found thief, noun. Name col"):
-            taxonomy.words(from_file(tmp_path, "a: [thief]", **types(tmp_path, "thief,noun\n", "a.csv")))
+            taxonomy.words(
+                from_file(tmp_path, "a: [thief]", **write_types(tmp_path, "thief,noun\n", "a.csv"))
+            )
         for setting in ("path", "types"):
             with pytest.raises(InputError, match=rf"none.yaml: no such file. Set taxonomy.{setting}"):
                 taxonomy.words(config({"a": {"noun": ["x"]}}, **{setting: "none.yaml"}))
@@ -193,14 +195,14 @@ class TestMistakes:
             ),
         ],
     )
-    def test_of_a_file(self, tmp_path, content, message):
+    def test_mistakes_in_a_file(self, tmp_path, content, message):
         with pytest.raises(InputError, match=f"(?s){message}"):
             taxonomy.words(from_file(tmp_path, content))
         with pytest.raises(InputError, match=r"list\.json: 'a' occurs twice"):
             taxonomy.words(from_file(tmp_path, '{"a": ["old"], "a": ["calm"]}', "list.json", untyped="noun"))
 
     @pytest.mark.parametrize("template", ["a photo", "{word} {x}", "{word!r}", "{word[0]}", "{word"])
-    def test_of_a_template(self, template):
+    def test_mistakes_in_a_template(self, template):
         with pytest.raises(InputError, match=r"captions\.noun=.*\{word\}"):
             taxonomy.words(config({"a": {"adjective": ["old"]}}, captions={**CAPTIONS, "noun": template}))
 
@@ -247,9 +249,9 @@ class TestCaptions:
     @settings(max_examples=50)
     @given(st.text(min_size=1), st.sampled_from(sorted(CAPTIONS)), st.sampled_from(["right", "literal"]))
     def test_the_word_is_unchanged(self, word, kind, article):
-        made = caption(word, kind, article)
+        result = caption(word, kind, article)
         before, after = CAPTIONS[kind].split("{word}")
-        assert made in [before.replace("{article}", a_an) + word + after for a_an in ("a", "an", "a/an")]
+        assert result in [before.replace("{article}", a_an) + word + after for a_an in ("a", "an", "a/an")]
 
 
 class TestFrequent:

@@ -25,8 +25,7 @@ def texture(shift: float = 0, size: int = 96) -> np.ndarray:
     y, x = np.mgrid[:size, :size]
     spots = zip(rng.uniform(0, size, (60, 2)), rng.normal(size=(60, 3)), strict=True)
     layers = [
-        np.exp(-((x - shift - cx) ** 2 + (y - cy) ** 2) / 60)[..., None] * colour
-        for (cx, cy), colour in spots
+        np.exp(-((x - shift - cx) ** 2 + (y - cy) ** 2) / 60)[..., None] * color for (cx, cy), color in spots
     ]
     return np.clip(128 + 90 * sum(layers), 0, 255).astype(np.uint8)
 
@@ -60,7 +59,7 @@ def test_landmarks_move_a_picture_half_the_way():
     assert (result == midpoints.warp_by_landmarks(b, a, points + [4, 0], points - [4, 0])).all()
 
 
-def test_equal_shapes_are_averaged_without_points_outside():
+def test_equal_shapes_are_averaged_and_points_outside_are_ignored():
     a, b = texture(-4), texture(4)
     points = np.array([[20.0, 30], [60, 20], [50, 70]])
     average = (a.astype(int) + b + 1) // 2
@@ -70,7 +69,7 @@ def test_equal_shapes_are_averaged_without_points_outside():
 
 
 class TestLandmarkFiles:
-    """Five landmarks of each of four pictures."""
+    """Test files with five landmarks of each of four pictures."""
 
     @pytest.fixture
     def parents(self, tmp_path) -> dict[str, Path]:
@@ -84,7 +83,7 @@ class TestLandmarkFiles:
         rng = np.random.default_rng(1)
         return {name: rng.uniform(10, 70, (5, 2)).round(2) for name in "abcd"}
 
-    def folder(self, path: Path, points, suffix=".tem") -> Path:
+    def write_folder(self, path: Path, points, suffix=".tem") -> Path:
         path.mkdir()
         for name, face in points.items():
             lines = [f"{x}\t{y}" for x, y in face]
@@ -94,18 +93,18 @@ class TestLandmarkFiles:
             (path / f"{name}{suffix}").write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
         return path
 
-    def csv(self, path: Path, points, named="{}.tem") -> Path:
-        rows = [f"{named.format(name)},{x},{y}" for name, face in points.items() for x, y in face]
+    def write_csv(self, path: Path, points, pattern="{}.tem") -> Path:
+        rows = [f"{pattern.format(name)},{x},{y}" for name, face in points.items() for x, y in face]
         path.write_text("\n".join(["fname,x,y", *rows]) + "\n")
         return path
 
     def test_all_forms_agree(self, tmp_path, parents, points):
         for path in (
-            self.folder(tmp_path / "tem", points),
-            self.folder(tmp_path / "txt", points, ".txt"),
-            self.csv(tmp_path / "published.csv", points),
-            self.csv(tmp_path / "ids.csv", points, "id/{}"),
-            self.csv(tmp_path / "files.csv", points, "{}.png"),
+            self.write_folder(tmp_path / "tem", points),
+            self.write_folder(tmp_path / "txt", points, ".txt"),
+            self.write_csv(tmp_path / "published.csv", points),
+            self.write_csv(tmp_path / "ids.csv", points, "id/{}"),
+            self.write_csv(tmp_path / "files.csv", points, "{}.png"),
         ):
             result = landmarks(path, parents, size=40)
             assert list(result) == list(parents)
@@ -114,17 +113,17 @@ class TestLandmarkFiles:
                 assert result[f"id/{name}"] == pytest.approx((face + 0.5 - [8, 0]) / 2 - 0.5)
 
         picture = parents["id/a"].rename(tmp_path / "CFD-WM-257-161-N.png")
-        path = self.csv(tmp_path / "cfd.csv", {"CFD_WM-257-161-N": np.array([[20.0, 30]])})
+        path = self.write_csv(tmp_path / "cfd.csv", {"CFD_WM-257-161-N": np.array([[20.0, 30]])})
         assert list(landmarks(path, {"WM-257": picture}, 40)) == ["WM-257"]
 
     @pytest.mark.parametrize(
         "content", ["5\n1 2\n3 4\n", "eyes\n", "1 2 3\n4 5 6\n", "", "1 nan", "1 2\n3\n"]
     )
-    def test_other_files(self, tmp_path, parents, points, content):
-        place = self.folder(tmp_path / "tem", points)
-        (place / "b.tem").write_text(content)
+    def test_files_that_hold_no_landmarks_are_refused(self, tmp_path, parents, points, content):
+        folder = self.write_folder(tmp_path / "tem", points)
+        (folder / "b.tem").write_text(content)
         with pytest.raises(InputError, match=r"b\.tem: not landmarks"):
-            landmarks(place, parents, 40)
+            landmarks(folder, parents, 40)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -142,14 +141,14 @@ class TestLandmarkFiles:
     def test_mistakes(self, tmp_path, parents, points, change, message):
         change(points)
         with pytest.raises(InputError, match=message):
-            landmarks(self.csv(tmp_path / "points.csv", points), parents, 40)
+            landmarks(self.write_csv(tmp_path / "points.csv", points), parents, 40)
 
     def test_missing_and_ambiguous_files(self, tmp_path, parents, points):
         with pytest.raises(InputError, match="no such file or folder. Set faces.landmarks"):
             landmarks(tmp_path / "nowhere", parents, 40)
         other = parents["id/a"].rename(tmp_path / "b.png")
         with pytest.raises(InputError, match=r"2 of 4 parents share landmarks: id/a, id/b"):
-            landmarks(self.folder(tmp_path / "tem", points), parents | {"id/a": other}, 40)
+            landmarks(self.write_folder(tmp_path / "tem", points), parents | {"id/a": other}, 40)
 
 
 def test_morphs_depend_on_landmarks(tmp_path):
@@ -158,13 +157,13 @@ def test_morphs_depend_on_landmarks(tmp_path):
     coordinates = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
     cfg = configs.MorphsConfig(method="landmark", per_group=3, size=32, seed=0, workers=1)
 
-    def made(points: np.ndarray) -> pd.DataFrame:
+    def load_morphs(points: np.ndarray) -> pd.DataFrame:
         rows = [(name, *point) for name, face in zip(faces["id"], points, strict=True) for point in face]
         pd.DataFrame(rows, columns=["fname", "x", "y"]).to_csv(tmp_path / "points.csv", index=False)
         return morphs.load(replace(cfg, landmarks=str(tmp_path / "points.csv")), faces, tmp_path)[0]
 
-    first = made(coordinates)
-    assert made(coordinates).equals(first)
-    assert (made(coordinates + 1)["sha256"] != first["sha256"]).any()
+    first = load_morphs(coordinates)
+    assert load_morphs(coordinates).equals(first)
+    assert (load_morphs(coordinates + 1)["sha256"] != first["sha256"]).any()
     with pytest.raises(InputError, match=r"faces.method=landmark needs landmarks. Set faces.landmarks"):
         morphs.load(cfg, faces, tmp_path)

@@ -57,7 +57,7 @@ def merge_results(tracker: Tracker, audits: list[Past], folder: Path) -> Finding
     """
     jobs, frames, folders = [], [], {}
     for run in audits:
-        labels = {name: run.tags.get(name) for name in load.NAMES} | {"run": run.id}
+        labels = {name: run.tags.get(name) for name in load.JOB_COLUMNS} | {"run": run.id}
         try:
             results_folder = load.fetch(tracker, run.id, folder)
             frame = results.read_csv(results_folder / results.ANALYSES)

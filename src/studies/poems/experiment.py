@@ -20,7 +20,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
     """Load the faces, and draw those to write poems about.
 
     Raises:
-        InputError: a prompt or the words are incomplete, the dataset has no faces, or a group only one.
+        InputError: a prompt or the words are incomplete, the dataset has no faces, or a group has only one.
         NotApplicable: the model is not multimodal, or the dataset has a single group.
     """
     assert isinstance(cfg.task, PoemConfig)
@@ -64,12 +64,12 @@ def run(
         log.warning("%s, so there is no CLES", note)
     sizes = {key: len(ids) for key, ids in pools.items()}
     draws = {"permutations": task.permutations, "bootstrap": task.bootstrap, "seed": cfg.seed}
-    rows = comparison.compare(faces, scores, sizes, **draws).assign(most=task.most)
-    totals = {"faces": len(faces), "tokens": float(scores["tokens"].mean()), "answer_seconds": seconds}
+    rows = comparison.compare(faces, scores, sizes, **draws).assign(most=task.most)  # limit of new tokens
+    run_metrics = {"faces": len(faces), "tokens": float(scores["tokens"].mean()), "answer_seconds": seconds}
     return GeneratorResult(
         analyses=rows.reset_index(drop=True),
         tables={"scores": scores, "words": words, "pools": _pool_table(model, pools)},
-        metrics={**_metrics(rows), **totals},
+        metrics={**_metrics(rows), **run_metrics},
         tags={"notes": "; ".join([*inputs.notes, *notes])},
     )
 

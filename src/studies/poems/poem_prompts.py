@@ -57,9 +57,9 @@ def is_poem(answer: Any) -> bool:
 
 
 def generate_on_words(model: Multimodal, task: PoemConfig, answer_log: AnswerLog) -> pd.DataFrame:
-    """Generate poems on the emotion words; those missing from the log are generated and added to it.
+    """Return a poem on each emotion word; generate those missing from the log and add them to it.
 
-    Return a table: `pool`, `word`, `text`, `ids` (those of the generated tokens).
+    Columns: `pool`, `word`, `text`, `ids` (those of the generated tokens).
     """
     words = [(pool, word) for pool in POLES for word in task.words[pool]]
     prompts = [task.text_prompt.replace(WORD, word) for _, word in words]

@@ -16,7 +16,7 @@ PAIRS = (
     ("faces_to_words", "labels_to_scenes"),
     ("scenes_to_labels", "words_to_faces"),
 )
-GROUP_VALENCE, GROUP_SIMILARITY = PAIRS[2], PAIRS[3]
+GROUP_VALENCE, GROUP_SIMILARITY = PAIRS[2], PAIRS[3]  # the paper's 1-a and 1-b, 2-a and 2-b
 HALF = 0.5  # valence at which figure 7 divides the targets
 SC_EAT = "SC-EAT"
 UPPER, LOWER = "≥ 0.5", "< 0.5"
@@ -25,8 +25,8 @@ UPPER, LOWER = "≥ 0.5", "< 0.5"
 def group_means(findings: Findings) -> pd.DataFrame:
     """Compute the mean valence score of each group, figure 6 (docs/methods.md, section 2).
 
-    A row per group has a column per available experiment (1-a, 1-b) with the group's mean over models, the
-    `mean` over these columns, and `z` over the groups with the population SD.
+    A row per group has a column per available experiment of `GROUP_VALENCE` (the paper's 1-a and 1-b) with
+    the group's mean over models, the `mean` over these columns, and `z` over the groups (population SD).
     """
     rows = []
     for job in _jobs(findings, GROUP_VALENCE):
@@ -69,7 +69,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
 def valence_bands(findings: Findings) -> pd.DataFrame:
     """Compute the association of each group with targets of high and of low valence, figure 7.
 
-    Columns: `exp, model, group, band` (>= 0.5 or < 0.5), `mean` intrinsic score with the group, `n` targets.
+    Columns: `exp, model, group, band` (`UPPER`, `LOWER`), `mean` intrinsic score with the group, `n` targets.
     """
     rows = []
     for job in _jobs(findings, GROUP_SIMILARITY):
@@ -86,7 +86,7 @@ def valence_bands(findings: Findings) -> pd.DataFrame:
 
 
 def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
-    """Plot `valence_bands` of an intrinsic score in experiment 2-a or 2-b as figure 7; None without data."""
+    """Plot `valence_bands` in `exp`, one of `GROUP_SIMILARITY`, as figure 7; None without data."""
     exp_bands = bands[bands["exp"] == exp]
     if exp_bands.empty:
         return None
@@ -95,7 +95,8 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> 
     for band in (UPPER, LOWER):
         if band in counts.index:
             low, high = counts.loc[band]
-            labels[band] = f"valence {band}, n = {low}" + f" to {high}" * (low != high)
+            n = f"{low}" if low == high else f"{low} to {high}"
+            labels[band] = f"valence {band}, n = {n}"
     title = f"{exp}: group {score} by valence"
     means = exp_bands.groupby(["group", "band"], sort=False)["mean"].mean().rename("value").reset_index()
     rows = in_order(means, group=[*dict.fromkeys(exp_bands["group"])], band=[*labels])

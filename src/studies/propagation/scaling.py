@@ -11,13 +11,13 @@ from src.report.forest_plot import canvas, legend_handles
 from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.figures import LIMITS
 
-QUANTITIES = {
+QUANTITIES = {  # column of `Findings.models` -> label of its axis
     "parameters_millions": "parameters (millions, log axis)",
     "gflops_image": "GFLOPs per image (log axis)",
     "zero_shot": "zero-shot accuracy on ImageNet",
 }
 LOGARITHMIC = ("parameters_millions", "gflops_image")
-# Minimum number of models for a correlation; draws of its bootstrap over models, and their seed.
+# Minimum number of models for a correlation; draws of the bootstrap over models, and their seed.
 MIN_MODELS, DRAWS, SEED = 8, 2000, 0
 COLUMNS = ["quantity", "exp", "models", "rho", "ci_low", "ci_high"]
 
@@ -37,7 +37,11 @@ def known_quantities(means: pd.DataFrame) -> list[str]:
 
 
 def correlations(means: pd.DataFrame) -> pd.DataFrame:
-    """Compute Spearman's rho of `points` over eight models or more, with percentile intervals over models."""
+    """Correlate (Spearman) each quantity of `points` with the mean rho of each experiment, across its models.
+
+    Experiments with fewer than `MIN_MODELS` models are left out. The column `rho` is this correlation, and
+    intervals are percentiles of a bootstrap over models.
+    """
     rows = []
     for quantity in known_quantities(means):
         for exp, exp_rows in means.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):

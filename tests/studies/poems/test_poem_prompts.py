@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -87,12 +88,9 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     pd.testing.assert_frame_equal(poems.head(2), first)
     pd.testing.assert_frame_equal(twice.head(5), poems)
     named_pools = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
-    ((answer,),) = (
-        batch.values()
-        for batch in write_poems(
-            model, ["On <image>."], [seeing.Path(faces["path"][3])], max_new_tokens=6, pools=named_pools
-        )
-    )
+    pictures = [Path(faces["path"][3])]
+    (batch,) = write_poems(model, ["On <image>."], pictures, max_new_tokens=6, pools=named_pools)
+    (answer,) = batch.values()
     assert poems.loc[3, "tokens"] == len(answer.tokens)
     assert poems.loc[3, "text"] == answer.text
     assert {name: poems.loc[3, name] for name in named_pools} == pytest.approx(answer.log_p, abs=1e-4)
@@ -226,10 +224,10 @@ def test_the_terminal_table_has_a_column_per_model():
     (row,) = poem_study.terminal_table(analyses).to_dict("records")
     assert row[""] == "positive, shared tokens removed"
     assert row["protocol"] == "greedy+dataset=demo"
-    largest_gap = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
-    assert row["a"] == f"{largest_gap} [0.10, 0.44], q 0.020, 6 and 7 faces, 20 and 31 tokens"
+    mean_gap_and_top_pair = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
+    assert row["a"] == f"{mean_gap_and_top_pair} [0.10, 0.44], q 0.020, 6 and 7 faces, 20 and 31 tokens"
     assert row["b"] == "empty pool"
-    assert row["c"] == f"{largest_gap}, 6 and 7 faces, 20 and 31 tokens"
+    assert row["c"] == f"{mean_gap_and_top_pair}, 6 and 7 faces, 20 and 31 tokens"
 
 
 def test_the_page_shows_every_pair_and_says_which_pool_is_empty(tmp_path):

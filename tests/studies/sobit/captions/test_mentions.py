@@ -56,6 +56,7 @@ def test_a_caption_counts_once():
     result = count_mentions("calm black calm man, black king", "a calm white woman", "calm", "savage queen")
     assert result.captions == 4
     assert result.words[word_index("calm")] == 3
+    # Black, White, Women, Men, Black Women, Black Men, White Women, White Men.
     assert result.both[word_index("calm")].tolist() == [1, 1, 1, 1, 0, 1, 1, 0]
     assert result.groups[group_index("Black Men")] == 1
     assert result.named.tolist() == [2, 3, 2]
@@ -73,6 +74,7 @@ def test_a_word_in_two_categories_is_searched_once_and_a_word_without_letters_is
 
 
 # An independent reference: one regular expression per form, applied to one caption at a time.
+# No letter or digit comes before a word, or after it.
 EDGES = r"(?<![^\W_])", r"(?![^\W_])"
 
 

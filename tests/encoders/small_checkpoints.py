@@ -1,4 +1,4 @@
-"""Build small checkpoints of the real classes, and write them into folders or the hub's cache."""
+"""Build small random checkpoints of the real classes, and write them into folders or the hub's cache."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from open_clip.pretrained import get_pretrained_cfg
 from safetensors.torch import save_file
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-# The tokenizer knows each of these signs, both at the start of a word and within it.
+# The tokenizer knows each of these characters, both at the start of a word and within it.
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-'"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -42,7 +42,7 @@ SMALL = {
 }  # fmt: skip
 
 
-def place(cache: Path, repository: str, files: dict[str, bytes], commit: str = COMMIT) -> Path:
+def write_to_cache(cache: Path, repository: str, files: dict[str, bytes], commit: str = COMMIT) -> Path:
     """Write files of a repository into the hub's cache: blobs named by their hash, a snapshot of links."""
     home = cache / f"models--{repository.replace('/', '--')}"
     snapshot = home / "snapshots" / commit
@@ -57,7 +57,7 @@ def place(cache: Path, repository: str, files: dict[str, bytes], commit: str = C
     return snapshot
 
 
-def folder(files: dict[str, bytes], path: Path) -> Path:
+def write_folder(files: dict[str, bytes], path: Path) -> Path:
     """Write files into a folder."""
     path.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -65,22 +65,22 @@ def folder(files: dict[str, bytes], path: Path) -> Path:
     return path
 
 
-def clip(architecture: str, path: Path, seed: int = 0) -> dict[str, bytes]:
-    """Return the files of an open_clip model of a small architecture."""
+def clip_files(architecture: str, scratch: Path, seed: int = 0) -> dict[str, bytes]:
+    """Return the files of an open_clip model of a small architecture, made in the folder `scratch`."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = build(architecture, path)
+        model = build_clip(architecture, scratch)
     state = {name: value.contiguous() for name, value in model.state_dict().items()}
-    save_file(state, path / "weights.safetensors", metadata={"format": "pt"})
-    files = {"open_clip_model.safetensors": (path / "weights.safetensors").read_bytes()}
+    save_file(state, scratch / "weights.safetensors", metadata={"format": "pt"})
+    files = {"open_clip_model.safetensors": (scratch / "weights.safetensors").read_bytes()}
     config = {"model_cfg": SMALL[architecture], "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
     files["open_clip_config.json"] = json.dumps(config).encode()
-    return files | (tokenizer() if "hf_tokenizer_name" in SMALL[architecture]["text_cfg"] else {})
+    return files | (tokenizer_files() if "hf_tokenizer_name" in SMALL[architecture]["text_cfg"] else {})
 
 
-def build(architecture: str, path: Path) -> torch.nn.Module:
-    """Build a small architecture with random weights with open_clip."""
-    config_path = path / "config" / "open_clip_config.json"
+def build_clip(architecture: str, scratch: Path) -> torch.nn.Module:
+    """Let open_clip build a small architecture with random weights; its config is written to `scratch`."""
+    config_path = scratch / "config" / "open_clip_config.json"
     config_path.parent.mkdir(parents=True, exist_ok=True)
     config_path.write_text(json.dumps({"model_cfg": SMALL[architecture], "preprocess_cfg": {}}))
     return open_clip.create_model(
@@ -88,16 +88,16 @@ def build(architecture: str, path: Path) -> torch.nn.Module:
     ).eval()
 
 
-def repository(architecture: str, tag: str) -> str:
+def hub_repository(architecture: str, tag: str) -> str:
     """Return the hub's repository that open_clip lists for these weights."""
     return get_pretrained_cfg(architecture, tag)["hf_hub"].rstrip("/")
 
 
-def tokenizer(**fields: str) -> dict[str, bytes]:
-    """Return the files of a WordPiece tokenizer of letters; `fields` are added to its config."""
+def tokenizer_files(**fields: str) -> dict[str, bytes]:
+    """Return the files of a WordPiece tokenizer of single characters; `fields` are added to its config."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-    pieces = [*SPECIAL, *ALPHABET, *(f"##{sign}" for sign in ALPHABET), "this", "is", "the", "word"]
+    pieces = [*SPECIAL, *ALPHABET, *(f"##{character}" for character in ALPHABET), "this", "is", "the", "word"]
     wordpiece = Tokenizer(
         models.WordPiece(vocab={piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
     )
@@ -117,8 +117,10 @@ def tokenizer(**fields: str) -> dict[str, bytes]:
     return {"tokenizer.json": wordpiece.to_str().encode(), "tokenizer_config.json": tokenizer_config}
 
 
-def blip2(path: Path, seed: int = 0, pickled: bool = False, sharded: bool = False) -> dict[str, bytes]:
-    """Return the files of a small Blip2ForImageTextRetrieval, as saved by transformers."""
+def blip2_files(
+    scratch: Path, seed: int = 0, pickled: bool = False, sharded: bool = False
+) -> dict[str, bytes]:
+    """Return the files of a small Blip2ForImageTextRetrieval, as transformers saves them to `scratch`."""
     from transformers import Blip2Config, Blip2ForImageTextRetrieval, BlipImageProcessor
 
     config = Blip2Config(
@@ -137,11 +139,11 @@ def blip2(path: Path, seed: int = 0, pickled: bool = False, sharded: bool = Fals
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = Blip2ForImageTextRetrieval(config).eval()
-        for weights in model.parameters():  # with the usual SD of 0.02, all vectors are alike
+        for weights in model.parameters():  # with the usual SD of 0.02, all vectors would be alike
             torch.nn.init.normal_(weights, std=0.3)
-    model.save_pretrained(path, max_shard_size="60KB" if sharded else "5GB")
-    BlipImageProcessor(size={"height": 28, "width": 28}).save_pretrained(path)
+    model.save_pretrained(scratch, max_shard_size="60KB" if sharded else "5GB")
+    BlipImageProcessor(size={"height": 28, "width": 28}).save_pretrained(scratch)
     if pickled:
-        (path / "model.safetensors").unlink()
-        torch.save(model.state_dict(), path / "pytorch_model.bin")
-    return {item.name: item.read_bytes() for item in path.iterdir() if item.is_file()} | tokenizer()
+        (scratch / "model.safetensors").unlink()
+        torch.save(model.state_dict(), scratch / "pytorch_model.bin")
+    return {item.name: item.read_bytes() for item in scratch.iterdir() if item.is_file()} | tokenizer_files()
