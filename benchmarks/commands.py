@@ -1,4 +1,4 @@
-"""Time commands as separate processes, from start to exit, with their peak memory."""
+"""Measure the seconds and peak memory of commands and of single computations."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ from statistics import mean
 
 from benchmarks.analysis import analysis, measure_experiment, sum_experiments
 from benchmarks.corpora import captions
-from benchmarks.image_embedding import pictures
+from benchmarks.image_embedding import time_pictures
 from benchmarks.scale import TARGETS, measure
 from benchmarks.sizes import QUICK, Size
 from benchmarks.stand_ins import AUDITS, EXPERIMENTS, LEVELS, audit_tables, paper_tables, write
-from benchmarks.text_embedding import texts
+from benchmarks.text_embedding import time_texts
 from benchmarks.timing import Comparison, in_fresh_process, min_seconds
 from src.configs import CHECKOUT
 
@@ -42,8 +42,9 @@ class Row:
 
     Attributes:
         what: description of what is measured.
-        seconds: seconds of a command, from start to exit.
-        peak_mb: largest resident memory of one process, 10^6 bytes.
+        seconds: seconds of what is measured: of a command from start to exit, unless `what` says otherwise.
+        peak_mb: largest resident memory of one process, 10^6 bytes; in `growth` and in `scale`, except for
+            captions, the peak above the memory at the start.
         limit: upper limit of the seconds; None: no limit.
     """
 
@@ -72,38 +73,40 @@ def stages(size: Size, folder: Path) -> Iterator[Row]:
 
 
 def sweeps(size: Size, folder: Path) -> Iterator[Row]:
-    """Time the toys x eight experiments on stored vectors: scores alone, and with all extras."""
+    """Time sweeps of all toys and eight experiments on stored vectors: scores alone, and with all extras."""
     no_extras = ["report=false", *(f"protocol.{name}" for name in LEVELS["scores"])]
     all_jobs = [f"model={','.join(TOYS[: size.models])}", "exp=glob(*_to_*)"]
     jobs = 8 * size.models
+    demo, small = folder / "demo", folder / "small"
     # Jobs of the small world do hardly any arithmetic: they measure the overhead of a job.
-    worlds = {folder / "demo": size, folder / "small": QUICK}
-    for world, content in worlds.items():
-        _sweep(content, world, "vectors", [*all_jobs, *no_extras])
-    demo, small = worlds
-    # Name of a sweep -> its world and overrides.
+    sizes = {demo: size, small: QUICK}
+    # Compute and store the vectors first, so that the timed sweeps read them.
+    for world, world_size in sizes.items():
+        _sweep(world_size, world, "vectors", [*all_jobs, *no_extras])
+    # Name of a sweep -> folder of its world, and overrides.
     runs = {
-        "off": (demo, [*all_jobs, *no_extras]),
-        "on": (demo, all_jobs),
-        "one": (small, ["model=toy_s", "exp=faces_to_words", *no_extras]),
-        "many": (small, [*all_jobs, *no_extras]),
+        "no_extras": (demo, [*all_jobs, *no_extras]),
+        "all_extras": (demo, all_jobs),
+        "one_job": (small, ["model=toy_s", "exp=faces_to_words", *no_extras]),
+        "all_jobs": (small, [*all_jobs, *no_extras]),
     }
     peaks = {}
 
     def seconds(name: str) -> float:
         world, overrides = runs[name]
-        row = _sweep(worlds[world], world, name, overrides)
+        row = _sweep(sizes[world], world, name, overrides)
         peaks[name] = row.peak_mb
         return row.seconds
 
     times = min_seconds({name: partial(seconds, name) for name in runs}, size.repeats)
     what = f"sweep: {jobs} jobs on stored vectors"
-    yield Row(f"{what}, report, placebo and intervals off", times["off"], peaks["off"], 25)
-    yield Row(f"{what}, all on", times["on"], peaks["on"], 90)
-    per_job = (times["many"] - times["one"]) / (jobs - 1)
-    yield Row("sweep: one more job, next to no arithmetic", per_job, peaks["many"])
+    yield Row(f"{what}, report, placebo and intervals off", times["no_extras"], peaks["no_extras"], 25)
+    yield Row(f"{what}, all on", times["all_extras"], peaks["all_extras"], 90)
+    per_job = (times["all_jobs"] - times["one_job"]) / (jobs - 1)
+    yield Row("sweep: one more job, next to no arithmetic", per_job, peaks["all_jobs"])
     rest = per_job - _mean_analysis_seconds(small / DATABASE)
-    yield Row("sweep: the same less its analysis: composed, logged, drawn, written", rest, peaks["many"], 0.4)
+    what = "sweep: one more job without its analysis (composing the config, logging, drawing, writing)"
+    yield Row(what, rest, peaks["all_jobs"], 0.4)
 
 
 def _mean_analysis_seconds(database: Path) -> float:
@@ -130,9 +133,9 @@ def growth(size: Size) -> Iterator[Row]:
 
 
 def scale(size: Size, folder: Path) -> Iterator[Row]:
-    """Time both scores of a corpus on disk (memory: peak above the start), and the counting of captions."""
+    """Time both scores of a corpus streamed from disk, jobs on parts of it, and the counting of captions."""
     for row in measure(folder, size.streamed, TARGETS):
-        yield Row(f"stream: {row['what']}", row["seconds"], row["anonymous_mb"])
+        yield Row(row["what"], row["seconds"], row["anonymous_mb"])
     for divisor in (10, 3, 1):
         count = size.streamed // divisor
         captions(folder / "captions.parquet", count)
@@ -144,11 +147,13 @@ def scale(size: Size, folder: Path) -> Iterator[Row]:
 
 def uncertainty(size: Size, folder: Path) -> Iterator[Row]:
     """Time each experiment at the paper's size on stored vectors, with each level of uncertainty."""
-    (folder / "lab").mkdir()
-    write(paper_tables(size), size.width, folder / "lab")
+    vectors_folder = folder / "vectors"
+    vectors_folder.mkdir()
+    write(paper_tables(size), size.width, vectors_folder)
     for exp in EXPERIMENTS[: size.experiments]:
-        command = ["src.run", "model=precomputed", f"model.path={folder}/lab", f"exp={exp}", "resume=false"]
-        command += [f"protocol.k={size.k}", f"tracking.uri=sqlite:///{folder}/uncertainty/mlflow.db"]
+        command = ["src.run", "model=precomputed", f"model.path={vectors_folder}", f"exp={exp}"]
+        command += ["resume=false", f"protocol.k={size.k}"]
+        command += [f"tracking.uri=sqlite:///{folder}/uncertainty/mlflow.db"]
         for level, off in LEVELS.items():
             overrides = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={folder}/uncertainty/{exp}"]
             yield _timed(f"{exp}: {level}", [*command, *overrides])
@@ -156,11 +161,12 @@ def uncertainty(size: Size, folder: Path) -> Iterator[Row]:
 
 def sobit(size: Size, folder: Path) -> Iterator[Row]:
     """Time each So-B-IT audit at FairFace's size on stored vectors, with null models and intervals."""
-    lab = folder / "fairface"
-    lab.mkdir()
-    write(audit_tables(size, lab), size.width, lab)
-    command = ["src.run", "model=precomputed", f"model.path={lab}", f"taxonomy.path={lab}/list.json"]
-    command += ["resume=false", f"tracking.uri=sqlite:///{folder}/sobit/mlflow.db"]
+    vectors_folder = folder / "fairface"
+    vectors_folder.mkdir()
+    write(audit_tables(size, vectors_folder), size.width, vectors_folder)
+    command = ["src.run", "model=precomputed", f"model.path={vectors_folder}"]
+    command += [f"taxonomy.path={vectors_folder}/list.json", "resume=false"]
+    command += [f"tracking.uri=sqlite:///{folder}/sobit/mlflow.db"]
     for exp, vocabularies in AUDITS.items():
         for vocabulary in vocabularies:
             compared = f", {vocabulary} frequent words" if vocabulary else ""
@@ -172,9 +178,11 @@ def sobit(size: Size, folder: Path) -> Iterator[Row]:
 def peers(size: Size) -> Iterator[Comparison]:
     """Compare the embedding of texts and pictures, and each experiment, with their peers."""
     for model in size.encoders:
-        yield from in_fresh_process(texts, model, size.sentences)
+        yield from in_fresh_process(time_texts, model, size.sentences)
     for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
-        yield from in_fresh_process(pictures, model, count, side=224, accelerator="cpu", precision="fp32")
+        yield from in_fresh_process(
+            time_pictures, model, count, side=224, accelerator="cpu", precision="fp32"
+        )
     rows = [row for exp in EXPERIMENTS[: size.experiments] for row in in_fresh_process(analysis, size, exp)]
     yield from rows + sum_experiments(rows)
     yield from in_fresh_process(analysis, size, "scenes_to_words", vectors=32)

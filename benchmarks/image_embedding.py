@@ -35,7 +35,7 @@ PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
 ROUNDS = 5
 
 
-def pictures(
+def time_pictures(
     model: str,
     count: int,
     side: int = 224,
@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="also time a forward pass of torch.compile")
     options = parser.parse_args()
     for model in options.models:
-        for row in pictures(
+        for row in time_pictures(
             model, options.count, options.side, options.accelerator, options.precision, options.compile
         ):
             print(json.dumps(asdict(row)), flush=True)

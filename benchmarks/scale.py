@@ -100,8 +100,9 @@ def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> di
     read_mb = (read_bytes() - read_before) / 1e6
     outcome = "exact" if exact else "WRONG"
     what = (
-        f"{targets} x {items:,} from disk, width {WIDTH}, k {k}: {items * targets / cpu / 1e6:.0f} million "
-        f"similarities a CPU second, {mapped_mb:.0f} MB mapped, {read_mb:.0f} MB read, {outcome}"
+        f"stream: {targets} x {items:,} from disk, width {WIDTH}, k {k}: "
+        f"{items * targets / cpu / 1e6:.0f} million similarities a CPU second, "
+        f"{mapped_mb:.0f} MB mapped, {read_mb:.0f} MB read, {outcome}"
     )
     sizes = {"anonymous_mb": anonymous_mb, "mapped_mb": mapped_mb, "read_mb": read_mb}
     return {"what": what, "seconds": seconds, "cpu": cpu, **sizes, "exact": exact}

@@ -13,12 +13,12 @@ SAMPLE = 192
 MIN_SPEEDUP = 20
 
 
-def texts(model: str, sentences: int) -> list[Comparison]:
+def time_texts(model: str, count: int) -> list[Comparison]:
     """Time one model with random weights, on a CPU, in float32.
 
     Args:
         model: name of a YAML file in conf/model.
-        sentences: number of sentences, evenly spaced among those of the built-in lexicon.
+        count: number of sentences, evenly spaced among those of the built-in lexicon.
     """
     import pandas as pd
     import torch
@@ -29,32 +29,31 @@ def texts(model: str, sentences: int) -> list[Comparison]:
     from src.stimuli import Table
 
     network: Any = encoders.blank(job_config(f"model={model}"))
-    lines = _sentences(sentences)
-    tokens = network.tokenize(lines)
-    sample = torch.linspace(0, len(lines) - 1, min(SAMPLE, len(lines))).long()
-    table = Table("words", pd.DataFrame({"id": lines, "sentence": lines}), len(lines))
+    sentences = _sentences(count)
+    tokens = network.tokenize(sentences)
+    sample_indices = torch.linspace(0, len(sentences) - 1, min(SAMPLE, len(sentences))).long()
+    table = Table("words", pd.DataFrame({"id": sentences, "sentence": sentences}), len(sentences))
     trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
     reference: list[torch.Tensor] = []
 
     def encode() -> None:
         with torch.inference_mode():
-            reference[:] = [
-                network.model.encode_text(batch, normalize=True) for batch in tokens[sample].split(BATCH)
-            ]
+            batches = tokens[sample_indices].split(BATCH)
+            reference[:] = [network.model.encode_text(batch, normalize=True) for batch in batches]
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.safetensors"
         runs = {
             "loop": lambda: predict(network, table, BATCH, trainer, path, Path(folder))[1],
-            "open_clip": lambda: seconds_of(encode) * len(lines) / len(sample),
+            "open_clip": lambda: seconds_of(encode) * len(sentences) / len(sample_indices),
         }
         seconds = min_seconds(runs)
-        vectors = load_file(path)["embedding"][sample].double()
+        vectors = load_file(path)["embedding"][sample_indices].double()
     expected = torch.cat(reference).double()
     difference = float((vectors @ vectors.T - expected @ expected.T).abs().max())
     return [
         Comparison(
-            f"{model}: predict loop, {len(lines)} sentences",
+            f"{model}: predict loop, {len(sentences)} sentences",
             seconds["loop"],
             "open_clip's encode_text",
             seconds["open_clip"],
@@ -69,5 +68,5 @@ def _sentences(count: int) -> list[str]:
     from src.stimuli import load
 
     cfg = job_config("model=toy_s", "words.count=null")
-    texts = load(cfg, "words").frame["sentence"].tolist()
-    return [str(texts[len(texts) * number // count]) for number in range(count)]
+    all_sentences = load(cfg, "words").frame["sentence"].tolist()
+    return [str(all_sentences[len(all_sentences) * number // count]) for number in range(count)]

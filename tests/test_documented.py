@@ -104,7 +104,7 @@ SHORT = (
 WORK = {
     **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "validation.truth"), "exit_status"),
     **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "exit_status"),
-    "benchmarks.image_embedding": "pictures",
+    "benchmarks.image_embedding": "time_pictures",
     **dict.fromkeys(("benchmarks.scale", "benchmarks.profiles"), "measure"),
 }
 # Entries whose arguments are key=value, and arguments to add where a page names the entry alone.

@@ -19,10 +19,13 @@ from tests.tracking import servers
 
 pytestmark = pytest.mark.thorough
 
-RAW = (("faces", "avatars"), ("scenes", "abstract"), ("words", "vader"))
+# Number of analyses of a model, over all attributes of the eight experiments.
+ANALYSES = 38
+
+DEMO_SOURCES = (("faces", "avatars"), ("scenes", "abstract"), ("words", "vader"))
 DEMO = {
     "dataset": "demo",
-    "raw": {role: f"conf/{role}/{name}.yaml" for role, name in RAW},
+    "raw": {role: f"conf/{role}/{name}.yaml" for role, name in DEMO_SOURCES},
     "models": ["toy_s"],
     "faces": {"per_group": 15},
     "scenes": {"count": 60},
@@ -31,25 +34,29 @@ DEMO = {
     "demo": {"bias": 1.0},
     "protocol": {"k": 20},
 }
-# Stimuli are read from files rather than drawn.
-READ = DEMO | {name: {} for name in ("faces", "scenes", "words", "demo")}
-READ |= {"protocol": {"k": 10, "extremes": 5, "set_size": 12}}
-RATED = {"scenes": "data/raw/oasis", "words": "data/raw/nrc_vad"}
+# Settings of a world whose stimuli are read from files rather than drawn.
+FILE_SETTINGS = DEMO | {name: {} for name in ("faces", "scenes", "words", "demo")}
+FILE_SETTINGS |= {"protocol": {"k": 10, "extremes": 5, "set_size": 12}}
+RATED_SOURCES = {"scenes": "data/raw/oasis", "words": "data/raw/nrc_vad"}
 MORPHS = {"per_group": 15, "size": 64, "workers": 1}
 WORLDS = {
     "untrained": DEMO,
     "trained": DEMO | {"models": ["toy_s", "toy_m"], "model": {"steps": 20, "seed": 0}},
-    "photos": READ | {"dataset": "photos", "raw": {"faces": "data/raw/fairface"} | RATED}
+    "photos": FILE_SETTINGS | {"dataset": "photos", "raw": {"faces": "data/raw/fairface"} | RATED_SOURCES}
     | {"faces": {"per_group": None}},
-    "paper": READ | {"dataset": "paper", "raw": {"faces": "data/raw/cfd"} | RATED, "faces": MORPHS},
+    "paper": FILE_SETTINGS | {"dataset": "paper", "raw": {"faces": "data/raw/cfd"} | RATED_SOURCES}
+    | {"faces": MORPHS},
 }  # fmt: skip
-RATINGS = [lambda root: drawn.oasis(root / "oasis", 40), lambda root: drawn.nrc_vad(root / "nrc_vad", 40)]
-# Raw data that each world starts from.
-DRAWN: dict[str, list[Callable[[Path], Path]]] = {
+RATED_WRITERS = [
+    lambda root: drawn.oasis(root / "oasis", 40),
+    lambda root: drawn.nrc_vad(root / "nrc_vad", 40),
+]
+# Functions that write the raw data each world starts from.
+RAW_DATA_WRITERS: dict[str, list[Callable[[Path], Path]]] = {
     "untrained": [lambda root: drawn.oasis(root / "oasis")],  # used by no stage
     "trained": [],
-    "photos": [lambda root: drawn.fairface(root / "fairface", 15), *RATINGS],
-    "paper": [lambda root: drawn.cfd(root / "cfd", 6), *RATINGS],
+    "photos": [lambda root: drawn.fairface(root / "fairface", 15), *RATED_WRITERS],
+    "paper": [lambda root: drawn.cfd(root / "cfd", 6), *RATED_WRITERS],
 }
 
 
@@ -67,7 +74,8 @@ def origin(request, tmp_path_factory, server) -> Clone:
     clone = Clone.of_the_checkout(folder / "made")
     common = {"roles": ["faces", "scenes", "words", "labels"], "seed": 0, "trainer": "cpu", "labels": {}}
     (clone.root / "params.yaml").write_text(yaml.safe_dump(WORLDS[request.param] | common))
-    raw = [draw(clone.root / "data" / "raw").relative_to(clone.root) for draw in DRAWN[request.param]]
+    writers = RAW_DATA_WRITERS[request.param]
+    raw = [write(clone.root / "data" / "raw").relative_to(clone.root) for write in writers]
     if raw:
         clone.dvc("add", *map(str, raw))
     clone.dvc("repro")
@@ -112,7 +120,8 @@ def test_a_clean_clone_pulls_all_has_nothing_to_do_and_gives_the_same_bits(origi
         again = clone.recomputed(model, tmp_path / model)
         assert (again.code, again.passes, again.trained) == (0, 0, 0)  # from the pulled vectors
         analyses = again.analyses()
-        assert (len(analyses), analyses["rho"].notna().any()) == (38, True)
+        assert len(analyses) == ANALYSES
+        assert analyses["rho"].notna().any()
         pd.testing.assert_frame_equal(analyses, origin.written(model).analyses(), check_exact=True)
 
 
@@ -140,25 +149,25 @@ def test_vectors_and_results_can_be_shared_without_pictures(origin, tmp_path):
     assert not [name for name in clone.hashes("data") if Path(name).suffix in pictures]
 
 
-def test_a_missing_or_changed_object_is_refused_where_the_remote_is_verified(origin, tmp_path):
+def test_missing_objects_are_refused_and_changed_objects_where_the_remote_is_verified(origin, tmp_path):
     output = f"data/embeddings/{origin.params['dataset']}/{origin.params['models'][0]}/faces"
-    (vectors,) = (origin.root / output).rglob("embedding.safetensors")
-    md5 = hashlib.md5(vectors.read_bytes(), usedforsecurity=False).hexdigest()
+    (vectors_path,) = (origin.root / output).rglob("embedding.safetensors")
+    md5 = hashlib.md5(vectors_path.read_bytes(), usedforsecurity=False).hexdigest()
     path = origin.remote / "files" / "md5" / md5[:2] / md5[2:]
-    trusting, clone = (origin.clone(tmp_path / name) for name in ("trusting", "verifying"))
+    trusting, verifying = (origin.clone(tmp_path / name) for name in ("trusting", "verifying"))
     with changed(path, None):
-        printed = clone.dvc("pull", "--remote", "folder", output, fails=True)
+        printed = verifying.dvc("pull", "--remote", "folder", output, fails=True)
     assert "failed to transfer" in printed
     assert path.parent.name + path.name in printed
-    clone.dvc("remote", "modify", "--local", "folder", "verify", "true")
+    verifying.dvc("remote", "modify", "--local", "folder", "verify", "true")
     content = path.read_bytes()
     with changed(path, content[:-1] + bytes([content[-1] ^ 1])):
-        printed = clone.dvc("pull", "--remote", "folder", output, fails=True)
-        trusting.dvc("pull", "--remote", "folder", output)  # DVC's default; our store verifies
+        printed = verifying.dvc("pull", "--remote", "folder", output, fails=True)
+        trusting.dvc("pull", "--remote", "folder", output)  # by default DVC trusts a remote
     assert "Checkout failed" in printed
     assert output in printed
-    assert not (clone.root / output).exists()
+    assert not (verifying.root / output).exists()
     (entry,) = (trusting.root / output).iterdir()
-    assert "embedding.safetensors has" in cache.damaged(entry)
-    clone.dvc("pull", "--remote", "folder", output)
-    assert clone.hashes(output) == origin.hashes(output)
+    assert "embedding.safetensors has" in cache.damaged(entry)  # the store finds it
+    verifying.dvc("pull", "--remote", "folder", output)
+    assert verifying.hashes(output) == origin.hashes(output)

@@ -15,6 +15,7 @@ from tests.clones import tracked_files
 from tests.conftest import SHRUNK
 from tests.paths import CHECKOUT
 
+# Program that prints the files that building the wheel would write, without building it.
 PLAN = """
 import sys
 from setuptools import distutils
@@ -44,7 +45,7 @@ def test_the_wheel_contains_all_tracked_code_and_config():
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def python_with_wheel(tmp_path_factory):
     """Return the interpreter of an environment with the wheel and the locked packages, without a checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     for name in tracked_files():
@@ -58,14 +59,15 @@ def installed(tmp_path_factory):
     )
     shutil.rmtree(folder / "source")
     venv.create(folder / "env", with_pip=False, symlinks=True)
-    (python,) = (folder / "env").glob("bin/python")
+    python = folder / "env" / "bin" / "python"
     packages = Path(
         subprocess.run(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
             capture_output=True, text=True, check=True,
         ).stdout.strip()
     )  # fmt: skip
-    # A .pth file adds the folder but runs no .pth file in it: no editable install of src comes along.
+    # A .pth file adds the folder of the locked packages, but runs no .pth file in it: an editable install of
+    # src there is not imported.
     (packages / "locked.pth").write_text(sysconfig.get_path("purelib") + "\n")
     subprocess.run([*pip, "install", *offline, "--target", packages, *folder.glob("*.whl")], check=True)
     return python
@@ -83,28 +85,29 @@ def run(python, folder, *arguments):
 
 
 @pytest.mark.thorough
-def test_the_wheel_is_what_is_imported(installed, tmp_path):
+def test_the_wheel_is_what_is_imported(python_with_wheel, tmp_path):
     code = (
         "import src; from src import configs; print(src.__file__, configs.CONF, configs.CHECKOUT, sep='\\n')"
     )
-    source, conf, checkout = map(Path, run(installed, tmp_path, "-c", code).split())
-    assert source.is_relative_to(installed.parent.parent)
+    source, conf, checkout = map(Path, run(python_with_wheel, tmp_path, "-c", code).split())
+    assert source.is_relative_to(python_with_wheel.parent.parent)
     assert conf == source.parent / "conf"
     assert checkout == tmp_path
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("module", ["run", "generate", "stage", "report", "stimuli", "encoders"])
-def test_each_entry_prints_its_help(installed, tmp_path, module):
-    assert run(installed, tmp_path, "-m", f"src.{module}", "--help")
+def test_each_command_prints_its_help(python_with_wheel, tmp_path, module):
+    assert run(python_with_wheel, tmp_path, "-m", f"src.{module}", "--help")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.thorough
-def test_a_sweep_from_an_empty_folder_ends_with_a_report(installed, tmp_path):
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)  # a repository of the user
+def test_a_sweep_from_an_empty_folder_ends_with_a_report(python_with_wheel, tmp_path):
+    # A repository of the user must not be taken for the checkout.
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     exps = "exp=faces_to_words,cles_warmth,sobit_association"
-    run(installed, tmp_path, "-m", "src.run", "-m", exps, *SHRUNK, "model.steps=20")
+    run(python_with_wheel, tmp_path, "-m", "src.run", "-m", exps, *SHRUNK, "model.steps=20")
     tables = [pd.read_csv(path) for path in tmp_path.glob("outputs/*/*-sweep/*/results/analyses.csv")]
     assert {table["exp"][0] for table in tables} == {"faces_to_words", "cles_warmth", "sobit_association"}
     assert list(tmp_path.glob("outputs/*/*-sweep/report/index.html"))
@@ -112,6 +115,6 @@ def test_a_sweep_from_an_empty_folder_ends_with_a_report(installed, tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_language_model_answers_from_an_empty_folder(installed, tmp_path):
-    run(installed, tmp_path, "-m", "src.generate", "llm=planted", "task.count=12", "report=false")
+def test_a_language_model_answers_from_an_empty_folder(python_with_wheel, tmp_path):
+    run(python_with_wheel, tmp_path, "-m", "src.generate", "llm=planted", "task.count=12", "report=false")
     assert list(tmp_path.glob("outputs/*/*/results/analyses.csv"))

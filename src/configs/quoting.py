@@ -3,7 +3,7 @@
 import json
 import re
 
-# Text that needs no quotes, except numbers: `null`, `true` and `false` are excluded, as Hydra converts them.
+# Text that needs no quotes, unless it is a number. `null`, `true` and `false` need them: Hydra converts them.
 PLAIN = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORECASE)
 
 
@@ -19,8 +19,9 @@ def quote(value: object) -> str:
         return json.dumps(value)
     if not value or (PLAIN.fullmatch(value) and not _is_number(value)):
         return value
-    # Hydra unescapes backslashes only before a quote.
-    return '"' + re.sub(r'(\\*)("|$)', lambda match: 2 * match[1] + ('\\"' if match[2] else ""), value) + '"'
+    # Hydra unescapes backslashes only before a quote: one in the text, which is escaped, or the closing one.
+    value = re.sub(r'(\\*)"', r'\1\1\\"', value)
+    return '"' + re.sub(r"(\\*)\Z", r"\1\1", value) + '"'
 
 
 def _is_number(value: str) -> bool:

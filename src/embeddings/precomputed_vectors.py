@@ -187,7 +187,7 @@ def _check(vectors: Tensor, stored_dtype: torch.dtype, rows: int, role: str, pat
     return norms
 
 
-def _several(config: configs.PrecomputedConfig, role: str) -> bool:
+def _has_several_vectors(config: configs.PrecomputedConfig, role: str) -> bool:
     """Return whether an item has several vectors; False for a file that `read` would reject."""
     try:
         with safe_open(config.precomputed / f"{role}.safetensors", framework="pt") as file:
@@ -206,6 +206,6 @@ FAMILY = EncoderFamily(
     name="precomputed",
     config=configs.PrecomputedConfig,
     pretraining=lambda config: config.pretraining or UNKNOWN,
-    several=_several,
+    has_several_vectors=_has_several_vectors,
     default_name=_folder_name,
 )

@@ -169,5 +169,5 @@ FAMILY = EncoderFamily(
     files=lambda config: transformers_files.files(_locate(config)),
     pretraining=facts.pretraining,
     facts=facts.facts,
-    several=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",
+    has_several_vectors=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",
 )

@@ -27,7 +27,7 @@ class Network(Protocol):
         """Return the pixels [3, H, W] of an RGB picture."""
 
     def halves(self) -> Halves | None:
-        """Return `transform` split into resizing to bytes and normalising them; None if a step is unknown."""
+        """Return the two steps of `transform`: resize to bytes, normalise them; None if a step is unknown."""
 
     def tokenize(self, sentences: Sequence[str]) -> Tensor:
         """Return token ids [N, context]."""
@@ -73,7 +73,7 @@ class Training:
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """Interface of one kind of encoders to the rest of the project.
+    """Interface of one kind of encoder to the rest of the project.
 
     Attributes:
         name: name of the family, as in /schema/NAME and below `encoders` in `src/versions.yaml`.
@@ -83,10 +83,10 @@ class EncoderFamily:
             dataset, or if the family has only precomputed vectors.
         training: training on the dataset of the job.
         files: (config) -> files of pretrained weights, fetched if they are not cached.
-        several: (config, role) -> whether an item of the role has several vectors.
+        has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (see `facts.FACTS`), where known.
         default_name: (config, name of its YAML file) -> name for display.
-        version: version of a family defined elsewhere; increase it when its vectors change.
+        version: version of a family defined outside this project; increase it when its vectors change.
     """
 
     name: str
@@ -95,7 +95,7 @@ class EncoderFamily:
     encoder: Callable[[Any, str], Encoder] | None = None
     training: Training | None = None
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
-    several: Callable[[Any, str], bool] = lambda *_: False
+    has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}
     default_name: Callable[[Any, str], str] = lambda _, choice: choice
     version: int = 1

@@ -93,7 +93,7 @@ def _check_specification(job: Job) -> None:
     """Raise `NotApplicable` if the specification changes nothing in this job, which would count twice."""
     idle = set(job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
     model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
-    several_vectors = any(encoders.family_of(model).several(model, role) for role in roles)
+    several_vectors = any(encoders.family_of(model).has_several_vectors(model, role) for role in roles)
     if "pooling" in job.changed_fields and not several_vectors:
         idle.add("pooling")
     if idle and idle == job.changed_fields:

@@ -52,7 +52,7 @@ class Task(Named):
             + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=task_family(choices["task"]),
             debias="none",
-            protocol=study.protocol(cfg, choices.get("dataset", ""))
+            protocol=study.protocol_name(cfg, choices.get("dataset", ""))
             + differences("task", choices["task"], resolved["task"], "task"),
             output=Path(output),
         )

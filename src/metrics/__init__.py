@@ -1,4 +1,4 @@
-"""Compute association, retrieval and correlation with pure functions on tensors, without models or files."""
+"""Compute all metrics, with pure functions on arrays and tensors: they need no models and no files."""
 
 from src.metrics.association import EmbeddingAssociation, eat, sc_eat, sc_eats
 from src.metrics.choice_rates import (

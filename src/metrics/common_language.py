@@ -33,7 +33,7 @@ def partition_cles(
 ) -> Float[np.ndarray, " r"]:
     """Compute CLES of many partitions of the same images into A and B.
 
-    Mann-Whitney's U of a partition is a sum of A's ranks over all images: one product covers all partitions.
+    Mann-Whitney's U follows from A's sum of ranks among all images: one matrix product covers all partitions.
 
     Args:
         cosines: [N, X], cosines of all images with the prompts.
@@ -44,13 +44,13 @@ def partition_cles(
     >>> partition_cles(np.array([[3.0], [2.0], [1.0]]), members)
     array([1. , 0.5])
     """
-    prompts, a = cosines.shape[1], members.sum(axis=1)
-    # Sums of multiples of 1/2 are exact: equal shares are equal to the last bit.
+    n_prompts, n_a = cosines.shape[1], members.sum(axis=1)
+    # Sums of multiples of 1/2 are exact in floating point: partitions with equal shares compare equal.
     ranks = stats.rankdata(cosines, axis=0).sum(axis=1)
-    above = members.astype(float) @ ranks - prompts * a * (a + 1) / 2
+    wins = members.astype(float) @ ranks - n_prompts * n_a * (n_a + 1) / 2
     if ties == "strict":
-        above -= _count_ties(cosines, members) / 2
-    shares: np.ndarray = above / (prompts * a * (members.shape[1] - a))
+        wins -= _count_ties(cosines, members) / 2
+    shares: np.ndarray = wins / (n_prompts * n_a * (members.shape[1] - n_a))
     return shares
 
 
@@ -62,8 +62,8 @@ def _count_ties(cosines: np.ndarray, members: np.ndarray) -> np.ndarray:
         tie_starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
         if len(tie_starts) < len(column):
             tie_sizes = np.diff(tie_starts, append=len(column))
-            a = np.add.reduceat(members[:, order], tie_starts, axis=1, dtype=np.int64)
-            counts += (a * (tie_sizes - a)).sum(axis=1)
+            n_a = np.add.reduceat(members[:, order], tie_starts, axis=1, dtype=np.int64)
+            counts += (n_a * (tie_sizes - n_a)).sum(axis=1)
     return counts
 
 
@@ -90,18 +90,18 @@ def resampled_cles(
     >>> resampled_cles(a, b, np.array([[1, 1], [3, 1]]), np.array([[1], [1]]))
     array([0.5 , 0.75])
     """
-    above = np.zeros((len(weights_b), len(to_b)))
+    doubled_wins = np.zeros((len(weights_b), len(to_b)))
     step = max(1, BLOCK // len(to_b))
     for start in range(0, len(to_a), step):
         block = to_a[start : start + step]
-        # Twice the score of a pair: 2 if a is nearer, 1 for a tie (strict: 0), else 0.
+        # Twice the score of a pair, summed over prompts: 2 if a is nearer, 1 for a tie (strict: 0), else 0.
         doubled = np.zeros((len(block), len(to_b)))
         for a, b in zip(block.T, to_b.T, strict=True):
             nearer = a[:, None] > b
             doubled += nearer
             doubled += nearer if ties == "strict" else a[:, None] >= b
-        above += weights_a[:, start : start + step].astype(float) @ doubled
+        doubled_wins += weights_a[:, start : start + step].astype(float) @ doubled
     triples = weights_a.sum(axis=1, dtype=float) * weights_b.sum(axis=1, dtype=float) * to_a.shape[1]
-    share = np.full(len(weights_a), math.nan)
-    np.divide(np.einsum("rb,rb->r", above, weights_b) / 2, triples, out=share, where=triples > 0)
-    return share
+    shares = np.full(len(weights_a), math.nan)
+    np.divide(np.einsum("rb,rb->r", doubled_wins, weights_b) / 2, triples, out=shares, where=triples > 0)
+    return shares

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT, studies
 from src.errors import InputError, exit_status, key_values, replace_unprintable
-from src.tracking import SQLITE, Past, Tracker, children, sweeps
+from src.tracking import SQLITE, StoredRun, Tracker, children, sweeps
 
 LATEST, ALL = "latest", "all"
 DEFAULTS = {"sweep": LATEST, "dataset": "", "tracking.uri": f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db"}
@@ -79,7 +79,7 @@ def rank(tracker: Tracker, dataset: str, output: str) -> int:
     return 0
 
 
-def choose(tracker: Tracker, wanted: str, dataset: str) -> Past:
+def choose(tracker: Tracker, wanted: str, dataset: str) -> StoredRun:
     """Return the latest sweep, or the only one whose id starts with `wanted`, or raise `InputError`."""
     stored = sweeps(tracker)
     available = [sweep for sweep in stored if dataset in ("", sweep.dataset)]
@@ -101,7 +101,7 @@ def choose(tracker: Tracker, wanted: str, dataset: str) -> Past:
     return matches[0]
 
 
-def _listed(tracker: Tracker, available: list[Past]) -> str:
+def _listed(tracker: Tracker, available: list[StoredRun]) -> str:
     lines = []
     for sweep in available[:LISTED]:
         jobs = int(sweep.metrics.get("jobs", 0)) or len(children(tracker, sweep))

@@ -18,7 +18,7 @@ from src.errors import InputError
 from src.report.findings import Findings
 from src.report.study import report_of
 from src.storage import results
-from src.tracking import Past, Run, Tracker, children, past
+from src.tracking import Run, StoredRun, Tracker, children, find_run
 
 # Artifacts of a parent run: overrides of the requested jobs, and the jobs that ended with their status.
 OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
@@ -57,7 +57,7 @@ def all_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def build_findings(
     tracker: Tracker,
-    sweep: Past,
+    sweep: StoredRun,
     jobs: pd.DataFrame,
     folders: Mapping[str, Path],
     requested: Sequence[str] | None,
@@ -71,7 +71,7 @@ def build_findings(
     # Runs with results: those of this sweep, and runs of other sweeps that it reused.
     sweep_runs = {child.id: child for child in children(tracker, sweep)}
     wanted = map(str, jobs["run"][jobs["status"].isin([FINISHED, REUSED])])
-    runs = {run: record for run in wanted if (record := sweep_runs.get(run) or past(tracker, run))}
+    runs = {run: record for run in wanted if (record := sweep_runs.get(run) or find_run(tracker, run))}
     libraries = sorted(name for name in sweep.tags if name.startswith("version."))
     tag_names = ["git.commit", "git.dirty", "command", *libraries]
     return Findings(
@@ -90,7 +90,7 @@ def build_findings(
     )
 
 
-def load_stored(tracker: Tracker, sweep: Past, folder: Path) -> Findings | None:
+def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | None:
     """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
     jobs = _jobs(tracker, sweep, folder)
     folders: dict[str, Path] = {}
@@ -127,7 +127,7 @@ def missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> list[
     return unfinished
 
 
-def _jobs(tracker: Tracker, sweep: Past, folder: Path) -> pd.DataFrame:
+def _jobs(tracker: Tracker, sweep: StoredRun, folder: Path) -> pd.DataFrame:
     # jobs.csv may lack finished jobs: older sweeps wrote it at their end only, and a process may have been
     # killed between the end of a job and the update. These jobs are added from the runs of the sweep.
     text = _text(tracker, sweep, JOBS, folder)
@@ -169,7 +169,7 @@ def _requested(text: str) -> list[str] | None:
 
 def fetch(tracker: Tracker, run: str, folder: Path) -> Path:
     """Copy a run's `results/` into a folder; raise `OSError` if they are missing or were changed."""
-    record = past(tracker, run)
+    record = find_run(tracker, run)
     if record is None:
         raise FileNotFoundError("the run was deleted")
     run_folder = folder / run
@@ -180,14 +180,14 @@ def fetch(tracker: Tracker, run: str, folder: Path) -> Path:
     return fetched
 
 
-def _text(tracker: Tracker, sweep: Past, name: str, folder: Path) -> str:
+def _text(tracker: Tracker, sweep: StoredRun, name: str, folder: Path) -> str:
     try:
         return Run(sweep.id, tracker).fetch(name, folder).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def models_of(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
+def models_of(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFrame:
     """Return the facts that runs record of models: `model`, `FACTS` (NaN where unknown), `pretraining`."""
     rows: dict[str, dict[str, object]] = {
         model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN} for model in models
@@ -200,7 +200,7 @@ def models_of(runs: Mapping[str, Past], models: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame([{"model": model, **rows[model]} for model in models], columns=columns)
 
 
-def _inputs(runs: Mapping[str, Past]) -> dict[str, str]:
+def _inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:
     """Return hashes of the jobs' inputs: one per input, or one per model where models differ."""
     rows = [
         (name, run.tags.get("model", ""), digest)
@@ -219,7 +219,7 @@ def _inputs(runs: Mapping[str, Past]) -> dict[str, str]:
     return hashes
 
 
-def load_merged(tracker: Tracker, sweeps: Sequence[Past], folder: Path) -> Findings:
+def load_merged(tracker: Tracker, sweeps: Sequence[StoredRun], folder: Path) -> Findings:
     """Load and merge the findings of sweeps of the store, copying their files into a folder.
 
     Raises `InputError` if the sweeps are of several datasets, or one of them has no results.

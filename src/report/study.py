@@ -15,7 +15,7 @@ from src.report.findings import Findings
 from src.report.folder import Folder
 
 if TYPE_CHECKING:
-    from src.tracking import Past, Tracker
+    from src.tracking import StoredRun, Tracker
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ def concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 class Ranking:
     """Ranking of models over all runs of a store."""
 
-    runs: Callable[[Tracker, str], list[Past]]  # (tracker, dataset) -> runs to rank, or `InputError`
+    runs: Callable[[Tracker, str], list[StoredRun]]  # (tracker, dataset) -> runs to rank, or `InputError`
     # (tracker, runs, an empty folder) -> path of the page; raises `InputError` without results.
-    write: Callable[[Tracker, list[Past], Path], Path]
+    write: Callable[[Tracker, list[StoredRun], Path], Path]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from src.errors import InputError
 from src.stimuli.pictures import count_conversions
 from src.stimuli.table import TEXT_ROLES, Loaded, Table, build_table
 
-# Config class -> loader, which takes the config, and the option on the command line that chooses it.
+# Config class -> loader (its arguments: `load_table`), and the option on the command line that chooses it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.AvatarsConfig: ("src.demo.world:faces", "faces=avatars"),
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
@@ -55,7 +55,7 @@ def load_table(
             loaded = frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
         else:
             loaded = load(role_config)
-    # A loader that makes stimuli returns only a frame, as all of them are used.
+    # A loader that uses all of its stimuli may return the frame alone.
     frame, expected, notes = loaded if isinstance(loaded, tuple) else (loaded, len(loaded), [])
     if "conversions" in frame:
         notes = [*notes, *count_conversions(frame.pop("conversions").tolist())]
@@ -112,7 +112,7 @@ def fill_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFram
 
 
 def phrases(cfg: configs.LabelsConfig) -> pd.DataFrame:
-    """Compose label phrases: race word, blank, gender word (docs/methods.md, section 2, "Stimuli")."""
+    """Compose label phrases: race word, space, gender word (docs/methods.md, section 2, "Stimuli")."""
     rows = [
         (f"{race_word} {gender_word}", f"{race} {gender}", race, gender, race_word, gender_word)
         for race, race_words in cfg.race_words.items()

@@ -41,11 +41,11 @@ class Generator:
 
     Attributes:
         load: () -> model; None for a model on a server, or answers from a file.
-        log: (name of the question format, answer -> whether it is valid) -> log of the answers.
+        open_log: (name of the question format, answer -> whether it is valid) -> log of the answers.
     """
 
     load: Callable[[], Causal | Multimodal] | None
-    log: Callable[[str, Callable[[Any], bool]], AnswerLog]
+    open_log: Callable[[str, Callable[[Any], bool]], AnswerLog]
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ class GeneratorStudy:
         inputs: (cfg, name of the task) -> items or faces; raises `InputError` for unsuitable prompts or
             settings or too few inputs, and `NotApplicable` where another model or dataset might be suitable.
         run: (cfg, inputs, generator, columns that name the job) -> result.
-        protocol: (cfg, name of the dataset's YAML) -> first part of the name of the protocol.
+        protocol_name: (cfg, name of the dataset's YAML) -> name in the results; changed settings follow it.
         fields: fields of the config that affect numbers, besides those of every task (`llm`, `task`, ...).
-        parts: keys of `src/versions.yaml` that affect numbers, besides the study, metrics and generators.
+        parts: keys in `src/versions.yaml` of further code that affects numbers.
         report: additions to reports and to the terminal.
     """
 
     name: str
     inputs: Callable[[GenerateConfig, str], Inputs]
     run: Callable[[GenerateConfig, Inputs, Generator, Mapping[str, object]], GeneratorResult]
-    protocol: Callable[[GenerateConfig, str], str]
+    protocol_name: Callable[[GenerateConfig, str], str]
     fields: frozenset[str]
     parts: tuple[str, ...]
     report: StudyReport

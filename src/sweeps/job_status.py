@@ -13,7 +13,7 @@ from src.jobs.runner import FAILED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, publish, tables
 from src.report.study import report_of
 from src.storage import results
-from src.tracking import Run, past
+from src.tracking import Run, find_run
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
 
     Raises `InputError` as `publish.publish`.
     """
-    sweep = past(recorder.tracker, parent.id)
+    sweep = find_run(recorder.tracker, parent.id)
     assert sweep is not None
     table, folders, overrides = jobs(recorder), recorder.folders, recorder.overrides
     index = publish.publish(load.build_findings(recorder.tracker, sweep, table, folders, overrides), folder)

@@ -13,18 +13,18 @@ NUMBER = "sweep.number"
 
 
 @dataclass(frozen=True)
-class Past:
-    """A stored run."""
+class StoredRun:
+    """A run in the tracking store."""
 
     id: str  # id of the run
     dataset: str  # name of its experiment
     status: str  # RUNNING, FINISHED, FAILED or KILLED
     started: str  # start time, ISO 8601, UTC
-    tags: Mapping[str, str]  # tags, metrics: values by name
-    metrics: Mapping[str, float]
+    tags: Mapping[str, str]  # value of each tag
+    metrics: Mapping[str, float]  # value of each metric
 
 
-def sweeps(tracker: Tracker, dataset: str = "") -> list[Past]:
+def sweeps(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
     """Return the parent runs of sweeps of a dataset (empty: of all), newest first."""
     runs = _search(tracker, "tags.kind = 'sweep'", "DESC", _names(tracker, dataset))
     return sorted(runs, key=_number, reverse=True)
@@ -35,30 +35,29 @@ def next_number(tracker: Tracker) -> str:
     return str(max((_number(sweep) for sweep in sweeps(tracker)), default=0) + 1)
 
 
-def _number(sweep: Past) -> int:
+def _number(sweep: StoredRun) -> int:
     number = sweep.tags.get(NUMBER, "")
     return int(number) if number.isdigit() else 0
 
 
-def children(tracker: Tracker, parent: Past) -> list[Past]:
+def children(tracker: Tracker, parent: StoredRun) -> list[StoredRun]:
     """Return the jobs that a sweep ran itself, oldest first, without those it reused from other sweeps."""
-    wanted = f"tags.`{PARENT_TAG}` = '{parent.id}'"
-    return _search(tracker, wanted, "ASC", _names(tracker, parent.dataset))
+    return _search(tracker, f"tags.`{PARENT_TAG}` = '{parent.id}'", "ASC", _names(tracker, parent.dataset))
 
 
-def finished(tracker: Tracker, dataset: str = "") -> list[Past]:
+def finished(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
     """Return the finished jobs of a dataset (empty: of all), in or outside of sweeps, oldest first."""
     wanted = "tags.kind = 'job' and attributes.status = 'FINISHED'"
     return _search(tracker, wanted, "ASC", _names(tracker, dataset))
 
 
-def past(tracker: Tracker, run: str) -> Past | None:
+def find_run(tracker: Tracker, run_id: str) -> StoredRun | None:
     """Return a run by its id; None if it does not exist or was deleted."""
     from mlflow.exceptions import MlflowException
 
-    def get() -> Past | None:
+    def get() -> StoredRun | None:
         try:
-            stored = tracker.client.get_run(run)
+            stored = tracker.client.get_run(run_id)
         except MlflowException as error:
             if tracking_server.absent(error) or not tracking_server.unreachable(error):  # malformed id
                 return None
@@ -66,24 +65,25 @@ def past(tracker: Tracker, run: str) -> Past | None:
         if stored.info.lifecycle_stage == "deleted":
             return None
         experiment = tracker.client.get_experiment(stored.info.experiment_id)
-        return _past(stored, names.decoded(experiment.name))
+        return _stored_run(stored, names.decoded(experiment.name))
 
     return tracker.ask(get)
 
 
 def _names(tracker: Tracker, dataset: str) -> dict[str, str]:
-    """Return the names of experiments by id; only the experiment of a dataset, if given."""
+    """Return the dataset of each experiment, by the experiment's id; if a dataset is given, only its own."""
     titles = tracker.ask(lambda: pages.experiments(tracker.client))
+    # The name of a long dataset is stored shortened, which `decoded` cannot undo.
     wanted_names = (dataset, names.title(dataset, LIMIT_EXPERIMENT))
-    known = {experiment: names.decoded(title) for experiment, title in titles.items()}
-    return {experiment: name for experiment, name in known.items() if not dataset or name in wanted_names}
+    known = {experiment_id: names.decoded(title) for experiment_id, title in titles.items()}
+    return {key: name for key, name in known.items() if not dataset or name in wanted_names}
 
 
-def _search(tracker: Tracker, wanted: str, order: str, datasets: Mapping[str, str]) -> list[Past]:
+def _search(tracker: Tracker, wanted: str, order: str, datasets: Mapping[str, str]) -> list[StoredRun]:
     runs = tracker.ask(lambda: [*pages.runs(tracker.client, [*datasets], wanted, order)])
-    return [_past(run, datasets[run.info.experiment_id]) for run in runs]
+    return [_stored_run(run, datasets[run.info.experiment_id]) for run in runs]
 
 
-def _past(run: Any, dataset: str) -> Past:
+def _stored_run(run: Any, dataset: str) -> StoredRun:
     started = datetime.fromtimestamp(run.info.start_time / 1000, UTC).isoformat(timespec="seconds")
-    return Past(run.info.run_id, dataset, run.info.status, started, run.data.tags, run.data.metrics)
+    return StoredRun(run.info.run_id, dataset, run.info.status, started, run.data.tags, run.data.metrics)

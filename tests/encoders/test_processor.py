@@ -115,7 +115,7 @@ def test_families_match_their_config_classes(name):
 )
 def test_blip2_has_several_vectors_of_an_image_unless_they_are_pooled(role, pooling, several):
     model = configs.Blip2Config(pooling=pooling)
-    assert family_of(model).several(model, role) is several
+    assert family_of(model).has_several_vectors(model, role) is several
 
 
 # Unit roundoff: a rounding to the format moves a number by at most this share of it.

@@ -1,4 +1,4 @@
-"""Test what the stimulus table refuses and notes, and what its hash depends on."""
+"""Check what a stimulus table refuses and notes, and what its hash depends on."""
 
 import pandas as pd
 import pytest
@@ -23,7 +23,7 @@ def words(templates=("a {}", "the {}"), listed=("x", "y")):
     return fill_templates(pd.DataFrame({"word": listed, "valence": [0.2, 0.7]}), templates)
 
 
-def changed(row, column, value):
+def words_with(row, column, value):
     frame = words().astype({column: object})
     frame.loc[row, column] = value
     return frame
@@ -46,17 +46,23 @@ def test_rows_are_sorted_by_code_points():
         *(("faces", faces("g", none), "1 rows have no group, first 'b'") for none in (None, "", " ")),
         ("words", words().iloc[:3], "1 words do not occur in all 2 templates, first 'y'"),
         ("words", pd.concat([words(), words().iloc[:1].assign(id="z")]), "'x' occurs twice in the temp"),
-        ("words", changed(1, "sentence", None), "1 rows have no sentence, first 'y | 0'"),
-        ("words", changed(0, "valence", 0.3), "the word 'x' has several values of valence"),
+        ("words", words_with(1, "sentence", None), "1 rows have no sentence, first 'y | 0'"),
+        ("words", words_with(0, "valence", 0.3), "the word 'x' has several values of valence"),
     ],
 )
-def test_refusals(role, frame, message):
+def test_an_invalid_table_is_refused(role, frame, message):
     with pytest.raises(InputError, match=message):
         build_table(role, frame, "here")
-    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3  # no hash, no copy
-    for templates in ([], ["no place"], ["{} {}"], ["a {}", "a {}"]):
-        with pytest.raises(InputError, match="templates"):
-            words(templates)
+
+
+def test_pictures_without_a_hash_are_no_copies():
+    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3
+
+
+@pytest.mark.parametrize("templates", [[], ["no place"], ["{} {}"], ["a {}", "a {}"]])
+def test_bad_templates_are_refused(templates):
+    with pytest.raises(InputError, match="templates"):
+        words(templates)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 
 from src.storage import results
 from src.tracking import Run, Tracker, children, finished, names, sweeps
+from src.tracking.runs import LIMIT_EXPERIMENT
 from tests.commands import command
 from tests.conftest import precomputed, prompted, store_overrides
 
+# Awkward words that can be keys of a user's YAML.
 IN_YAML = (
     *("mood (day)", "a/b", "50% #1", "<b>|`", "two\nlines", "😀", "心情", " blanks ", "../c", "a.b", "Mood"),
     *("mood", "1", "yes", "null", "2024-01-01", "NaN", "${seed}", "x" * 300),
 )  # fmt: skip
+# Awkward words: these, and others that only code can pass.
 AWKWARD = (
     *(*IN_YAML, "a\\b", "é", "e\u0301", ".", "...", "nan", "a_x28_", "_x_", "_x41", "a=b,c", "'\"~"),
     *("C:\\nul", "\u200b", "mlflow.user", "é(" * 200, "x" * 299 + "y"),
@@ -76,7 +79,7 @@ def test_an_experiment_and_a_run_may_be_called_anything(tracker, word):
     assert [item.id for item in tracker.finished(word, "0")] == [run.id]
     assert [item.id for item in finished(tracker, word)] == [run.id]
     (listed,) = [sweep for sweep in sweeps(tracker, word) if sweep.id == parent.id]
-    assert listed.dataset == (word if len(word) < 480 else names.title(word, 480))
+    assert listed.dataset == (word if len(word) < LIMIT_EXPERIMENT else names.title(word, LIMIT_EXPERIMENT))
     assert [child.id for child in children(tracker, listed)] == [run.id]
     assert len(tracker.client.get_run(run.id).inputs.dataset_inputs) == 2
 
@@ -90,10 +93,10 @@ def test_an_audit_whose_sets_have_awkward_names_is_recorded_and_reported(tmp_pat
     (tmp_path / "conf" / "exp").mkdir(parents=True)
     text = yaml.safe_dump(audit, allow_unicode=True)
     (tmp_path / "conf" / "exp" / "awkward.yaml").write_text(text, "utf-8")
-    lab = prompted(precomputed(tmp_path / "lab"))
-    arguments = ["-m", "exp=awkward", "model=precomputed", f"model.path={lab}", *store_overrides(tmp_path)]
-    arguments += [f"hydra.searchpath=[file://{tmp_path}/conf]", "report=true", "protocol.faces_per_group=9"]
-    assert command(tmp_path / "out", *arguments).code == 0
+    vectors_folder = prompted(precomputed(tmp_path / "vectors"))
+    arguments = ["-m", "exp=awkward", "model=precomputed", f"model.path={vectors_folder}"]
+    arguments += [*store_overrides(tmp_path), f"hydra.searchpath=[file://{tmp_path}/conf]", "report=true"]
+    assert command(tmp_path / "out", *arguments, "protocol.faces_per_group=9").code == 0
     table = results.read_csv(tmp_path / "out" / "0" / "results" / "analyses.csv")
     assert {*table["attribute"]} == {*IN_YAML, "all (mean)"}
     tracker = Tracker(f"sqlite:///{tmp_path}/mlruns/mlflow.db")

@@ -129,14 +129,14 @@ def _make(
 
 
 def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:
-    """Draw `per_group` of the n(n-1)/2 unordered pairs of each group: sorted pairs of two sorted ids.
+    """Draw `per_group` of the n(n-1)/2 pairs of ids of each group; the pairs are sorted, and so are the ids.
 
-    The draw of group i, in sorted order, uses the stream [seed, i]; the order of the ids is irrelevant.
+    Group number i, in alphabetical order, is drawn with the random seed [seed, i]. No other order matters.
 
     Raises:
         InputError: a group has fewer pairs than requested.
     """
-    possible = {group: math.comb(len(parents), 2) for group, parents in sorted(groups.items())}
+    possible = {group: math.comb(len(ids), 2) for group, ids in sorted(groups.items())}
     if small := [group for group in possible if possible[group] < per_group]:
         counts = "; ".join(f"{group}: {len(groups[group])} faces, {possible[group]} pairs" for group in small)
         limit = min(possible.values())
@@ -148,22 +148,21 @@ def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -
         raise InputError(f"faces.per_group={per_group}: too few pairs of parents ({counts}). {remedy}")
     drawn = {}
     for index, group in enumerate(sorted(groups)):
-        parents = sorted(groups[group])
+        ids = sorted(groups[group])
         rng = np.random.default_rng([seed, index])
-        chosen = np.sort(rng.choice(math.comb(len(parents), 2), per_group, replace=False))
-        index_pairs = map(_pair_of_rank, chosen.tolist())
-        drawn[group] = sorted((parents[low], parents[high]) for low, high in index_pairs)
+        ranks = np.sort(rng.choice(possible[group], per_group, replace=False))
+        drawn[group] = sorted((ids[low], ids[high]) for low, high in map(_pair_of_rank, ranks.tolist()))
     return drawn
 
 
 def _pair_of_rank(rank: int) -> tuple[int, int]:
-    # Pairs have the order (0, 1), (0, 2), (1, 2), (0, 3), ...: those of n faces precede those of the next.
+    # The order is (0, 1), (0, 2), (1, 2), (0, 3), ...: pairs of the first n faces precede those with face n.
     high = (1 + math.isqrt(1 + 8 * rank)) // 2
     return rank - math.comb(high, 2), high
 
 
-def contact_sheet(morphs: pd.DataFrame, parents: Mapping[str, Path], seed: int) -> Image.Image:
-    """Draw one row per group: parent, morph, parent, for up to six of its morphs."""
+def contact_sheet(morphs: pd.DataFrame, parent_paths: Mapping[str, Path], seed: int) -> Image.Image:
+    """Draw a row per group: up to six of its morphs, each between its parents."""
     groups = sorted(morphs["group"].unique())
     width = MAX_SHEET_MORPHS * (3 * TILE + GAP) - GAP
     sheet = Image.new("RGB", (width, len(groups) * (TITLE + TILE + GAP)), "white")
@@ -175,7 +174,7 @@ def contact_sheet(morphs: pd.DataFrame, parents: Mapping[str, Path], seed: int) 
         rng = np.random.default_rng([seed, index, 1])
         chosen = np.sort(rng.choice(len(rows), min(MAX_SHEET_MORPHS, len(rows)), replace=False))
         for column, row in enumerate(rows.iloc[chosen].itertuples()):
-            for position, path in enumerate((parents[row.parent_a], row.path, parents[row.parent_b])):
+            for number, path in enumerate((parent_paths[row.parent_a], row.path, parent_paths[row.parent_b])):
                 tile = Image.fromarray(standard.standardise(path, TILE))
-                sheet.paste(tile, (column * (3 * TILE + GAP) + position * TILE, top + TITLE))
+                sheet.paste(tile, (column * (3 * TILE + GAP) + number * TILE, top + TITLE))
     return sheet

@@ -13,7 +13,7 @@ from src.report.folder import Folder
 from src.report.study import Ranking, concatenated
 from src.storage import results
 from src.studies.implicit import section
-from src.tracking import Past, Tracker, finished
+from src.tracking import StoredRun, Tracker, finished
 
 ALL = "all"
 # Prefix of the metrics that every audit logs: the mean gap of each attribute.
@@ -25,7 +25,7 @@ RUN_TAGS = (
 )
 
 
-def runs(tracker: Tracker, dataset: str) -> list[Past]:
+def runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
     """Return the newest finished audit of each config on a dataset, oldest first.
 
     An empty name means the only dataset with audits in the store.
@@ -49,7 +49,7 @@ def runs(tracker: Tracker, dataset: str) -> list[Past]:
     return [run for run in audits if newest[run.tags.get("config", run.id)] is run]
 
 
-def merge_results(tracker: Tracker, audits: list[Past], folder: Path) -> Findings:
+def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Findings:
     """Load the results of runs as the findings of a single sweep.
 
     Raises:
@@ -85,7 +85,7 @@ def merge_results(tracker: Tracker, audits: list[Past], folder: Path) -> Finding
     )
 
 
-def write(tracker: Tracker, audits: list[Past], folder: Path) -> Path:
+def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
     """Write the page of a ranking, its figures and its tables into an empty folder; return its path.
 
     Raises:

@@ -54,7 +54,7 @@ def run(
     start = time.perf_counter()
     model = generator.load()
     assert isinstance(model, Multimodal)
-    with generator.log("poems", poem_prompts.is_poem) as answer_log:
+    with generator.open_log("poems", poem_prompts.is_poem) as answer_log:
         words = poem_prompts.generate_on_words(model, task, answer_log)
         pools = poem_prompts.collect_pools(words, model.special_ids)
         scores = poem_prompts.generate_on_faces(model, task, faces, pools, answer_log)

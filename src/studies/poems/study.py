@@ -48,7 +48,7 @@ STUDY = GeneratorStudy(
     name="poems",
     inputs=experiment.inputs,
     run=experiment.run,
-    protocol=lambda _, dataset: f"greedy+dataset={dataset}",
+    protocol_name=lambda _, dataset: f"greedy+dataset={dataset}",
     fields=frozenset({"faces"}),
     parts=("inference",),
     report=StudyReport(section=section, terminal=terminal),

@@ -91,7 +91,7 @@ def _answer_items(
         return answers.planted_answers(rows, lean=llm.lean, seed=seed), {}
     is_free, question = cfg.answer == "generate", task.question
     log_name, is_valid = ("free", answers.is_free) if is_free else ("likelihood", answers.is_option_scores)
-    with generator.log(log_name, is_valid) as answer_log:
+    with generator.open_log(log_name, is_valid) as answer_log:
         if isinstance(llm, configs.ServerConfig):
             from src.generators import api_server  # imports openai, which takes a second
 

@@ -48,7 +48,7 @@ STUDY = GeneratorStudy(
     name="subtler",
     inputs=experiment.inputs,
     run=experiment.run,
-    protocol=lambda cfg, _: "recorded" if isinstance(cfg.llm, RecordedConfig) else cfg.answer,
+    protocol_name=lambda cfg, _: "recorded" if isinstance(cfg.llm, RecordedConfig) else cfg.answer,
     fields=frozenset({"answer"}),
     parts=("scoring",),
     report=StudyReport(section=section, terminal=terminal),

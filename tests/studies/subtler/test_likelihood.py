@@ -1,4 +1,4 @@
-"""Check free answers and likelihoods of options: equal to those of each text alone, none computed twice."""
+"""Check that likelihoods of options equal those of each text alone, and that no answer is computed twice."""
 
 import itertools
 
@@ -60,12 +60,12 @@ def naive_shares(model, items):
 
 def test_likelihoods_are_those_of_each_text_alone(model, items, tmp_path):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        scored, figures = answers.likeliest(model, items, QUESTION, per_token=False, answer_log=answer_log)
+        scored, metrics = answers.likeliest(model, items, QUESTION, per_token=False, answer_log=answer_log)
     expected = naive_shares(model, items)
     assert scored[[f"p_{name}" for name in OPTIONS]].to_numpy() == pytest.approx(expected, abs=1e-5)
     chosen = [items.iloc[row][OPTIONS[best]] for row, best in enumerate(expected.argmax(axis=1))]
     assert scored["response"].tolist() == chosen
-    assert figures["position_effect"] == pytest.approx(scored["position_effect"].mean())
+    assert metrics["position_effect"] == pytest.approx(scored["position_effect"].mean())
     assert scored["position_effect"].between(1e-6, 1).all()
 
 
@@ -74,7 +74,7 @@ def test_no_text_is_scored_or_sent_twice(model, items, tmp_path, monkeypatch):
         first, _ = answers.likeliest(model, items.head(2), QUESTION, per_token=True, answer_log=answer_log)
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
         all_items, _ = answers.likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
-        monkeypatch.setattr(answers, "_option_scores", lambda *_: pytest.fail("weighed again"))
+        monkeypatch.setattr(answers, "_option_scores", lambda *_: pytest.fail("scored again"))
         again, _ = answers.likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
     pd.testing.assert_frame_equal(all_items, again)
     pd.testing.assert_frame_equal(all_items.head(2), first)
@@ -96,12 +96,12 @@ def test_no_text_is_scored_or_sent_twice(model, items, tmp_path, monkeypatch):
     with AnswerLog(tmp_path / "free.jsonl") as answer_log:
         answered_items, _ = answers.free_answers(ask, items, QUESTION, seed=0, answer_log=answer_log)
     assert answered_items["response"].tolist() == ["x", "x", "y", "y"]
-    # The third was in flight when the run broke off.
+    # The first run was interrupted before it logged the answer to the third text, which was sent again.
     assert len(texts_sent) == len({*texts_sent}) + 1 == 5
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
-def test_an_ending_s_log_probability_is_that_of_the_text_alone(batch_size):
+def test_the_log_probability_of_an_answer_is_that_of_the_text_alone(batch_size):
     model, rng = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=0)), np.random.default_rng(0)
     texts = [[rng.integers(0, 60, rng.integers(1, most)).tolist() for most in (30, 7)] for _ in range(23)]
     log_p, tokens = log_probabilities(model, texts, batch_size=batch_size, padding=3)
@@ -138,9 +138,9 @@ def test_options_that_differ_by_rounding_alone_are_a_tie():
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(-30, 0), min_size=18, max_size=18), st.floats(-20, 20))
-def test_equal_probabilities_in_every_order_have_no_position_effect(scores, shift):
+def test_position_effects_are_shares_and_zero_if_all_orders_agree(scores, shift):
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))
-    # A constant per order, such as that of a hard question, changes nothing.
+    # A constant that is added to all log-probabilities of an order changes nothing.
     shifted = log_p + shift * np.arange(6)[None, :, None]
     base, other = (probabilities(result, np.ones((1, 6, 3)), per_token=False) for result in (log_p, shifted))
     assert position_effect(base) == pytest.approx(0, abs=1e-12)

@@ -13,7 +13,7 @@ from src import metrics
 from src.errors import InputError
 from src.report import load
 from src.storage import results
-from src.tracking import Past, Tracker, finished
+from src.tracking import StoredRun, Tracker, finished
 
 EXPERIMENT = "sobit_association"
 # Ratios of words with fewer captions are too uncertain.
@@ -24,7 +24,7 @@ KEYS = ["word", "type", "axis", "group"]
 MAX_LISTED = 10  # maximum number of runs that a message names
 
 
-def find_run(tracker: Tracker, id_prefix: str) -> Past:
+def find_run(tracker: Tracker, id_prefix: str) -> StoredRun:
     """Return the finished job of `sobit_association` whose id begins with `id_prefix`.
 
     Raises:
@@ -47,7 +47,7 @@ def find_run(tracker: Tracker, id_prefix: str) -> Past:
     raise InputError(f"run={id_prefix}: {problem}. {remedy}")
 
 
-def load_analyses(tracker: Tracker, run: Past) -> pd.DataFrame:
+def load_analyses(tracker: Tracker, run: StoredRun) -> pd.DataFrame:
     """Load the analyses.csv of a run.
 
     Raises:
