@@ -1,8 +1,8 @@
 """Compose or parse each documented command, and run it where it is short.
 
-Commands that list something or write prompts are run; tests marked `thorough` also run the benchmarks and
-validations with `--quick`. Commands that need data, weights, a network, a GPU, a server or hours are only
-composed or parsed; other tests run similar jobs.
+Commands that list something or write prompts are run; tests marked `thorough` also run `benchmarks`,
+`benchmarks.scale` and `validation.calibration` with `--quick`. Commands that need data, weights, a network,
+a GPU, a server or hours are only composed or parsed; other tests run similar jobs.
 """
 
 import importlib

@@ -41,7 +41,7 @@ class Named:
     cfg: configs.JobConfig  # composed config
     resolved: Mapping[str, Any]  # composed config as plain values
     study: str  # study of the job, by its name or as `module:attribute`
-    exp: str  # exp, paper, model, dataset, debias, protocol: names for display, unique within a sweep
+    exp: str  # from here on, names for display; different configs of a group have different names
     paper: str
     model: str
     dataset: str
@@ -193,7 +193,7 @@ def _typed(group: str, node: Any, schema: type) -> Any:
 def differences(
     group: str, choice: str, node: Mapping[str, Any], below: str = "", defaults: object = None
 ) -> str:
-    """Return `+key=value` for each number and `+value` for each name that differs from the chosen YAML.
+    """Describe fields that differ from the chosen YAML: `+value` for a text, else `+key=value`.
 
     `node` is the resolved config of the YAML's key `below`, or of the whole YAML if `below` is empty.
     `defaults` is a dataclass whose defaults apply to fields missing in the YAML.
@@ -219,9 +219,10 @@ def _deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
 
 def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
     taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
-    # The content of the files matters, not their paths.
+    # The content of the files matters, not their paths. Without a file, `vocabulary` stays as it was.
     files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary, taxonomy.types) if path]
-    resolved.pop("types", None)
+    for field in ("types", *["vocabulary"] * (taxonomy.vocabulary is not None)):
+        resolved.pop(field, None)
     resolved |= {"name": taxonomy.name, "content": [file_hash(path) for path in files if path.is_file()]}
 
 

@@ -36,8 +36,7 @@ class Findings:
     # One row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy on ImageNet in
     # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on.
     models: pd.DataFrame
-    # Origin of the numbers, by name: `git.commit`, `git.dirty`, `command`, libraries' versions, inputs'
-    # hashes.
+    # Origin of the numbers: `git.commit`, `git.dirty`, `command`, versions of libraries, hashes of inputs.
     provenance: Mapping[str, str]
 
     def read(self, config: str, name: str) -> pd.DataFrame:

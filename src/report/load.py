@@ -20,7 +20,7 @@ from src.report.study import report_of
 from src.storage import results
 from src.tracking import Run, StoredRun, Tracker, children, find_run
 
-# Artifacts of a parent run: overrides of the requested jobs, and the jobs that ended with their status.
+# Artifacts of a parent run: overrides of the requested jobs; jobs that ended, each with its status.
 OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
 # First columns of analyses.csv, which identify a job; all columns of jobs.csv.
 JOB_COLUMNS = ("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")

@@ -63,7 +63,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
     if len(available) < 2:
         other = next(exp for exp in GROUP_VALENCE if exp not in available)
         caption += f" Only {available[0]} is available: the paper averages it with {other}."
-    return Drawing("figure-6", figure, title, f"Dot plot. {title}: {describe_rows(rows)}.", caption)
+    return Drawing("figure-6", figure, title, f"Bar chart. {title}: {describe_rows(rows)}.", caption)
 
 
 def valence_bands(findings: Findings) -> pd.DataFrame:

@@ -69,10 +69,10 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
         first = poem_prompts.generate_on_faces(model, make_task(), faces.head(2), token_pools, answer_log)
     assert words["word"].tolist() == ["joy", "calm", "fear", "shame"]
     assert len(token_pools["positive", "removed"]) < len(token_pools["positive", "kept"])
-    batch_sizes = []
+    prompt_counts = []  # prompts per call of generate
 
     def write_and_count(self, prompts, *arguments, **options):
-        batch_sizes.append(len(prompts))
+        prompt_counts.append(len(prompts))
         return write_poems(self, prompts, *arguments, **options)
 
     write_poems = Multimodal.generate
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
         twice = poem_prompts.generate_on_faces(
             model, make_task(), pd.concat([faces, faces]), token_pools, answer_log
         )
-    assert batch_sizes == [0, 3, 0]
+    assert prompt_counts == [0, 3, 0]
     pd.testing.assert_frame_equal(words, words_again)
     pd.testing.assert_frame_equal(poems.head(2), first)
     pd.testing.assert_frame_equal(twice.head(5), poems)
@@ -100,7 +100,7 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
         poem_prompts.generate_on_faces(
             model, make_task(), faces.head(1), {**token_pools, ("positive", "kept"): [1]}, answer_log
         )
-    assert batch_sizes[3:] == [1, 1]
+    assert prompt_counts[3:] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,6 @@ def test_a_word_in_two_categories_is_searched_once_and_a_word_without_letters_is
     assert (result.groups.tolist(), result.named.tolist()) == ([1, 0], [1, 0, 0])
 
 
-# An independent reference: one regular expression per form, applied to one caption at a time.
 # No letter or digit comes before a word, or after it.
 EDGES = r"(?<![^\W_])", r"(?![^\W_])"
 
@@ -84,6 +83,7 @@ def pattern(form):
 
 
 def reference(captions):
+    """Count by regular expressions, a caption at a time: one per form of a word, one per axis of groups."""
     words = {
         word_index(word): [re.compile(pattern(form)) for form in lexicons.forms(word, kind == "noun")]
         for word, kind in zip(WORDS["word"], WORDS["type"], strict=True)
