@@ -104,7 +104,7 @@ def changed(path: Path, content: bytes | None) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("remote", ["folder", "s3"])
-def test_a_clean_clone_pulls_all_has_nothing_to_do_and_gives_the_same_bits(origin, remote, tmp_path):
+def test_a_clean_clone_has_nothing_to_do_after_a_pull_and_recomputes_the_same_bits(origin, remote, tmp_path):
     clone = origin.clone(tmp_path / "pulled")
     assert set(clone.hashes("data")) == set(clone.run("git", "ls-files", "data").split())
     clone.dvc("pull", "--remote", remote)
@@ -149,7 +149,7 @@ def test_vectors_and_results_can_be_shared_without_pictures(origin, tmp_path):
     assert not [name for name in clone.hashes("data") if Path(name).suffix in pictures]
 
 
-def test_missing_objects_are_refused_and_changed_objects_where_the_remote_is_verified(origin, tmp_path):
+def test_a_pull_fails_if_an_object_is_missing_or_if_it_is_changed_and_the_remote_verified(origin, tmp_path):
     output = f"data/embeddings/{origin.params['dataset']}/{origin.params['models'][0]}/faces"
     (vectors_path,) = (origin.root / output).rglob("embedding.safetensors")
     md5 = hashlib.md5(vectors_path.read_bytes(), usedforsecurity=False).hexdigest()

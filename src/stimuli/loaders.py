@@ -17,7 +17,7 @@ from src.errors import InputError
 from src.stimuli.pictures import count_conversions
 from src.stimuli.table import TEXT_ROLES, Loaded, Table, build_table
 
-# Config class -> loader (its arguments: `load_table`), and the option on the command line that chooses it.
+# Config class -> loader (`load_table` calls it), and the option on the command line that chooses it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.AvatarsConfig: ("src.demo.world:faces", "faces=avatars"),
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),

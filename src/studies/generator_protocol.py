@@ -40,7 +40,7 @@ class Generator:
     """A generative model, and the log of its answers.
 
     Attributes:
-        load: () -> model; None for a model on a server, or answers from a file.
+        load: () -> model; None if a server runs it, or if answers need none (recorded or planted).
         open_log: (name of the question format, answer -> whether it is valid) -> log of the answers.
     """
 
@@ -100,7 +100,7 @@ def study_of(task: configs.TaskConfig) -> GeneratorStudy:
     study = configs.studies.load(task.study)
     if not isinstance(study, GeneratorStudy):
         raise InputError(
-            f"task.study={task.study}: expected a study of generative models, got one of encoders or of "
-            "reports. Remove task.study: each YAML in conf/task names its study."
+            f"task.study={task.study}: expected a study of generative models, got one of encoders, or "
+            "one that only compares jobs of other studies. Remove task.study: each YAML in conf/task names its study."
         )
     return study

@@ -18,7 +18,7 @@ IN_YAML = (
     *("mood (day)", "a/b", "50% #1", "<b>|`", "two\nlines", "😀", "心情", " blanks ", "../c", "a.b", "Mood"),
     *("mood", "1", "yes", "null", "2024-01-01", "NaN", "${seed}", "x" * 300),
 )  # fmt: skip
-# Awkward words: these, and others that only code can pass.
+# All awkward words: those of `IN_YAML`, and others that are tested through code alone.
 AWKWARD = (
     *(*IN_YAML, "a\\b", "é", "e\u0301", ".", "...", "nan", "a_x28_", "_x_", "_x41", "a=b,c", "'\"~"),
     *("C:\\nul", "\u200b", "mlflow.user", "é(" * 200, "x" * 299 + "y"),

@@ -1,4 +1,4 @@
-"""Check that likelihoods of options equal those of each text alone, and that no answer is computed twice."""
+"""Check that likelihoods of options equal those of each text alone, and that no logged answer is computed."""
 
 import itertools
 
@@ -69,7 +69,7 @@ def test_likelihoods_are_those_of_each_text_alone(model, items, tmp_path):
     assert scored["position_effect"].between(1e-6, 1).all()
 
 
-def test_no_text_is_scored_or_sent_twice(model, items, tmp_path, monkeypatch):
+def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_path, monkeypatch):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
         first, _ = answers.likeliest(model, items.head(2), QUESTION, per_token=True, answer_log=answer_log)
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
