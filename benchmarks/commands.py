@@ -42,7 +42,8 @@ class Row:
 
     Attributes:
         what: description of what is measured.
-        seconds: seconds of what is measured: of a command from start to exit, unless `what` says otherwise.
+        seconds: seconds of a command from start to exit; in `growth` and in `scale`, except for captions, of
+            the computation alone; of one more job where `what` says so.
         peak_mb: largest resident memory of one process, 10^6 bytes; in `growth`, its peak above the memory at
             the start; in `scale`, except for captions, the same without pages of mapped files.
         limit: upper limit of the seconds; None: no limit.

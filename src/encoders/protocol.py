@@ -63,7 +63,7 @@ class Training:
     """Training of a family on the dataset of a job.
 
     Attributes:
-        encoder: (cfg, tables of all roles) -> encoder, trained if its checkpoint is not stored.
+        encoder: (cfg, tables of all roles) -> encoder; `weights` trains it if its checkpoint is not stored.
         blank: (config) -> network before its training.
     """
 

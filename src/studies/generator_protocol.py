@@ -54,7 +54,7 @@ class GeneratorResult:
 
     Attributes:
         analyses: rows of analyses.csv, without the columns that name the job.
-        tables: name -> content of each further Parquet file.
+        tables: name -> content of each Parquet file.
         metrics: MLflow metrics.
         tags: MLflow tags.
         csvs: name -> content of each further csv file, without the columns `model` and `task`.
@@ -100,7 +100,7 @@ def study_of(task: configs.TaskConfig) -> GeneratorStudy:
     study = configs.studies.load(task.study)
     if not isinstance(study, GeneratorStudy):
         raise InputError(
-            f"task.study={task.study}: expected a study of generative models, got one of encoders, or "
-            "one that only compares jobs of other studies. Remove task.study: each YAML in conf/task names its study."
+            f"task.study={task.study}: expected a study of generative models, got one of encoders, or one "
+            "that compares jobs of other studies. Remove task.study: each YAML in conf/task names its study."
         )
     return study

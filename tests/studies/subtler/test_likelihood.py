@@ -1,4 +1,4 @@
-"""Check that likelihoods of options equal those of each text alone, and that no logged answer is computed."""
+"""Check that likelihoods equal those of each text alone, and that no logged answer is computed again."""
 
 import itertools
 
@@ -43,8 +43,8 @@ def naive_log_p(model, beginning, ending):
     return total
 
 
-def naive_shares(model, items):
-    """Compute shares as in docs/methods.md, section 5, one text at a time."""
+def naive_probabilities(model, items):
+    """Average options' probabilities over orders (docs/methods.md, section 5), one text at a time."""
     means_of_items = []
     for row in items.itertuples():
         options, means = [getattr(row, name) for name in OPTIONS], np.zeros(3)
@@ -61,7 +61,7 @@ def naive_shares(model, items):
 def test_likelihoods_are_those_of_each_text_alone(model, items, tmp_path):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
         scored, metrics = answers.likeliest(model, items, QUESTION, per_token=False, answer_log=answer_log)
-    expected = naive_shares(model, items)
+    expected = naive_probabilities(model, items)
     assert scored[[f"p_{name}" for name in OPTIONS]].to_numpy() == pytest.approx(expected, abs=1e-5)
     chosen = [items.iloc[row][OPTIONS[best]] for row, best in enumerate(expected.argmax(axis=1))]
     assert scored["response"].tolist() == chosen
@@ -116,17 +116,17 @@ def test_probabilities_and_position_effects_equal_naive_loops():
         result = probabilities(log_p, tokens, per_token=per_token)
         means, effects = result.mean(axis=1), position_effect(result)
         for item in range(5):
-            shares = []
+            by_order = []
             for order in range(6):
                 scores = [
                     log_p[item, order, option] / (tokens[item, order, option] if per_token else 1)
                     for option in range(3)
                 ]
                 total = sum(np.exp(score) for score in scores)
-                shares.append([np.exp(score) / total for score in scores])
-            mean = [sum(order[option] for order in shares) / 6 for option in range(3)]
+                by_order.append([np.exp(score) / total for score in scores])
+            mean = [sum(order[option] for order in by_order) / 6 for option in range(3)]
             assert means[item] == pytest.approx(mean)
-            distances = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in shares]
+            distances = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in by_order]
             assert effects[item] == pytest.approx(sum(distances) / 6)
             assert choices(means)[item] == max(range(3), key=mean.__getitem__)
 
@@ -138,7 +138,7 @@ def test_options_that_differ_by_rounding_alone_are_a_tie():
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(-30, 0), min_size=18, max_size=18), st.floats(-20, 20))
-def test_position_effects_are_shares_and_zero_if_all_orders_agree(scores, shift):
+def test_position_effects_are_at_most_1_and_zero_if_all_orders_agree(scores, shift):
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))
     # A constant that is added to all log-probabilities of an order changes nothing.
     shifted = log_p + shift * np.arange(6)[None, :, None]
