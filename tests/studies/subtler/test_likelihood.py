@@ -138,7 +138,7 @@ def test_options_that_differ_by_rounding_alone_are_a_tie():
 
 @settings(max_examples=30)
 @given(st.lists(st.floats(-30, 0), min_size=18, max_size=18), st.floats(-20, 20))
-def test_position_effects_are_at_most_1_and_zero_if_all_orders_agree(scores, shift):
+def test_position_effects_lie_in_0_to_1_and_are_zero_if_all_orders_agree(scores, shift):
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))
     # A constant that is added to all log-probabilities of an order changes nothing.
     shifted = log_p + shift * np.arange(6)[None, :, None]
