@@ -21,7 +21,6 @@ pytestmark = pytest.mark.thorough
 
 # Number of analyses of a model, over all attributes of the eight experiments.
 ANALYSES = 38
-
 DEMO_SOURCES = (("faces", "avatars"), ("scenes", "abstract"), ("words", "vader"))
 DEMO = {
     "dataset": "demo",
@@ -47,16 +46,13 @@ WORLDS = {
     "paper": FILE_SETTINGS | {"dataset": "paper", "raw": {"faces": "data/raw/cfd"} | RATED_SOURCES}
     | {"faces": MORPHS},
 }  # fmt: skip
-RATED_WRITERS = [
-    lambda root: drawn.oasis(root / "oasis", 40),
-    lambda root: drawn.nrc_vad(root / "nrc_vad", 40),
-]
+RATED_WRITERS = [lambda raw: drawn.oasis(raw / "oasis", 40), lambda raw: drawn.nrc_vad(raw / "nrc_vad", 40)]
 # Functions that write the raw data each world starts from.
 RAW_DATA_WRITERS: dict[str, list[Callable[[Path], Path]]] = {
-    "untrained": [lambda root: drawn.oasis(root / "oasis")],  # used by no stage
+    "untrained": [lambda raw: drawn.oasis(raw / "oasis")],  # used by no stage
     "trained": [],
-    "photos": [lambda root: drawn.fairface(root / "fairface", 15), *RATED_WRITERS],
-    "paper": [lambda root: drawn.cfd(root / "cfd", 6), *RATED_WRITERS],
+    "photos": [lambda raw: drawn.fairface(raw / "fairface", 15), *RATED_WRITERS],
+    "paper": [lambda raw: drawn.cfd(raw / "cfd", 6), *RATED_WRITERS],
 }
 
 

@@ -8,8 +8,10 @@ import sys
 import pandas as pd
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from src import stage
+from src.configs.quoting import quote
 from src.embeddings import pruning
 from src.errors import InputError
 from src.storage.versions import declared_versions
@@ -54,6 +56,8 @@ def test_params_become_overrides(tmp_path, capsys):
     path.write_text("dataset: paper\nfaces: {per_group: 7, parents: {races: {A: [x, 'y z']}}}\nlabels: {}\n")
     overrides = stage.overrides_of(["dataset", "faces", "labels"], path)
     assert overrides == ["dataset=paper", "faces.per_group=7", 'faces.parents.races.A=[x,"y z"]']
+    text = 'a\\"b\\\n'  # Hydra must parse it back unchanged
+    assert OverridesParser.create().parse_override(f"name={quote(text)}").value() == text
     with pytest.raises(InputError, match="no words. Add them"):
         stage.overrides_of(["words"], path)
     assert stage.main(["table", str(tmp_path / "nowhere"), "--output", "o"]) == 1

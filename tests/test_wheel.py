@@ -66,8 +66,7 @@ def python_with_wheel(tmp_path_factory):
             capture_output=True, text=True, check=True,
         ).stdout.strip()
     )  # fmt: skip
-    # A .pth file adds the folder of the locked packages, but runs no .pth file in it: an editable install of
-    # src there is not imported.
+    # Adds the folder of the locked packages, but runs none of its .pth files (an editable src may have one).
     (packages / "locked.pth").write_text(sysconfig.get_path("purelib") + "\n")
     subprocess.run([*pip, "install", *offline, "--target", packages, *folder.glob("*.whl")], check=True)
     return python
@@ -86,9 +85,7 @@ def run(python, folder, *arguments):
 
 @pytest.mark.thorough
 def test_the_wheel_is_what_is_imported(python_with_wheel, tmp_path):
-    code = (
-        "import src; from src import configs; print(src.__file__, configs.CONF, configs.CHECKOUT, sep='\\n')"
-    )
+    code = "import src; from src.configs import CHECKOUT, CONF; print(src.__file__, CONF, CHECKOUT)"
     source, conf, checkout = map(Path, run(python_with_wheel, tmp_path, "-c", code).split())
     assert source.is_relative_to(python_with_wheel.parent.parent)
     assert conf == source.parent / "conf"

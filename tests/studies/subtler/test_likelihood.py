@@ -118,12 +118,8 @@ def test_probabilities_and_position_effects_equal_naive_loops():
         for item in range(5):
             by_order = []
             for order in range(6):
-                scores = [
-                    log_p[item, order, option] / (tokens[item, order, option] if per_token else 1)
-                    for option in range(3)
-                ]
-                total = sum(np.exp(score) for score in scores)
-                by_order.append([np.exp(score) / total for score in scores])
+                scores = np.exp(log_p[item, order] / (tokens[item, order] if per_token else 1))
+                by_order.append(scores / scores.sum())
             mean = [sum(order[option] for order in by_order) / 6 for option in range(3)]
             assert means[item] == pytest.approx(mean)
             distances = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in by_order]
