@@ -19,7 +19,7 @@ from benchmarks.text_embedding import time_texts
 from benchmarks.timing import Comparison, in_fresh_process, min_seconds
 from src.configs import CHECKOUT
 
-# Overrides that set the size of the built-in world; fields of `Size` are filled in.
+# Overrides that set the size of the built-in world and a CPU; fields of `Size` are filled in.
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
 TOYS = ("toy_s", "toy_m", "toy_l")
 DATABASE = "mlflow.db"

@@ -131,7 +131,7 @@ def _make(
 def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:
     """Draw `per_group` of the n(n-1)/2 pairs of ids of each group; the pairs are sorted, and so are the ids.
 
-    Pairs of the i-th group, in alphabetical order, are drawn with the seed [seed, i], in any order of rows.
+    Groups are numbered in alphabetical order; the pairs of group i are drawn with the seed [seed, i].
 
     Raises:
         InputError: a group has fewer pairs than requested.
