@@ -79,7 +79,7 @@ def _of_page(text: str) -> list[str]:
 def _of_makefile(text: str) -> list[str]:
     """List the recipes that call an entry, with variables removed.
 
-    Recipes with `$(call` are left out: they need a server or data.
+    Recipes with `$(call` are left out: they need downloaded answers.
     """
     lines = text.replace("\\\n", " ").splitlines()
     called = [match[1] for line in lines if (match := re.search(rf"\$\(BIN\)/({ENTRY}.*)", line))]

@@ -19,7 +19,7 @@ from src.storage.cache import file_hash, fingerprint
 OF_SERVER = ("key", "concurrency", "retries", "timeout")
 # Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash); whether a
 # job is computed, reused or only planned; the number of processes. The date of a language model matters only
-# if its chat template uses it; then it is one of the weights' tags.
+# if its chat template uses it; then the key has it with the weights.
 NOT_IN_HASH = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
@@ -41,7 +41,7 @@ class Named:
     cfg: configs.JobConfig  # composed config
     resolved: Mapping[str, Any]  # composed config as plain values
     study: str  # study of the job, by its name or as `module:attribute`
-    exp: str  # from here on, names for display; different configs of a group have different names
+    exp: str  # from here on, names for display; different configs may share a name
     paper: str
     model: str
     dataset: str
@@ -57,7 +57,7 @@ class Named:
 
     @property
     def config_hash(self) -> str:
-        """Return the hash of the job's names and of the config fields that affect numbers."""
+        """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
         hashed = {name: _hashed_fields(name, node) for name, node in self.resolved.items()}
         return fingerprint([decisive(hashed), self.exp, self.model, self.dataset, self.protocol])
 
@@ -219,9 +219,9 @@ def _deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
 
 def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
     taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
-    # The content of the files matters, not their paths. Without a file, `vocabulary` stays as it was.
+    # The content of the files matters, not their paths. A null `vocabulary` is hashed, as in older jobs.
     files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary, taxonomy.types) if path]
-    for field in ("types", *["vocabulary"] * (taxonomy.vocabulary is not None)):
+    for field in ("types", "vocabulary") if taxonomy.vocabulary else ("types",):
         resolved.pop(field, None)
     resolved |= {"name": taxonomy.name, "content": [file_hash(path) for path in files if path.is_file()]}
 

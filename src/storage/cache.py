@@ -1,4 +1,4 @@
-"""Build content-addressed folders on disk once, and verify them whenever they are fetched.
+"""Build folders named by the hash of their inputs once, and verify them whenever they are fetched.
 
 An entry is a folder named by the hash of everything that determines its content. It appears under its name
 only when complete (written next to the target, synced, renamed), and its `manifest.json` holds the size and

@@ -21,7 +21,7 @@ from tests.fuzz.structured import json_changed, yaml_changed
 from tests.stimuli import drawn
 from tests.stimuli.layouts import load
 
-# Pattern of the place in a file (row, line, column …) that a refusal must name.
+# What a refusal must name: the place in a file (row, line, column …), or what the entire file lacks.
 PLACE = (
     r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.(txt|csv) files|pictures|a face|"
     r"leads out|negative|valence"
@@ -68,7 +68,7 @@ def count_lines(name: str, folder: Path) -> int:
 
 
 def write_names(layout: str, folder: Path) -> None:
-    """Write the names of a layout's pictures, a line each, and keep one of the pictures."""
+    """Write the names of a layout's files, a line each, and keep one of the pictures."""
     getattr(drawn, layout)(folder / "drawn")
     listed = sorted(path.name for path in (folder / "drawn").rglob("*") if path.is_file())
     shutil.copy(next((folder / "drawn").rglob("*.jpg")), folder / "first.jpg")
@@ -76,7 +76,7 @@ def write_names(layout: str, folder: Path) -> None:
     (folder / "names").write_text("\n".join(listed))
 
 
-def _picture_names(folder: Path) -> list[bytes]:
+def _file_names(folder: Path) -> list[bytes]:
     groups = (folder / "names").read_bytes().replace(b"\0", b"/").replace(b"/", b"\n").split(b"\n\n")
     listed = [name for group in groups for name in group.split(b"\n")]
     # Each group of lines between blank lines is also taken as one name: a file name may contain line breaks.
@@ -88,7 +88,7 @@ def load_names(layout: str, folder: Path):
     root = folder / "root"
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
-    for name in _picture_names(folder):
+    for name in _file_names(folder):
         # Each file is a different one, yet decodes: what follows the end of a JPEG is ignored.
         content = (folder / "first.jpg").read_bytes() + name
         (root / name.decode("utf-8", "surrogateescape")).write_bytes(content)
@@ -96,8 +96,8 @@ def load_names(layout: str, folder: Path):
     return load_table(layout, "faces", root, **settings)
 
 
-def count_picture_names(folder: Path) -> int:
-    paths = [Path(name.decode("utf-8", "surrogateescape")) for name in _picture_names(folder)]
+def count_file_names(folder: Path) -> int:
+    paths = [Path(name.decode("utf-8", "surrogateescape")) for name in _file_names(folder)]
     suffixes = [path.suffix.lower() for path in paths if not path.name.startswith(".")]
     return sum(suffix in (".jpg", ".jpeg", ".png") for suffix in suffixes)
 
@@ -184,7 +184,7 @@ FACES = [
 ]  # fmt: skip
 NAMES = [
     Parser(f"{layout}: names of pictures", "names", partial(write_names, layout), partial(load_names, layout),
-           partial(check_complete, count_picture_names), "_-.", named=("root",))
+           partial(check_complete, count_file_names), "_-.", named=("root",))
     for layout in ("cfd", "utkface")
 ]  # fmt: skip
 RATINGS = [

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from src.errors import InputError
-from src.studies.poems import poem_prompts
+from src.studies.poems import poem_generation
 from src.studies.subtler import answers
 from tests.fuzz import models
 from tests.fuzz.harness import REFUSED, TABLE, tried
@@ -120,4 +120,4 @@ def test_a_name_that_is_not_utf_8_is_named_or_left_out(tmp_path):
 
 def test_an_answer_of_another_kind_does_not_fit():
     assert not answers.is_option_scores([[[float("nan")] * 3] * 6] * 2)
-    assert not poem_prompts.is_poem({"text": "a", "tokens": ["x"], "log_p": {}})
+    assert not poem_generation.is_poem({"text": "a", "tokens": ["x"], "log_p": {}})

@@ -10,7 +10,7 @@ from src import configs, stimuli
 from src.errors import InputError, NotApplicable
 from src.generators.multimodal import Multimodal
 from src.studies.generator_protocol import Generator, GeneratorResult, Inputs
-from src.studies.poems import comparison, poem_prompts
+from src.studies.poems import comparison, poem_generation
 from src.studies.poems.config import PoemConfig
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
         NotApplicable: the model is not multimodal, or the dataset has a single group.
     """
     assert isinstance(cfg.task, PoemConfig)
-    poem_prompts.check_task(cfg.task)
+    poem_generation.check_task(cfg.task)
     if not isinstance(cfg.llm, configs.MultimodalConfig):
         raise NotApplicable(f"task={task}: needs a multimodal model. Use llm=vlm_hf llm.id=OWNER/NAME.")
     if cfg.faces is None:
@@ -54,10 +54,10 @@ def run(
     start = time.perf_counter()
     model = generator.load()
     assert isinstance(model, Multimodal)
-    with generator.open_log("poems", poem_prompts.is_poem) as answer_log:
-        words = poem_prompts.generate_on_words(model, task, answer_log)
-        pools = poem_prompts.collect_pools(words, model.special_ids)
-        scores = poem_prompts.generate_on_faces(model, task, faces, pools, answer_log)
+    with generator.open_log("poems", poem_generation.is_poem) as answer_log:
+        words = poem_generation.generate_on_words(model, task, answer_log)
+        pools = poem_generation.collect_pools(words, model.special_ids)
+        scores = poem_generation.generate_on_faces(model, task, faces, pools, answer_log)
     seconds = time.perf_counter() - start
     notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]
     for note in notes:
@@ -74,7 +74,7 @@ def run(
     )
 
 
-def _pool_table(model: Multimodal, pools: poem_prompts.Pools) -> pd.DataFrame:
+def _pool_table(model: Multimodal, pools: poem_generation.Pools) -> pd.DataFrame:
     """List the tokens of both pools: `pool`, `token` (its id), `text`, `in_both` (true if both have it)."""
     rows = [
         {"pool": pool, "token": token, "text": model.processor.tokenizer.decode([token])}

@@ -12,7 +12,7 @@ from src.report.folder import Folder
 from src.report.forest_plot import forest_plot, in_digits, in_order
 from src.report.format import records, slugs
 from src.report.study import Section
-from src.studies.poems.poem_prompts import POLES
+from src.studies.poems.poem_generation import POLES
 
 # Maximum number of models whose figures and tables the page shows.
 DETAILED = 8

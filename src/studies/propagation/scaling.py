@@ -82,11 +82,11 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     axes.axhline(0, color="#888888", linewidth=0.7)
     axes.grid(alpha=0.25)
     axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=LIMITS)
-    sizes = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
-    sizes_text = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in sizes.to_dict("records"))
-    caption = f"Models from left to right: {sizes_text}. Points of a model are shifted so as not to overlap."
-    if len(sizes) < MIN_MODELS:
-        caption += f" {len(sizes)} models: points only; a correlation needs {MIN_MODELS} models."
+    models = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
+    listed = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in models.to_dict("records"))
+    caption = f"Models from left to right: {listed}. Points of a model are shifted so as not to overlap."
+    if len(models) < MIN_MODELS:
+        caption += f" {len(models)} models: points only; a correlation needs {MIN_MODELS} models."
     text = "; ".join(
         f"{exp}: " + ", ".join(f"{row['model']} {row['rho']:.2f}" for row in exp_rows.to_dict("records"))
         for exp, exp_rows in rows.groupby("exp", sort=False)

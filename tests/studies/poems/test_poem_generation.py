@@ -19,7 +19,7 @@ from src.generators.answer_log import AnswerLog
 from src.generators.multimodal import Multimodal
 from src.report import page
 from src.stimuli import Table
-from src.studies.poems import comparison, poem_prompts
+from src.studies.poems import comparison, poem_generation
 from src.studies.poems import study as poem_study
 from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
@@ -34,12 +34,14 @@ def make_task(**changes):
     return PoemConfig(paper="", faces=None, permutations=9, bootstrap=9, **{**fields, **changes})
 
 
-@given(st.lists(st.tuples(st.sampled_from(poem_prompts.POLES), IDS), max_size=6), st.sets(st.integers(0, 12)))
+@given(
+    st.lists(st.tuples(st.sampled_from(poem_generation.POLES), IDS), max_size=6), st.sets(st.integers(0, 12))
+)
 def test_pools_hold_unique_ids_without_special_ones_and_with_or_without_shared_ones(rows, special):
-    pools = poem_prompts.collect_pools(pd.DataFrame(rows, columns=["pool", "ids"]), special)
+    pools = poem_generation.collect_pools(pd.DataFrame(rows, columns=["pool", "ids"]), special)
     for number in range(13):
         pools_of_id = {pool for pool, ids in rows if number in ids and number not in special}
-        for pool in poem_prompts.POLES:
+        for pool in poem_generation.POLES:
             assert pools[pool, "kept"].count(number) == (pool in pools_of_id)
             assert pools[pool, "removed"].count(number) == (pools_of_id == {pool})
 
@@ -64,9 +66,9 @@ def faces(tmp_path):
 
 def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces, tmp_path, monkeypatch):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        words = poem_prompts.generate_on_words(model, make_task(), answer_log)
-        token_pools = poem_prompts.collect_pools(words, model.special_ids)
-        first = poem_prompts.generate_on_faces(model, make_task(), faces.head(2), token_pools, answer_log)
+        words = poem_generation.generate_on_words(model, make_task(), answer_log)
+        token_pools = poem_generation.collect_pools(words, model.special_ids)
+        first = poem_generation.generate_on_faces(model, make_task(), faces.head(2), token_pools, answer_log)
     assert words["word"].tolist() == ["joy", "calm", "fear", "shame"]
     assert len(token_pools["positive", "removed"]) < len(token_pools["positive", "kept"])
     prompt_counts = []  # prompts per call of generate
@@ -78,9 +80,9 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     write_poems = Multimodal.generate
     monkeypatch.setattr(Multimodal, "generate", write_and_count)
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        words_again = poem_prompts.generate_on_words(model, make_task(), answer_log)
-        poems = poem_prompts.generate_on_faces(model, make_task(), faces, token_pools, answer_log)
-        twice = poem_prompts.generate_on_faces(
+        words_again = poem_generation.generate_on_words(model, make_task(), answer_log)
+        poems = poem_generation.generate_on_faces(model, make_task(), faces, token_pools, answer_log)
+        twice = poem_generation.generate_on_faces(
             model, make_task(), pd.concat([faces, faces]), token_pools, answer_log
         )
     assert prompt_counts == [0, 3, 0]
@@ -96,8 +98,8 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     assert {name: poems.loc[3, name] for name in named_pools} == pytest.approx(answer.log_p, abs=1e-4)
     # A change of length or pools requires a new poem.
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        poem_prompts.generate_on_faces(model, make_task(most=4), faces.head(1), token_pools, answer_log)
-        poem_prompts.generate_on_faces(
+        poem_generation.generate_on_faces(model, make_task(most=4), faces.head(1), token_pools, answer_log)
+        poem_generation.generate_on_faces(
             model, make_task(), faces.head(1), {**token_pools, ("positive", "kept"): [1]}, answer_log
         )
     assert prompt_counts[3:] == [1, 1]
@@ -113,9 +115,9 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     ],
 )
 def test_prompts_without_their_slot_and_pools_without_words_are_refused(changes, message):
-    poem_prompts.check_task(make_task())
+    poem_generation.check_task(make_task())
     with pytest.raises(InputError) as error:
-        poem_prompts.check_task(make_task(**changes))
+        poem_generation.check_task(make_task(**changes))
     assert message in str(error.value)
 
 
@@ -144,7 +146,7 @@ def compare(scores, **changes):
     return comparison.compare(scores[["id"]], scores, POOL_SIZES, **options)
 
 
-def test_cles_and_its_uncertainty_are_those_of_pairs(scores):
+def test_cles_p_and_interval_agree_with_a_naive_computation(scores):
     result = compare(scores)
     assert list(result) == [*comparison.COLUMNS]
     assert len(result) == 9
