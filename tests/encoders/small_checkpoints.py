@@ -94,7 +94,7 @@ def hub_repository(architecture: str, tag: str) -> str:
 
 
 def tokenizer_files(**fields: str) -> dict[str, bytes]:
-    """Return the files of a WordPiece tokenizer of characters and four words; `fields` are added to its config."""
+    """Return the files of a tokenizer of characters and four words; `fields` are added to its config."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     pieces = [*SPECIAL, *ALPHABET, *(f"##{character}" for character in ALPHABET), "this", "is", "the", "word"]
