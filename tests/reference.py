@@ -93,19 +93,40 @@ def moved_rows(rows, moved):
     return [position[(moved[row.get("word", row["id"])], row.get("template"))] for row in rows]
 
 
-def propagate(
+def propagate(exp, tables, vectors, *, extremes, **options):
+    """Compute the analyses of an experiment from `unit_scores`.
+
+    Returns:
+        One dict per analysis: group, stratum, n, rho, p, rho_all, n_all; and the scores
+        {(stratum, id): (intrinsic, extrinsic)}.
+    """
+    analyses, scores = [], {}
+    for content, units in unit_scores(exp, tables, vectors, extremes=extremes, **options).items():
+        for stratum, members, with_all in strata(exp.split("_to_")[0], units, content, extremes):
+            x, y = zip(*(units[unit][:2] for unit in members), strict=True)
+            rho, p = stats.spearmanr(x, y)
+            row = {"group": None if stratum == "extremes" else stratum, "stratum": stratum}
+            row |= {"n": len(members), "rho": rho, "p": p, "rho_all": math.nan, "n_all": math.nan}
+            if with_all:
+                x, y = zip(*(unit[:2] for unit in units.values()), strict=True)
+                row |= {"rho_all": stats.spearmanr(x, y)[0], "n_all": len(units)}
+            analyses.append(row)
+            scores |= {(stratum, unit): units[unit][:2] for unit in members}
+    return analyses, scores
+
+
+def unit_scores(
     exp, tables, vectors, *, k, extremes, set_size, ddof, seed,
     moved=None, held_out=False, intrinsic_by="sc_eat", extrinsic_by="top_k",
 ):  # fmt: skip
-    """Compute the analyses of an experiment from tables (role -> rows sorted by id) and their vectors.
+    """Score the targets of an experiment from tables (role -> rows sorted by id) and their vectors.
 
     `moved` maps a word or image of the corpus to the item whose place it takes: its valence or group, and
     its membership in A or B, move there; the vectors of all places stay. `held_out`: extremes of valence are
     not retrieved.
 
     Returns:
-        One dict per analysis: group, stratum, n, rho, p, rho_all, n_all; and the scores
-        {(stratum, id): (intrinsic, extrinsic)}.
+        {property: {unit: (intrinsic, extrinsic, row of the unit)}}; the property is a group, or None.
     """
     target_role, corpus_role = exp.split("_to_")
     targets, corpus = tables[target_role], tables[corpus_role]
@@ -177,9 +198,8 @@ def propagate(
                 scores = associated(cosines, a, b), shares[group]
                 per_target[group][unit].append((scores, row))
 
-    analyses, scores = [], {}
-    for content in contents:
-        units = {
+    return {
+        content: {
             unit: (
                 # Scores that differ by rounding alone are tied.
                 round(math.fsum(s[0] for s, _ in pairs) / len(pairs), 12),
@@ -188,17 +208,8 @@ def propagate(
             )
             for unit, pairs in per_target[content].items()
         }
-        for stratum, members, with_all in strata(target_role, units, content, extremes):
-            x, y = zip(*(units[unit][:2] for unit in members), strict=True)
-            rho, p = stats.spearmanr(x, y)
-            row = {"group": None if stratum == "extremes" else stratum, "stratum": stratum}
-            row |= {"n": len(members), "rho": rho, "p": p, "rho_all": math.nan, "n_all": math.nan}
-            if with_all:
-                x, y = zip(*(unit[:2] for unit in units.values()), strict=True)
-                row |= {"rho_all": stats.spearmanr(x, y)[0], "n_all": len(units)}
-            analyses.append(row)
-            scores |= {(stratum, unit): units[unit][:2] for unit in members}
-    return analyses, scores
+        for content in contents
+    }
 
 
 def strata(target_role, units, content, extremes):
@@ -216,3 +227,23 @@ def strata(target_role, units, content, extremes):
 def rows_of(frame: pd.DataFrame) -> list[dict]:
     """Return rows in the order of their ids."""
     return sorted(frame.to_dict("records"), key=lambda row: row["id"])
+
+
+def jackknife_variance(statistic, ways):
+    """Compute the variance of statistic(rows that remain) over one or two crossed ways, names [n] each."""
+
+    def of_way(names):
+        parts = sorted(set(names))
+        without = [statistic(np.array([name != name_left_out for name in names])) for name_left_out in parts]
+        mean = math.fsum(without) / len(parts)
+        return (len(parts) - 1) / len(parts) * math.fsum((value - mean) ** 2 for value in without)
+
+    if len(ways) == 1:
+        return of_way(ways[0])
+    cells = of_way([*zip(*ways, strict=True)])
+    return max(sum(map(of_way, ways)) - cells, cells)
+
+
+def t_interval(estimate, variance, df):
+    half = stats.t.ppf(0.975, df) * math.sqrt(variance)
+    return estimate - half, estimate + half

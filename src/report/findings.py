@@ -13,6 +13,7 @@ import pandas as pd
 TABLES = {
     "targets": ("valence",),
     "draws": ("stratum", "kind", "draw", "rho"),
+    "level_draws": ("stratum", "draw", "level"),
     "retrieved": ("stratum", "item", "outcome", "share", "reference", "against", "contribution"),
 }
 # Columns of a specification: settings besides model and experiment.
@@ -40,7 +41,7 @@ class Findings:
     provenance: Mapping[str, str]
 
     def read(self, config: str, name: str) -> pd.DataFrame:
-        """Read a table of a job: `targets`, `attributes`, `draws` or `retrieved`.
+        """Read a table of a job, such as `targets` or `draws`.
 
         Jobs of older versions lack `draws`, `retrieved` and the valence of their targets: such a table is
         empty, such a column NaN.

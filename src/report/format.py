@@ -29,6 +29,26 @@ class Column:
 
 
 COLUMNS = (
+    Column(
+        "level",
+        "level",
+        "signed level of carry-over: outcome of the group less that of the others, or per SD",
+        3,
+    ),
+    Column("level_low", "95% from", "lower end of the level's interval", 3),
+    Column("level_high", "95% to", "upper end of the level's interval", 3),
+    Column(
+        "level_p",
+        "p level",
+        "share of permutations of the corpus's property whose level is as far from their mean",
+        3,
+    ),
+    Column(
+        "level_q", "q level", "p level after Benjamini–Hochberg over the analyses of the specification", 3
+    ),
+    Column("slope", "slope", "outcome per unit of the difference of mean cosines, over all targets"),
+    Column("slope_low", "95% from", "lower end of the slope's interval"),
+    Column("slope_high", "95% to", "upper end of the slope's interval"),
     Column("n", "n", "number of units over which ρ is computed", 0),
     Column("rho", "ρ", "Spearman's ρ between intrinsic and extrinsic score"),
     Column("ci_low", "95% from", "lower end of the interval"),
@@ -36,13 +56,19 @@ COLUMNS = (
     Column("placebo_mean", "placebo mean", "mean ρ when the corpus's property is shuffled"),
     Column("placebo_q95", "placebo 95th", "95th percentile of ρ when the corpus's property is shuffled"),
     Column("p_placebo", "p placebo", "share of placebos that reach ρ", 3),
-    Column("q", "q", "p placebo after Benjamini–Hochberg over all analyses of the sweep", 3),
+    Column("q", "q", "p placebo after Benjamini–Hochberg over the analyses of the specification", 3),
+    Column(
+        "at_bound",
+        "at a bound",
+        "share of targets whose outcome is within 5% of its smallest or largest value",
+    ),
+    Column("ties", "ties", "share of targets that share their outcome with another"),
     Column("sd_attributes", "SD A/B", "SD of ρ over other draws of A and B"),
     Column("validity", "validity", "ρ (groups: AUC) of the intrinsic score with the targets' own property"),
-    Column("property_q05", "property 5th", "5th percentile of ρ for synthetic properties, encoded as well"),
-    Column("property_q95", "property 95th", "95th percentile of ρ for the same synthetic properties"),
-    Column("family_q95", "family 95th", "95th percentile of ρ when families of words are shuffled"),
-    Column("family_p", "p family", "share of shuffles of families of words that reach ρ", 3),
+    Column(
+        "property_q05", "property 5th", "5th percentile of ρ for properties that the vectors tell as well"
+    ),
+    Column("property_q95", "property 95th", "95th percentile of ρ for the same properties"),
 )
 
 

@@ -58,7 +58,7 @@ def cfd(cfg: CfdConfig) -> Loaded:
         refuse_links_out([root / cfg.norming], root, "faces.root")
         frame["age"], age_notes = _read_ages(frame["person"], root / cfg.norming)
         notes += age_notes
-    return add_hashes(frame).drop(columns="person"), picture_count, notes
+    return add_hashes(frame).rename(columns={"person": "cluster"}), picture_count, notes
 
 
 def _read_ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:

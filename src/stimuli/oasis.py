@@ -12,7 +12,10 @@ from src.stimuli.table import Loaded
 
 
 def load(cfg: OasisConfig) -> Loaded:
-    """Load scenes and their valence (csv columns `Theme`, `Valence_mean`); the pictures are `{Theme}.jpg`."""
+    """Load scenes and their valence (csv columns `Theme`, `Valence_mean`); the pictures are `{Theme}.jpg`.
+
+    Pictures of a theme, as Beach 1 and Beach 2, are a cluster.
+    """
     root = Path(cfg.root)
     path = root / cfg.csv
     remedy = "Set dataset.root to the folder of oasis/, or scenes.root to that of the csv (see make data)."
@@ -29,6 +32,8 @@ def load(cfg: OasisConfig) -> Loaded:
         {
             "id": rows["Theme"],
             "valence": rescaled_ratings(rows, "Valence_mean", "Theme", scale, path, "scenes"),
+            # Scenes of one theme are numbered: Acorns 1, Acorns 2.
+            "cluster": rows["Theme"].str.replace(r"\s*\d+$", "", regex=True),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
             "row": rows["row"],
         }

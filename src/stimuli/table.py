@@ -53,6 +53,14 @@ class Table:
         digest.update(np.ascontiguousarray(rows).tobytes())
         return digest.hexdigest()
 
+    @cached_property
+    def cluster_hash(self) -> str:
+        """Hash the clusters of a table that brings them; empty without. They move no vector."""
+        if "cluster" not in self.frame:
+            return ""
+        rows = pd.util.hash_pandas_object(self.frame[["id", "cluster"]].astype("string"), index=False)
+        return hashlib.sha256(np.ascontiguousarray(rows.to_numpy()).tobytes()).hexdigest()
+
     @property
     def items(self) -> int:
         """Count the images, words or phrases."""
@@ -183,7 +191,10 @@ def _check_grid(frame: pd.DataFrame, carried: str, source: str) -> None:
             f"{source}: {len(partial)} words do not occur in all {templates} templates, first "
             f"{brief(partial.index[0])!r} ({partial.iloc[0]}). Each word must occur in each template once."
         )
-    values = frame.groupby("word")[carried].nunique()
-    if (values > 1).any():
-        word = values.index[values > 1][0]
-        raise InputError(f"{source}: the word {brief(word)!r} has several values of {carried}. Give it one.")
+    for column in (carried, *({"cluster"} & {*frame.columns})):
+        values = frame.groupby("word")[column].nunique(dropna=False)
+        if (values > 1).any():
+            word = values.index[values > 1][0]
+            raise InputError(
+                f"{source}: the word {brief(word)!r} has several values of {column}. Give it one."
+            )

@@ -23,16 +23,19 @@ WRAPPED += ("答案：rigid", None)
 
 
 def read_items(folder: Path) -> pd.DataFrame:
-    """Read items of two genders and both polarities, with the answers of RESPONSES."""
+    """Read items of two genders, both polarities, five templates and six stimuli, with RESPONSES."""
     rows = [
         row(
             target_gender=gender,
-            context=f"The {person} is {age} years old, {person} is BLANK.",
-            item_category=polarity,
-            response=RESPONSES[3 * gender_index + item],
+            context=f"The {person} {verb} {age} years old, {person} is BLANK.",
+            item_category="positive" if age < 50 else "negative",
+            template=verb,
+            stimulus=str(age),
+            response=RESPONSES[(gender_index + 2 * verb_index + age) % len(RESPONSES)],
         )
         for gender_index, (gender, person) in enumerate([("male", "man"), ("female", "woman")])
-        for item, (age, polarity) in enumerate(((64, "negative"), (27, "positive"), (81, "negative")))
+        for verb_index, verb in enumerate(("is", "turns", "seems", "looks", "becomes"))
+        for age in (21, 27, 33, 64, 70, 81)
     ]
     return items.read(write_csv(folder / "items.csv", rows))
 
@@ -78,7 +81,7 @@ def subtler_outputs(folder: Path) -> dict[str, Any]:
     answered = read_items(folder)
     outputs: dict[str, Any] = {"y": code_answers(answered, "published")["y"].tolist()}
     for coding in ("published", "corrected"):
-        scores = score(answered, coding, bootstrap=40, seed=0)
+        scores = score(answered, coding)
         for name in scores:
             values = scores[name].tolist()
             outputs[f"{coding}.{name}"] = [None if value != value else value for value in values]

@@ -47,6 +47,8 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         metrics.iat_totals(metrics.iat_scores(side[:, :4], side[:, 4:8]), weights, len(side))
         for side, weights in ((to_a, weights_a), (to_b, weights_b))
     ]
+    z, cells = metrics.standardise(to_a), np.stack([np.arange(9) % 3, np.arange(9) // 3])
+    welch = metrics.welch_tests(z, z**2, cells, [np.eye(3, dtype=bool)])[0]
     return {
         "similarity": similarities,
         "similarity_of_several": metrics.similarity(multiple, y),
@@ -85,9 +87,7 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "association_factors": metrics.association_factors(groups),
         "standardise": metrics.standardise(to_a),
         "group_association": metrics.group_association(to_a, groups),
-        "permuted_association": metrics.permuted_association(
-            to_a, np.stack([np.arange(9) % 3, np.arange(9) // 3]), [np.eye(3, dtype=bool)]
-        ),
+        "welch_tests": [welch.difference, welch.error, welch.df, welch.score(), welch.difference_at(2.0)],
         "choice_tables": tables,
         "choice_rates": metrics.choice_rates(tables.sum(0)),
         "rate_gaps": metrics.rate_gaps(tables.sum(0)),

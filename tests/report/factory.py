@@ -14,7 +14,7 @@ PAPER = {
 }  # fmt: skip
 HOSTILE = "<script>alert('x')</script> $x_1$ | 50% & {more}" + " long" * 30
 VALENCE = ("scenes", "words")
-DRAWS = {"bootstrap": 400, "placebo": 199, "family": 99, "property": 50, "attributes": 20}
+DRAWS = {"level": 199, "placebo": 199, "property": 50, "attributes": 20}
 
 
 def draw(
@@ -44,6 +44,7 @@ def draw(
                 jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})
     analyses = pd.concat(frames, ignore_index=True)
     undefined = analyses.filter(regex="^(rho|p_|ci_)").columns.drop("rho_all")
+    analyses["level_q"] = analyses.groupby("protocol")["level_p"].transform(stats.false_discovery_control)
     analyses.loc[7, undefined] = np.nan
     analyses.loc[7, "reason"] = "every unit has the same outcome"
     p = analyses["p_placebo"].dropna()
@@ -82,11 +83,9 @@ def _write_job(rng, folder, common, groups, size, noise, strength):
     for number, stratum in enumerate(strata):
         subset = _targets(rng, source, stratum, groups, number, 50 if without_groups else size, strength)
         result = stats.spearmanr(subset["intrinsic"], subset["extrinsic"])
-        rho, spread = result.statistic, 0.6 / np.sqrt(len(subset))
+        rho = result.statistic
         draws = {
-            "bootstrap": np.clip(rho + spread * noise["bootstrap"][number], -1, 1),
             "placebo": np.clip(0.2 + 0.25 * noise["placebo"][number] + 0.03 * rng.normal(), -1, 1),
-            "family": np.clip(0.2 + 0.3 * noise["family"][number], -1, 1),
             "property": np.clip(0.6 + 0.1 * noise["property"][number], -1, 1),
             "attributes": np.clip(rho - 0.03 + 0.04 * noise["attributes"][number], -1, 1),
         }
@@ -103,8 +102,18 @@ def _write_job(rng, folder, common, groups, size, noise, strength):
         row["group"] = None if without_groups else stratum
         row |= dict.fromkeys(["rho_all", "p_all", "n_all"], np.nan)
         row |= {"rho": rho, "p": result.pvalue, "reason": ""}
-        rows.append({**common, **row, **_uncertainty(draws, rho, rng)})
-    for name, tables in {"targets": targets, "draws": draw_frames, "retrieved": retrieved}.items():
+        row |= {"sd_measured": subset["intrinsic"].std(ddof=0), "ceiling": False, "ties": 0.0}
+        rows.append({**common, **row, **_uncertainty(draws, rho, rng, len(subset))})
+    levels = _levels(targets, None if corpus in VALENCE else strata, in_all=source not in VALENCE)
+    level_draws = []
+    for number, row in enumerate(rows):
+        table = levels[levels["property"].isna() | (levels["property"] == row["stratum"])]
+        row |= _level(table, row["group"], 0.01 * noise["level"][number])
+        null = [row["level"], *(0.01 * noise["level"][number])]
+        level_draws.append(pd.DataFrame({"stratum": row["stratum"], "draw": range(len(null)), "level": null}))
+    tables_by_name = {"targets": targets, "draws": draw_frames, "retrieved": retrieved}
+    tables_by_name |= {"levels": [levels], "level_draws": level_draws}
+    for name, tables in tables_by_name.items():
         pd.concat(tables).to_parquet(folder / f"{name}.parquet", index=False)
     sets = {"group": None, "template": None, "set": ["A", "B"], "id": [f"{corpus}-1", f"{corpus}-2"]}
     pd.DataFrame(sets).astype({"group": "string", "template": "string"}).to_parquet(
@@ -122,6 +131,7 @@ def _targets(rng, source, stratum, groups, number, size, strength):
     return pd.DataFrame(
         {
             "id": [f"{source}-{prefix}{row:04d}" for row in range(count)],
+            "cluster": [f"{prefix}{row // 2}" for row in range(count)],
             "group": pd.array([stratum if by_group else None] * count, dtype="string"),
             "intrinsic": np.clip(0.8 * latent + 0.1 * (number - len(groups) / 2), -1.99, 1.99),
             "extrinsic": 0.5 + 0.1 * np.tanh(latent + noise),
@@ -142,13 +152,38 @@ def _retrieved(rng, corpus, groups):
     )
 
 
-def _uncertainty(draws, rho, rng):
-    low, high = np.quantile(draws["bootstrap"], [0.025, 0.975])
+def _levels(targets, properties, *, in_all):
+    """Build levels.parquet; with `in_all` every property is that of the targets of all strata."""
+    scores = {"intrinsic": "measured", "extrinsic": "retrieved"}
+    frames = [subset.rename(columns=scores).drop(columns="stratum") for subset in targets]
+    if in_all:
+        frames = [pd.concat(frames)] * len(properties or [None])
+    names = properties or [None] * len(frames)
+    levels = [frame.assign(property=name) for name, frame in zip(names, frames, strict=True)]
+    return pd.concat(levels, ignore_index=True).astype({"property": "string"})
+
+
+def _level(table, group, null):
+    y, x = table["retrieved"], table["measured"]
+    if table["valence"].isna().all():
+        in_group = table["group"] == group
+        level, measured = (side[in_group].mean() - side[~in_group].mean() for side in (y, x))
+    else:
+        z = (table["valence"] - table["valence"].mean()) / table["valence"].std(ddof=0)
+        level, measured = (z * y).mean(), (z * x).mean()
+    slope = stats.linregress(x, y).slope
+    row = {"level": level, "level_low": level - 0.02, "level_high": level + 0.02, "measured": measured}
+    row |= {"level_p": (1 + (abs(null) >= abs(level)).sum()) / (len(null) + 1), "at_bound": 0.0}
+    return row | {"slope": slope, "slope_low": slope - 0.1, "slope_high": slope + 0.1}
+
+
+def _uncertainty(draws, rho, rng, n):
+    half = 1.96 / np.sqrt(n - 3)
+    low, high = np.tanh(np.arctanh(rho) - half), np.tanh(np.arctanh(rho) + half)
     properties = np.quantile(draws["property"], [0.05, 0.95]) if len(draws["property"]) else [np.nan, np.nan]
     columns = {"ci_low": low, "ci_high": high, "sd_attributes": draws["attributes"].std(ddof=1)}
     columns |= {"validity": rng.uniform(0.5, 0.9), "placebo_mean": draws["placebo"].mean(), "placebo_n": 50}
-    for kind, p in (("placebo", "p_placebo"), ("family", "family_p")):
-        columns[f"{kind}_q95"] = np.quantile(draws[kind], 0.95)
-        columns[p] = (1 + (draws[kind] >= rho - 1e-12).sum()) / (len(draws[kind]) + 1)
+    columns["placebo_q95"] = np.quantile(draws["placebo"], 0.95)
+    columns["p_placebo"] = (1 + (draws["placebo"] >= rho - 1e-12).sum()) / (len(draws["placebo"]) + 1)
     columns |= dict(zip(("property_q05", "property_q95"), properties, strict=True))
     return columns | {"rho_placebo_units": rho + 0.001}

@@ -8,12 +8,13 @@ from scipy import stats
 
 from src.report import format, page
 from src.report.load import merge
+from src.studies.propagation.combined import LEVEL
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page
 from tests.studies.subtler import choices
 
 FEW = ("scenes_to_words", "faces_to_words", "labels_to_scenes", "words_to_faces")
-DRAWS = {"bootstrap": 60, "placebo": 39, "family": 19, "property": 20, "attributes": 5}
+DRAWS = {"level": 39, "placebo": 39, "property": 20, "attributes": 5}
 SMALL = {"experiments": {exp: factory.PAPER[exp] for exp in FEW}, "size": 20, "draws": DRAWS}
 SMALL["groups"] = ["Black Women", factory.HOSTILE]
 DIGITS = {column.name: column.digits for column in format.COLUMNS}
@@ -47,7 +48,10 @@ def test_every_number_of_the_page_is_that_of_analyses_csv(page_path, html, findi
 def test_the_page_starts_with_the_means_of_the_first_specification(html, findings):
     displayed = findings.of("propagation").query("protocol == 'paper'")
     mean = next(attributes["value"] for tag, attributes in html.tags if attributes.get("data-fact") == "mean")
-    assert float(mean) == displayed["rho"].mean()
+    assert float(mean) == pytest.approx(displayed["rho"].mean(), rel=1e-12)
+    small = (displayed["level_q"] <= 0.05).sum()
+    assert f"level of carry-over: q ≤ .05 {small} of {len(displayed)}" in html.text
+    assert f"retrieved per unit measured {_format_rounded(displayed['slope'].mean(), 2)}" in html.text
     above = (displayed["rho"] > displayed["placebo_q95"]).sum()
     assert f"their placebo {above} of {displayed['rho'].count()}" in html.text
     assert f"q ≤ .05 {(displayed['q'] <= 0.05).sum()} of {displayed['q'].count()}" in html.text
@@ -87,13 +91,15 @@ def test_the_page_of_a_sweep_without_results_says_so(tmp_path):
 
 def test_disabled_analyses_are_left_out(tmp_path):
     findings = factory.draw(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
-    for path in [*tmp_path.rglob("draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
+    for path in [*tmp_path.rglob("*draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
         path.unlink()
     disabled = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units", "q"]
+    disabled += [name for name in LEVEL if name in findings.of("propagation")]
     (tmp_path / "report").mkdir()
     reduced = findings.with_frame("propagation", findings.of("propagation").drop(columns=disabled))
     result = ParsedPage(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
     assert "placebo was switched off" in result.text
+    assert "Fewer than two analyses have a placebo" in result.text
     assert "What is retrieved that moves" not in result.text
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
-from src.stimuli import CARRIES, IMAGE_ROLES, Table
-from src.studies.shared.exchange_units import Exchange, equivalent_levels, exchange_of
+from src.stimuli import CARRIES, IMAGE_ROLES, Table, clusters
+from src.studies.shared.exchange_units import Exchange, exchange_of
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
@@ -76,11 +76,12 @@ def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     properties: list[str | None] = [None]
     row_parts = np.full(len(table.frame), SETS | RETRIEVED)
     if CARRIES[table.role] == VALENCE:
-        pools = _valence_pools(table, protocol)
+        pools = _valence_pools(table, protocol, exchange)
         if protocol.attributes == HELD_OUT:
-            extreme = np.zeros(len(table.frame), dtype=int)
-            extreme[np.concatenate([pool.rows[[*pool.a[0], *pool.b[0]]] for pool in pools])] = SETS
-            exchange = exchange.restrict([extreme[exchange.grid[:, 0]]])
+            parts = np.full(len(exchange.grid), NEITHER)
+            for pool in pools:
+                parts[exchange.unit_of_row[pool.rows[pool.retrievable]]] = RETRIEVED
+            exchange = exchange.restrict([parts])
     else:
         properties = [*table.groups]
         if protocol.attributes == HELD_OUT:
@@ -95,8 +96,9 @@ def extremes(items: pd.DataFrame, name: str, count: int) -> tuple[np.ndarray, np
     return order[:count], order[-count:]
 
 
-def _valence_pools(corpus: Table, protocol: ProtocolConfig) -> list[Pool]:
+def _valence_pools(corpus: Table, protocol: ProtocolConfig, exchange: Exchange) -> list[Pool]:
     frame, n = corpus.frame, protocol.extremes
+    cluster = exchange.factors[0].clusters[exchange.unit_of_row]
     is_image = corpus.role in IMAGE_ROLES
     check_size(corpus, protocol)
     pools = []
@@ -106,7 +108,8 @@ def _valence_pools(corpus: Table, protocol: ProtocolConfig) -> list[Pool]:
         outcomes = frame[VALENCE].to_numpy(dtype=float)[rows, None]
         retrievable = None
         if protocol.attributes == HELD_OUT:
-            retrievable = np.setdiff1d(np.arange(len(rows)), [*low, *high])
+            # All that share a cluster with an extreme leave with it.
+            retrievable = np.flatnonzero(~np.isin(cluster[rows], cluster[rows[[*low, *high]]]))
         pools.append(Pool(rows, template, [high], [low], outcomes, protocol.k, retrievable))
     return pools
 
@@ -149,23 +152,49 @@ def _draw(
 
 
 def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange, np.ndarray]:
-    """Split the units of each group in halves: one provides A and B, the other is retrieved.
+    """Split the clusters of each group in halves: one provides A and B, the other is retrieved.
 
-    A phrase that shares its race word with one half and its gender word with the other is in neither. Return
+    A phrase that shares its race word with one half and its gender word with the other is in neither. Morphs
+    of a group whose parents are all linked are split by parents; those of two halves are in neither. Return
     the exchange within the halves, and the part of each row of the corpus.
     """
-    groups = pd.factorize(corpus.frame["group"], sort=True)[0][exchange.grid[:, 0]]
     parts_by_factor = []
     for number, factor in enumerate(exchange.factors):
-        level_parts = np.empty(factor.size, dtype=int)
-        for index, levels in enumerate(equivalent_levels(exchange.levels, groups, number)):
-            rng = np.random.default_rng([seed, index, 0, 1 + number])
-            shuffled, half = rng.permutation(levels), len(levels) // 2
-            level_parts[shuffled[:half]], level_parts[shuffled[half:]] = SETS, RETRIEVED
-        parts_by_factor.append(level_parts)
+        half_of_cluster = np.full(len(factor.signatures), NEITHER)
+        by_signature: dict[tuple[str, ...], list[int]] = {}
+        for cluster, signature in enumerate(factor.signatures):
+            by_signature.setdefault(signature, []).append(cluster)
+        for index, (_, same) in enumerate(sorted(by_signature.items())):
+            half_of_cluster[same] = _halve(len(same), np.random.default_rng([seed, index, 0, 1 + number]))
+        parts_by_factor.append(half_of_cluster[factor.clusters])
+    ways = clusters.ways(corpus)
+    if set(clusters.PARENTS) <= {*ways}:
+        _split_linked(parts_by_factor[0], ways, corpus.frame["group"].to_numpy(), exchange, seed)
     parts = np.stack([level_parts[exchange.levels[:, n]] for n, level_parts in enumerate(parts_by_factor)])
     unit_parts = np.where((parts == parts[0]).all(axis=0), parts[0], NEITHER)
     return exchange.restrict(parts_by_factor), unit_parts[exchange.unit_of_row]
+
+
+def _split_linked(
+    parts: np.ndarray, ways: pd.DataFrame, groups: np.ndarray, exchange: Exchange, seed: int
+) -> None:
+    """Set the parts [faces] of groups that are a single cluster by halves of their parents."""
+    cluster = exchange.factors[0].clusters
+    for index, group in enumerate(np.unique(groups)):
+        faces = np.flatnonzero(groups == group)
+        if len(np.unique(cluster[faces])) > 1:
+            continue
+        names, numbers = np.unique(ways.iloc[faces].to_numpy(dtype=str), return_inverse=True)
+        halves = _halve(len(names), np.random.default_rng([seed, index, 0, 3]))
+        first, second = halves[numbers.reshape(-1, 2)].T
+        parts[faces] = np.where(first == second, first, NEITHER)
+
+
+def _halve(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Deal clusters into halves, the larger of which is retrieved."""
+    parts = np.full(count, RETRIEVED)
+    parts[rng.permutation(count)[: count // 2]] = SETS
+    return parts
 
 
 def _set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:

@@ -6,28 +6,44 @@ from collections.abc import Sequence
 import pandas as pd
 
 from src.metrics import benjamini_hochberg
-from src.report.findings import Findings, first_specification
+from src.report.findings import SPECIFICATION, Findings, first_specification
 from src.report.study import concatenated
 
+# Columns of the level of carry-over (docs/methods.md, section 6.3).
+LEVEL = (
+    *("level", "level_low", "level_high", "level_p", "level_z", "measured", "measured_low", "measured_high"),
+    *("slope", "slope_low", "slope_high", "y_min", "y_max", "at_bound", "ceiling", "ties", "df"),
+)
 # Columns for the uncertainty of rho (docs/methods.md, section 6); older versions did not write them.
 UNCERTAINTY = (
     *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
-    *("placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"),
+    *("placebo_n", "rho_placebo_units", "property_q05", "property_q95", "rho_property_units"),
+    *("property_r2", "property_r2_draws", "clusters", "movable", "log10_placements"),
 )
 # Other columns of an analysis of propagation.
-PROPAGATION = ("group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all")
+PROPAGATION = (
+    *("group", "stratum", "sd_measured", "sd_retrieved"),
+    *("n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all"),
+)
 
 
 def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the analyses.csv of jobs without duplicate rows; columns that a job lacks are NaN.
 
-    `q` is p_placebo adjusted by the Benjamini-Hochberg procedure over all rows with p_placebo.
+    `level_q` and `q` are level_p and p_placebo after Benjamini and Hochberg's procedure, each over the rows
+    of one specification: adding another changes no q of the first.
     """
-    combined = concatenated([frame.drop(columns="q", errors="ignore") for frame in analyses])
-    for name in (*PROPAGATION, *UNCERTAINTY):
+    combined = concatenated([frame.drop(columns=["q", "level_q"], errors="ignore") for frame in analyses])
+    for name in (*PROPAGATION, *LEVEL, *UNCERTAINTY):
         if name not in combined:
             combined[name] = pd.array([None] * len(combined), "Int64") if name == "placebo_n" else math.nan
-    return combined.assign(q=benjamini_hochberg(combined["p_placebo"]))
+    for q, p in (("level_q", "level_p"), ("q", "p_placebo")):
+        keys = [name for name in SPECIFICATION if name in combined]
+        groups = combined.groupby(keys, sort=False, dropna=False)[p] if keys else None
+        combined[q] = (
+            benjamini_hochberg(combined[p]) if groups is None else groups.transform(benjamini_hochberg)
+        )
+    return combined
 
 
 def main_analyses(findings: Findings) -> pd.DataFrame:

@@ -1,75 +1,108 @@
-"""Compute differences of models and of groups with their uncertainty (docs/methods.md, section 6.5)."""
+"""Compute differences of models and of groups with their uncertainty (docs/methods.md, section 6.2)."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from src.metrics import benjamini_hochberg
 from src.report.findings import Findings
 from src.studies.propagation.combined import main_analyses
-from src.studies.shared.draws import Draws, interval, p_of_difference
+from src.studies.propagation.estimates import LEVEL, RHO, JobEstimates, compare
+from src.studies.shared.draws import Draws
 
-# Columns of the tables of differences: shared by both tables, of models, and of groups.
-SHARED = ["first", "second", "rho_first", "rho_second", "difference", "ci_low", "ci_high"]
-MODELS = ["exp", "paper", "stratum", *SHARED, "p_placebo", "q", "config_first", "config_second", "reason"]
-GROUPS = ["exp", "paper", "model", *SHARED, "config"]
+# Columns of rho and of level in both tables of differences: `ci_low` and `ci_high` are those of `difference`.
+OF_RHO = ["rho_first", "rho_second", "difference", "ci_low", "ci_high", "delta_p"]
+OF_LEVEL = [
+    "level_first",
+    "level_second",
+    "level_delta",
+    "level_delta_low",
+    "level_delta_high",
+    "level_delta_p",
+]
+SHARED = ["first", "second", *OF_LEVEL, "level_delta_q", *OF_RHO, "q"]
+MODELS = ["exp", "paper", "stratum", *SHARED, "config_first", "config_second", "reason"]
+GROUPS = ["exp", "paper", "model", *SHARED, "config", "reason"]
+# The SDs of SC-EAT of two analyses whose rho are compared differ by less than this factor.
+MAX_SD_RATIO = 1.5
 
-Analysis = Mapping[Hashable, Any]  # row of the analyses
+Analysis = dict[Any, Any]  # row of the analyses
 
 
 def models(findings: Findings) -> pd.DataFrame:
     """Compare pairs of models on the same experiment and stratum, under the first specification (`MODELS`).
 
-    The interval is from the bootstrap paired draw by draw. p is two-sided: the difference of models on the
-    placebo's units against their differences under the same permutations; q is Benjamini-Hochberg's over
-    the p of this table. `reason` explains missing intervals and p: models with other targets or other sets
-    A and B share no draws.
+    Interval and p are from the jackknife over clusters of targets, which leave both models at once; q is
+    Benjamini-Hochberg's over the p of this table. `reason` explains what is missing: models with other
+    targets or other sets A and B are not compared, nor is rho where one is at its ceiling or ranges differ.
     """
-    draws = Draws(findings)
-    rows = []
+    draws, estimates, rows = Draws(findings), JobEstimates(findings), []
     for _, stratum_rows in main_analyses(findings).groupby(["exp", "paper", "stratum"], sort=False):
         for first, second in combinations(stratum_rows.to_dict("records"), 2):
             row = _difference(first, second, "model", ("exp", "paper", "stratum"))
             row |= {"config_first": first["config"], "config_second": second["config"]}
-            rows.append(row | _uncertainty(draws, first, second))
-    table = pd.DataFrame(rows, columns=MODELS)
-    return table.assign(q=benjamini_hochberg(table["p_placebo"]))
+            hashes = [draws.stimuli_hash(each["config"], each["stratum"]) for each in (first, second)]
+            if hashes[0] != hashes[1]:
+                rows.append(row | {"reason": "other targets, or other A and B"})
+            else:
+                rows.append(row | _compare(estimates, first, second))
+    return _with_q(pd.DataFrame(rows, columns=MODELS))
 
 
 def groups(findings: Findings) -> pd.DataFrame:
-    """Compare pairs of groups within an experiment and model, under the first specification.
+    """Compare pairs of groups within an experiment and model, under the first specification (`GROUPS`).
 
-    The corpus, A and B are taken as fixed. The bootstrap is unpaired: the second group's draws are shifted by
-    one, as two groups may share weights (those of a race word). Columns are `GROUPS`.
+    The corpus, A and B are taken as fixed; clusters that both groups share, as words of labels, leave both at
+    once. `reason` and q are as in `models`.
     """
-    draws = Draws(findings)
-    rows = []
-    for config, group_rows in main_analyses(findings).dropna(subset=["group"]).groupby("config", sort=False):
+    estimates, rows = JobEstimates(findings), []
+    for _, group_rows in main_analyses(findings).dropna(subset=["group"]).groupby("config", sort=False):
         for first, second in combinations(group_rows.to_dict("records"), 2):
-            bootstraps = [draws.of(config, row["stratum"], "bootstrap") for row in (first, second)]
-            low, high = interval(bootstraps[0], np.roll(bootstraps[1], -1))
             row = _difference(first, second, "group", ("exp", "paper", "model", "config"))
-            rows.append(row | {"ci_low": low, "ci_high": high})
-    return pd.DataFrame(rows, columns=GROUPS)
+            rows.append(row | _compare(estimates, first, second))
+    return _with_q(pd.DataFrame(rows, columns=GROUPS))
+
+
+def _with_q(table: pd.DataFrame) -> pd.DataFrame:
+    q = {
+        "q": benjamini_hochberg(table["delta_p"]),
+        "level_delta_q": benjamini_hochberg(table["level_delta_p"]),
+    }
+    return table.assign(**q)
 
 
 def _difference(first: Analysis, second: Analysis, column: str, shared: Sequence[str]) -> dict[str, Any]:
     row = {"first": first[column], "second": second[column], **{name: first[name] for name in shared}}
-    row |= {"rho_first": first["rho"], "rho_second": second["rho"]}
-    return row | {"difference": first["rho"] - second["rho"]}
+    row |= {
+        "rho_first": first["rho"],
+        "rho_second": second["rho"],
+        "difference": first["rho"] - second["rho"],
+    }
+    levels = [each.get("level", float("nan")) for each in (first, second)]
+    row |= {"level_first": levels[0], "level_second": levels[1], "level_delta": levels[0] - levels[1]}
+    return row
 
 
-def _uncertainty(draws: Draws, first: Analysis, second: Analysis) -> dict[str, Any]:
-    stratum, configs = first["stratum"], (first["config"], second["config"])
-    if draws.stimuli_hash(configs[0], stratum) != draws.stimuli_hash(configs[1], stratum):
-        return {"reason": "other targets, or other A and B"}
-    low, high = interval(*(draws.of(config, stratum, "bootstrap") for config in configs))
-    placebos = [draws.of(config, stratum, "placebo") for config in configs]
-    columns: dict[str, Any] = {"ci_low": low, "ci_high": high, "reason": ""}
-    if len(placebos[0]) == len(placebos[1]):
-        observed = float(first["rho_placebo_units"]) - float(second["rho_placebo_units"])
-        columns["p_placebo"] = p_of_difference(observed, placebos[0] - placebos[1])
-    return columns
+def _compare(estimates: JobEstimates, first: Analysis, second: Analysis) -> dict[str, Any]:
+    row: dict[str, Any] = {"reason": incomparable(first, second)}
+    for kind in (RHO, LEVEL):
+        pair = [estimates.of(each["config"], each, kind) for each in (first, second)]
+        if pair[0] is None or pair[1] is None or (kind == RHO and row["reason"]):
+            continue
+        result = compare(pair[0], pair[1], is_correlation=kind == RHO)
+        prefix = "level_delta_" if kind == LEVEL else "ci_"
+        row |= {f"{prefix}low": result.low, f"{prefix}high": result.high}
+        row["level_delta_p" if kind == LEVEL else "delta_p"] = result.p
+    return row
+
+
+def incomparable(first: Analysis, second: Analysis) -> str:
+    """Explain why the rho of two analyses are not compared; empty where they are."""
+    if any(each.get("ceiling") in (True, "True", 1.0) for each in (first, second)):
+        return "at the ceiling: read the level"
+    spreads = [each.get("sd_measured", float("nan")) for each in (first, second)]
+    if max(spreads) >= MAX_SD_RATIO * min(spreads):
+        return "range: the SDs of the intrinsic score differ too much"
+    return ""

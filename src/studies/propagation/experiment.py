@@ -11,14 +11,16 @@ from torch import Tensor
 from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import pool_vectors, spearman
-from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
+from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table, clusters
 from src.studies.propagation import measures
 from src.studies.propagation.attributes import VALENCE, Corpus, check_size, corpus_of
+from src.studies.propagation.cosine_difference import DIFFERENCE
+from src.studies.propagation.level import RetrievalCounts, levels_of
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_models import draw_null_models
 from src.studies.propagation.null_scores import Sample
 from src.studies.propagation.retrieved_items import Tally
-from src.studies.propagation.scores import Scores
+from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.uncertainty import ScorePair, uncertainty_of
 from src.studies.propagation.units import Stratum, Units, strata, units_of
@@ -32,7 +34,9 @@ class Result:
     analyses: pd.DataFrame
     targets: pd.DataFrame  # both scores of the units of each analysis
     attributes: pd.DataFrame  # the items of A and B
-    draws: pd.DataFrame  # all draws of interval and placebo
+    draws: pd.DataFrame  # rho under all null models
+    level_draws: pd.DataFrame  # level under the placebo's permutations
+    levels: pd.DataFrame  # difference of mean cosines and outcome of all targets
     retrieved: pd.DataFrame | None  # items that move each outcome most; None without retrieval
     notes: list[str]
     measure: measures.IntrinsicMeasure
@@ -41,7 +45,7 @@ class Result:
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables other than the analyses, by name."""
-        names = ("targets", "attributes", "draws", "retrieved")
+        names = ("targets", "attributes", "draws", "level_draws", "levels", "retrieved")
         return {name: table for name in names if (table := getattr(self, name)) is not None}
 
 
@@ -111,26 +115,40 @@ def run(
         target_vectors, corpus_vectors = pool_vectors(target_vectors), pool_vectors(corpus_vectors)
     units = units_of(targets, protocol)
     all_strata = list(strata(targets, units, search_corpus.properties, protocol))
-    null_models = list(draw_null_models(search_corpus, corpus_vectors))
+    nulls = draw_null_models(search_corpus, corpus_vectors)
     vectors = target_vectors, corpus_vectors
     measure, outcome = intrinsic_of(protocol), extrinsic_of(protocol)
-    sample = Sample(units, all_strata, search_corpus, null_models, *vectors, measure, outcome)
-    scores = Scores(*vectors, search_corpus.pools, measure, sample.scorer, protocol)
+    sample = Sample(units, all_strata, search_corpus, nulls.null_models, *vectors, measure, outcome)
+    associations = Associations(*vectors, search_corpus.pools, measure, protocol)
+    outcomes = Outcomes(len(targets.frame), search_corpus.pools, sample.scorer)
+    differences = Associations(*vectors, search_corpus.pools, DIFFERENCE, protocol)
     tally = Tally(units, all_strata, search_corpus) if outcome.retrieves else None
+    counts = RetrievalCounts(targets, search_corpus) if outcome.retrieves else None
     # Null models need all similarities of their sampled targets.
     for block in similarity_blocks(*vectors, search_corpus.pools, every=bool(sample.cases)):
-        for consumer in (scores, sample, tally):
+        for consumer in (associations, outcomes, differences, sample, tally, counts):
             if consumer:
                 consumer.add(block)
-    unit_scores = ScorePair(units.average(scores.intrinsic), units.average(scores.extrinsic))
-    uncertainties, draws = uncertainty_of(targets, search_corpus, units, all_strata, unit_scores, sample)
+    unit_scores = ScorePair(units.average(associations.scores), units.average(outcomes.scores))
+    ways = clusters.ways(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
+    shared = targets, search_corpus, units, ways, all_strata
+    uncertainties, draws = uncertainty_of(*shared, unit_scores, sample, nulls.refusals)
+    placebo = next((models for models in nulls.null_models if models.kind == "placebo"), None)
+    level_scores = units.average(differences.scores), unit_scores.extrinsic
+    levels = levels_of(*shared, level_scores, counts, sample, placebo, nulls.refusals)
     # Label columns of scores that are not the paper's.
     labels = {"intrinsic": measure.label, "extrinsic": outcome.labels[CARRIES[corpus.role]]}
     labels = {f"{field}_label": labels[field] for field in measures.non_default(protocol)}
     analyses = [_analysis(stratum, units, unit_scores) for stratum in all_strata]
-    rows = [row | uncertainty | labels for row, uncertainty in zip(analyses, uncertainties, strict=True)]
-    tables = [_targets(stratum, units, unit_scores) for stratum in all_strata]
-    notes, excluded = outcome.notes(search_corpus), int(np.isnan(unit_scores.intrinsic).any(axis=1).sum())
+    rows = [
+        row | level | uncertainty | nulls.columns | labels
+        for row, level, uncertainty in zip(analyses, levels.rows, uncertainties, strict=True)
+    ]
+    tables = [_targets(stratum, units, ways, unit_scores) for stratum in all_strata]
+    notes, excluded = (
+        nulls.notes + outcome.notes(search_corpus),
+        int(np.isnan(unit_scores.intrinsic).any(axis=1).sum()),
+    )
     if excluded:
         notes.append(f"{excluded} units have {measure.undefined} and are excluded from the analysis")
     return Result(
@@ -138,6 +156,8 @@ def run(
         targets=pd.concat(tables, ignore_index=True),
         attributes=_attributes(search_corpus),
         draws=draws,
+        level_draws=levels.draws,
+        levels=levels.units,
         retrieved=tally.table() if tally else None,
         notes=notes,
         measure=measure,
@@ -148,6 +168,8 @@ def run(
 def _analysis(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str, Any]:
     x, y = unit_scores.intrinsic[:, stratum.column], unit_scores.extrinsic[:, stratum.column]
     row: dict[str, Any] = {"group": stratum.group, "stratum": stratum.name}
+    for name, values in (("sd_measured", x[stratum.rows]), ("sd_retrieved", y[stratum.rows])):
+        row[name] = float(np.nanstd(values)) if np.isfinite(values).any() else math.nan
     row |= _correlate(stratum.rows, units, x, y) | {"rho_all": math.nan, "p_all": math.nan, "n_all": None}
     if stratum.also_over_all:
         over_all = _correlate(np.arange(len(x)), units, x, y)
@@ -169,7 +191,7 @@ def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> 
     }
 
 
-def _targets(stratum: Stratum, units: Units, unit_scores: ScorePair) -> pd.DataFrame:
+def _targets(stratum: Stratum, units: Units, ways: pd.DataFrame, unit_scores: ScorePair) -> pd.DataFrame:
     members = units.frame.iloc[stratum.rows]
     columns = {
         "id": members["id"].to_numpy(),
@@ -178,6 +200,7 @@ def _targets(stratum: Stratum, units: Units, unit_scores: ScorePair) -> pd.DataF
         "intrinsic": unit_scores.intrinsic[stratum.rows, stratum.column],
         "extrinsic": unit_scores.extrinsic[stratum.rows, stratum.column],
         "valence": members["valence"].to_numpy(dtype=float),
+        **{name: ways[name].to_numpy()[stratum.rows] for name in ways},
     }
     if "template" in members:
         columns["template"] = members["template"].to_numpy()

@@ -1,6 +1,7 @@
 """Plot scores and rho of runs and sweeps, without pictures of faces."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -20,6 +21,11 @@ INTERVAL = "Its line is the 95% interval."
 HOLLOW = (
     "Grey: from the mean to the 95th percentile (tick) of its placebo. Hollow points are not above that "
     "percentile."
+)
+LEVEL_LABEL = "level: outcome against the other groups, or per SD of the rating"
+LEVEL_CAPTION = (
+    "Each point is an analysis; its level is at the right, its line is the 95% interval. Hollow: q > .05 "
+    "under permutations of the corpus's property."
 )
 # With more points, a seeded sample is drawn and the figure states its size.
 MAX_POINTS = 2000
@@ -104,6 +110,27 @@ def plot_rhos(
         _figure(values[values["series"].isin(chunk)], series, file, heading)
         for chunk, file, heading in split(names, MAX_SERIES, name, title)
     ]
+
+
+def plot_levels(
+    rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
+) -> list[Drawing]:
+    """Plot levels of rows of analyses.csv with their intervals, as `plot_rhos`."""
+    columns = {"level": "value", "level_low": "low", "level_high": "high"}
+    values = rows.assign(block=rows[by[0]], series=rows[by[1]].astype(str)).rename(columns=columns)
+    values = in_order(values, block=(), series=series)
+    values["filled"] = ~(values["level_q"] > 0.05)
+    values["text"] = values["value"].map(partial(in_digits, digits=3))
+    values["words"] = values["series"] + " " + values["text"]
+    names, drawings = [label for label in series if label in {*values["series"]}], []
+    for chunk, file, heading in split(names, MAX_SERIES, name, title):
+        chosen = values[values["series"].isin(chunk)]
+        figure, _, chosen = forest_plot(
+            chosen, title=heading, label=LEVEL_LABEL, series=series, hollow="q > .05"
+        )
+        alternative = f"Dot plot of levels of carry-over with intervals. {heading}. {describe_rows(chosen)}."
+        drawings.append(Drawing(file, figure, heading, alternative, LEVEL_CAPTION))
+    return drawings
 
 
 def _figure(rows: pd.DataFrame, series: Sequence[str], name: str, title: str) -> Drawing:

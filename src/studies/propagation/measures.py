@@ -70,7 +70,7 @@ class Scorer(Protocol):
     def score(self, block: SimilarityBlock) -> Tensor:
         """Return scores of a block's targets in its pool, [targets, S]; store what `score_nulls` needs."""
 
-    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
+    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function of sampled units that gives their scores [units, R], for a column of `score`.
 
         These are scores under R null models. An outcome that weights items independently of the property

@@ -40,7 +40,7 @@ class NearestClass:
             self._classes_of_pool = block.pool, self._classes(pool, members)
         return shares(block.vectors, self._classes_of_pool[1])[:, : len(self._corpus.properties), 0]
 
-    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
+    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function of sampled units: classes are rebuilt under each null model."""
         if self._shares_of_nulls is None or self._shares_of_nulls[0] is not nulls:
             self._shares_of_nulls = nulls, self._null_shares(nulls)

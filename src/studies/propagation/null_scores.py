@@ -1,4 +1,4 @@
-"""Score a sample of units under null models (docs/methods.md, section 6.1)."""
+"""Score a sample of units under null models (docs/methods.md, section 6.4)."""
 
 import math
 import warnings
@@ -40,28 +40,57 @@ class NullSets:
 
 @dataclass(frozen=True)
 class Case:
-    """Strata of the same units, whose similarities are processed together."""
+    """Strata of the same units, whose similarities are processed together.
 
-    strata: list[int]  # positions of the strata
-    columns: list[int]  # column of the scores, for each stratum
-    units: np.ndarray  # [n] positions of the sampled units
-    unit_rows: slice  # rows of these units among all sampled units
-    rows: slice  # rows of their targets (images or sentences) among all sampled targets, unit by unit
+    Attributes:
+        strata: positions of the strata.
+        columns: column of the scores, for each stratum.
+        units: [n] positions of the sampled units.
+        unit_rows: [n] their rows among all sampled units.
+        rows: [n copies] rows of their targets (images or sentences) among all sampled targets, unit by unit.
+        over_all: whether only encoded properties, or all but these, are drawn; None: all null models.
+    """
+
+    strata: list[int]
+    columns: list[int]
+    units: np.ndarray
+    unit_rows: np.ndarray
+    rows: np.ndarray
+    over_all: bool | None = None
+
+    def uses(self, kind: str) -> bool:
+        """Return whether null models of a kind are drawn on these units."""
+        return self.over_all is None or self.over_all == (kind == "property")
 
 
-def cases_of(units: Units, strata: Sequence[Stratum], seed: int) -> Iterator[Case]:
-    """Group strata by their units; units of two strata are equal or disjoint."""
-    samples = [sample_units(units, stratum.rows, seed) for stratum in strata]
-    strata_of_sample: dict[bytes, list[int]] = {}
-    for number, sample in enumerate(samples):
-        strata_of_sample.setdefault(sample.tobytes(), []).append(number)
-    start, copies = 0, units.rows.shape[1]
-    for numbers in strata_of_sample.values():
-        sample = samples[numbers[0]]
-        stop = start + len(sample)
-        columns = [strata[number].column for number in numbers]
-        yield Case(numbers, columns, sample, slice(start, stop), slice(start * copies, stop * copies))
-        start = stop
+def cases_of(units: Units, strata: Sequence[Stratum], seed: int) -> list[Case]:
+    """Group strata by their units.
+
+    The extremes of valence are those of the ratings, not of a draw: encoded properties are compared over all
+    targets instead.
+    """
+    everything = np.arange(len(units.frame))
+    members = [(number, stratum.rows, stratum) for number, stratum in enumerate(strata)]
+    members += [
+        (number, everything, stratum) for number, stratum in enumerate(strata) if _is_extremes(stratum)
+    ]
+    strata_of_sample: dict[tuple[bytes, bool | None], list[int]] = {}
+    for place, (number, rows, stratum) in enumerate(members):
+        over_all = place >= len(strata) if _is_extremes(stratum) else None
+        sample = sample_units(units, rows, seed)
+        strata_of_sample.setdefault((sample.tobytes(), over_all), []).append(number)
+    samples = [np.frombuffer(key, dtype=np.int64) for key, _ in strata_of_sample]
+    sampled, copies = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *samples])), units.rows.shape[1]
+    cases = []
+    for sample, ((_, over_all), numbers) in zip(samples, strata_of_sample.items(), strict=True):
+        unit_rows = np.searchsorted(sampled, sample)
+        rows = (unit_rows[:, None] * copies + np.arange(copies)).reshape(-1)
+        cases.append(Case(numbers, [strata[n].column for n in numbers], sample, unit_rows, rows, over_all))
+    return cases
+
+
+def _is_extremes(stratum: Stratum) -> bool:
+    return stratum.also_over_all and stratum.group is None
 
 
 class Sample:
@@ -84,9 +113,11 @@ class Sample:
     ) -> None:
         self._units, self._corpus, self._null_models = units, corpus, null_models
         self._targets, self._items = targets, items
-        self.cases = list(cases_of(units, strata, corpus.seed)) if null_models else []
+        self.cases = cases_of(units, strata, corpus.seed) if null_models else []
         self._copies = units.rows.shape[1]
-        rows = units.rows[np.concatenate([np.empty(0, dtype=int), *(case.units for case in self.cases)])]
+        # Positions of all sampled units, ascending.
+        self.units = np.unique(np.concatenate([np.empty(0, dtype=int), *(c.units for c in self.cases)]))
+        rows = units.rows[self.units]
         self.scorer = outcome.scorer(corpus, targets, items, rows)
         self._rows = rows.reshape(-1)
         # Maps each target to its row in the stored similarities.
@@ -124,16 +155,18 @@ class Sample:
         for index, case in enumerate(self.cases):
             sets = []
             for nulls in self._null_models:
-                pairs = [(nulls.a[pool][column], nulls.b[pool][column]) for column in case.columns]
+                columns = case.columns if case.uses(nulls.kind) else []
+                pairs = [(nulls.a[pool][column], nulls.b[pool][column]) for column in columns]
                 sets.append([sets_of(a, b, *sums[id(b)], vectors) for a, b in pairs])
-            for start in range(case.rows.start, case.rows.stop, ROWS):
-                rows = slice(start, min(start + ROWS, case.rows.stop))
-                self._score_rows(index, rows, sets, by_vectors=vectors is not None)
+            for start in range(0, len(case.rows), ROWS):
+                self._score_rows(index, slice(start, start + ROWS), sets, by_vectors=vectors is not None)
 
     def _score_singly(self, pool: int) -> None:
         """Compute intrinsic scores under every null model in a pool, set by set."""
         for (number, nulls), (index, case) in product(enumerate(self._null_models), enumerate(self.cases)):
-            similarities = self._similarities[case.rows]
+            if not case.uses(nulls.kind):
+                continue
+            similarities = self._similarities[torch.from_numpy(case.rows)]
             for b, positions in group_by_b([nulls.b[pool][column] for column in case.columns]):
                 columns = [case.columns[position] for position in positions]
                 for draw, drawn_b in enumerate(b):
@@ -144,9 +177,9 @@ class Sample:
 
     def _sums(self, number: int, index: int, column: int, draws: int) -> Tensor:
         """Return the sums of scores over the pools so far, [R, sampled targets of a case]."""
-        key, rows = (number, index, column), self.cases[index].rows
+        key = number, index, column
         if key not in self._intrinsic:
-            self._intrinsic[key] = torch.zeros(draws, rows.stop - rows.start, dtype=torch.float64)
+            self._intrinsic[key] = torch.zeros(draws, len(self.cases[index].rows), dtype=torch.float64)
         return self._intrinsic[key]
 
     def _centred(self, pool: int) -> Tensor | None:
@@ -159,30 +192,36 @@ class Sample:
     def _score_rows(self, index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool) -> None:
         """Add the scores of some rows of a case; `sets` are by null models, then by column of the case."""
         case = self.cases[index]
-        case_rows = slice(rows.start - case.rows.start, rows.stop - case.rows.start)
-        similarities = self._similarities[rows].T.contiguous()
-        vectors = unit(self._targets[self._rows[rows]]).T.contiguous() if by_vectors else None
+        sampled_rows = case.rows[rows]
+        similarities = self._similarities[torch.from_numpy(sampled_rows)].T.contiguous()
+        vectors = unit(self._targets[self._rows[sampled_rows]]).T.contiguous() if by_vectors else None
         squares = cache(similarities.square)  # computed once, if at all
         assert self._measure.by_sums is not None
         for number, null_sets in enumerate(sets):
             # Groups may share B: it is summed once.
             to_b = {id(pair.b): sum_similarities(pair.b, similarities, vectors) for pair in null_sets}
-            for column, pair in zip(case.columns, null_sets, strict=True):
+            for column, pair in zip(case.columns if null_sets else [], null_sets, strict=True):
                 to_a = sum_similarities(pair.a, similarities, vectors)
                 sum_of_squares = partial(lambda ones: ones @ squares(), pair.a_and_b)
                 sums = Sums(to_a, pair.n_a, to_b[id(pair.b)], pair.n_b, sum_of_squares)
                 scores = self._measure.by_sums(sums, self._corpus.protocol)
-                self._sums(number, index, column, len(scores))[:, case_rows] += scores
+                self._sums(number, index, column, len(scores))[:, rows] += scores
 
-    def observed(self, stratum: int, intrinsic: np.ndarray, extrinsic: np.ndarray) -> tuple[float, int]:
-        """Return rho of measured scores [units, S] on the sampled units of a stratum, and their number."""
+    def observed(
+        self, stratum: int, kind: str, intrinsic: np.ndarray, extrinsic: np.ndarray
+    ) -> tuple[float, int]:
+        """Return rho of measured scores [units, S] on the units of a kind of null models, and their count."""
         for case in self.cases:
-            if stratum in case.strata:
+            if stratum in case.strata and case.uses(kind):
                 column = case.columns[case.strata.index(stratum)]
                 rows = case.units[~np.isnan(intrinsic[case.units, column])]
                 x, y = (scores[rows, column][:, None] for scores in (intrinsic, extrinsic))
                 return correlate(x, y, self._units.blocks[rows]).item() if len(rows) else math.nan, len(rows)
         return math.nan, 0
+
+    def null_outcomes(self, nulls: NullModels, column: int) -> np.ndarray:
+        """Return outcomes of all sampled units under null models, [units, R]."""
+        return self.scorer.score_nulls(nulls, column)(np.arange(len(self.units)))
 
     def rhos(self, intrinsic: np.ndarray, extrinsic: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
         """Yield the stratum's position, the kind of null models and rho [R], for each stratum and kind.
@@ -194,11 +233,14 @@ class Sample:
                 outcomes = None if nulls.outcomes is None else self.scorer.score_nulls(nulls, column)
                 for index, case in enumerate(self.cases):
                     defined = ~np.isnan(intrinsic[case.units, column])
+                    if not (case.uses(nulls.kind) and defined.any()):
+                        continue
                     for stratum, stratum_column in zip(case.strata, case.columns, strict=True):
-                        if stratum_column == column and defined.any():
+                        if stratum_column == column:
                             x = self._unit_scores(number, index, column)
                             # Null models without outcomes use the measured score, [units, 1].
-                            y = outcomes(case.unit_rows) if outcomes else extrinsic[case.units][:, [column]]
+                            measured = extrinsic[case.units][:, [column]]
+                            y = outcomes(case.unit_rows) if outcomes else measured
                             blocks = self._units.blocks[case.units[defined]]
                             yield stratum, nulls.kind, correlate(x[defined], y[defined], blocks)
 

@@ -12,7 +12,7 @@ from src.report.findings import Findings
 from src.report.forest_plot import in_order
 from src.report.format import COLUMNS, records
 from src.studies.propagation import retrieved_items
-from src.studies.propagation.combined import main_analyses
+from src.studies.propagation.combined import LEVEL, main_analyses
 from src.studies.propagation.paper_figures import PAIRS
 from src.studies.propagation.tables import OVERALL, REPLICATED, summary
 
@@ -30,7 +30,7 @@ TOLERANCE = 1e-12
 
 def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses in order of the paper's experiments, with every column of the page (or NaN)."""
-    names = (*(column.name for column in COLUMNS), "rho_placebo_units")
+    names = (*(column.name for column in COLUMNS), *LEVEL, "rho_placebo_units")
     completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
     return in_order(completed, exp=[*dict.fromkeys([*sum(PAIRS, ()), *completed["exp"]])])
 
@@ -94,7 +94,8 @@ def pairs_of_models(differences: pd.DataFrame) -> list[Row]:
     rows: list[Row] = []
     for keys, pair_rows in differences.groupby(["exp", "first", "second"], sort=False):
         row = dict(zip(("exp", "first", "second"), keys, strict=True))
-        values, q = pair_rows["difference"], pair_rows["q"]
+        values, q, level_q = pair_rows["difference"], pair_rows["q"], pair_rows["level_delta_q"]
+        row |= {"level_known": int(level_q.notna().sum()), "level_small_q": int((level_q <= 0.05).sum())}
         row |= {"mean": values.mean(), "lowest": values.min(), "highest": values.max()}
         rows.append(row | {"known": int(q.notna().sum()), "small_q": int((q <= 0.05).sum())})
     return rows

@@ -11,12 +11,13 @@ from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import cosines, unit
 from src.studies.propagation.attributes import Pool
+from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.measures import IntrinsicMeasure, Scorer, Sets
 from src.studies.propagation.similarity_blocks import SimilarityBlock, shortcut_is_faster
 
 
-class Scores:
-    """Algorithm 1 (Ghate et al. 2025): both scores of each target, averaged over the pools."""
+class Associations:
+    """Association of each target with A against B, averaged over the pools."""
 
     def __init__(
         self,
@@ -24,13 +25,11 @@ class Scores:
         corpus: Tensor,
         pools: Sequence[Pool],
         measure: IntrinsicMeasure,
-        scorer: Scorer,
         protocol: ProtocolConfig,
     ) -> None:
         self._targets, self._corpus, self._pools = targets, corpus, pools
-        self._measure, self._scorer, self._protocol = measure, scorer, protocol
-        self._intrinsic = torch.zeros(len(targets), len(pools[0].a), dtype=torch.float64)
-        self._extrinsic = torch.zeros_like(self._intrinsic)
+        self._measure, self._protocol = measure, protocol
+        self._sums = torch.zeros(len(targets), len(pools[0].a), dtype=torch.float64)
         self._association: tuple[int, _Association] | None = None  # number of the last pool, its association
 
     def add(self, block: SimilarityBlock) -> None:
@@ -38,20 +37,33 @@ class Scores:
         if self._association is None or self._association[0] != block.pool:
             pool = self._pools[block.pool]
             shortcut = shortcut_is_faster(pool, self._targets, self._corpus)
+            if self._measure is DIFFERENCE:  # a single product
+                shortcut = self._targets.ndim == self._corpus.ndim == 2
             association = _Association(pool, self._corpus, self._measure, self._protocol, shortcut)
             self._association = block.pool, association
-        self._intrinsic[block.targets] += self._association[1].score(block)
-        self._extrinsic[block.targets] += self._scorer.score(block)
+        self._sums[block.targets] += self._association[1].score(block)
 
     @property
-    def intrinsic(self) -> np.ndarray:
+    def scores(self) -> np.ndarray:
         """Return the association with A against B, [N, S]."""
-        return np.asarray(self._intrinsic / len(self._pools))
+        return np.asarray(self._sums / len(self._pools))
+
+
+class Outcomes:
+    """Outcome of retrieval for each target, averaged over the pools."""
+
+    def __init__(self, targets: int, pools: Sequence[Pool], scorer: Scorer) -> None:
+        self._sums = torch.zeros(targets, len(pools[0].a), dtype=torch.float64)
+        self._pools, self._scorer = pools, scorer
+
+    def add(self, block: SimilarityBlock) -> None:
+        """Score the targets of a block in its pool."""
+        self._sums[block.targets] += self._scorer.score(block)
 
     @property
-    def extrinsic(self) -> np.ndarray:
+    def scores(self) -> np.ndarray:
         """Return the outcome of retrieval, [N, S]."""
-        return np.asarray(self._extrinsic / len(self._pools))
+        return np.asarray(self._sums / len(self._pools))
 
 
 class _Association:

@@ -13,7 +13,15 @@ from src.report.folder import Folder
 from src.report.format import grouped
 from src.report.study import Section
 from src.report.tables import describe
-from src.studies.propagation import differences, figures, page_tables, paper_figures, scaling, sensitivity
+from src.studies.propagation import (
+    differences,
+    figures,
+    joint,
+    page_tables,
+    paper_figures,
+    scaling,
+    sensitivity,
+)
 from src.studies.propagation.combined import label, main_analyses
 from src.studies.propagation.tables import above
 
@@ -23,8 +31,10 @@ OUTCOME_LABELS = dict.fromkeys(("words", "scenes"), "mean valence")
 OUTCOME_LABELS |= dict.fromkeys(("labels", "faces"), "share of the group")
 # Links at the top of the page: id of the part, text.
 LINKS = (
-    *(("main", "Main table"), ("rho", "Figures 2–5: ρ by group"), ("valence", "Figures 6–7")),
-    *(("every", "Every ρ"), ("sensitivity", "Other specifications"), ("differences", "Differences")),
+    *(("main", "Main table"), ("level", "Level by group"), ("rho", "Figures 2–5: ρ by group")),
+    ("valence", "Figures 6–7"),
+    *(("every", "Every ρ"), ("sensitivity", "Other specifications"), ("joint", "Many analyses")),
+    ("differences", "Differences"),
     ("scaling", "Size of models"),
 )
 
@@ -63,6 +73,10 @@ def facts(findings: Findings) -> dict[str, Any]:
     return {
         "specifications": len(specifications),
         "specification": describe(specifications[0]),
+        "level_small_q": int((analyses["level_q"] <= 0.05).sum()),
+        "with_level_q": int(analyses["level_q"].count()),
+        "slope": float(analyses["slope"].mean()),
+        "ceilings": int((analyses["ceiling"] == True).sum()),  # noqa: E712  the column may hold None
         "defined": int(rho.count()),
         "mean": float(rho.mean()),
         "sd": float(rho.std(ddof=1)),
@@ -93,16 +107,15 @@ class Contents:
         singles = page_tables.singles(self.analyses)
         if len(singles):
             self.folder.table("published", singles, "the paper's single ρ's next to ours")
+        self.levels = {exp: self.folder.pictures(self.plot_levels(exp)) for exp in self.slugs}
         self.dots = {exp: self.folder.pictures(self.plot_rhos(exp)) for exp in self.slugs}
-        pairs = [tuple(exp for exp in pair if exp in self.dots) for pair in paper_figures.PAIRS]
-        paired = {exp for pair in pairs for exp in pair}
         title = f"{self.findings.dataset}: {len(self.analyses)} analyses"
         heatmap, alternative = figures.heatmap(self.analyses, title=title)
         return {
             "main": main,
             "singles": format.records(singles),
-            "pairs": [[self.dots[exp] for exp in pair] for pair in pairs if pair],
-            "others": [self.dots[exp] for exp in self.dots if exp not in paired],
+            "levels": _pair_up(self.levels),
+            "rhos": _pair_up(self.dots),
             **self.valence_figures(),
             "heatmap": self.folder.picture(Drawing("heatmap", heatmap, "Every ρ", alternative)),
         }
@@ -129,6 +142,9 @@ class Contents:
         self.folder.table("sensitivity", spread, "ρ under every specification")
         several = len(list_specifications(findings.of("propagation"))) > 1
         multiverses = [sensitivity.multiverse(findings, draws, spread, exp) for exp in self.slugs if several]
+        sets, adjusted = joint.joint_tests(findings)
+        self.folder.table("joint", sets, "tests of sets of analyses: the median and the largest level")
+        self.folder.table("joint-analyses", adjusted, "p of each level, adjusted for all analyses")
         models, groups = differences.models(findings), differences.groups(findings)
         self.folder.table("differences-models", models, "two models on the same experiment and group")
         self.folder.table("differences-groups", groups, "two groups of one experiment and model")
@@ -138,6 +154,7 @@ class Contents:
             self.folder.table("scaling", points, "mean ρ per model, with size and accuracy")
         return {
             "sensitivity": grouped(format.records(spread), "exp"),
+            "joint": format.records(sets[sets["n"] > 1]),
             "multiverses": self.folder.pictures(multiverses),
             "model_pairs": page_tables.pairs_of_models(models),
             "model_differences": grouped(format.records(models), "exp"),
@@ -165,7 +182,7 @@ class Contents:
             "name": exp,
             "slug": self.slugs[exp],
             "paper": exp_rows["paper"].iloc[0],
-            "dots": self.dots[exp],
+            "dots": self.levels[exp] + self.dots[exp],
             "rows": format.records(exp_rows),
             "left": len(configs) - len(jobs),
             "scatters": self.folder.pictures([self.scatter(*job) for job in numbered]),
@@ -186,12 +203,21 @@ class Contents:
             entries.append(entry | {"rows": format.records(rows), "about": about[0] if about else {}})
         return entries
 
+    def plot_levels(self, exp: str) -> list[Drawing]:
+        """Plot the level by group and model of an experiment; nothing without levels."""
+        rows, models, named = self._series(exp)
+        named |= {"name": f"level-{self.slugs[exp]}"}
+        return figures.plot_levels(rows, models, **named) if rows["level"].notna().any() else []
+
     def plot_rhos(self, exp: str) -> list[Drawing]:
         """Plot rho by group and model of an experiment."""
+        rows, models, named = self._series(exp)
+        return figures.plot_rhos(rows, models, **named, name=f"rho-{self.slugs[exp]}")
+
+    def _series(self, exp: str) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
         rows = self.analyses[self.analyses["exp"] == exp]
-        models, by = [*dict.fromkeys(self.analyses["model"])], ("stratum", "model")
-        title = _title(exp, rows["paper"].iloc[0])
-        return figures.plot_rhos(rows, models, by=by, name=f"rho-{self.slugs[exp]}", title=title)
+        models = [*dict.fromkeys(self.analyses["model"])]
+        return rows, models, {"by": ("stratum", "model"), "title": _title(exp, rows["paper"].iloc[0])}
 
     def scatter(self, config: str, number: int) -> Drawing:
         """Plot both scores of each unit of a job."""
@@ -204,6 +230,16 @@ class Contents:
         figure, alternative = figures.scatter(targets, job_rows, **axes)
         name, title = f"scatter-{self.slugs[first['exp']]}-{number}", f"{first['exp']}, {first['model']}"
         return Drawing(name, figure, title, alternative, dense=True)
+
+
+def _pair_up(pictures: Mapping[str, list[Any]]) -> dict[str, list[list[Any]]]:
+    """Pair pictures by experiment as in the paper's figures 2 to 5; list those of other experiments apart."""
+    pairs = [[pictures[exp] for exp in pair if exp in pictures] for pair in paper_figures.PAIRS]
+    paired = set(sum(paper_figures.PAIRS, ()))
+    return {
+        "pairs": [pair for pair in pairs if pair],
+        "others": [drawn for exp, drawn in pictures.items() if exp not in paired],
+    }
 
 
 def _title(exp: str, paper: Any) -> str:

@@ -31,7 +31,7 @@ from src.studies.protocol import Cost, Study, Tables, Vectors
 # Fields of the protocol for other studies only; `top_k` belongs to So-B-IT, the score TOP_K reads `k`.
 UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
-    *("top_k", "permutations", "vocabulary", "baseline", "article"),
+    *("top_k", "permutations", "vocabulary", "baseline", "article", "bootstrap"),
 }
 # Bytes of memory per row of a table, measured (benchmarks.scale).
 ROW_BYTES = 1000
@@ -56,9 +56,14 @@ def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozens
 
 
 def metrics(result: experiment.Result) -> dict[str, float]:
-    """Return rho and mean intrinsic scores by group, and their reliability."""
+    """Return slope, level, rho and mean intrinsic scores by group, and their reliability."""
     rows = result.analyses
-    values = {"rho": float(rows["rho"].mean())}
+    values = {"rho": float(rows["rho"].mean()), "slope": float(rows["slope"].mean())}
+    if rows["level_p"].notna().any():
+        values["level_small_p"] = float((rows["level_p"] <= 0.05).sum())
+    values |= {
+        f"level.{name}": float(level) for name, level in zip(rows["stratum"], rows["level"], strict=True)
+    }
     means = result.tables["targets"].groupby("stratum")["intrinsic"].mean()
     for group, stratum, rho in zip(rows["group"], rows["stratum"], rows["rho"], strict=True):
         if group is not None:
@@ -122,7 +127,11 @@ def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, f
         tables.specification_spread(analyses).to_csv(folder / "readings.csv", index=False)
         title += f" of {describe(specification)}, the first of {others + 1} specifications"
     save(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
-    return {"rho": first_rows["rho"].mean(), "rho_sd": first_rows["rho"].std()}
+    levels = {
+        "level_small_q": float((first_rows["level_q"] <= 0.05).sum()),
+        "slope": first_rows["slope"].mean(),
+    }
+    return levels | {"rho": first_rows["rho"].mean(), "rho_sd": first_rows["rho"].std()}
 
 
 def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -53,14 +53,21 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
 
     Rows per experiment and model, each also `all`: `exp`, `paper`, `model`, `mean`, `sd`, `analyses` (number
     with a rho), `undefined` (number without); for `dataset=paper` also the paper's `published_mean` and
-    `published_sd`.
+    `published_sd`. Of `level_with_q` analyses, `level_small_q` have level_q ≤ .05; `slope` is the mean slope.
     """
     analyses, _, _ = first(analyses)
     keys, tables = ["exp", "paper", "model"], []
     for pooled in ([], ["model"], ["exp", "paper"], keys):
         rows = analyses.assign(**dict.fromkeys(pooled, OVERALL))
         rhos = rows.groupby(keys, sort=False)["rho"]
-        counts = rhos.agg(mean="mean", sd="std", analyses="count", undefined="size").reset_index()
+        counts = pd.DataFrame(rhos.agg(mean="mean", sd="std", analyses="count", undefined="size"))
+        level_q = rows["level_q"] if "level_q" in rows else pd.Series(math.nan, rows.index)
+        by = [rows[name] for name in keys]
+        counts["level_small_q"] = (level_q <= 0.05).groupby(by, sort=False).sum()
+        counts["level_with_q"] = level_q.groupby(by, sort=False).count()
+        slope = rows["slope"] if "slope" in rows else pd.Series(math.nan, rows.index)
+        counts["slope"] = slope.groupby(by, sort=False).mean()
+        counts = counts.reset_index()
         tables.append(counts.assign(undefined=counts["undefined"] - counts["analyses"]))
     means = pd.concat(tables, ignore_index=True).astype(dict.fromkeys(keys, object))
     if set(analyses.get("dataset", ())) != {REPLICATED}:
@@ -88,7 +95,10 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
     has_placebo, compared = bool(is_above.notna().any()), "published_mean" in means
     models = [*dict.fromkeys(means["model"])]
     models = models[:1] if len(models) == 2 else models  # with a single model "all" repeats it
+    has_level = bool(means["level_with_q"].any())
     caption = "mean ± SD of Spearman's ρ over analyses" + PAPER_NOTE * compared
+    if has_level:
+        caption = f"level: number of analyses whose level of carry-over has q ≤ .05; slope: mean; {caption}"
     if has_placebo:
         caption += "; above placebo: number above their placebo's 95th percentile"
     if others:
@@ -96,13 +106,21 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
     table = Table(title=title, caption=caption)
     for name in ("experiment", "paper"):
         table.add_column(name, no_wrap=True)
-    names = [*map(str, models), *["Ghate et al."] * compared, "analyses", *["above placebo"] * has_placebo]
+    names = [
+        *["level", "slope"] * has_level,
+        *map(str, models),
+        *["Ghate et al."] * compared,
+        "analyses",
+        *["above placebo"] * has_placebo,
+    ]
     for heading in names:
         table.add_column(Text(heading), justify="right", no_wrap=heading == "Ghate et al.")
     for (exp, paper), rows in means.groupby(["exp", "paper"], sort=False):
         cells = rows.set_index("model").to_dict("index")
         overall = cells[OVERALL]
         texts = [str(exp), "" if exp == OVERALL else str(paper)]
+        if has_level:
+            texts += [f"{overall['level_small_q']} of {overall['level_with_q']}", f"{overall['slope']:.2f}"]
         for model in models:
             cell = cells.get(model)
             texts.append("" if cell is None else _mean_and_sd(cell["mean"], cell["sd"]) or "none")

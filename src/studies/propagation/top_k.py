@@ -43,13 +43,13 @@ class TopK:
             self._counts.view(-1).scatter_add_(0, flat, self._ones.expand(len(flat)))
         return mean_outcome(block.nearest, self._outcomes[block.pool])
 
-    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[slice], np.ndarray]:
+    def score_nulls(self, nulls: NullModels, column: int) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function of sampled units: retrieved items stay the same, their property changes."""
         assert nulls.outcomes is not None
         outcomes = nulls.outcomes(column)
 
-        def means(units: slice) -> np.ndarray:
-            averages = self._counts[units].double() @ outcomes / self._retrieved_per_target
+        def means(units: np.ndarray) -> np.ndarray:
+            averages = self._counts[torch.from_numpy(units)].double() @ outcomes / self._retrieved_per_target
             return np.asarray(averages).round(DECIMALS)
 
         return means

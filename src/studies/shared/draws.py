@@ -6,16 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics import permutation_p
 from src.report.findings import Findings
 
 UNTREATED = "none"  # value of `debias` of a job without debiasing
 INTERVAL = (0.025, 0.975)  # quantiles
-
-
-def p_of_difference(observed: float, null: np.ndarray) -> float:
-    """Compute the two-sided permutation p of a difference against draws of it; NaN without either."""
-    return permutation_p(np.abs(null), abs(observed)) if len(null) else np.nan
 
 
 def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
@@ -29,22 +23,11 @@ def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
 
 
 class Draws:
-    """Draws of rho and hashes of their stimuli; the tables of a job (a `config`) are read once."""
+    """Hashes of the stimuli of draws; the tables of a job (a `config`) are read once."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
-        self.by_job: dict[str, dict[Any, np.ndarray]] = {}  # config -> (stratum, kind) -> draws
         self.hashes: dict[str, dict[Any, str]] = {}  # config -> stratum -> hash
-
-    def of(self, config: Any, stratum: Any, kind: str) -> np.ndarray:
-        """Return a stratum's draws of a kind (such as `bootstrap`), [draws], in order; empty without any."""
-        if config not in self.by_job:
-            self.by_job[config] = {}
-            if self.findings.has(config, "draws"):
-                draws = self.findings.read(config, "draws").sort_values("draw", kind="stable")
-                for keys, rows in draws.groupby(["stratum", "kind"], sort=False):
-                    self.by_job[config][keys] = rows["rho"].to_numpy(dtype=float)
-        return self.by_job[config].get((stratum, kind), np.empty(0))
 
     def sets_hash(self, config: Any) -> str:
         """Hash the items of A and B, or the faces of an audit: equal hashes mean equal sets."""

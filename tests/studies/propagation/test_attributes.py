@@ -14,6 +14,7 @@ from src.stimuli import build_table
 from src.stimuli.loaders import fill_templates
 from src.studies.propagation.attributes import corpus_of
 from src.studies.propagation.top_k import TOP_K
+from tests.studies.propagation.world import World, clusters_of
 
 PROTOCOL = ProtocolConfig(k=1, extremes=3, set_size=840, ddof=1)
 
@@ -84,3 +85,69 @@ def test_k_must_be_smaller_than_the_pool(corpus, size):
     TOP_K.check(corpus_of(corpus, replace(PROTOCOL, k=size - 1), seed=0))
     with pytest.raises(NotApplicable, match=rf"protocol.k={size} of {size} {corpus.role}"):
         TOP_K.check(corpus_of(corpus, replace(PROTOCOL, k=size), seed=0))
+
+
+HELD_OUT = replace(PROTOCOL, attributes="held_out", k=10)
+
+
+@pytest.mark.parametrize("role", ["words", "scenes"])
+def test_clusters_with_an_extreme_are_not_retrieved(role):
+    table = World().tables[role]
+    corpus = corpus_of(table, HELD_OUT, seed=0)
+    names = table.frame["word" if role == "words" else "id"].to_numpy()
+    parts = {}
+    for pool in corpus.pools:
+        sets = {clusters_of(name) for name in names[pool.rows[[*pool.a[0], *pool.b[0]]]]}
+        expected = [position for position, row in enumerate(pool.rows) if clusters_of(names[row]) not in sets]
+        assert pool.retrievable.tolist() == expected
+        assert len(expected) < len(pool.rows) - 6  # more than the six extremes leave
+        parts |= {names[row]: clusters_of(names[row]) not in sets for row in pool.rows}
+    # Only what is retrieved is exchanged.
+    for permutation in corpus.exchange.permutations(5):
+        for name, place in zip(corpus.exchange.names, corpus.exchange.names[permutation], strict=True):
+            assert parts[place] if parts[name] else place == name
+
+
+@pytest.mark.parametrize("role", ["faces", "labels"])
+def test_clusters_of_a_group_are_halved(role):
+    table = World().tables[role]
+    corpus = corpus_of(table, HELD_OUT, seed=0)
+    exchange, (pool,) = corpus.exchange, corpus.pools
+    names = table.frame["word" if role == "labels" else "id"].to_numpy()
+    groups = table.frame["group"].to_numpy()
+    halves = np.flatnonzero(corpus.drawable), pool.retrievable
+    assert {*pool.attributes} <= {*halves[0]}
+    assert pool.k == 5
+    for way in range(2 if role == "labels" else 1):
+        for group in table.groups:
+            first, second = (
+                {clusters_of(names[row])[way] for row in half if groups[row] == group} for half in halves
+            )
+            assert not first & second
+            everything = {clusters_of(name)[way] for name in names[groups == group]}
+            # The larger half is retrieved from.
+            assert (len(first), len(second)) == (len(everything) // 2, (len(everything) + 1) // 2)
+    # Phrases of a race word of one half and a gender word of the other are in neither.
+    used = sum(map(len, halves)) / len(names)
+    assert used == 1 if role == "faces" else 0.4 < used < 0.65
+    for permutation in exchange.permutations(3):
+        for half in halves:
+            assert {*exchange.permuted_rows(half, permutation[None])[0]} == {*half}
+
+
+def test_linked_morphs_are_halved_by_parents():
+    pairs = [(f"{g}{i}", f"{g}{j}") for g in "gh" for i in range(9) for j in range(i)]
+    frame = pd.DataFrame(pairs, columns=["parent_a", "parent_b"])
+    frame = frame.assign(id=["~".join(pair) for pair in pairs], group=frame["parent_a"].str[0])
+    table = build_table("faces", frame, "t")
+    corpus = corpus_of(table, replace(HELD_OUT, set_size=4), seed=0)
+    (pool,) = corpus.pools
+    first, second = (
+        {*table.frame[["parent_a", "parent_b"]].to_numpy()[rows].ravel()}
+        for rows in (np.flatnonzero(corpus.drawable), pool.retrievable)
+    )
+    assert not first & second
+    assert (len(first), len(second)) == (8, 10)  # 4 and 5 parents of each group
+    # Morphs of parents in different halves are in neither.
+    assert (corpus.drawable.sum(), len(pool.retrievable)) == (2 * 6, 2 * 10)
+    assert corpus.exchange.refusal("g") == "fewer than 1,000 placements"

@@ -1,22 +1,26 @@
 """Check differences, specifications, model sizes and figures against references and on real jobs."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import load_file, save_file
+import torch
 from scipy import stats
 
+from src.metrics.jackknife import replicate
 from src.report import page
 from src.storage import results
-from src.studies.propagation import differences, experiment, page_tables, paper_figures, scaling, sensitivity
+from src.studies.propagation import differences, joint, page_tables, paper_figures, scaling, sensitivity
 from src.studies.propagation.combined import combine, main_analyses
-from tests.conftest import precomputed
+from src.studies.propagation.estimates import Estimate, compare
+from src.studies.shared.cluster_jackknife import deletions
+from tests import reference
 from tests.report import factory
-from tests.studies.propagation.test_uncertainty import inputs
+from tests.studies.propagation.world import World
 
-DRAWS = {"bootstrap": 200, "placebo": 99, "family": 19, "property": 20, "attributes": 5}
+DRAWS = {"level": 99, "placebo": 99, "property": 20, "attributes": 5}
 
 
 @pytest.fixture(scope="module")
@@ -27,42 +31,92 @@ def findings(tmp_path_factory):
     )
 
 
-def _rhos(findings, config, stratum, kind):
-    draws = findings.read(config, "draws")
-    return draws[(draws["stratum"] == stratum) & (draws["kind"] == kind)].set_index("draw")["rho"]
+def rho_of(targets):
+    return stats.spearmanr(targets["intrinsic"], targets["extrinsic"]).statistic
 
 
-def test_differences_of_models_use_paired_draws(findings):
+def atanh_rho_of(targets):
+    return np.arctanh(np.clip(rho_of(targets), -0.99999, 0.99999))
+
+
+def level_of(levels, group):
+    in_group = levels["group"] == group
+    if in_group.any():
+        return levels["retrieved"][in_group].mean() - levels["retrieved"][~in_group].mean()
+    z = (levels["valence"] - levels["valence"].mean()) / levels["valence"].std(ddof=0)
+    return (z * levels["retrieved"]).mean()
+
+
+def tables_of(findings, row, config="config"):
+    """Return targets of an analysis, and the table of its levels."""
+    targets, levels = (findings.read(row[config], name) for name in ("targets", "levels"))
+    levels = levels[levels["property"].isna() | (levels["property"] == row["stratum"])]
+    return targets[targets["stratum"] == row["stratum"]], levels
+
+
+def ways_of(table):
+    names = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in table]
+    return [table[name].tolist() for name in names]
+
+
+def expect(first, second, statistics, transformed=None, df=None):
+    """Compute difference, interval and p by brute force; clusters of both tables leave both at once."""
+    df = df or min(len({*way}) for table in (first, second) for way in ways_of(table)) - 1
+    size = len(first)
+
+    def variance(functions):
+        def without(remains):
+            return functions[0](first[remains[:size]]) - functions[1](second[remains[size:]])
+
+        if first["id"].tolist() == second["id"].tolist():
+            return reference.jackknife_variance(lambda stay: without(np.tile(stay, 2)), ways_of(first))
+        ways = [a + b for a, b in zip(ways_of(first), ways_of(second), strict=True)]
+        if len(ways) == 1 and not {*ways_of(first)[0]} & {*ways_of(second)[0]}:
+            sides = zip(functions, (first, second), strict=True)
+            return sum(
+                reference.jackknife_variance(lambda stay, f=f, side=side: f(side[stay]), ways_of(side))
+                for f, side in sides
+            )
+        return reference.jackknife_variance(without, ways)
+
+    delta = statistics[0](first) - statistics[1](second)
+    tested = transformed or statistics
+    error = np.sqrt(variance(tested))
+    p = 2 * stats.t.sf(abs(tested[0](first) - tested[1](second)) / error, df)
+    return [delta, *reference.t_interval(delta, variance(statistics), df), p]
+
+
+RHO_COLUMNS = ["difference", "ci_low", "ci_high", "delta_p"]
+LEVEL_COLUMNS = ["level_delta", "level_delta_low", "level_delta_high", "level_delta_p"]
+
+
+def test_differences_of_models_leave_clusters_out_of_both(findings):
     table = differences.models(findings)
     # Three pairs of models in each of 2 + 6 x 3 analyses, of one specification.
     assert len(table) == 3 * 20
     analyses = main_analyses(findings).set_index(["config", "stratum"])
-    for row in table.to_dict("records"):
-        keys = [(row[config], row["stratum"]) for config in ("config_first", "config_second")]
-        first, second = (analyses.loc[key] for key in keys)
-        bootstraps, placebos = (
-            [_rhos(findings, *key, kind) for key in keys] for kind in ("bootstrap", "placebo")
+    configs = ("config_first", "config_second")
+    for row in table.iloc[::4].to_dict("records"):
+        pairs = [tables_of(findings, row, config) for config in configs]
+        group = analyses.loc[(row["config_first"], row["stratum"]), "group"]
+        has_groups = row["exp"].startswith(("faces", "labels"))
+        df = len({*pairs[0][0]["cluster"]}) - 1 if has_groups else None
+        levels = [functools.partial(level_of, group=group)] * 2
+        assert [row[name] for name in LEVEL_COLUMNS] == pytest.approx(
+            expect(pairs[0][1], pairs[1][1], levels, df=df), abs=1e-9
         )
-        assert [row["ci_low"], row["ci_high"]] == [*np.percentile(bootstraps[0] - bootstraps[1], [2.5, 97.5])]
-        if np.isnan(first["rho"]) or np.isnan(second["rho"]):
-            assert np.isnan([row["p_placebo"], row["q"]]).all()
+        rhos = [analyses.loc[(row[config], row["stratum"]), "rho"] for config in configs]
+        if np.isnan(rhos).any():
+            assert np.isnan([row["delta_p"], row["q"]]).all()
             continue
-        assert row["difference"] == first["rho"] - second["rho"]
-        observed = abs(first["rho_placebo_units"] - second["rho_placebo_units"])
-        assert row["p_placebo"] == (1 + (abs(placebos[0] - placebos[1]) >= observed - 1e-12).sum()) / 100
-    tested = table.dropna(subset=["p_placebo"])
-    assert tested["q"].to_list() == pytest.approx(stats.false_discovery_control(tested["p_placebo"]))
+        expected = expect(pairs[0][0], pairs[1][0], [rho_of] * 2, [atanh_rho_of] * 2)
+        assert [row[name] for name in RHO_COLUMNS] == pytest.approx(expected, abs=1e-9)
+    for p, q in (("delta_p", "q"), ("level_delta_p", "level_delta_q")):
+        tested = table.dropna(subset=[p])
+        assert tested[q].to_list() == pytest.approx(stats.false_discovery_control(tested[p]))
 
 
-def test_an_undefined_placebo_counts_against_a_difference():
-    placebo = np.array([0.1, -0.5, np.nan, 0.5 - 1e-13, 0.2])
-    assert differences.p_of_difference(0.5, placebo) == 4 / 6
-    assert differences.p_of_difference(-0.5, placebo) == 4 / 6
-    assert np.isnan(differences.p_of_difference(np.nan, placebo))
-    assert np.isnan(differences.p_of_difference(0.5, np.empty(0)))
-
-
-def test_models_with_other_targets_or_sets_share_no_draws(tmp_path):
+def test_models_with_other_targets_or_sets_are_not_compared(tmp_path):
     findings = factory.draw(
         tmp_path, experiments={"faces_to_words": "1-a"}, protocols=("paper",), draws=DRAWS, size=30
     )
@@ -72,9 +126,12 @@ def test_models_with_other_targets_or_sets_share_no_draws(tmp_path):
     targets.iloc[::-1].to_parquet(findings.folders[configs[1]] / "targets.parquet")
     sets = findings.read(configs[2], "attributes").assign(id=["words-1", "words-3"])
     sets.astype({"id": "string"}).to_parquet(findings.folders[configs[2]] / "attributes.parquet")
-    table = differences.models(findings).groupby(["first", "second"])[["ci_low", "p_placebo"]].count()
-    assert (table.loc[("toy_s", "toy_m")] >= [6, 5]).all()
-    assert (table.loc[[("toy_s", "toy_l"), ("toy_m", "toy_l")]] == 0).all(axis=None)
+    table = differences.models(findings)
+    counts = table.groupby(["first", "second"])[["ci_low", "delta_p", "level_delta_p"]].count()
+    assert (counts.loc[("toy_s", "toy_m")] >= [5, 5, 6]).all()
+    assert (counts.loc[[("toy_s", "toy_l"), ("toy_m", "toy_l")]] == 0).all(axis=None)
+    targets.to_parquet(findings.folders[configs[1]] / "targets.parquet")
+    pd.testing.assert_frame_equal(differences.models(findings), table, check_exact=False, rtol=1e-9)
     changed = targets.assign(id=targets["id"].where(targets["stratum"] != "Black Men", "x" + targets["id"]))
     changed.to_parquet(findings.folders[configs[1]] / "targets.parquet")
     table = differences.models(findings).set_index(["first", "second", "stratum"])
@@ -82,19 +139,112 @@ def test_models_with_other_targets_or_sets_share_no_draws(tmp_path):
     assert table.loc[("toy_s", "toy_m", "White Men"), "reason"] == ""
 
 
-def test_differences_of_groups_are_unpaired(tmp_path):
-    options = {"experiments": {"faces_to_words": "1-a"}, "protocols": ("paper",)}
-    findings = factory.draw(tmp_path, models=("toy_s",), **options)
-    (config,) = findings.folders
-    noise = np.random.default_rng(0).normal(scale=0.05, size=4000)
-    draws = pd.DataFrame({"kind": "bootstrap", "draw": range(4000)})
-    means = {"Asian Men": 0.5, "Black Men": 0.2}
-    draws = [draws.assign(stratum=group, rho=noise + mean) for group, mean in means.items()]
-    pd.concat(draws).to_parquet(findings.folders[config] / "draws.parquet")
-    table = differences.groups(findings).set_index(["first", "second"]).loc[("Asian Men", "Black Men")]
-    # Both groups have the same noise: paired, the interval would have no width; unpaired, variances add.
-    half = 1.96 * 0.05 * np.sqrt(2)
-    assert [table["ci_low"], table["ci_high"]] == pytest.approx([0.3 - half, 0.3 + half], abs=0.012)
+@pytest.mark.parametrize("exp", ["faces_to_words", "labels_to_scenes", "labels_to_faces", "scenes_to_labels"])
+def test_differences_of_groups_leave_shared_clusters_out_of_both(lab_findings, exp):
+    jobs = main_analyses(lab_findings).query("model == 'sharp' and exp == @exp").set_index("stratum")
+    everything = differences.groups(lab_findings)
+    rows = everything[everything["config"] == jobs["config"].iloc[0]]
+    assert len(rows) == 6
+    for row in rows.iloc[::2].to_dict("records"):
+        sides = [
+            tables_of(lab_findings, {"config": row["config"], "stratum": row[side]})
+            for side in ("first", "second")
+        ]
+        levels = [functools.partial(level_of, group=row[side]) for side in ("first", "second")]
+        df = None if exp.startswith("scenes") else jobs.loc[[row["first"], row["second"]], "df"].min()
+        expected = expect(sides[0][1], sides[1][1], levels, df=df)
+        assert [row[name] for name in LEVEL_COLUMNS] == pytest.approx(expected, abs=1e-9)
+        analyses = [jobs.loc[row[side]] for side in ("first", "second")]
+        spreads = [analysis["sd_measured"] for analysis in analyses]
+        if any(analysis["ceiling"] for analysis in analyses):
+            assert row["reason"] == "at the ceiling: read the level"
+        elif max(spreads) >= 1.5 * min(spreads):
+            assert row["reason"] == "range: the SDs of the intrinsic score differ too much"
+        else:
+            assert row["reason"] == ""
+            expected = expect(sides[0][0], sides[1][0], [rho_of] * 2, [atanh_rho_of] * 2)
+            assert [row[name] for name in RHO_COLUMNS] == pytest.approx(expected, abs=1e-9)
+            continue
+        assert np.isnan([row[name] for name in RHO_COLUMNS[1:]]).all()
+
+
+def test_rho_is_not_compared_at_the_ceiling_or_over_other_ranges():
+    row = {"ceiling": False, "sd_measured": 0.2}
+    assert differences.incomparable(row, {**row, "sd_measured": 0.299}) == ""
+    assert differences.incomparable(row, {**row, "sd_measured": 0.31}).startswith("range")
+    assert differences.incomparable(row, {**row, "ceiling": True}).startswith("at the ceiling")
+
+
+def test_a_group_with_few_clusters_is_not_compared():
+    rng = np.random.default_rng(0)
+    estimates = []
+    for name, count in (("a", 4), ("b", 30)):
+        units = pd.DataFrame(
+            {"cluster": [f"{i}" for i in range(count)], "id": [f"{name}{i}" for i in range(count)]}
+        )
+        values = rng.normal(size=count)
+
+        def mean(weights, values=values):
+            return (weights @ values / weights.sum(axis=1))[:, None]
+
+        estimates.append(Estimate(values.mean(), mean, units, replicate(deletions(units), mean)))
+    # Both share clusters 0 to 3.
+    result = compare(*estimates, is_correlation=False)
+    assert np.isnan([result.low, result.high, result.p]).all()
+
+
+# Many analyses.
+
+
+def joint_p(draws, statistic):
+    return (statistic(draws, axis=0) >= statistic(draws, axis=0)[0] - 1e-12).mean()
+
+
+def test_joint_tests_compare_each_permutation_over_analyses(findings):
+    sets, adjusted = joint.joint_tests(findings)
+    analyses = main_analyses(findings).reset_index(drop=True)
+    levels, rhos = [], []
+    for row in analyses.to_dict("records"):
+        of_level, of_rho = (findings.read(row["config"], name) for name in ("level_draws", "draws"))
+        levels.append(of_level[of_level["stratum"] == row["stratum"]].sort_values("draw")["level"])
+        of_rho = of_rho[(of_rho["stratum"] == row["stratum"]) & (of_rho["kind"] == "placebo")]
+        rhos.append([row["rho_placebo_units"], *of_rho.sort_values("draw")["rho"]])
+    levels, rhos = (np.array([*map(np.array, draws)], dtype=float) for draws in (levels, rhos))
+    levels, rhos = ((d - d.mean(axis=1)[:, None]) / d.std(axis=1)[:, None] for d in (levels, rhos))
+    levels = np.abs(levels)
+    has_rho = analyses["rho"].notna()
+    members = {"all analyses": analyses["rho"].map(lambda _: True)}
+    members |= {f"exp {exp}": analyses["exp"] == exp for exp in analyses["exp"].unique()}
+    members |= {f"model {model}": analyses["model"] == model for model in analyses["model"].unique()}
+    assert sets["set"].tolist() == [*members]
+    for row in sets.to_dict("records"):
+        chosen, with_rho = members[row["set"]].to_numpy(), (members[row["set"]] & has_rho).to_numpy()
+        assert (row["n"], row["rho_n"]) == (chosen.sum(), with_rho.sum())
+        expected = [joint_p(levels[chosen], statistic) for statistic in (np.median, np.max)]
+        assert [row["p_median"], row["p_max"]] == expected
+        expected = [joint_p(rhos[with_rho], statistic) for statistic in (np.median, np.max)]
+        assert [row["rho_p_median"], row["rho_p_max"]] == expected
+    expected = [(levels.max(axis=0) >= z[0] - 1e-12).mean() for z in levels]
+    assert adjusted["level_p_max"].tolist() == expected
+
+
+def test_a_single_analysis_has_no_joint_test(findings):
+    rows = main_analyses(findings).iloc[:1]
+    sets, adjusted = joint.joint_tests(findings.with_frame("propagation", rows))
+    assert sets[["n", "rho_n"]].to_numpy().tolist() == [[1, 1]]
+    assert sets[["p_median", "p_max", "rho_p_median", "rho_p_max"]].isna().all(axis=None)
+    assert adjusted["level_p_max"].isna().all()
+
+
+def test_q_is_of_a_single_specification(findings):
+    analyses = findings.of("propagation").drop(columns=["q", "level_q"])
+    combined, alone = combine([analyses]), combine([main_analyses(findings).drop(columns=["q", "level_q"])])
+    for q, p in (("q", "p_placebo"), ("level_q", "level_p")):
+        assert combined.loc[combined["protocol"] == "paper", q].tolist() == pytest.approx(
+            alone[q], nan_ok=True
+        )
+        defined = alone.dropna(subset=[p])
+        assert defined[q].tolist() == pytest.approx(stats.false_discovery_control(defined[p]))
 
 
 def test_specifications_have_median_range_and_share_above_placebo(findings):
@@ -185,24 +335,23 @@ def test_single_rhos_of_the_paper_are_joined_with_replicated_rhos(findings):
 
 
 EXPERIMENTS = ("faces_to_words", "words_to_scenes", "scenes_to_labels", "words_to_faces")
+EXPERIMENTS += ("labels_to_scenes", "labels_to_faces")
 
 
 @pytest.fixture(scope="module")
 def lab_findings(tmp_path_factory):
-    """Run experiments on precomputed vectors, and write and read the results as a sweep does."""
-    vectors_folder = tmp_path_factory.mktemp("vectors")
-    models = {name: precomputed(vectors_folder / name) for name in ("sharp", "blurred")}
+    """Run experiments on a small world, and write and read the results as a sweep does."""
+    worlds = {"sharp": World(), "blurred": World()}
     rng = np.random.default_rng(0)
-    for path in models["blurred"].glob("*.safetensors"):
-        vectors = load_file(path)["embedding"]
-        vectors = vectors + 0.2 * rng.normal(size=vectors.shape).astype(np.float32)
-        save_file({"embedding": vectors / np.linalg.norm(vectors, axis=1, keepdims=True)}, path)
+    for role, vectors in worlds["blurred"].vectors.items():
+        blurred = vectors + 0.2 * torch.from_numpy(rng.normal(size=vectors.shape))
+        worlds["blurred"].vectors[role] = blurred / blurred.norm(dim=1, keepdim=True)
     jobs_folder = tmp_path_factory.mktemp("jobs")
     frames, folders = [], {}
-    for model, vectors in models.items():
+    for model, world in worlds.items():
         for exp in EXPERIMENTS:
             config = f"{len(folders):032x}"
-            result = experiment.run(*inputs(vectors, exp))
+            result = world.run(exp)
             common = {"exp": exp, "paper": factory.PAPER[exp], "model": model, "dataset": "lab"}
             common |= {"debias": "none", "protocol": "paper", "seed": 0, "config": config}
             keys = pd.DataFrame([common] * len(result.analyses))
@@ -220,18 +369,20 @@ def lab_findings(tmp_path_factory):
 
 
 def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
-    # Models with the same stimuli share their draws.
-    result = differences.models(lab_findings)
+    result, groups = differences.models(lab_findings), differences.groups(lab_findings)
     assert len(result) == len(main_analyses(lab_findings)) / 2
-    assert (result["reason"] == "").all()
-    assert result[["ci_low", "ci_high", "p_placebo", "q"]].notna().all(axis=None)
-    groups = differences.groups(lab_findings)
-    assert groups[["ci_low", "ci_high"]].notna().all(axis=None)
+    for table in (result, groups):
+        compared = table[table["reason"] == ""]
+        assert len(compared) > 5
+        assert compared[["ci_low", "ci_high", "delta_p", "q"]].notna().all(axis=None)
+        assert table[["level_delta_low", "level_delta_high", "level_delta_q"]].notna().all(axis=None)
+    sets, _ = joint.joint_tests(lab_findings)
+    assert sets.loc[0, "n"] == len(main_analyses(lab_findings))
     assert set(groups["exp"]) == set(EXPERIMENTS) - {"words_to_scenes"}
     assert set(paper_figures.valence_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
     assert paper_figures.group_means(lab_findings)["z"].notna().all()
     attribute_draws = sensitivity.attribute_draws(lab_findings)
-    assert len(attribute_draws) == 5 * len(main_analyses(lab_findings))
+    assert len(attribute_draws) == 3 * len(main_analyses(lab_findings))
     contributors = page_tables.contributors(lab_findings)
     assert set(contributors["config"]) == set(main_analyses(lab_findings)["config"])
     faces = contributors[contributors["exp"] == "words_to_faces"]

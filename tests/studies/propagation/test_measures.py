@@ -17,10 +17,10 @@ from src.stimuli import CARRIES
 from src.studies.propagation import experiment, measures, nearest_class
 from src.studies.propagation import similarity_blocks as blocks_module
 from src.studies.propagation.attributes import Pool
-from src.studies.propagation.combined import UNCERTAINTY
+from src.studies.propagation.combined import LEVEL, UNCERTAINTY
 from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.sc_eat import SC_EAT
-from src.studies.propagation.scores import Scores
+from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.top_k import TopK
 from src.studies.shared.exchange_units import exchange_of
@@ -41,7 +41,7 @@ def naive(exp, folder, choice, **options):
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
 @pytest.mark.parametrize("choice", [{}, *ALTERNATIVES], ids=str)
 def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
-    outputs = result(folder, exp, **choice, bootstrap=0, property_draws=0)
+    outputs = result(folder, exp, **choice, property_draws=0)
     analyses, scores = naive(exp, folder, choice)
     expected = {key: pytest.approx(pair, abs=1e-10) for key, pair in scores.items()}
     assert scores_of(outputs.targets) == expected
@@ -59,8 +59,7 @@ def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
 @pytest.mark.parametrize("exp", reference.EXPERIMENTS)
 def test_uncertainty_is_defined_for_other_scores(exp, single):
     outputs = result(single, exp, **ALTERNATIVES[0], **ALTERNATIVES[1])
-    kinds = {"placebo", "attributes", "bootstrap"} | ({"property"} if exp in VALENCE else set())
-    kinds |= {"family"} if exp.endswith("words") else set()
+    kinds = {"placebo", "attributes"} | ({"property"} if exp in VALENCE else set())
     rows = outputs.analyses
     assert set(outputs.draws["kind"]) == kinds
     assert (rows["placebo_n"] > 0).all()
@@ -86,10 +85,16 @@ def test_shortcuts_leave_null_models_unchanged(exp, measure, folder, monkeypatch
 @pytest.mark.parametrize("choice", [{}, *ALTERNATIVES], ids=str)
 @pytest.mark.parametrize("exp", ["labels_to_faces", "faces_to_words"])
 def test_scores_do_not_depend_on_null_models(choice, exp, folder):
-    full, scores_only = (result(folder, exp, **choice, **off) for off in ({}, NO_NULLS | {"bootstrap": 0}))
+    full, scores_only = (result(folder, exp, **choice, **off) for off in ({}, NO_NULLS))
     pd.testing.assert_frame_equal(full.targets, scores_only.targets, rtol=0, atol=1e-11)
-    assert scores_only.analyses[[*UNCERTAINTY]].drop(columns="validity").isna().all(axis=None)
+    pd.testing.assert_frame_equal(full.levels, scores_only.levels, rtol=0, atol=1e-11)
+    known = ["validity", "ci_low", "ci_high", "clusters", "movable", "log10_placements"]
+    columns = {*LEVEL, *UNCERTAINTY} & {*scores_only.analyses} - {*known}
+    is_null = [name for name in columns if name in UNCERTAINTY or name in ("level_p", "level_z")]
+    assert len(is_null) == 13
+    assert scores_only.analyses[is_null].isna().all(axis=None)
     assert scores_only.draws.empty
+    assert scores_only.level_draws.empty
 
 
 @pytest.mark.parametrize("exp", VALENCE)
@@ -137,7 +142,7 @@ def test_versions_are_of_scores_other_than_the_first():
     first = ProtocolConfig()
     assert measures.versions(first) == {}
     other = replace(first, intrinsic="difference", extrinsic="zero_shot")
-    assert measures.versions(other) == {"intrinsic.difference": 1, "extrinsic.zero_shot": 1}
+    assert measures.versions(other) == {"intrinsic.difference": 2, "extrinsic.zero_shot": 2}
     name = "src.studies.propagation.cosine_difference:DIFFERENCE"
     assert measures.versions(replace(first, intrinsic=name)) == {f"intrinsic.{name}": 1}
 
@@ -168,14 +173,16 @@ def pools_of(rng, count, held_out):
 def score(targets, corpus, pools, **options):
     """Return scores, and the positions of the items retrieved from each pool."""
     top_k = TopK(pools, np.empty(0, int), np.empty((0, 1), int))
-    scores = Scores(targets, corpus, pools, SC_EAT, top_k, ProtocolConfig(ddof=1))
+    intrinsic = Associations(targets, corpus, pools, SC_EAT, ProtocolConfig(ddof=1))
+    extrinsic = Outcomes(len(targets), pools, top_k)
     nearest = [[] for _ in pools]
     for block in similarity_blocks(targets, corpus, pools, **options):
         if options.get("every", True):
             assert block.similarities is not None
-        scores.add(block)
+        intrinsic.add(block)
+        extrinsic.add(block)
         nearest[block.pool].append(block.nearest)
-    return scores, [torch.cat(tensors) for tensors in nearest]
+    return intrinsic.scores, extrinsic.scores, [torch.cat(tensors) for tensors in nearest]
 
 
 @pytest.mark.parametrize("several", ["targets", "corpus", "neither"])
@@ -196,7 +203,7 @@ def test_scores_equal_brute_force(several, seed, block, held_out, tile):
         patch.setattr(blocks_module, "NEAREST_BYTES", 16 * 3 * pools[0].k)
         if tile:
             patch.setattr(blocks_module, "MAX_TILE_ITEMS", tile)
-        scores, retrieved = score(targets, corpus, pools, every=tile is None, max_bytes=0)
+        x, y, retrieved = score(targets, corpus, pools, every=tile is None, max_bytes=0)
 
     sides = targets.tolist(), corpus.tolist()
     similarities = [[round(reference.cosine(x, y), 12) for y in sides[1]] for x in sides[0]]
@@ -210,8 +217,8 @@ def test_scores_equal_brute_force(several, seed, block, held_out, tile):
         for column in range(2):
             intrinsic[:, column] += sc_eat(table[:, pool.a[column]], table[:, pool.b[column]]).numpy() / 2
         extrinsic += pool.outcomes[nearest.numpy()].mean(axis=1) / 2
-    assert scores.intrinsic == pytest.approx(intrinsic, rel=1e-10, abs=1e-12, nan_ok=True)
-    assert scores.extrinsic == pytest.approx(extrinsic, rel=1e-12)
+    assert x == pytest.approx(intrinsic, rel=1e-10, abs=1e-12, nan_ok=True)
+    assert y == pytest.approx(extrinsic, rel=1e-12)
 
 
 def test_small_deviations_have_exact_effect_sizes():
@@ -221,8 +228,8 @@ def test_small_deviations_have_exact_effect_sizes():
     # Targets with cosines of 0, with deviations of 1e-5, and with deviations of any size.
     targets = torch.from_numpy(np.stack([[1, 0, 0, 0], [1, 1e-5, 1e-5, 0], *rng.normal(size=(3, 4))]))
     pools = [Pool(np.arange(40), None, [np.arange(15)], [np.arange(10, 40)], np.zeros((40, 1)), 3)]
-    scores, _ = score(targets, corpus, pools, every=False)
+    scores, _, _ = score(targets, corpus, pools, every=False)
     expected = sc_eat(similarity(targets, corpus[:15]), similarity(targets, corpus[10:]))
-    assert math.isnan(scores.intrinsic[0, 0])
-    assert scores.intrinsic[1, 0] == pytest.approx(expected[1].item(), rel=1e-12)
-    assert scores.intrinsic[2:, 0] == pytest.approx(expected[2:].numpy(), rel=0, abs=2e-12)
+    assert math.isnan(scores[0, 0])
+    assert scores[1, 0] == pytest.approx(expected[1].item(), rel=1e-12)
+    assert scores[2:, 0] == pytest.approx(expected[2:].numpy(), rel=0, abs=2e-12)

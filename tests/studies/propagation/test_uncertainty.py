@@ -1,11 +1,11 @@
 """Check experiments on unusual inputs, and the uncertainty of rho against naive loops and known answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from scipy import stats
 from sklearn.linear_model import Ridge
@@ -14,14 +14,16 @@ from src import configs
 from src.embeddings import embeddings
 from src.jobs.identity import Job
 from src.stimuli import build_table, load
-from src.stimuli.loaders import fill_templates, phrases
-from src.studies.propagation import experiment, null_models, null_scores, retrieved_items
+from src.studies.propagation import encoded_properties, experiment, null_scores, retrieved_items
 from src.studies.propagation.attributes import corpus_of
-from src.studies.shared.exchange_units import Exchange, Factor, exchange_of
+from src.studies.propagation.null_models import draw_null_models
+from src.studies.shared.exchange_units import Exchange
 from tests import reference
+from tests.studies.propagation.world import PROTOCOL as WORLD_PROTOCOL
+from tests.studies.propagation.world import SEED, World
 
 PROTOCOL = {"k": 11, "extremes": 6, "set_size": 15, "ddof": 1}
-FEW_DRAWS = {**PROTOCOL, "placebo": 19, "bootstrap": 200, "attribute_draws": 5, "property_draws": 10}
+FEW_DRAWS = {**PROTOCOL, "placebo": 19, "attribute_draws": 5, "property_draws": 10}
 TEXTS = ["words_to_scenes", "labels_to_faces", "labels_to_scenes", "words_to_faces"]
 
 
@@ -94,13 +96,7 @@ def test_columns_summarise_the_draws(folder):
         assert row.p_placebo == (1 + (rhos >= row.rho - 1e-12).sum()) / 20
         assert (row.placebo_mean, row.placebo_q95) == pytest.approx((rhos.mean(), np.quantile(rhos, 0.95)))
         assert row.placebo_n == row.n == 22
-        assert row.family_q95 == pytest.approx(np.quantile(draws(outputs, "family", row.stratum), 0.95))
-        low, high = np.quantile(draws(outputs, "property", row.stratum), [0.05, 0.95])
-        assert (row.property_q05, row.property_q95) == pytest.approx((low, high))
         assert row.sd_attributes == pytest.approx(draws(outputs, "attributes", row.stratum).std(ddof=1))
-        low, high = np.percentile(draws(outputs, "bootstrap", row.stratum), [2.5, 97.5])
-        assert (row.ci_low, row.ci_high) == pytest.approx((low, high))
-        assert row.ci_low <= row.rho <= row.ci_high
 
 
 def test_validity_is_agreement_with_the_known_property(folder):
@@ -181,7 +177,7 @@ def test_equal_vectors_are_equally_similar(job, tmp_path):
 
 
 def test_a_group_without_targets_has_no_rho_and_a_reason(single):
-    targets, corpus, vectors, *options = inputs(single, "faces_to_labels", placebo=0, bootstrap=0)
+    targets, corpus, vectors, *options = inputs(single, "faces_to_labels", placebo=0)
     is_other = targets.frame["group"] != "Beta Men"
     faces = build_table("faces", targets.frame[is_other], "t")
     rows = experiment.run(faces, corpus, vectors[is_other.to_numpy(copy=True)], *options).analyses
@@ -189,99 +185,88 @@ def test_a_group_without_targets_has_no_rho_and_a_reason(single):
     assert rows["reason"].tolist() == ["", "", "0 units: at least 3 are needed"]
 
 
-# Exchange units.
-
-
-def labels(has_columns=True, words=4):
-    race, gender = (
-        {f"{kind}{group}": [f"{kind.lower()}{group}{i}" for i in range(words)] for group in range(count)}
-        for kind, count in (("R", 3), ("G", 2))
-    )
-    frame = phrases(configs.LabelsConfig(race, gender))
-    frame = fill_templates(frame, ["a {}", "the {}"])
-    if not has_columns:
-        frame = frame.drop(columns=["race_word", "gender_word"])
-    return build_table("labels", frame, "t")
-
-
-@pytest.mark.parametrize("has_columns", [True, False])
-def test_labels_exchange_race_words_and_gender_words(has_columns):
-    corpus = labels(has_columns)
-    exchange = exchange_of(corpus, 3)
-    assert len(exchange.factors) == 2
-    permutations = exchange.permutations(5)
-    assert (exchange.permutations(2) == permutations[:2]).all()
-    for other in (exchange_of(corpus, 4), exchange_of(labels(has_columns, words=5), 3)):
-        assert (other.permutations(2)[:, :10] != permutations[:2, :10]).any()
-    # Phrases of an incomplete design are exchanged singly.
-    incomplete = corpus.frame[corpus.frame["word"] != "r00 g00"]
-    assert len(exchange_of(build_table("labels", incomplete, "t"), 0).factors) == 1
-    for permutation in permutations:
-        assert sorted(permutation) == list(range(96))
-        before = [name.split() for name in exchange.names]
-        after = [name.split() for name in exchange.names[permutation]]
-        # Race words and gender words are permuted separately: neither move depends on the other word.
-        for position in (0, 1):
-            moves = {(old[position], new[position]) for old, new in zip(before, after, strict=True)}
-            assert len(moves) == len({old for old, _ in moves})
-
-
-@given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=12), seed=st.integers(0, 99))
-def test_families_stay_together(sizes, seed):
-    stems = [f"s{number}" for number, size in enumerate(sizes) for _ in range(size)]
-    units = np.arange(len(stems))
-    column = units[:, None]
-    factors = (Factor((column,), len(units)),)
-    exchange = Exchange(column, column, factors, units.astype(str), (seed,))
-    (permutation,) = exchange.families(stems).permutations(1)
-    assert sorted(permutation) == list(units)
-    moves = {(stems[unit], stems[target]) for unit, target in enumerate(permutation)}
-    assert len(moves) == len(sizes)
-
-
-def test_halves_share_no_word():
-    protocol = configs.ProtocolConfig(attributes="held_out", k=10, set_size=840, extremes=1, ddof=1)
-    corpus = corpus_of(labels(), protocol, 0)
-    exchange, (pool,) = corpus.exchange, corpus.pools
-    names = corpus.table.frame["word"].str.split()
-    attribute_rows = {position for sets in (*pool.a, *pool.b) for position in sets}
-    assert not attribute_rows & set(pool.retrievable)
-    for word in (0, 1):
-        first, second = ({names[row][word] for row in rows} for rows in (attribute_rows, pool.retrievable))
-        assert not first & second
-    assert pool.k == 5
-    for permutation in exchange.permutations(3):
-        moved = exchange.permuted_rows(np.array(sorted(attribute_rows)), permutation[None])[0]
-        assert not set(moved) & set(pool.retrievable)
-
-
 # The property placebo.
 
 
-def test_explained_share_is_of_a_cross_validated_ridge_regression():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(200, 12))
-    y = x[:, 0] + 0.5 * rng.normal(size=200)
-    fold = np.random.default_rng([7, 0, 3]).permutation(200) % null_models.FOLDS
-    residuals = []
-    for penalty in null_models.PENALTIES:
-        residual = 0.0
-        for number in range(null_models.FOLDS):
-            train, test = fold != number, fold == number
-            scatter = np.cov(x[train].T, ddof=0) * train.sum()
-            model = Ridge(alpha=penalty * np.trace(scatter) / 12).fit(x[train], y[train])
-            residual += ((y[test] - model.predict(x[test])) ** 2).sum()
-        residuals.append(residual)
-    expected = 1 - min(residuals) / ((y - y.mean()) ** 2).sum()
-    assert null_models.cross_validated_r2(x, y, (7,)) == pytest.approx(expected, abs=1e-9)
-    assert null_models.cross_validated_r2(x, rng.normal(size=200), (7,)) < 0.05
+def r2_of(vectors, ratings, clusters, seed):
+    """Cross-validate ridge regressions on the leading axes, in folds of whole clusters, with scikit-learn."""
+    names = sorted({*clusters})
+    fold_of = np.random.default_rng([*seed, 0, 3]).permutation(len(names)) % 5
+    fold = np.array([fold_of[names.index(name)] for name in clusters])
+    u, s, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    axes = (s > 1e-5 * s[0]) & (np.arange(len(s)) < len(names) // 3)
+    x, errors = (u * s)[:, axes], []
+    for penalty in np.logspace(-4, 3, 8):
+        error = 0.0
+        for number in range(5):
+            train = fold != number
+            scatter = np.trace(np.cov(x[train].T, ddof=0)) * train.sum() / x.shape[1]
+            model = Ridge(alpha=penalty * scatter).fit(x[train], ratings[train])
+            error += ((ratings[~train] - model.predict(x[~train])) ** 2).sum()
+        errors.append(error)
+    return 1 - min(errors) / ((ratings - ratings.mean()) ** 2).sum()
 
 
-def test_random_properties_have_the_values_and_the_encoding_of_the_ratings():
+def encoded_world(noise=0.5, draws=60):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(400, 8))
-    y = np.round(x[:, 0] + 0.3 * rng.normal(size=400), 1)
-    properties = null_models.draw_encoded(x, y, 30, (0,))
-    assert (np.sort(properties, axis=0) == np.sort(y)[:, None]).all()
-    shares = [null_models.cross_validated_r2(x, column, (0,)) for column in properties.T]
-    assert np.mean(shares) == pytest.approx(null_models.cross_validated_r2(x, y, (0,)), abs=0.05)
+    vectors = rng.normal(size=(300, 12)) * np.linspace(2, 0.2, 12)
+    ratings = np.round(vectors[:, 0] + vectors[:, 5] + noise * rng.normal(size=300), 1)
+    clusters = np.arange(300) // 2
+    permutations = np.argsort(rng.uniform(size=(draws, 300)), axis=1)
+    return vectors, ratings, clusters, permutations, (7,)
+
+
+def test_properties_have_the_values_and_the_r2_of_the_ratings():
+    vectors, ratings, clusters, permutations, seed = encoded_world()
+    properties = encoded_properties.draw(vectors, ratings, clusters, permutations, seed)
+    assert properties.reason == ""
+    assert properties.values.shape == (300, 60)
+    assert (np.sort(properties.values, axis=0) == np.sort(ratings)[:, None]).all()
+    assert properties.r2 == pytest.approx(r2_of(vectors, ratings, clusters, seed), abs=1e-9)
+    r2 = [r2_of(vectors, column, clusters, seed) for column in properties.values.T]
+    assert properties.r2_draws == pytest.approx(np.mean(r2[:20]), abs=1e-9)
+    assert abs(properties.r2_draws - properties.r2) <= 0.02
+    assert np.mean(r2) == pytest.approx(properties.r2, abs=0.03)
+    # Draws are other properties than the ratings, and than one another.
+    correlations = np.abs(np.corrcoef(np.column_stack([ratings, properties.values]).T))
+    assert np.mean(correlations[0, 1:]) < 0.6
+    assert (correlations[np.triu_indices(61, 1)] < 0.999).all()
+
+
+def test_few_clusters_leave_few_axes():
+    vectors, ratings, _, permutations, seed = encoded_world(draws=20)
+    clusters = np.arange(300) % 20
+    properties = encoded_properties.draw(vectors, ratings, clusters, permutations, seed)
+    assert properties.r2 == pytest.approx(r2_of(vectors, ratings, clusters, seed), abs=1e-9)
+
+
+def test_ratings_that_the_vectors_do_not_tell_have_no_property_placebo():
+    vectors, _, clusters, permutations, seed = encoded_world(draws=20)
+    noise = np.random.default_rng(3).normal(size=300)
+    properties = encoded_properties.draw(vectors, noise, clusters, permutations, seed)
+    assert properties.values.shape == (300, 0)
+    assert properties.reason == "the vectors tell the ratings with R² below 0.05"
+
+
+@pytest.mark.parametrize("exp", ["scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"])
+def test_sets_and_outcomes_are_of_the_property(exp):
+    world = World()
+    result = world.run(exp, replace(WORLD_PROTOCOL, property_draws=20))
+    role = exp.split("_to_")[1]
+    corpus = corpus_of(world.tables[role], replace(WORLD_PROTOCOL, property_draws=20), SEED)
+    null_models = draw_null_models(corpus, world.vectors[role]).null_models
+    (properties,) = [models.outcomes(0).numpy() for models in null_models if models.kind == "property"]
+    frame = world.tables[role].frame
+    for number in (0, 7):
+        values = dict(zip(corpus.exchange.names, properties[:, number], strict=True))
+        frame["valence"] = frame["word" if "word" in frame else "id"].map(values)
+        units = world.naive(exp)[None]
+        for row in result.analyses.itertuples():
+            members = [unit for unit in units.values() if row.group in (None, unit[2].get("group"))]
+            rho = stats.spearmanr(*zip(*(unit[:2] for unit in members), strict=True)).statistic
+            rhos = draws(result, "property", row.stratum)
+            assert rhos[number] == pytest.approx(rho, abs=1e-9)
+            # Extremes of valence are not those of a draw: all targets are compared.
+            assert row.rho_property_units == pytest.approx(row.rho if row.group else row.rho_all, abs=1e-12)
+            assert (row.property_q05, row.property_q95) == pytest.approx([*np.quantile(rhos, [0.05, 0.95])])
+            assert abs(row.property_r2 - row.property_r2_draws) <= 0.02

@@ -1,0 +1,160 @@
+"""Compare rho and level of two analyses by the jackknife (docs/methods.md, section 6.2)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from src.metrics.jackknife import Replicates, fisher, replicate, t_interval, t_test
+from src.report.findings import Findings
+from src.studies.propagation.level import summarise
+from src.studies.propagation.uncertainty import mean_rhos
+from src.studies.shared.cluster_jackknife import WAYS, deletions
+
+RHO, LEVEL = "rho", "level"
+Statistic = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic of an analysis.
+
+    Attributes:
+        value: the statistic.
+        statistic: (weights [G, n]) -> [G, 1], the statistic of samples.
+        units: ids of its targets with their clusters, [n].
+        replicates: the statistic without one cluster each.
+    """
+
+    value: float
+    statistic: Statistic
+    units: pd.DataFrame
+    replicates: Replicates
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of two estimates, with its 95% interval and the p of equality."""
+
+    delta: float
+    low: float
+    high: float
+    p: float
+
+
+def compare(first: Estimate, second: Estimate, is_correlation: bool) -> Difference:
+    """Compare two estimates; clusters that they share leave both at once.
+
+    Interval and p are NaN where one of the statistics is undefined without a cluster, or has too few
+    clusters. Correlations are tested after Fisher's transformation; their difference is shown as it is.
+    """
+    delta = first.value - second.value
+    df = min(first.replicates.df, second.replicates.df)
+
+    def variance(transform: Callable[[np.ndarray], np.ndarray]) -> float:
+        if first.units.equals(second.units):
+            paired = _pair(first.replicates, second.replicates)
+        elif _are_separate(first, second):
+            return float((first.replicates.variance(transform) + second.replicates.variance(transform))[0])
+        else:
+            paired = _union(first, second)
+        return float(paired.variance(lambda values: transform(values[:, :1]) - transform(values[:, 1:]))[0])
+
+    low, high = t_interval(delta, variance(lambda values: values), df)
+    if not is_correlation:
+        return Difference(delta, low, high, t_test(delta, variance(lambda values: values), df))
+    transformed = float(fisher(np.array(first.value)) - fisher(np.array(second.value)))
+    return Difference(delta, low, high, t_test(transformed, variance(fisher), df))
+
+
+def _pair(first: Replicates, second: Replicates) -> Replicates:
+    """Return replicates of both statistics of the same deletions, [G, 2]."""
+    ways = [(sign, np.hstack([a, b])) for (sign, a), (_, b) in zip(first.ways, second.ways, strict=True)]
+    cells = np.hstack([first.cells, second.cells])
+    return Replicates(tuple(ways), cells, first.df, first.reason or second.reason)
+
+
+def _are_separate(first: Estimate, second: Estimate) -> bool:
+    """Return whether clusters of both are of one way and none is shared."""
+    columns = [[name for name in WAYS if name in estimate.units] for estimate in (first, second)]
+    if any(len(names) != 1 for names in columns):
+        return False
+    a, b = (set(estimate.units[name]) for estimate, (name,) in zip((first, second), columns, strict=True))
+    return not a & b
+
+
+def _union(first: Estimate, second: Estimate) -> Replicates:
+    """Return replicates of both statistics, [G, 2], without one cluster each of their units together."""
+    units, size = pd.concat([first.units, second.units], ignore_index=True), len(first.units)
+
+    def both(weights: np.ndarray) -> np.ndarray:
+        return np.hstack([first.statistic(weights[:, :size]), second.statistic(weights[:, size:])])
+
+    reason = first.replicates.reason or second.replicates.reason
+    return replace(replicate(deletions(units), both), reason=reason)
+
+
+class JobEstimates:
+    """Estimates of the analyses of a sweep; the tables of a job (given by its config) are read once."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._tables: dict[tuple[str, str], pd.DataFrame] = {}
+        self._estimates: dict[tuple[str, str, str], Estimate | None] = {}
+
+    def of(self, config: str, row: dict[str, Any], kind: str) -> Estimate | None:
+        """Return rho or level of an analysis, a row of the analyses; None if its job lacks the clusters."""
+        key = config, str(row["stratum"]), kind
+        if key not in self._estimates:
+            make = self._rho if kind == RHO else self._level
+            self._estimates[key] = make(config, row)
+        return self._estimates[key]
+
+    def _table(self, config: str, name: str) -> pd.DataFrame | None:
+        if not self._findings.has(config, name):
+            return None
+        if (config, name) not in self._tables:
+            self._tables[config, name] = self._findings.read(config, name)
+        table = self._tables[config, name]
+        return table if {*WAYS} & {*table.columns} else None
+
+    def _rho(self, config: str, row: dict[str, Any]) -> Estimate | None:
+        table = self._table(config, "targets")
+        if table is None or math.isnan(row["rho"]):
+            return None
+        rows = table[(table["stratum"] == row["stratum"]) & table["intrinsic"].notna()]
+        # The mean over templates, where each is correlated on its own.
+        by_template = "template" in rows and str(row.get("protocol", "")).startswith("unit_template")
+        blocks = rows["template"].to_numpy() if by_template else np.zeros(len(rows))
+        scores = rows["intrinsic"].to_numpy(), rows["extrinsic"].to_numpy()
+
+        def statistic(weights: np.ndarray) -> np.ndarray:
+            return mean_rhos(*scores, weights, blocks)[:, None]
+
+        return _estimate(float(row["rho"]), statistic, rows)
+
+    def _level(self, config: str, row: dict[str, Any]) -> Estimate | None:
+        table = self._table(config, "levels")
+        if table is None or math.isnan(row.get("level", math.nan)):
+            return None
+        properties = table["property"]
+        rows = table[properties == row["stratum"]] if properties.notna().any() else table
+        ratings = rows["valence"].to_numpy(dtype=float)
+        given = None if np.isnan(ratings).all() else ratings
+        in_group = (rows["group"] == row["group"]).fillna(value=False).to_numpy(dtype=bool)
+        scores = rows[["measured", "retrieved"]].to_numpy()
+        levels = partial(summarise, given, in_group, scores)
+        groups = (in_group, ~in_group) if given is None else ()
+        return _estimate(float(row["level"]), lambda weights: levels(weights)[:, :1], rows, groups)
+
+
+def _estimate(
+    value: float, statistic: Statistic, rows: pd.DataFrame, groups: Sequence[np.ndarray] = ()
+) -> Estimate:
+    names = [name for name in ("id", "template", *WAYS) if name in rows]
+    units = rows[names].reset_index(drop=True)
+    return Estimate(value, statistic, units, replicate(deletions(units, groups), statistic))

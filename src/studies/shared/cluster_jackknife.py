@@ -1,0 +1,31 @@
+"""Leave out clusters of stimuli in a jackknife (docs/methods.md, sections 6.1 and 6.2)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from src.metrics import jackknife
+from src.stimuli import clusters
+
+# Columns of clusters in the tables of a job: of one way, or of two ways that cross.
+WAYS = (clusters.CLUSTER, *clusters.LEMMAS, *clusters.PARENTS)
+
+
+def deletions(ways: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Deletions:
+    """Return the subsamples of units without one cluster each.
+
+    Args:
+        ways: clusters of each unit in one or two columns of `WAYS`; further columns are ignored.
+        groups: masks [n] of the groups that a statistic compares: degrees of freedom and refusal are those of
+            the group with the fewest clusters.
+    """
+    if groups:
+        compared = [deletions(ways[members]) for members in groups]
+        reason = next((each.reason for each in compared if each.reason), "")
+        return replace(deletions(ways), df=min(each.df for each in compared), reason=reason)
+    names = [ways[column].to_numpy(dtype=str) for column in WAYS if column in ways]
+    if set(clusters.PARENTS) <= {*ways}:
+        return jackknife.parents(*names)
+    return jackknife.crossed(*names) if len(names) > 1 else jackknife.one_way(*names)

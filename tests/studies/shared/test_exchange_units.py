@@ -1,0 +1,198 @@
+"""Check exchanges of clusters against enumeration and docs/methods.md, section 6.1."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src import configs
+from src.stimuli import build_table, clusters
+from src.stimuli.loaders import fill_templates, phrases
+from src.studies.shared.exchange_units import exchange_of
+
+
+def scenes(sizes):
+    """Build scenes in clusters of these sizes; ids are in another order than clusters."""
+    names = [f"c{number:02d}" for number, size in enumerate(sizes) for _ in range(size)]
+    ids = [f"{7 * place % 97:02d}" for place in range(len(names))]
+    return build_table("scenes", pd.DataFrame({"id": ids, "cluster": names, "valence": 0.5}), "t")
+
+
+def faces(groups_of_clusters):
+    """Build faces from the groups of the faces of each cluster, such as ["xx", "y"]."""
+    rows = [(f"c{number:02d}", g) for number, members in enumerate(groups_of_clusters) for g in members]
+    frame = pd.DataFrame(rows, columns=["cluster", "group"])
+    return build_table("faces", frame.assign(id=[f"f{place:03d}" for place in range(len(rows))]), "t")
+
+
+def labels(race_words, gender_words, templates=("a {}", "the {}")):
+    frame = phrases(configs.LabelsConfig(race_words, gender_words))
+    return build_table("labels", fill_templates(frame, templates), "t")
+
+
+RACES = {"X": ["xa", "xas", "xb", "xc"], "Y": ["ya", "yas", "yb", "yc"]}
+GENDERS = {"Men": ["man", "men", "sir", "son"], "Women": ["aunt", "aunts", "girl", "maid"]}
+
+
+@given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=12), seed=st.integers(0, 99))
+def test_clusters_of_a_size_change_places_and_rows_follow_by_id(sizes, seed):
+    corpus = scenes(sizes)
+    exchange = exchange_of(corpus, seed)
+    rng = np.random.default_rng([seed, int(corpus.hash[:16], 16), 1])
+    expected, members = np.empty(sum(sizes), dtype=int), {}
+    # The table is sorted by id.
+    for row, cluster in enumerate(corpus.frame["cluster"]):
+        members.setdefault(cluster, []).append(row)
+    for size in sorted({*sizes}):
+        names = sorted(name for name, rows in members.items() if len(rows) == size)
+        for name, place in zip(names, rng.permutation(len(names)), strict=True):
+            expected[members[name]] = members[names[place]]
+    assert exchange.permutations(1)[0].tolist() == expected.tolist()
+    # A permutation does not depend on how many are drawn.
+    assert (exchange.permutations(3)[0] == expected).all()
+    assert exchange.clusters == len(sizes)
+
+
+def test_words_change_places_with_all_sentences():
+    words = ["cat", "cats", "dog", "dogs", "bird", "tree"]
+    frame = fill_templates(pd.DataFrame({"word": words, "valence": 0.5}), ["a {}", "the {}"])
+    corpus = build_table("words", frame, "t")
+    exchange = exchange_of(corpus, 0)
+    permutations = exchange.permutations(40)
+    for permutation in permutations:
+        moved = dict(zip(exchange.names, exchange.names[permutation], strict=True))
+        assert (moved["cat"], moved["cats"]) in {("cat", "cats"), ("dog", "dogs")}
+        assert {moved["bird"], moved["tree"]} == {"bird", "tree"}
+    rows = exchange.permuted_rows(np.arange(12), permutations)
+    template = corpus.frame["template"].to_numpy()
+    assert (template[rows] == template).all()
+    assert len(np.unique(permutations, axis=0)) == 4
+
+
+def test_a_phrase_goes_to_the_pair_of_the_places_of_its_words():
+    corpus = labels(RACES, GENDERS)
+    exchange = exchange_of(corpus, 3)
+    permutations = exchange.permutations(30)
+    for permutation in permutations:
+        assert sorted(permutation) == [*range(64)]
+        moves = [{}, {}]
+        for old, new in zip(exchange.names, exchange.names[permutation], strict=True):
+            for position, (before, after) in enumerate(zip(old.split(), new.split(), strict=True)):
+                assert moves[position].setdefault(before, after) == after
+        # Both forms of a word go to both forms of another, in order.
+        assert {(moves[0]["xa"], moves[0]["xas"]), (moves[0]["ya"], moves[0]["yas"])} == {
+            ("xa", "xas"),
+            ("ya", "yas"),
+        }
+        assert (moves[1]["man"], moves[1]["men"]) in {("man", "men"), ("aunt", "aunts")}
+    assert len({tuple(permutation) for permutation in permutations}) > 25
+    for other in (exchange_of(corpus, 4), exchange_of(labels(RACES, GENDERS, ["{}"]), 3)):
+        assert (other.permutations(2) != permutations[:2]).any()
+
+
+def placements(levels, values, names):
+    """Enumerate placements of values over levels as clusters of a size change places, by brute force."""
+    distinct = set()
+    members = {name: [level for level in levels if names[level] == name] for name in sorted({*names})}
+    sizes = sorted({len(rows) for rows in members.values()})
+    of_size = [[name for name in members if len(members[name]) == size] for size in sizes]
+    for orders in itertools.product(*map(itertools.permutations, of_size)):
+        placed = list(values)
+        for same, order in zip(of_size, orders, strict=True):
+            for name, place in zip(same, order, strict=True):
+                for old, new in zip(members[name], members[place], strict=True):
+                    placed[new] = values[old]
+        distinct.add(tuple(placed))
+    return len(distinct)
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 2, 2], [3, 1, 2], [1, 1, 2, 2, 2, 4]])
+def test_placements_of_valence_are_counted(sizes):
+    names = np.repeat([*range(len(sizes))], sizes)
+    count = placements(range(len(names)), [*range(len(names))], names)
+    log_placements, movable = exchange_of(scenes(sizes), 0).count(None)
+    assert 10**log_placements == pytest.approx(count)
+    assert movable == sum(size for size in sizes if sizes.count(size) > 1) / sum(sizes)
+
+
+@pytest.mark.parametrize(
+    "clusters_of", [["x", "y", "x", "xx", "yy", "yyy"], ["x", "y", "y", "xy", "xx", "yy"]]
+)
+def test_placements_of_a_group_are_counted(clusters_of):
+    names = np.repeat([*range(len(clusters_of))], [*map(len, clusters_of)])
+    # A cluster of several groups counts as of none.
+    values = ["x" if {*members} == {"x"} else "-" for members in clusters_of for _ in members]
+    count = placements(range(len(names)), values, names)
+    exchange = exchange_of(faces(clusters_of), 0)
+    log_placements, movable = exchange.count("x")
+    assert 10**log_placements == pytest.approx(count)
+    sizes = [*map(len, clusters_of)]
+    is_of_x = [{*members} == {"x"} for members in clusters_of]
+    expected = sum(
+        size
+        for size in sizes
+        if len({of_x for other, of_x in zip(sizes, is_of_x, strict=True) if other == size}) == 2
+    )
+    assert movable == expected / sum(sizes)
+
+
+def test_placements_of_crossed_words_are_the_product_over_both():
+    exchange = exchange_of(labels(RACES, GENDERS), 0)
+    counts = []
+    for words, group in ((RACES, "X"), (GENDERS, "Men")):
+        names = [word for members in words.values() for word in members]
+        lemmas = [clusters.lemmas(names)[word] for word in names]
+        values = [group if word in words[group] else "-" for word in names]
+        counts.append(placements(range(len(names)), values, np.array(lemmas)))
+    assert counts == [12, 12]  # 2 of pairs, 6 of four words alone
+    assert exchange.count("X Men") == (pytest.approx(math.log10(144)), 1)
+
+
+def test_a_corpus_that_cannot_be_permuted_is_refused():
+    few = "fewer than 1,000 placements"
+    assert exchange_of(scenes([1] * 6), 0).refusal(None) == few  # 720
+    assert exchange_of(scenes([1] * 7), 0).refusal(None) == ""  # 5,040
+    immovable = "less than half of the items can change place"
+    assert exchange_of(scenes([1] * 7 + [8]), 0).refusal(None) == immovable
+    assert exchange_of(scenes([1] * 8 + [8]), 0).refusal(None) == ""
+    # One linked component of morphs per group: two clusters of different sizes.
+    pairs = [*itertools.combinations("abcd", 2), *itertools.combinations("vwxyz", 2)]
+    morphs = pd.DataFrame(pairs, columns=["parent_a", "parent_b"])
+    morphs = morphs.assign(id=["~".join(pair) for pair in pairs], group=["g"] * 6 + ["h"] * 10)
+    assert exchange_of(build_table("faces", morphs, "t"), 0).refusal("g") == few
+    # Each group has its own placements: with a single cluster, z has 12.
+    alone = exchange_of(faces([*"xxxxxxyyyyyz"]), 0)
+    assert [alone.refusal(group) for group in "xyz"] == [few, few, few]
+    alone = exchange_of(faces([*"xxxxxxxyyyyyyyz"]), 0)
+    assert [alone.refusal(group) for group in "xyz"] == ["", "", few]
+
+
+def test_an_incomplete_grid_is_refused():
+    corpus = labels(RACES, GENDERS)
+    incomplete = corpus.frame[corpus.frame["word"] != "xa man"]
+    table = build_table("labels", incomplete, "t")
+    reason = "race words and gender words are not fully crossed"
+    assert exchange_of(table, 0).refusal("X Men") == reason
+    guessed = table.frame.drop(columns=["race_word", "gender_word"])
+    assert len(exchange_of(build_table("labels", guessed, "t"), 0).factors) == 1
+
+
+def test_only_parts_exchange_and_sizes_are_counted_within_them():
+    exchange = exchange_of(scenes([1, 1, 2, 2, 1, 1, 3]), 0)
+    # A unit of the cluster of three leaves: the two that stay are a cluster of two.
+    cluster = exchange.factors[0].clusters
+    parts = np.where(cluster < 4, 1, 2)
+    parts[np.flatnonzero(cluster == 6)[0]] = 0
+    restricted = exchange.restrict([parts])
+    assert sorted(block.shape for block in restricted.factors[0].blocks) == [(1, 2), (2, 1), (2, 1), (2, 2)]
+    for permutation in restricted.permutations(20):
+        assert (parts[permutation] == parts).all()
+        assert permutation[parts == 0].tolist() == np.flatnonzero(parts == 0).tolist()
+    # All six units of the first part, and two of four in the second.
+    log_placements, movable = restricted.count(None)
+    assert 10**log_placements == pytest.approx(2 * 2 * 2)
+    assert movable == 8 / 10
