@@ -132,15 +132,19 @@ class FolderConfig(PhotographsConfig):
     group: list[str] = MISSING  # columns whose values, joined by a blank, are the group's name
 
 
+MORPH_PAIRS, MORPH_FAMILIES = "pairs", "families"
+
+
 @dataclass
 class MorphsConfig(RoleConfig):
     """Morphs of pairs of faces within a group."""
 
     parents: RoleConfig = MISSING  # faces to morph, of the config group faces
+    morphs: str = one_of(MORPH_PAIRS, MORPH_FAMILIES, default=MORPH_PAIRS)  # families: see docs/data.md
     method: str = one_of("flow", "landmark", "stylegan2")  # see src/stimuli/morphs/methods.py
-    per_group: int = number(1)  # morphs per group
+    per_group: int = number(1)  # morphs per group; of families the maximum number of faces per group
     size: int = number(16, 4096)  # width and height in pixels
-    seed: int = number(0, default=0)  # random seed of the draw of pairs
+    seed: int = number(0, default=0)  # random seed of the draw of pairs or families
     workers: int = number(0, default=0)  # number of processes; 0: one per core
     landmarks: str | None = None  # folder of landmark files, or a csv; required by method=landmark
     generator: str | None = None  # TorchScript file of a generator; required by method=stylegan2

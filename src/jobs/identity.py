@@ -28,6 +28,8 @@ NOT_IN_HASH = (
 )
 # Config group -> field left out of the hash, as a job's key has the version of its study or encoder family.
 BY_VERSION = {"exp": "study", "task": "study", "model": "family"}
+# Config group -> fields left out of the hash at the values that were fixed before they became configurable.
+FORMERLY_FIXED = {"protocol": configs.DEFAULT_MEASURES, "faces": {"morphs": configs.MORPH_PAIRS}}
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *OF_SERVER)
 # Names of a job, in the order of the first columns of analyses.csv.
@@ -130,13 +132,12 @@ class Job(Named):
 
 
 def _hashed_fields(name: str, node: Any) -> Any:
-    """Return a config group without the field of `BY_VERSION`, and without measures at `DEFAULT_MEASURES`."""
+    """Return a config group without the fields of `BY_VERSION` and `FORMERLY_FIXED`."""
     if name in BY_VERSION:
         return {key: value for key, value in node.items() if key != BY_VERSION[name]}
-    if name == "protocol":
-        # Older configs lack these fields, whose values were fixed: their results are still reused.
-        defaults = configs.DEFAULT_MEASURES.items()
-        return {key: value for key, value in node.items() if (key, value) not in defaults}
+    if name in FORMERLY_FIXED and node:
+        fixed = FORMERLY_FIXED[name].items()
+        return {key: value for key, value in node.items() if (key, value) not in fixed}
     return node
 
 

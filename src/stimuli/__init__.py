@@ -3,6 +3,7 @@
 from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
+from src.stimuli.group_sampling import group_names
 from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, TEXT_ROLES, Table, build_table
 
 __all__ = ["CARRIES", "IMAGE_ROLES", "PROMPTS", "ROLES", "TEXT_ROLES", "Table", "build_table"]
@@ -51,5 +52,13 @@ def count_drawn(role_config: configs.RoleConfig, store: configs.StoreConfig) -> 
     assert isinstance(role_config, configs.AvatarsConfig | configs.MorphsConfig)
     faces_config = role_config.parents if isinstance(role_config, configs.MorphsConfig) else role_config
     if isinstance(faces_config, configs.AvatarsConfig):
-        return role_config.per_group * len(faces_config.peoples) * len(faces_config.genders)
-    return role_config.per_group * len(loaders.parents(faces_config, store).groups)
+        names = group_names(faces_config.peoples, faces_config.genders)
+        group_sizes = dict.fromkeys(names, faces_config.per_group)
+    else:
+        counted = loaders.parents(faces_config, store).frame["group"].value_counts()
+        group_sizes = {str(group): int(size) for group, size in counted.items()}
+    if isinstance(role_config, configs.MorphsConfig) and role_config.morphs == configs.MORPH_FAMILIES:
+        from src.stimuli.morphs import families
+
+        return families.FACES * sum(families.count_families(group_sizes, role_config.per_group).values())
+    return role_config.per_group * len(group_sizes)

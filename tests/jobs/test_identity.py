@@ -45,6 +45,14 @@ def test_the_config_s_hash_is_blind_to_places_only(job):
         assert first != job("dataset=photos", "dataset.root=here", change).config_hash
 
 
+def test_morphs_of_pairs_are_in_no_key_because_keys_of_old_jobs_lack_them(job):
+    default, changed = job("faces=morphs"), job("faces=morphs", "faces.morphs=families")
+    faces = dict(default.resolved["faces"])
+    assert faces.pop("morphs") == "pairs"
+    older = replace(default, resolved={**default.resolved, "faces": faces})
+    assert older.config_hash == default.config_hash != changed.config_hash
+
+
 @pytest.mark.parametrize(
     ("field", "first", "other"), [("intrinsic", "sc_eat", "difference"), ("extrinsic", "top_k", "zero_shot")]
 )

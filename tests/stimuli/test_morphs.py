@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlflow import MlflowClient
 from PIL import Image
 
 from src import configs, stimuli
@@ -22,9 +24,14 @@ from src.configs.roles import PeopleConfig
 from src.demo import world
 from src.errors import InputError
 from src.jobs.identity import Job
-from src.stimuli import morphs
+from src.stimuli import clusters, morphs
 from src.stimuli.morphs import draw_pairs, midpoints, standard, work
+from src.stimuli.morphs.families import count_families, draw_families
 from src.storage import cache
+from src.studies.shared.exchange_units import exchange_of
+from tests.commands import FEW_DRAWS, command
+from tests.conftest import store_overrides
+from tests.launched import runs_below
 from tests.paths import CHECKOUT
 from tests.stimuli import drawn
 
@@ -83,6 +90,43 @@ class TestPairs:
             draw_pairs({"alone": ["a"]}, 1, 0)
 
 
+class TestFamilies:
+    @given(
+        sizes=st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(5, 40), min_size=1),
+        per_group=st.integers(15, 100),
+    )
+    def test_families_are_complete_disjoint_and_within_groups(self, sizes, per_group):
+        groups = {group: [f"{group}{n}" for n in range(size)] for group, size in sizes.items()}
+        drawn = draw_families(groups, per_group, seed=1)
+        assert list(drawn) == sorted(groups)
+        for group, of_group in drawn.items():
+            members = list(itertools.chain(*of_group))
+            assert all(len(family) == 5 and family == sorted(family) for family in of_group)
+            assert len(members) == len({*members})
+            assert {*members} <= {*groups[group]}
+            # A further family would lack parents, or exceed the maximum.
+            assert 15 * len(of_group) <= per_group
+            assert sizes[group] - len(members) < 5 or 15 * (len(of_group) + 1) > per_group
+
+    def test_the_draw_depends_on_seed_and_group_not_on_order(self):
+        groups = {"x": [str(n) for n in range(30)], "y": [str(n) for n in range(30)]}
+        reordered = {group: groups[group][::-1] for group in ("y", "x")}
+        drawn = draw_families(groups, 1000, 0)
+        assert drawn == draw_families(reordered, 1000, 0)
+        assert drawn != draw_families(groups, 1000, 1)
+        assert drawn["x"] != drawn["y"]
+        assert draw_families(groups, 50, 0) == {group: families[:3] for group, families in drawn.items()}
+
+    def test_too_few_parents_or_faces_are_refused(self):
+        message = (
+            r"faces\.morphs=families: expected at least 5 parents .*; got few: 4; none: 1\. Take more parents"
+        )
+        with pytest.raises(InputError, match=message):
+            count_families({"none": 1, "many": 50, "few": 4}, 1000)
+        with pytest.raises(InputError, match=r"faces\.per_group=14: .* Set faces\.per_group=15 or more"):
+            count_families({"many": 50}, 14)
+
+
 @pytest.mark.parametrize(("shape", "suffix"), [((300, 200), ".png"), ((200, 300), ".jpg")])
 def test_points_follow_the_picture(tmp_path, shape, suffix):
     photo = np.zeros((*shape, 3), np.uint8)
@@ -127,6 +171,91 @@ class TestTable:
             assert (picture.size, picture.mode) == ((64, 64), "RGB")
         with Image.open(Path(made["path"][0]).with_name("contact_sheet.jpg")) as sheet:
             assert sheet.height == 4 * (16 + 112 + 8)  # a row per group
+
+    def test_families_hold_their_parents_and_all_pairs(self, faces, tmp_path):
+        cfg = configs.MorphsConfig(**CHOICE | {"per_group": 20, "morphs": "families"})
+        frame, expected, notes = morphs.load(cfg, faces, tmp_path / "store")
+        sizes = dict.fromkeys(sorted(faces["group"].unique()), 15)
+        assert (frame["group"].value_counts().to_dict(), expected) == (sizes, 60)
+        counts = ", ".join(f"{group} 1 (15 faces)" for group in sizes)
+        assert notes == [
+            "flow morphs of 20 of 24 parents",
+            f"families of 5 parents and the 10 morphs of their pairs: {counts}, at most 20 faces per group",
+            "4 parents left over, not used",
+        ]
+        by_id = faces.set_index("id")
+        standardised = {name: standard.standardise(path, 64) for name, path in by_id["path"].items()}
+        for group, rows in frame.groupby("group"):
+            is_parent = rows["parent_a"] == rows["parent_b"]
+            members = rows["id"][is_parent]
+            assert len(members) == 5
+            assert {*by_id["group"][members]} == {group}
+            pairs = {*zip(rows["parent_a"], rows["parent_b"], strict=True)}
+            assert pairs == {*itertools.combinations_with_replacement(sorted(members), 2)}
+        assert frame["race"].notna().all()
+        for row in frame.itertuples():
+            a, b = standardised[row.parent_a], standardised[row.parent_b]
+            with Image.open(row.path) as picture:
+                expected_picture = a if row.parent_a == row.parent_b else midpoints.warp_by_flow(a, b)
+                assert (np.asarray(picture) == expected_picture).all()
+        assert [cache.file_hash(Path(path)) for path in frame["path"]] == frame["sha256"].tolist()
+        with Image.open(Path(frame["path"][0]).with_name("contact_sheet.jpg")) as sheet:
+            assert sheet.height == 4 * (16 + 112 + 8)
+        pairs = morphs.load(replace(cfg, morphs="pairs", per_group=5), faces, tmp_path / "store")[0]
+        assert not {*frame["path"]} & {*pairs["path"]}
+
+
+def listed(kind: str, groups: int, parents: int, per_group: int, seed: int = 0) -> stimuli.Table:
+    """List families, or pairs, of parents named after their group, without their pictures."""
+    rows = [(f"g{group}-{n:02}", f"g{group}") for group in range(groups) for n in range(parents)]
+    cfg = configs.MorphsConfig(**CHOICE | {"per_group": per_group, "seed": seed, "morphs": kind})
+    table = morphs.face_table(pd.DataFrame(rows, columns=["id", "group"]), cfg)
+    return stimuli.build_table("faces", table, kind)
+
+
+class TestExchange:
+    def test_each_family_is_a_cluster_that_can_change_place(self):
+        table = listed("families", groups=6, parents=93, per_group=1000)
+        drawn_families = draw_families({g: [f"{g}-{n:02}" for n in range(93)] for g in table.groups}, 1000, 0)
+        first_of = {name: of[0] for group in drawn_families.values() for of in group for name in of}
+        cluster = clusters.one_way(clusters.ways(table))
+        for side in ("parent_a", "parent_b"):
+            assert (cluster == table.frame[side].map(first_of)).all()
+
+        exchange = exchange_of(table, seed=0)
+        assert exchange.clusters == 6 * 18
+        for group in table.groups:
+            assert exchange.refusal(group) == ""
+            log_placements, movable = exchange.count(group)
+            assert (10**log_placements, movable) == (pytest.approx(math.comb(108, 18)), 1)
+
+    def test_pairs_link_all_parents_of_a_group_so_that_nothing_can_change_place(self):
+        table = listed("pairs", groups=6, parents=93, per_group=1000)
+        exchange = exchange_of(table, seed=0)
+        assert exchange.clusters == 6
+        assert {exchange.refusal(group) for group in table.groups} == {"fewer than 1,000 placements"}
+
+    def test_permuted_families_hold_the_level_when_groups_are_alike(self):
+        # Faces resemble their parents, and parents of both groups are alike; only parents are independent.
+        table = listed("families", groups=2, parents=40, per_group=1000)
+        names, places = np.unique(table.frame[["parent_a", "parent_b"]], return_inverse=True)
+        is_first = (table.frame["group"] == "g0").to_numpy()
+        draws_by_world = np.split(exchange_of(table, seed=0).permutations(200 * 19), 200)
+        p_values = {"by family": [], "by face": []}
+        for seed, by_family in enumerate(draws_by_world):
+            rng = np.random.default_rng([7, seed])
+            vectors = rng.normal(size=(len(names), 4))[places.reshape(-1, 2)].mean(axis=1)
+            vectors += 0.1 * rng.normal(size=vectors.shape)
+            by_face = np.stack([rng.permutation(len(vectors)) for _ in range(19)])
+            for unit, permutations in (("by family", by_family), ("by face", by_face)):
+                labels = np.concatenate([is_first[None], is_first[permutations]])
+                means = labels @ vectors / labels.sum(axis=1, keepdims=True)
+                distances = np.linalg.norm(means - vectors.mean(axis=0), axis=1)
+                p_values[unit].append((distances >= distances[0] - 1e-12).mean())
+        levels = {unit: float(np.mean(np.array(p) <= 0.05)) for unit, p in p_values.items()}
+        # Within 2.6 standard errors of 200 worlds.
+        assert levels["by family"] == pytest.approx(0.05, abs=0.04), levels
+        assert levels["by face"] > 0.3, levels
 
 
 class TestWork:
@@ -223,3 +352,40 @@ class TestConfig:
             stimuli.load(other, "faces")
         with pytest.raises(InputError, match="not morphed again"):
             stimuli.load(composed("faces=morphs", "faces@faces.parents=morphs"), "faces")
+
+    def test_families_are_planned_before_their_parents_are_drawn(self, tmp_path):
+        stores = [f"store.stimuli={tmp_path}", f"store.morphs={tmp_path}/morphs"]
+        chosen = [*PARENTS, "faces.morphs=families", "faces.parents.per_group=11", *stores]
+        with cache.dry():
+            for per_group, families in ((100, 2), (15, 1)):
+                cfg = composed(*chosen, f"faces.per_group={per_group}")
+                assert stimuli.count_drawn(cfg.faces, cfg.store) == 6 * families * 15
+        assert not list(tmp_path.iterdir())
+        with pytest.raises(InputError, match=r"faces\.morphs=family: must be one of pairs, families"):
+            composed(*PARENTS, "faces.morphs=family")
+
+
+def test_a_job_on_families_of_drawn_cfd_has_a_placebo(small, tmp_path, capsys):
+    drawn.cfd(tmp_path / "raw" / "cfd", 22)
+    drawn.oasis(tmp_path / "raw" / "oasis", 60)
+    drawn.nrc_vad(tmp_path / "raw" / "nrc_vad", 60)
+    overrides = [
+        "dataset=paper", f"dataset.root={tmp_path}/raw", "model=clip_b32", "model.weights=random",
+        "exp=words_to_faces", "faces.morphs=families", "faces.per_group=61", "faces.size=32",
+        "faces.workers=1", "protocol.k=30", "protocol.set_size=12", "trainer=cpu", "trainer.workers=0",
+        *FEW_DRAWS, *store_overrides(tmp_path),
+    ]  # fmt: skip
+    assert command(tmp_path / "o", *overrides).code == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "faces: 360 used of 360 (flow morphs of 120 of 132 parents; families of 5 parents" in printed
+    assert "White Women 4 (60 faces), at most 61 faces per group; 12 parents left over, not used" in printed
+    analyses = pd.read_csv(tmp_path / "o" / "results" / "analyses.csv")
+    assert analyses["p_placebo"].between(1 / 21, 1).all()
+
+    cfg = composed(*overrides)
+    faces, parents = stimuli.load(cfg, "faces").frame, stimuli.parents(cfg).frame
+    assert {*faces["parent_a"]} == {*faces["parent_b"]} < {*parents["id"]}
+    _, (run,) = runs_below(tmp_path, "paper")
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
+    (sheet,) = client.list_artifacts(run.info.run_id, "morphs")
+    assert sheet.path == "morphs/contact_sheet.jpg"

@@ -16,9 +16,11 @@ from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import networks, stylegan2
+from src.stimuli.morphs.standard import standardise
 from src.storage import cache
 from tests.paths import CHECKOUT
 from tests.security.test_no_code import Harmful
+from tests.stimuli import drawn as drawn_faces
 from tests.stimuli.networks import Generator, Perceptual, saved, seeded
 
 CHOICE = {"method": "stylegan2", "per_group": 3, "size": 24, "seed": 0, "workers": 2, "steps": 30}
@@ -103,6 +105,22 @@ def test_every_parent_is_projected_once_even_after_an_interruption(archive, face
     other, _, notes = morphs.load(replace(cfg, perceptual=str(perceptual)), faces, tmp_path)
     assert other["sha256"].tolist() != frame["sha256"].tolist()
     assert len(notes) == 1
+
+
+def test_parents_in_the_table_are_photographs_in_the_size_of_the_morphs(archive, generator, tmp_path):
+    rows = []
+    for number in range(5):
+        path = drawn_faces.picture(tmp_path / f"{number}.jpg", number)
+        rows.append((str(number), "g", str(path), cache.file_hash(path)))
+    faces = pd.DataFrame(rows, columns=["id", "group", "path", "sha256"])
+    choice = CHOICE | {"morphs": "families", "per_group": 15, "steps": 1}
+    frame, _, _ = morphs.load(MorphsConfig(generator=str(archive), **choice), faces, tmp_path / "store")
+    assert len(frame) == 15
+    assert generator.img_resolution != CHOICE["size"]
+    parents = frame[frame["parent_a"] == frame["parent_b"]].set_index("id")["path"]
+    for name, path in faces.set_index("id")["path"].items():
+        with Image.open(parents[name]) as picture:
+            assert (np.asarray(picture) == standardise(path, CHOICE["size"])).all()
 
 
 @pytest.mark.parametrize("form", ["absent", "pickle", "torch.save", "no generator"])

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
-from src.configs import MorphsConfig
+from src.configs import MORPH_FAMILIES, MorphsConfig
 from src.errors import InputError
-from src.stimuli.morphs import standard
+from src.stimuli.morphs import families, standard
 from src.stimuli.morphs.methods import METHODS, Method, Parents
 from src.stimuli.morphs.work import make_files, stop_workers_on_exit
 from src.stimuli.table import CONTACT_SHEET, Loaded
@@ -31,15 +32,18 @@ TILE, GAP, TITLE = 112, 8, 16
 def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
     """Load morphs of faces (`id`, `group`, `path`, `sha256`, and `race`, `gender` if known), or make them.
 
+    With `faces.morphs=families` the table holds the parents too, as centre squares of the morphs' size; both
+    `parent_a` and `parent_b` of such a row are its id.
+
     Unfinished morphs are in `.{store}-{key}.partial` next to the store, where an interrupted run resumes. The
     id of a morph consists of the ids of its parents, joined by `~`.
 
     Raises:
-        InputError: a group has too few pairs, or an input of the method is missing or wrong; this is checked
-            before any morph is made.
+        InputError: a group has too few parents or pairs of parents, or an input of the method is missing or
+            wrong; this is checked before any morph is made.
         NotStored: within `cache.dry`, if the morphs would have to be made.
     """
-    table = _pair_table(faces, cfg.per_group, cfg.seed)
+    table = face_table(faces, cfg)
     parent_rows = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
     parents = Parents(
         list(parent_rows.index), [Path(path) for path in parent_rows["path"]], list(parent_rows["sha256"])
@@ -57,15 +61,31 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
     entry = _fetch(store, description, table, parents, method, cfg.workers)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
-    notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents", *method.notes]
+    notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents"]
+    if cfg.morphs == MORPH_FAMILIES:
+        notes += _family_notes(frame, len(faces) - len(parents.ids), cfg.per_group)
+    notes += method.notes
     return frame, len(frame), notes
 
 
-def _pair_table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
+def face_table(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
+    """List the morphs of faces, and with `morphs=families` their parents, without pictures.
+
+    Columns are `id`, `group`, `parent_a`, `parent_b`, and `race`, `gender` where both parents share them.
+    """
     groups = {str(group): list(rows_of_group["id"]) for group, rows_of_group in faces.groupby("group")}
+    if cfg.morphs == MORPH_FAMILIES:
+        drawn_families = families.draw_families(groups, cfg.per_group, cfg.seed)
+        # The pair of a face with itself is the face.
+        drawn = {
+            group: [pair for family in of_group for pair in combinations_with_replacement(family, 2)]
+            for group, of_group in drawn_families.items()
+        }
+    else:
+        drawn = draw_pairs(groups, cfg.per_group, cfg.seed)
     rows = [
-        {"id": f"{a}~{b}", "group": group, "parent_a": a, "parent_b": b}
-        for group, drawn_pairs in draw_pairs(groups, per_group, seed).items()
+        {"id": a if a == b else f"{a}~{b}", "group": group, "parent_a": a, "parent_b": b}
+        for group, drawn_pairs in drawn.items()
         for a, b in drawn_pairs
     ]
     table = pd.DataFrame(rows)
@@ -75,6 +95,18 @@ def _pair_table(faces: pd.DataFrame, per_group: int, seed: int) -> pd.DataFrame:
             a, b = table["parent_a"].map(values), table["parent_b"].map(values)
             table.insert(2, column, a.where(a == b, None))
     return table
+
+
+def _family_notes(frame: pd.DataFrame, unused: int, per_group: int) -> list[str]:
+    sizes = frame["group"].value_counts().sort_index()
+    counts = ", ".join(f"{group} {size // families.FACES} ({size} faces)" for group, size in sizes.items())
+    contents = f"{families.PARENTS} parents and the {families.FACES - families.PARENTS} morphs of their pairs"
+    notes = [f"families of {contents}: {counts}, at most {per_group} faces per group"]
+    return notes + ([f"{unused} parents left over, not used"] if unused else [])
+
+
+def _is_morph(table: pd.DataFrame) -> pd.Series:
+    return table["parent_a"] != table["parent_b"]
 
 
 def _fetch(
@@ -97,7 +129,7 @@ def _fetch(
                     store / key, draft, ignore=shutil.ignore_patterns(cache.MANIFEST), dirs_exist_ok=True
                 )
             else:
-                morphs = _make(draft, unfinished, table, parents, method, workers)
+                morphs = _make(draft, unfinished, table, parents, method, workers, description["size"])
                 sheet = contact_sheet(morphs, parents.pictures, description["seed"])
                 sheet.save(draft / CONTACT_SHEET, quality=90)
             return description
@@ -108,16 +140,31 @@ def _fetch(
 
 
 def _make(
-    draft: Path, unfinished: Path, table: pd.DataFrame, parents: Parents, method: Method, workers: int
+    draft: Path,
+    unfinished: Path,
+    table: pd.DataFrame,
+    parents: Parents,
+    method: Method,
+    workers: int,
+    size: int,
 ) -> pd.DataFrame:
     index_of = {name: index for index, name in enumerate(parents.ids)}
     indices = [(index_of[a], index_of[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
+    pairs = [(a, b) for a, b in indices if a != b]
     with stop_workers_on_exit():
         morph = method.prepare(unfinished, workers)
         processes = 1 if method.in_process else workers
-        morph_paths = make_files(morph, indices, unfinished / "morphs", suffix=".png", workers=processes)
-    pictures = [draft / path.name for path in morph_paths]
-    for path, target in zip(morph_paths, pictures, strict=True):
+        morph_paths = iter(make_files(morph, pairs, unfinished / "morphs", suffix=".png", workers=processes))
+        # Not in the folder of the method, whose parents may have another size.
+        has_parents = len(pairs) < len(indices)
+        parent_paths = parents.standardise(unfinished / "faces", size, workers) if has_parents else []
+    paths = [next(morph_paths) if a != b else parent_paths[a] for a, b in indices]
+    # Morphs and parents are numbered separately.
+    names = [
+        path.name if a != b else f"parent-{path.name}" for path, (a, b) in zip(paths, indices, strict=True)
+    ]
+    pictures = [draft / name for name in names]
+    for path, target in zip(paths, pictures, strict=True):
         try:
             os.link(path, target)  # costs nothing, and leaves the morph in place if publishing fails
         except OSError:
@@ -163,6 +210,7 @@ def _pair_of_rank(rank: int) -> tuple[int, int]:
 
 def contact_sheet(morphs: pd.DataFrame, parent_paths: Mapping[str, Path], seed: int) -> Image.Image:
     """Draw a row per group: up to six of its morphs, each between its parents."""
+    morphs = morphs[_is_morph(morphs)]
     groups = sorted(morphs["group"].unique())
     width = MAX_SHEET_MORPHS * (3 * TILE + GAP) - GAP
     sheet = Image.new("RGB", (width, len(groups) * (TITLE + TILE + GAP)), "white")
