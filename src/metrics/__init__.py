@@ -12,14 +12,15 @@ from src.metrics.choice_rates import (
 from src.metrics.common_language import cles, partition_cles, resampled_cles
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns, weighted_spearman
 from src.metrics.groups import (
+    WelchTests,
     association_factors,
     group_association,
     kl,
     max_skew,
     ndkl,
     normalised_entropy,
-    permuted_association,
     standardise,
+    welch_tests,
 )
 from src.metrics.implicit import (
     cles_mcgraw_wong,

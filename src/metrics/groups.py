@@ -1,13 +1,16 @@
 """Compare groups of images by captions' associations and shares of the top k (docs/methods.md, section 4)."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.special import rel_entr
+from scipy.special import ndtr, ndtri, rel_entr, stdtr, stdtrit
 
 # Below this standard deviation, a caption's cosines count as constant: they differ by rounding only.
 TOLERANCE = 1e-10
+# Lower limit of a group's variance of standardised cosines: below it, sums in float32 are rounding.
+MIN_VARIANCE = 1e-6
 
 
 def group_association(
@@ -53,40 +56,81 @@ def association_factors(members: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, "
     return np.asarray(1 / inside + 1 / (len(members) - inside))
 
 
-def permuted_association(
-    cosines: Float[np.ndarray, "w n"], cells: Int[np.ndarray, "r n"], groups: list[Bool[np.ndarray, "c g"]]
-) -> list[Float[np.ndarray, "r w"]]:
-    """Compute the largest absolute standardised association per axis (race, gender, both) under permutation.
+@dataclass(frozen=True)
+class WelchTests:
+    """Welch's tests of groups against all other images, on standardised cosines.
 
-    A group's association is divided by its standard error under the null, sqrt(1/n_G + 1/n_others), so that
-    small groups, whose associations vary more, do not decide alone (Westfall & Young 1993).
+    Attributes:
+        difference: mean of the group less that of the others, the association C(c, G).
+        error: its standard error, from the variances of the group and of the others.
+        df: degrees of freedom after Welch and Satterthwaite.
+    """
+
+    difference: Float[np.ndarray, "w r g"]
+    error: Float[np.ndarray, "w r g"]
+    df: Float[np.ndarray, "w r g"]
+
+    def score(self) -> Float[np.ndarray, "w r g"]:
+        """Compute the normal score of |t|, Φ⁻¹(F(|t|)), which is comparable over degrees of freedom."""
+        # The lower tail keeps its precision where F is near 1.
+        scores: np.ndarray = -ndtri(stdtr(self.df, -np.abs(self.difference) / self.error))
+        return scores
+
+    def difference_at(self, score: Float[np.ndarray, "w r g"] | float) -> Float[np.ndarray, "w r g"]:
+        """Compute the absolute difference that has the score, given errors and degrees of freedom."""
+        differences: np.ndarray = -stdtrit(self.df, ndtr(-score)) * self.error
+        return differences
+
+
+def welch_tests(
+    cosines: Float[np.ndarray, "w n"],
+    squares: Float[np.ndarray, "w n"],
+    cells: Int[np.ndarray, "r n"],
+    groups: list[Bool[np.ndarray, "c g"]],
+) -> list[WelchTests]:
+    """Compute Welch's t of each group against all other images, for each assignment of cells to images.
 
     Args:
         cosines: [W, N], standardised cosines, see `standardise`.
-        cells: [R, N], index of the cell (race x gender) that each permutation assigns to each image.
-        groups: [C, G] for each axis, membership of the C cells in the axis's groups.
+        squares: [W, N], their squares.
+        cells: [R, N], index of the cell (race x gender) of each image, R times; cells keep their sizes.
+        groups: [C, G] for each axis (race, gender, both), membership of the C cells in the axis's groups; of
+            each group and of all others there are at least 2 images.
 
     Returns:
-        [R, W] maxima for each axis.
+        Tests [W, R, G] for each axis.
 
-    >>> cells, axis = np.array([[0, 0, 1], [0, 1, 0]]), np.array([[True], [False]])
-    >>> permuted_association(standardise(np.array([[1.0, 2.0, 3.0]])), cells, [axis])[0].round(4)
-    array([[1.2247],
-           [0.    ]])
+    >>> labels, axis = np.array([[0, 0, 1, 1]]), np.array([[True], [False]])
+    >>> z = standardise(np.array([[1.0, 2.0, 3.0, 5.0]]))
+    >>> test = welch_tests(z, z**2, labels, [axis])[0]
+    >>> (test.difference / test.error).round(4), test.df.round(4), test.score().round(4)
+    (array([[[-2.2361]]]), array([[[1.4706]]]), array([[[1.2852]]]))
     """
-    n_cells = len(groups[0])
-    sizes = np.bincount(cells[0], minlength=n_cells)
-    # One row per permutation and cell, 1 where an image has that cell: one matrix product sums all cells.
-    indicators = np.zeros((len(cells), n_cells, cells.shape[1]), dtype=cosines.dtype)
+    shape = len(cosines), len(cells), len(groups[0])
+    # One row per assignment and cell, 1 where an image has that cell: one matrix product sums all cells.
+    indicators = np.zeros((*shape[1:], cells.shape[1]), dtype=cosines.dtype)
     np.put_along_axis(indicators, cells[:, None].astype(np.int64), 1, axis=1)
-    sums = (cosines @ indicators.reshape(-1, cells.shape[1]).T).reshape(len(cosines), len(cells), n_cells)
-    maxima = []
-    for axis in groups:
-        inside = sizes @ axis
-        error = np.sqrt(1 / inside + 1 / (cells.shape[1] - inside))
-        # The association is sum x error² and its standard error is error: their ratio is sum x error.
-        maxima.append(np.abs(sums @ axis * error).max(axis=2).T)
-    return maxima
+    indicators = indicators.reshape(-1, cells.shape[1])
+    sums, sums_of_squares = (
+        (values @ indicators.T).reshape(shape).astype(float) for values in (cosines, squares)
+    )
+    sizes = np.bincount(cells[0], minlength=shape[2])
+    return [_welch_tests(sums, sums_of_squares, sizes, members) for members in groups]
+
+
+def _welch_tests(sums: np.ndarray, squares: np.ndarray, sizes: np.ndarray, members: np.ndarray) -> WelchTests:
+    """Compute tests of groups from sums, sums of squares [W, R, C] and sizes [C] of the cells."""
+    means, variances, spare = [], [], []
+    for side in (members, ~members):
+        count = sizes @ side
+        mean = sums @ side / count
+        variance = (squares @ side - count * mean**2) / (count - 1)
+        means.append(mean)
+        variances.append(np.maximum(variance, MIN_VARIANCE) / count)
+        spare.append(count - 1)
+    total = variances[0] + variances[1]
+    df = total**2 / (variances[0] ** 2 / spare[0] + variances[1] ** 2 / spare[1])
+    return WelchTests(means[0] - means[1], np.sqrt(total), df)
 
 
 def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "*n"]:

@@ -74,18 +74,43 @@ def test_a_caption_that_is_equally_similar_to_all_images_has_no_association():
     assert np.isnan(metrics.group_association(cosines, one_hot(np.array([0, 1, 0, 1, 0, 1]), 2))).all()
 
 
-def test_permuted_association_is_the_loop_over_permuted_labels():
-    rng, labels = draw_labels(7, groups=6, count=50)
-    cosines = rng.normal(size=(3, 50))
-    cells = np.array([rng.permutation(labels) for _ in range(9)])
-    by_cell, by_race = np.eye(6, dtype=bool), one_hot(np.array([0, 0, 1, 1, 2, 2]), 3)
-    result = metrics.permuted_association(metrics.standardise(cosines), cells, [by_race, by_cell])
-    for axis, cell_groups in enumerate(([0, 0, 1, 1, 2, 2], range(6))):
-        for r, groups in enumerate(np.array(cell_groups)[cells]):
-            for w, row in enumerate(cosines):
-                largest = 0
-                for group in set(cell_groups):
-                    inside, outside = row[groups == group], row[groups != group]
-                    c = (inside.mean() - outside.mean()) / row.std(ddof=1)
-                    largest = max(largest, abs(c) / math.sqrt(1 / len(inside) + 1 / len(outside)))
-                assert result[axis][r, w] == pytest.approx(largest, abs=1e-9)
+@given(st.integers(0, 10_000))
+def test_welch_tests_are_those_of_scipy_under_each_labelling(seed):
+    rng, labels = draw_labels(seed, groups=6, count=50)
+    labels[:12] = np.repeat(np.arange(6), 2)
+    z = metrics.standardise(rng.normal(size=(3, 50)))
+    cells = np.array([rng.permutation(labels) for _ in range(4)])
+    by_race, by_cell = one_hot(np.array([0, 0, 1, 1, 2, 2]), 3), np.eye(6, dtype=bool)
+    axes = [by_race, by_cell]
+    for axis, tests in zip(axes, metrics.welch_tests(z, z**2, cells, axes), strict=True):
+        scores, thresholds = tests.score(), tests.difference_at(np.float64(2.5))
+        for w, r, g in np.ndindex(tests.difference.shape):
+            is_member = axis[cells[r], g]
+            inside, outside = z[w, is_member], z[w, ~is_member]
+            expected = stats.ttest_ind(inside, outside, equal_var=False)
+            assert tests.difference[w, r, g] == pytest.approx(inside.mean() - outside.mean())
+            assert tests.difference[w, r, g] / tests.error[w, r, g] == pytest.approx(expected.statistic)
+            assert tests.df[w, r, g] == pytest.approx(expected.df)
+            # The two-sided p of t is that of the normal score.
+            assert 2 * stats.norm.sf(scores[w, r, g]) == pytest.approx(expected.pvalue)
+            t = thresholds[w, r, g] / tests.error[w, r, g]
+            assert stats.t.sf(t, expected.df) == pytest.approx(stats.norm.sf(2.5))
+
+
+def test_scores_of_large_t_and_of_groups_without_variance_are_ordered():
+    # |t| of 37 and 38 with many degrees of freedom, where the tail is about 1e-300, and beyond float64.
+    tests = metrics.WelchTests(np.array([[[37.0, 38, 100]]]), np.ones((1, 1, 3)), np.full((1, 1, 3), 1e7))
+    scores = tests.score()[0, 0]
+    assert 36.9 < scores[0] < scores[1] <= scores[2]
+    # All cosines of a group are equal, and all others as well.
+    z = metrics.standardise(np.array([[0.1] * 5 + [0.2] * 7])).astype(np.float32)
+    labels = np.array([[0] * 5 + [1] * 7, [1] * 7 + [0] * 5])
+    separated, mixed = metrics.welch_tests(z, z**2, labels, [np.eye(2, dtype=bool)])[0].score()[0]
+    assert (separated > mixed).all()
+    assert np.isfinite(separated).all()
+
+
+def test_a_caption_without_variance_has_no_score():
+    z = np.full((1, 12), np.nan)
+    tests = metrics.welch_tests(z, z, np.array([[0] * 5 + [1] * 7]), [np.eye(2, dtype=bool)])[0]
+    assert np.isnan(tests.score()).all()

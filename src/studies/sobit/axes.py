@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from src.errors import InputError, NotApplicable
-from src.stimuli import Table
-from src.studies.shared.resampling import PARENTS, weights
+from src.stimuli import Table, clusters
+from src.studies.shared.resampling import weights
 
 # Axis -> the columns of the face table that define it.
 COLUMNS = {"race": ("race",), "gender": ("gender",), "both": ("race", "gender")}
@@ -34,6 +35,7 @@ class Faces:
     cell: np.ndarray  # [N], index of each face's cell: race x gender, or only the column that the axes need
     cells: list[str]  # names of the cells
     axes: tuple[Axis, ...]  # chosen axes
+    ways: pd.DataFrame  # [N] cluster of each face, or its two parents; see `src.stimuli.clusters.ways`
 
     @property
     def ids(self) -> np.ndarray:
@@ -45,13 +47,19 @@ class Faces:
         """Return the group membership of each cell, [cells, all groups of all axes]."""
         return np.concatenate([axis.members for axis in self.axes], axis=1)
 
+    @cached_property
+    def people(self) -> np.ndarray:
+        """Return the number of each face's person, [N]; faces linked by morphs count as one person."""
+        numbers: np.ndarray = pd.factorize(clusters.one_way(self.ways), sort=True)[0]
+        return numbers
+
     def weights(self, draws: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the rows of each cell and their bootstrap weights.
 
-        A weight counts how often a face occurs in a bootstrap sample: [draws, rows].
+        A weight counts how often a face occurs in a bootstrap sample: [draws, rows]. People are drawn, with
+        all their faces in the cell, or parents of morphs.
         """
-        parents = [name for name in PARENTS if name in self.frame.columns]
-        units = self.frame[["id", *parents]].rename(columns={"id": "name"})
+        units = self.ways.assign(name=self.ways.get(clusters.CLUSTER, self.frame["id"]))
         for cell in range(len(self.cells)):
             rows = np.flatnonzero(self.cell == cell)
             yield rows, weights(units.iloc[rows], draws, seed)
@@ -88,7 +96,7 @@ def group_faces(table: Table, axes: Sequence[str]) -> Faces:
         start = built_axes[-1].columns.stop if built_axes else 0
         place = slice(start, start + len(groups))
         built_axes.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members, place))
-    return Faces(frame, cell, list(map(str, cells)), tuple(built_axes))
+    return Faces(frame, cell, list(map(str, cells)), tuple(built_axes), clusters.ways(table))
 
 
 def _check_column(table: Table, name: str) -> None:

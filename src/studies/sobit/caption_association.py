@@ -1,24 +1,22 @@
 """Measure the association of captions with groups of faces (docs/methods.md, section 4)."""
 
-from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.studies.shared.resampling import generator
 from src.studies.sobit.axes import Axis, Faces
+from src.studies.sobit.label_exchange import permuted_cells, reasons_without_p
 from src.studies.sobit.prompts import cosines
 
-# Maximum numbers of standardised cosines in memory and of permuted labels in an array, 4 bytes each.
+# Maximum numbers of standardised cosines in memory and of values of permuted labels in an array.
 MAX_COSINES, MAX_LABELS = 4 * 10**7, 10**7
 # Number of bootstrap draws that are converted to associations at a time.
 DRAW_CHUNK = 500
-# Differences below this count as ties: associations with permuted labels are float32.
+# Differences below this count as ties: scores come from sums in float32.
 TOLERANCE = 1e-5
-# Random stream of the permutations; bootstrap draws use stream 0.
-PERMUTATION_STREAM = 1
 
 
 def associations(
@@ -29,7 +27,8 @@ def associations(
     Returns:
         [captions W, groups of all axes] each: `association` with its 95% bootstrap interval,
         `association_low` to `association_high`; `p`, corrected over the groups of the axis, and `null_q95`,
-        NaN without permutations. `largest`: [W, axes, draws], float32, bootstrap of the largest absolute
+        the |C| with the 95th percentile of the largest score, NaN without permutations or with one of
+        `reasons_without_p`. `largest`: [W, axes, draws], float32, bootstrap of the largest absolute
         association of each axis.
     """
     step = max(1, MAX_COSINES // len(face_vectors))
@@ -37,7 +36,7 @@ def associations(
     for start in range(0, len(caption_vectors), step):
         observed, standardised = _associate(faces, face_vectors, caption_vectors[start : start + step])
         resampled = _resample(standardised, faces, protocol.bootstrap, seed)
-        p_and_q95 = _null_tests(standardised, observed, faces, protocol.permutations, seed)
+        p_and_q95 = _null_tests(standardised, faces, protocol.permutations, seed)
         chunks.append((observed, *_intervals(resampled), *p_and_q95, _largest(resampled, faces.axes)))
     names = ("association", "association_low", "association_high", "p", "null_q95", "largest")
     return dict(zip(names, map(np.concatenate, zip(*chunks, strict=True)), strict=True))
@@ -67,34 +66,30 @@ def largest_association(faces: Faces, face_vectors: Tensor, caption_vectors: Ten
 
 
 def _null_tests(
-    standardised: np.ndarray, observed: np.ndarray, faces: Faces, draws: int, seed: int
+    standardised: np.ndarray, faces: Faces, draws: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `p` and `null_q95` of each association; NaN without permutations."""
-    p, q95 = np.full_like(observed, np.nan), np.full_like(observed, np.nan)
+    p, q95 = np.full((2, len(standardised), faces.members.shape[1]), np.nan)
     if not draws:
         return p, q95
-    groups = [axis.members for axis in faces.axes]
-    blocks = (
-        metrics.permuted_association(standardised, cells, groups) for cells in _permute(faces, draws, seed)
-    )
-    nulls = [np.concatenate(axis_blocks) for axis_blocks in zip(*blocks, strict=True)]
-    for axis, axis_null in zip(faces.axes, nulls, strict=True):
-        error = np.sqrt(1 / axis.sizes + 1 / (len(faces.cell) - axis.sizes))  # standard error of C
-        exceeds = axis_null[:, :, None] >= np.abs(observed[:, axis.columns]) / error - TOLERANCE
-        p[:, axis.columns] = (1 + exceeds.sum(axis=0)) / (1 + draws)
-        q95[:, axis.columns] = np.quantile(axis_null, 0.95, axis=0)[:, None] * error
-    undefined = np.isnan(observed)
-    p[undefined] = q95[undefined] = np.nan
+    tested = [np.array([not reason for reason in reasons_without_p(faces, axis)]) for axis in faces.axes]
+    groups = [axis.members[:, is_tested] for axis, is_tested in zip(faces.axes, tested, strict=True)]
+    welch_tests = partial(metrics.welch_tests, standardised, standardised**2, groups=groups)
+    step = max(1, MAX_LABELS // (max(standardised.shape) * len(faces.cells)))
+    blocks = [
+        [test.score().max(axis=2, initial=0).T for test in welch_tests(cells)]
+        for cells in permuted_cells(faces, draws, seed, step)
+    ]
+    nulls = [np.concatenate(axis_blocks)[:, :, None] for axis_blocks in zip(*blocks, strict=True)]
+    observed = welch_tests(faces.cell[None])
+    for axis, is_tested, test, largest in zip(faces.axes, tested, observed, nulls, strict=True):
+        columns = np.arange(faces.members.shape[1])[axis.columns][is_tested]
+        score = test.score()[:, 0]
+        exceeds = largest >= score - TOLERANCE
+        p[:, columns] = np.where(np.isnan(score), np.nan, (1 + exceeds.sum(axis=0)) / (1 + draws))
+        threshold = np.quantile(largest, 0.95, axis=0)[:, None]
+        q95[:, columns] = test.difference_at(threshold)[:, 0]
     return p, q95
-
-
-def _permute(faces: Faces, draws: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield blocks of permuted cells, [block, N]; the same at every call."""
-    rng = generator(faces.ids, seed, PERMUTATION_STREAM)
-    step = max(1, MAX_LABELS // (len(faces.cell) * len(faces.cells)))
-    cells = faces.cell.astype(np.int16)
-    for start in range(0, draws, step):
-        yield rng.permuted(np.broadcast_to(cells, (min(step, draws - start), len(cells))), axis=1)
 
 
 def _resample(standardised: np.ndarray, faces: Faces, draws: int, seed: int) -> np.ndarray:

@@ -10,9 +10,9 @@ from src.configs import RunConfig
 from src.errors import InputError, NotApplicable
 from src.metrics import pool_vectors
 from src.stimuli import PROMPTS, Table
-from src.studies.shared.resampling import PARENTS
 from src.studies.sobit.axes import Faces, group_faces
 from src.studies.sobit.config import SobitConfig
+from src.studies.sobit.label_exchange import notes_on_p
 from src.studies.sobit.measures import MEASURES, Inputs
 from src.studies.sobit.prompts import baseline, words
 
@@ -89,7 +89,5 @@ def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tenso
     rows = rows.reindex(columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
     cell_names = [faces.cells[cell] for cell in faces.cell]
     attributes = pd.DataFrame({"group": cell_names, "template": None, "set": cell_names, "id": faces.ids})
-    notes = []
-    if set(PARENTS) <= set(faces.frame.columns):
-        notes.append("permutations treat morphs as independent: p is too small; intervals resample parents")
+    notes = notes_on_p(faces, cfg.exp.measure) if cfg.protocol.permutations else []
     return Sobit(rows, {**extra_tables, "attributes": attributes.astype({"template": "string"})}, notes)

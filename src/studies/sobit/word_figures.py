@@ -17,8 +17,8 @@ NEAREST, FEW, ROOMY = 6, 3, 8
 MAX_STRONG = 10
 SKEWED_CAPTION = (
     "For each group, the words with the largest |C|. As the largest of many values they are overestimates, "
-    "and would be smaller for other faces. Each point is C, its line the 95% interval (faces resampled), the "
-    "number at the right its value. Grey: range of C in 95 of 100 permutations of the faces' labels, "
+    "and would be smaller for other faces. Each point is C, its line the 95% interval (people resampled), "
+    "the number at the right its value. Grey: range of C in 95 of 100 permutations of people's labels, "
     "corrected for the number of groups."
 )
 NEAREST_CAPTION = (
@@ -30,7 +30,7 @@ NEAREST_CAPTION = (
 STRONG_CAPTION = (
     "Strength: the share of ordinary captions (of frequent words) whose nearest faces are no nearer than "
     "those of this caption. Near 1, some faces are unusually near to the word; near 0 none are, and what the "
-    "word retrieves says little. Lines are 95% intervals (faces resampled)."
+    "word retrieves says little. Lines are 95% intervals (people resampled)."
 )
 BASE_TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "markeredgewidth": 1.6}
 

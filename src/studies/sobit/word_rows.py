@@ -25,7 +25,7 @@ ASSOCIATION_COLUMNS = (
     Column("association", "C", "mean cosine of the group's faces less that of all others, in SDs"),
     Column("association_low", "95% from", "lower end of its interval"),
     Column("association_high", "95% to", "upper end of its interval"),
-    Column("null_q95", "null 95th", "95th percentile of |C| with permuted labels of faces"),
+    Column("null_q95", "null 95th", "|C| that the largest score reaches in 5% of permutations"),
     Column("p", "p", "of |C|, corrected over the groups of the axis", 3),
     Column("q", "q", "Benjamini–Hochberg over words", 3),
     Column("baseline_share", "baseline", "share of ordinary captions with largest |C| at least as large", 3),

@@ -8,11 +8,15 @@ import pytest
 import torch
 from scipy import stats
 
+from src.configs import ProtocolConfig
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
 from src.studies.protocol import study_of
+from src.studies.shared.exchange_units import exchange_of
 from src.studies.sobit.axes import group_faces
+from src.studies.sobit.caption_association import associations
 from src.studies.sobit.caption_retrieval import Nearest, resample
+from src.studies.sobit.label_exchange import notes_on_p, permuted_cells, reasons_without_p
 from src.studies.sobit.prompts import baseline
 from tests.metrics.test_groups import naive_measures
 
@@ -86,6 +90,139 @@ def test_association_equals_its_definition(compose, q):
         assert row.association == pytest.approx(c(cosine_of[row.caption], is_member), abs=1e-9)
         assert row.association_low <= row.association_high
         assert 0 < row.p <= row.q <= 1
+
+
+def normal_score(row, is_member):
+    test = stats.ttest_ind(row[is_member], row[~is_member], equal_var=False)
+    return stats.norm.isf(test.pvalue / 2), test
+
+
+def test_p_is_the_share_of_permutations_whose_largest_score_is_as_large(compose):
+    table = people([1] * 60 + [2] * 30)
+    of_person = table.frame.groupby("cluster")[["race", "gender"]].transform("first")
+    table = replace(table, frame=table.frame.assign(**of_person))
+    cfg, tables, vectors = compose("association", table=table, words={"tempers": {"noun": ["hero"]}})
+    analyses, cosine_of = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    row, face_set = cosine_of["a photo of a hero"], group_faces(table, ["race", "gender", "both"])
+    permuted = np.concatenate([*permuted_cells(face_set, 99, cfg.seed, 40)])
+    for axis in face_set.axes:
+        labels = axis.members.argmax(axis=1)
+        groups = np.arange(len(axis.groups))
+        largest = [max(normal_score(row, labels[cells] == g)[0] for g in groups) for cells in permuted]
+        rows = analyses[analyses["axis"] == axis.name].set_index("group").loc[axis.groups]
+        for g, (_, result) in zip(groups, rows.iterrows(), strict=True):
+            score, test = normal_score(row, labels[face_set.cell] == g)
+            assert result["p"] == pytest.approx((1 + np.sum(np.array(largest) >= score)) / 100)
+            # |C| whose score is the 95th percentile of the largest score.
+            t = stats.t.isf(stats.norm.sf(np.quantile(largest, 0.95)), test.df)
+            ratio = result["null_q95"] / abs(result["association"])
+            assert ratio == pytest.approx(t / abs(test.statistic), rel=1e-4)
+
+
+def people(sizes, labels=None, seed=0):
+    """Build faces of people who have several faces each; `labels` are the cells of people, or of faces."""
+    person = np.repeat([f"p{i:03d}" for i in range(len(sizes))], sizes)
+    table = faces(len(person), seed)
+    frame = table.frame.assign(cluster=person)
+    if labels is not None:
+        cells = np.repeat(labels, sizes)
+        frame["race"], frame["gender"] = (np.array(names)[cells] for names in (RACES, ["Men"] * 3))
+        frame.loc[frame.index % 2 == 0, "gender"] = "Women"
+    return replace(table, frame=frame)
+
+
+def test_faces_of_a_person_move_together():
+    sizes = [1] * 6 + [2] * 8 + [3] * 5 + [7]
+    face_set = group_faces(people(sizes, labels=np.arange(20) % 3), ["race"])
+    starts = np.cumsum([0, *sizes[:-1]])
+    observed = face_set.cell[starts]
+    permuted = np.concatenate([*permuted_cells(face_set, 200, 0, 64)])
+    assert (permuted == np.repeat(permuted[:, starts], sizes, axis=1)).all()
+    for size in (1, 2, 3, 7):
+        is_size = np.array(sizes) == size
+        assert (np.sort(permuted[:, starts[is_size]], axis=1) == np.sort(observed[is_size])).all()
+    assert len(np.unique(permuted, axis=0)) > 190
+
+
+def test_faces_of_a_person_share_their_bootstrap_weight():
+    sizes = [1, 3, 2] * 10
+    face_set = group_faces(people(sizes, labels=np.arange(30) % 3), ["race"])
+    starts = np.cumsum([0, *sizes[:-1]])
+    weights = np.empty((60, 20), dtype=int)
+    for rows, drawn in face_set.weights(20, 0):
+        weights[rows] = drawn.T
+    assert (weights == np.repeat(weights[starts], sizes, axis=0)).all()
+    assert (weights[starts].sum(axis=0) == 30).all()
+
+
+def test_a_group_has_no_p_where_too_few_people_can_change_place(compose):
+    few = "fewer than 5 people in the group or outside of it"
+    sizes, labels = [1] * 34, np.array([0] * 4 + [1] * 15 + [2] * 15)
+    axis = (face_set := group_faces(people(sizes, labels), ["race"])).axes[0]
+    assert reasons_without_p(face_set, axis) == [few, "", ""]
+    assert notes_on_p(face_set, "association") == [f"no p for Alpha: {few}"]
+    # Four people with five faces each are four people. The other groups have people of other sizes.
+    sizes = [5] * 4 + [2] * 15 + [3] * 15
+    face_set = group_faces(people(sizes, labels), ["race"])
+    assert [reason[:12] for reason in reasons_without_p(face_set, axis)] == [few[:12], *["fewer than 1"] * 2]
+    # All of a group's 12 people have one face; 8 others have one, and 30 others have two.
+    labels = np.array([0] * 12 + [1] * 19 + [2] * 19)
+    face_set = group_faces(people([1] * 20 + [2] * 30, labels), ["race"])
+    assert [reason[:16] for reason in reasons_without_p(face_set, axis)] == ["fewer than half ", "", ""]
+    cfg, tables, vectors = compose(
+        "association", "exp.axes=[race]", table=people([1] * 20 + [2] * 30, labels)
+    )
+    result = study_of(cfg.exp).run(cfg, tables, vectors)
+    has_p = result.analyses["group"] != "Alpha"
+    for name in ("p", "q", "null_q95"):
+        assert (result.analyses[name].notna() == has_p).all()
+    assert result.analyses["association_low"].notna().all()
+    assert [note.partition(":")[0] for note in result.notes] == ["no p for Alpha"]
+
+
+@pytest.mark.parametrize("sizes", [[1] * 60, [1] * 30 + [2] * 15, [*range(1, 13)], [5] * 12, [4] * 15])
+def test_reasons_are_those_of_the_exchange_of_a_corpus(sizes):
+    labels = np.sort(np.arange(len(sizes)) % 3)
+    table = people(sizes, labels)
+    face_set = group_faces(table, ["race"])
+    exchange = exchange_of(replace(table, frame=table.frame.assign(group=table.frame["race"])), 0)
+    reasons = reasons_without_p(face_set, face_set.axes[0])
+    for group, count, reason in zip(RACES, np.bincount(labels), reasons, strict=True):
+        assert bool(reason) == (count < 5 or bool(exchange.refusal(group)))
+
+
+def test_linked_morphs_count_as_a_single_person(compose):
+    table = faces(60)
+    parents = {
+        f"parent_{end}": [f"m{int(i) % 5 + shift}" for i in range(60)] for end, shift in (("a", 0), ("b", 1))
+    }
+    morphs = replace(table, frame=table.frame.assign(**parents))
+    cfg, tables, vectors = compose("association", table=morphs)
+    result = study_of(cfg.exp).run(cfg, tables, vectors)
+    assert result.analyses["p"].isna().all()
+    assert result.analyses["association_low"].notna().all()
+    assert len(result.notes) == 1
+    cfg, tables, vectors = compose("retrieval", table=morphs)
+    assert "p is too small" in study_of(cfg.exp).run(cfg, tables, vectors).notes[0]
+
+
+def test_unequal_spreads_with_equal_means_reject_at_the_nominal_rate():
+    # One of four groups has 10 people and twice the spread of the others. Each caption is a draw.
+    rng, captions, sizes = np.random.default_rng(3), 400, [10, 80, 100, 110]
+    labels = np.repeat(np.arange(4), sizes)
+    similarities = rng.normal(scale=np.where(labels == 0, 2, 1)[:, None], size=(300, captions)) / 100
+    rest = np.sqrt(1 - np.sum(similarities**2, axis=1, keepdims=True))
+    frame = pd.DataFrame({"id": [f"f{i:03d}" for i in range(300)], "race": labels.astype(str)})
+    face_set = group_faces(Table("faces", frame, 300), ["race"])
+    protocol = ProtocolConfig(permutations=199, bootstrap=0)
+    vectors = torch.from_numpy(np.concatenate([similarities, rest], axis=1))
+    measures = associations(face_set, vectors, torch.eye(captions, captions + 1).double(), protocol, seed=0)
+    rejected = measures["p"].min(axis=1) <= 0.05
+    assert stats.binom(captions, 0.05).ppf(0.001) <= rejected.sum() <= stats.binom(captions, 0.05).ppf(0.999)
+    # A pooled spread is too small for the group: with it, nearly every fifth draw would reject.
+    error = np.sqrt(1 / face_set.axes[0].sizes + 1 / (300 - face_set.axes[0].sizes))
+    largest = np.abs(measures["association"] / error).max(axis=1)
+    assert np.mean(largest > stats.norm.isf(0.025 / 4)) > 0.12
 
 
 def test_the_baseline_is_of_the_largest_association_of_each_axis(compose):
