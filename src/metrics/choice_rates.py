@@ -42,9 +42,9 @@ def choice_tables(
 
 
 def resampled_tables(
-    tables: Int[np.ndarray, "c 2 4"], weights: Int[np.ndarray, "r c"]
+    tables: Int[np.ndarray, "c 2 4"], weights: Int[np.ndarray, "r c"] | Bool[np.ndarray, "r c"]
 ) -> Int[np.ndarray, "r 2 4"]:
-    """Sum the tables of each resample r, which contains cluster c weights[r, c] times.
+    """Sum the tables of each sample r, which contains cluster c weights[r, c] times.
 
     >>> tables = np.arange(16).reshape(2, 2, 4)
     >>> resampled_tables(tables, np.array([[0, 2]])).tolist()

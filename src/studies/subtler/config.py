@@ -21,7 +21,7 @@ class SubtlerConfig(TaskConfig):
             (`by_polarity`), or always the positive option (`positive`): results are then given both as
             published and corrected.
         question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
-        bootstrap: number of draws of templates, for intervals.
+        bootstrap: no effect: these intervals are a jackknife. Accepted because `task=poem` has the same key.
         max_unmatched: largest share of answers that may match no option; above it, a reason with examples
             is given instead of τ.
     """

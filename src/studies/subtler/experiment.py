@@ -65,8 +65,7 @@ def run(
     answer_seconds = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
     coded = {coding: scoring.code_answers(answered, coding) for coding in codings}
-    score = partial(scoring.score, answered, bootstrap=task.bootstrap, seed=cfg.seed)
-    score = partial(score, max_unmatched=task.max_unmatched)
+    score = partial(scoring.score, answered, max_unmatched=task.max_unmatched)
     rows = pd.concat(map(score, codings), ignore_index=True)
     analysis_seconds = time.perf_counter() - start - answer_seconds
     metrics |= {"answer_seconds": answer_seconds, "analysis_seconds": analysis_seconds}

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from src.metrics.jackknife import MIN_CLUSTERS
 from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, forest_plot, in_order, split
 from src.report.format import number
@@ -16,18 +17,18 @@ from src.studies.subtler.scoring import ALL, GAP_BOUNDS, GAPS, TAU_BOUNDS
 MAX_SERIES = 6
 NO_INTERVAL = "no interval"
 HOLLOW_NOTE = (
-    f"Hollow: the 95% interval holds 0, or there is “{NO_INTERVAL}” (fewer than two sentence templates, or "
-    "no bootstrap). If too many answers match no option, the point is missing too."
+    f"Hollow: the 95% interval holds 0, or there is “{NO_INTERVAL}” (fewer than {MIN_CLUSTERS} sentence "
+    "templates or stimuli). If too many answers match no option, the point is missing too."
 )
 RATES_NOTE = (
     "Each bar is a difference of rates: the percentage of positive (del_PL), negative (del_NL) or neutral "
     "(del_NuL) answers to positive items, less that to negative items. For a model that ignores the polarity "
-    "of items, all three are near 0. The line is the 95% interval over sentence templates. "
+    "of items, all three are near 0. The line is the 95% interval over sentence templates and stimuli. "
 )
 TAUS_NOTE = (
     "Each point is Stuart's τ-c between the polarity of the item and that of the answer; 0: no association. "
-    "The line is the 95% interval over sentence templates. At the right are the value, the number n of "
-    "answers and, in brackets, how many of them match no option. "
+    "The line is the 95% interval over sentence templates and stimuli. At the right are the value, the "
+    "number n of answers and, in brackets, how many of them match no option. "
 )
 
 
@@ -42,8 +43,8 @@ def drawings(
     rows = set_rows[set_rows["direction"] == direction]
     if rows.empty:
         return {"gaps": [], "taus": []}
-    gap_limit = _limit(axis_rows.loc[axis_rows["gender"] == ALL, [*GAPS, *GAP_BOUNDS]], maximum=100)
-    tau_limit = _limit(axis_rows[["tau_c", *TAU_BOUNDS]], maximum=1)
+    gap_limit = _limit(axis_rows.loc[axis_rows["gender"] == ALL, [*GAPS, *GAP_BOUNDS]], min_end=2)
+    tau_limit = _limit(axis_rows[["tau_c", *TAU_BOUNDS]], min_end=0.02)
     subject, suffix = f"{direction}, {title}", f"{name}-{direction}"
     gaps = _draw_plots(
         _gaps(rows[rows["gender"] == ALL]),
@@ -141,10 +142,9 @@ def _draw_plots(
     return plots
 
 
-def _limit(values: pd.DataFrame, maximum: float) -> float:
-    """Return the end of an axis that shows all compared values, none of which exceeds `maximum`."""
-    furthest = float(np.nanmax(values.abs().to_numpy(dtype=float), initial=maximum / 50))
-    return min(1.06 * furthest, 1.02 * maximum)
+def _limit(values: pd.DataFrame, min_end: float) -> float:
+    """Return the end of an axis that shows all compared values and intervals, at least `min_end`."""
+    return 1.06 * float(np.nanmax(values.abs().to_numpy(dtype=float), initial=min_end))
 
 
 def _interval(row: Mapping[Hashable, Any]) -> str:

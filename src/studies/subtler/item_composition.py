@@ -36,8 +36,8 @@ def compose(domain: Mapping[str, Any], *, count: int, seed: int) -> pd.DataFrame
     or more than the domain allows. The numbers of units of any two templates differ by at most one.
 
     Returns:
-        `PUBLISHED_COLUMNS` and `template` (domain/name). The `stereotype` of a positive item is the positive
-        option, that of a negative item the negative option, in every language.
+        `PUBLISHED_COLUMNS`, `template` (domain/name) and `stimulus` (the given word). The `stereotype` of a
+        positive item is the positive option, that of a negative item the negative option, in every language.
     """
     spec = parse_domain(domain, f"domain {domain.get('domain')!r}")
     units = count // MIN_ITEMS
@@ -58,7 +58,7 @@ def compose(domain: Mapping[str, Any], *, count: int, seed: int) -> pd.DataFrame
         for index, kind in enumerate(BLANK_SLOTS)
         for row in _items(spec, kind, units, np.random.default_rng([seed, index]))
     ]
-    return pd.DataFrame(rows, columns=[*PUBLISHED_COLUMNS, "template"])
+    return pd.DataFrame(rows, columns=[*PUBLISHED_COLUMNS, "template", "stimulus"])
 
 
 def _roles(domain: Domain, kind: str) -> tuple[Words, Words]:
@@ -97,4 +97,5 @@ def _unit(
         for gender, sentence in zip(GENDERS, domain.templates[template], strict=True):
             context = sentence.format(**{blank_slot: BLANK, given_slot: word})
             option_cells = anti_stereotype, stereotype, unrelated
-            yield (domain.name, gender, context, *option_cells, polarity, kind, f"{domain.name}/{template}")
+            clusters = f"{domain.name}/{template}", word
+            yield (domain.name, gender, context, *option_cells, polarity, kind, *clusters)

@@ -8,14 +8,15 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.stimuli.csvs import read_csv
-from src.studies.subtler.template_ids import infer_templates
+from src.studies.subtler.template_ids import infer_stimuli, infer_templates
 
 log = logging.getLogger(__name__)
 
 BLANK = "BLANK"
 OPTIONS = ["stereotype", "anti_stereotype", "unrelated"]
 COLUMNS = ["bias_type", "target_gender", "context", *OPTIONS, "item_category", "type_category"]
-OPTIONAL = ["template", "response"]
+CLUSTERS = ["template", "stimulus"]
+OPTIONAL = [*CLUSTERS, "response"]
 REMEDY = "Name a csv of items in the published format."
 FORMAT = f"The published format needs the columns {', '.join(COLUMNS)}, and response if there are answers."
 POLARITIES = {"positive": 1, "negative": -1}
@@ -30,20 +31,22 @@ MAX_NAMED = 10
 def read(path: Path) -> pd.DataFrame:
     """Read items from a csv in the published format, in UTF-8, with or without a byte order mark.
 
-    Besides the published columns it may have `template` (shared by sentences), and `response`, the recorded
-    answers; other columns are ignored. Raise `InputError` for an unreadable file or an invalid row.
+    Besides the published columns it may have `template` and `stimulus` (shared by sentences), and `response`,
+    the recorded answers; other columns are ignored. Raise `InputError` for an unreadable file or an invalid
+    row.
 
     Returns:
         One row per row of the file: `item` (its number from 1, as text), `domain`, `gender` (male, female,
-        not_specified), `direction` (SAI, ASA), `polarity` (1, -1), `context`, `OPTIONS`, `template` (inferred
-        from the sentences if the file has none), and `response` if the file has it (null: an empty cell).
+        not_specified), `direction` (SAI, ASA), `polarity` (1, -1), `context`, `OPTIONS`, `template` and
+        `stimulus` (inferred from the sentences if the file has none), and `response` if the file has it
+        (null: an empty cell).
     """
     return parse(read_csv(path, COLUMNS, REMEDY, OPTIONAL, FORMAT), path)
 
 
 def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Parse items from a table of stripped texts in the published columns; `path` is named in messages."""
-    for column in [*COLUMNS, *(name for name in OPTIONAL[:1] if name in table)]:
+    for column in [*COLUMNS, *(name for name in CLUSTERS if name in table)]:
         _refuse(path, table[column] == "", f"no {column}", "Fill it in.")
     has_blank = table["context"].str.contains(BLANK, regex=False)
     _refuse(path, ~has_blank, f"context without {BLANK}", f"Write {BLANK} where the option belongs.")
@@ -60,7 +63,18 @@ def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             **{column: table[column] for column in ["context", *OPTIONS]},
         }
     )
-    items["template"] = table["template"] if "template" in table else _templates(path, items)
+    missing = [name for name in CLUSTERS if name not in table]
+    if missing:
+        _log_single_directions(path, items)
+    options = items[OPTIONS].to_numpy()
+    items["template"] = (
+        items["direction"] + ": " + infer_templates(items["context"], options.ravel())
+        if "template" in missing
+        else table["template"]
+    )
+    items["stimulus"] = (
+        infer_stimuli(items["context"], options.tolist()) if "stimulus" in missing else table["stimulus"]
+    )
     if "response" in table:
         items["response"] = table["response"].where(table["response"] != "", None)
     return items
@@ -86,13 +100,12 @@ def _recode(path: Path, cells: pd.Series, codes: Mapping[str, object]) -> pd.Ser
     return lowered.map(codes)
 
 
-def _templates(path: Path, items: pd.DataFrame) -> pd.Series:
-    names = infer_templates(items["context"], items[OPTIONS].to_numpy().ravel())
+def _log_single_directions(path: Path, items: pd.DataFrame) -> None:
+    """Log domains with one direction: their stimuli are no options, and stay in the sentences."""
     directions = items.groupby("domain")["direction"].agg(set)
     for domain, domain_directions in directions[directions.map(len) == 1].items():
         log.warning(
-            "%s has only direction %s of %s: each stimulus counts as a template of its own, which makes "
-            "intervals too narrow. Add a column `template` that names the template of each sentence.",
+            "%s has only direction %s of %s: a sentence does not tell its template from its stimulus, which "
+            "makes intervals too narrow. Add columns `template` and `stimulus` with the names of both.",
             *(path, *domain_directions, domain),
         )
-    return items["direction"] + ": " + names

@@ -11,7 +11,7 @@ DIRECTIONS = {"SAI": "stimulus given, attribute chosen", "ASA": "attribute given
 CODINGS = {"published": "as published", "corrected": "corrected"}
 GENDERS = (ALL, "female", "male", "not_specified")
 COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
-NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS)
+NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS, "df")
 REMEDY = (
     "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
     "if not, word task.question more clearly. task.max_unmatched is the permitted share of such answers."
@@ -94,9 +94,11 @@ def reasons(subtler: pd.DataFrame) -> list[str]:
     if "reason" not in subtler:  # rows of an older version
         return []
     totals = subtler[subtler["gender"] == ALL].fillna({"reason": ""})
+    # Where tau-c exists, the reason is that of a missing interval.
+    lacks_tau = totals["reason"].ne("") & totals["tau_c"].isna()
     keys = [*SPECIFICATION, "model", "exp", "coding", "direction"]
-    all_lack_tau = totals["reason"].ne("").groupby([totals[name] for name in keys]).transform("all")
-    lines = totals[(totals["reason"] != "") & (~all_lack_tau | (totals["domain"] == ALL))]
+    all_lack_tau = lacks_tau.groupby([totals[name] for name in keys]).transform("all")
+    lines = totals[lacks_tau & (~all_lack_tau | (totals["domain"] == ALL))]
     columns = ["model", "exp", "coding", "domain", "direction"]
     return [
         f"{' '.join(str(row[name]) for name in columns)}: no τ-c. {row['reason']}. {REMEDY}"

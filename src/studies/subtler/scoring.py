@@ -12,16 +12,8 @@ import numpy as np
 import pandas as pd
 
 from src.errors import InputError, brief
-from src.metrics import (
-    choice_rates,
-    choice_tables,
-    interval,
-    kendall_tau_b,
-    rate_gaps,
-    resampled_tables,
-    stuart_tau_c,
-)
-from src.storage.cache import fingerprint
+from src.metrics import choice_rates, choice_tables, kendall_tau_b, rate_gaps, resampled_tables, stuart_tau_c
+from src.metrics.jackknife import MIN_CLUSTERS, crossed, one_way, replicate, t_interval
 from src.studies.subtler.items import OPTIONS
 from src.studies.subtler.parsing import match
 
@@ -29,8 +21,8 @@ ALL = "all"
 CODINGS = ("published", "corrected")
 RATES = ("PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL")
 GAPS = ("del_PL", "del_NL", "del_NuL")
-# A bootstrap over fewer templates always draws the same one.
-MIN_TEMPLATES = 2
+# Column of each way of clustering answers -> name of its clusters in a reason.
+WAYS = {"template": "templates", "stimulus": "stimuli"}
 # If answers are unmatched at random, τ-c shrinks by about the squared share of these: 6% at this share.
 MAX_UNMATCHED = 0.25
 # Maximum number of examples of unmatched answers in a reason, and of characters of each.
@@ -40,34 +32,33 @@ MAX_CHARACTERS = 60
 WITHHELD = ("tau_c", "p", "tau_b", "tau_c_matched", *GAPS)
 GAP_BOUNDS = tuple(f"{name}_{end}" for name in GAPS for end in ("low", "high"))
 TAU_BOUNDS = ("tau_c_low", "tau_c_high")
-BOUNDS = (*GAP_BOUNDS, *TAU_BOUNDS)
+BOUNDS = (*TAU_BOUNDS, *GAP_BOUNDS)
+# Statistics that have an interval.
+ESTIMATES = ("tau_c", *GAPS)
 
 
-def score(
-    answered: pd.DataFrame, coding: str, *, bootstrap: int, seed: int, max_unmatched: float = MAX_UNMATCHED
-) -> pd.DataFrame:
+def score(answered: pd.DataFrame, coding: str, *, max_unmatched: float = MAX_UNMATCHED) -> pd.DataFrame:
     """Score every domain, direction and gender, and all domains and all genders.
 
     `answered` are items with `response` (null: an answer that matches no option); answers by likelihood also
-    have `position_effect`, those of servers `unanswered`, the reason of a missing one. `bootstrap` draws of
-    templates depend only on the templates and the seed, so that models that answered the same items share
-    them. A stratum has no tau if its share of unmatched answers exceeds `max_unmatched`.
+    have `position_effect`, those of servers `unanswered`, the reason of a missing one. A stratum has no
+    tau if its share of unmatched answers exceeds `max_unmatched`.
 
     Returns:
         One row per stratum: `coding`, `domain`, `direction`, `gender`; `n` answers, `n_unmatched`,
         `n_unanswered`; `RATES` in per cent and `GAPS` in percentage points, over matched answers; `tau_c`
         with its asymptotic `p`, and `tau_b`, unmatched answers counted as 0; `tau_c_matched`; `n_templates`;
-        95% percentile intervals (`BOUNDS`), NaN with fewer than 2 templates; `reason`, why tau and del are
-        missing; `position_effect`, a mean. Undefined values are NaN.
+        95% intervals (`BOUNDS`) of the jackknife over templates and stimuli, with `df` degrees of freedom;
+        `reason`, why tau and del, or their intervals, are missing; `position_effect`, a mean. Undefined
+        values are NaN.
     """
     choices = code_answers(answered, coding)
     has_position_effect = "position_effect" in choices
     rows = []
     for names, members in _strata(choices):
-        row = {"coding": coding, **names, **_statistics(members, bootstrap, seed)}
-        row["reason"] = _reason(members, max_unmatched)
-        if row["reason"]:
-            row |= dict.fromkeys((*WITHHELD, *BOUNDS), math.nan)
+        row = {"coding": coding, **names, **_statistics(members)}
+        if reason := _reason(members, max_unmatched):
+            row |= dict.fromkeys((*WITHHELD, *BOUNDS, "df"), math.nan) | {"reason": reason}
         row["position_effect"] = members["position_effect"].mean() if has_position_effect else math.nan
         rows.append(row)
     return pd.DataFrame(rows)
@@ -130,13 +121,15 @@ def _groups_and_all(frame: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.
     yield ALL, frame
 
 
-def _statistics(members: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
+def _statistics(members: pd.DataFrame) -> dict[str, Any]:
     x, y = (members[column].to_numpy(dtype=int) for column in ("polarity", "y"))
-    # Names of templates are unique only within a domain.
-    templates, cluster = np.unique(
-        (members["domain"] + "\0" + members["template"]).to_numpy(dtype=str), return_inverse=True
-    )
-    tables = choice_tables(x, y, members["matched"].to_numpy(dtype=bool), cluster)
+    # Names of templates are unique only within a domain; a stimulus may occur in several domains.
+    clusters = {
+        "template": (members["domain"] + "\0" + members["template"]).to_numpy(dtype=str),
+        "stimulus": members["stimulus"].to_numpy(dtype=str),
+    }
+    # Table of each answer.
+    tables = choice_tables(x, y, members["matched"].to_numpy(dtype=bool), np.arange(len(x)))
     pooled = tables.sum(axis=0)
     tau_b, p = kendall_tau_b(x, y)
     statistics: dict[str, Any] = {
@@ -149,13 +142,50 @@ def _statistics(members: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
         "p": p,
         "tau_b": tau_b,
         "tau_c_matched": float(stuart_tau_c(pooled * [1, 1, 1, 0])),  # without the unmatched
-        "n_templates": len(templates),
+        "n_templates": len(np.unique(clusters["template"])),
     }
-    samples = np.empty((0, 2, 4), dtype=int)
-    if len(templates) >= MIN_TEMPLATES:
-        rng = np.random.default_rng([seed, int(fingerprint(templates.tolist()), 16)])
-        counts = rng.multinomial(len(templates), np.full(len(templates), 1 / len(templates)), size=draws)
-        samples = resampled_tables(tables, counts)
-    for name, drawn in zip(("tau_c", *GAPS), (stuart_tau_c(samples), *rate_gaps(samples).T), strict=True):
-        statistics[f"{name}_low"], statistics[f"{name}_high"] = interval(drawn)
-    return statistics
+    return statistics | _intervals(statistics, tables, clusters)
+
+
+def _intervals(
+    statistics: Mapping[str, Any], tables: np.ndarray, clusters: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Compute the intervals of tau-c and del (`BOUNDS`) by the jackknife over templates and stimuli.
+
+    Args:
+        statistics: value of each of `ESTIMATES`.
+        tables: [answers, 2, 4], table of each answer.
+        clusters: names [answers] of the clusters of each of `WAYS`. Of ways that cross, one with a single
+            cluster is left out.
+
+    Returns:
+        Bounds, `df`, and `reason`, why bounds of a defined tau-c or del are missing.
+    """
+
+    def estimate(remaining: np.ndarray) -> np.ndarray:
+        samples = resampled_tables(tables, remaining)
+        return np.column_stack([stuart_tau_c(samples), rate_gaps(samples)])
+
+    counts = {way: len(np.unique(names)) for way, names in clusters.items()}
+    ways = [way for way, count in counts.items() if count > 1] or [*counts]
+    intervals: dict[str, Any] = dict.fromkeys((*BOUNDS, "df"), math.nan) | {"reason": ""}
+    if math.isnan(statistics["tau_c"]):
+        return intervals
+    if few := [WAYS[way] for way in ways if counts[way] < MIN_CLUSTERS]:
+        reason = f"no interval: fewer than {MIN_CLUSTERS} {' and '.join(few)}"
+        return intervals | {"reason": reason}
+    names = [clusters[way] for way in ways]
+    deletions = crossed(*names) if len(names) > 1 else one_way(*names)
+    variances = replicate(deletions, estimate).variance()
+    intervals["df"] = deletions.df
+    undefined = []
+    for name, variance in zip(ESTIMATES, variances.tolist(), strict=True):
+        low, high = t_interval(statistics[name], variance, deletions.df)
+        intervals |= {f"{name}_low": low, f"{name}_high": high}
+        if math.isfinite(statistics[name]) and math.isnan(low):
+            undefined.append(name)
+    if undefined:
+        intervals["reason"] = (
+            f"no interval of {', '.join(undefined)}: undefined without one of the templates or stimuli"
+        )
+    return intervals

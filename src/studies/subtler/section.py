@@ -19,7 +19,7 @@ from src.studies.subtler.scoring import ALL, GAPS, RATES
 DETAILED = 8
 ALPHA = 0.05
 COMMENT = (
-    "Stuart's tau-c with its 95% interval over sentence templates, and the number of answers.\n"
+    "Stuart's tau-c with its 95% interval over sentence templates and stimuli, and the number of answers.\n"
     "% Needs \\usepackage{booktabs}."
 )
 

@@ -16,7 +16,10 @@ from src.studies.subtler.rows import reasons
 from src.studies.subtler.scoring import ALL
 from src.studies.subtler.section import section
 
-TITLE = "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over templates, n (unmatched)"
+TITLE = (
+    "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over templates and stimuli, "
+    "n (unmatched)"
+)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
@@ -38,9 +41,9 @@ def terminal_table(subtler: pd.DataFrame) -> pd.DataFrame:
 def _cell(row: Mapping[Hashable, Any]) -> str:
     if row.get("reason") and pd.isna(row["tau_c"]):
         return f"no τ-c: {row['n_unmatched']} of {row['n']} match no option"
-    interval = (
-        f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]" if pd.notna(row["tau_c_low"]) else "no interval"
-    )
+    interval = row.get("reason") or "no interval"
+    if pd.notna(row["tau_c_low"]):
+        interval = f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]"
     return f"{row['tau_c']:.3f} {interval}, {row['n']} ({row['n_unmatched']})"
 
 

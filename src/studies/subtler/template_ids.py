@@ -1,12 +1,13 @@
-"""Infer the sentence templates of items from the sentences alone.
+"""Infer the sentence templates and the stimuli of items from the sentences and options.
 
 The sentences of a template differ by pronoun form, stimulus and person. These differences are removed: words
 of gender and number are dropped, and phrases that are options of some item (a stimulus of one direction is an
-option of the other) become a slot, as do numbers. The remaining words, in any order, name the template.
+option of the other) become a slot, as do numbers. The remaining words, in any order, name the template; the
+phrases in its slots name the stimulus.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import pandas as pd
@@ -32,7 +33,8 @@ FILLERS = (
 )
 _STEMMER = snowballstemmer.stemmer("english")
 
-Phrases = dict[str, set[tuple[str, ...]]]  # first stem -> phrases that begin with it, as stems
+Stems = tuple[str, ...]
+Phrases = dict[str, set[Stems]]  # first stem -> phrases that begin with it, as stems
 
 
 def infer_templates(contexts: pd.Series, options: Iterable[str]) -> pd.Series:
@@ -46,26 +48,57 @@ def infer_templates(contexts: pd.Series, options: Iterable[str]) -> pd.Series:
     >>> infer_templates(contexts, ["Peru", "Chad"]).tolist()
     ['* blank', '* blank']
     """
+    phrases = _slot_phrases(options)
+    names = {context: _template(_split(_stems(context), phrases)) for context in contexts.unique()}
+    return contexts.map(names)
+
+
+def infer_stimuli(contexts: pd.Series, options: Sequence[Sequence[str]]) -> pd.Series:
+    """Name the stimulus of each sentence: the stems of the phrases in its slots.
+
+    `options` are those of each sentence, which are no stimulus of it; nor is a filler (`FILLERS`) beside
+    another phrase. A sentence without a stimulus is named as its template.
+
+    >>> contexts = pd.Series(["The man from Peru is BLANK.", "Of three aged 30, 65 and 47, BLANK is kind."])
+    >>> infer_stimuli(contexts, [["kind", "rude", "tall"], ["30", "65", "Peru"]]).tolist()
+    ['peru', '47 kind']
+    """
+    phrases = _slot_phrases(option for item_options in options for option in item_options)
+    fillers = {_stems(filler) for filler in FILLERS}
+    names = []
+    for context, item_options in zip(contexts, options, strict=True):
+        pieces = [*_split(_stems(context), phrases)]
+        excluded = {_stems(option) for option in item_options}
+        slots = dict.fromkeys(piece for piece, is_slot in pieces if is_slot and piece not in excluded)
+        stimulus = [piece for piece in slots if piece not in fillers] or slots
+        names.append(" ".join(" ".join(piece) for piece in stimulus) or _template(pieces))
+    return pd.Series(names, contexts.index, dtype=object)
+
+
+def _slot_phrases(options: Iterable[str]) -> Phrases:
     phrases: Phrases = {}
     for option in {*options, *FILLERS}:
         if stems := _stems(option):
             phrases.setdefault(stems[0], set()).add(stems)
-    names = {context: _name(_stems(context), phrases) for context in contexts.unique()}
-    return contexts.map(names)
+    return phrases
 
 
-def _name(stems: tuple[str, ...], phrases: Phrases) -> str:
-    """Replace the longest phrases, and numbers, by `SLOT`, and join the unique words in order."""
-    words, i = set(), 0
+def _split(stems: Stems, phrases: Phrases) -> Iterator[tuple[Stems, bool]]:
+    """Yield the longest phrases and the numbers (true), and each word between them (false)."""
+    i = 0
     while i < len(stems):
         matches = (phrase for phrase in phrases.get(stems[i], ()) if stems[i : i + len(phrase)] == phrase)
         length = max(map(len, matches), default=int(stems[i].isdigit()))
-        words.add(SLOT if length else stems[i])
+        yield stems[i : i + (length or 1)], length > 0
         i += length or 1
-    return " ".join(sorted(words))
 
 
-def _stems(text: str) -> tuple[str, ...]:
+def _template(pieces: Iterable[tuple[Stems, bool]]) -> str:
+    """Replace phrases and numbers by `SLOT`, and join the unique words in order."""
+    return " ".join(sorted({SLOT if is_slot else piece[0] for piece, is_slot in pieces}))
+
+
+def _stems(text: str) -> Stems:
     return tuple(filter(None, map(_stem, WORD.findall(text))))
 
 

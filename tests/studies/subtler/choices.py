@@ -11,18 +11,18 @@ CODINGS = {"subtler_en": ("published",), "subtler_zh": ("published", "corrected"
 GENDERS = ("female", "male", "not_specified")
 
 
-def items(domains, *, copies=2, templates=4, lean=0.3, seed=0):
+def items(domains, *, copies=2, templates=5, lean=0.3, seed=0):
     """Draw items of every domain, direction, gender, template and polarity, with answers that lean."""
     rng = np.random.default_rng(seed)
     rows = [
         {"domain": domain, "direction": direction, "gender": gender, "template": f"{direction}: {template}"}
-        | {"polarity": polarity}
+        | {"polarity": polarity, "stimulus": f"{polarity} {(template + copy) % 3}"}
         for domain in domains
         for direction in ("SAI", "ASA")
         for gender in GENDERS
         for template in range(templates)
         for polarity in (1, -1)
-        for _ in range(copies)
+        for copy in range(copies)
     ]
     answers, chance = ["good", "bad", "neither", "else"], [0.4 + lean / 2, 0.4 - lean / 2, 0.15, 0.05]
     result = pd.DataFrame(rows).assign(stereotype="good", anti_stereotype="bad", unrelated="neither")
@@ -32,7 +32,7 @@ def items(domains, *, copies=2, templates=4, lean=0.3, seed=0):
 def analyses(model, task, *, protocol="recorded", **options):
     """Score the items of a job as in its analyses.csv."""
     frame = items(DOMAINS[task], **options)
-    rows = [scoring.score(frame, coding, bootstrap=40, seed=0) for coding in CODINGS[task]]
+    rows = [scoring.score(frame, coding) for coding in CODINGS[task]]
     fields = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
     fields |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
     result = pd.concat(rows, ignore_index=True)

@@ -71,7 +71,7 @@ class TestShipped:
 def assert_balanced(items, count):
     """Check the properties that composed items have in every domain."""
     assert len(items) == count
-    assert items.columns.tolist() == [*PUBLISHED_COLUMNS, "template"]
+    assert items.columns.tolist() == [*PUBLISHED_COLUMNS, "template", "stimulus"]
     assert not items.isna().any(axis=None)
     assert not items.duplicated(["context", *OPTIONS]).any()
     sizes = items.groupby(["type_category", "item_category", "target_gender"]).size()

@@ -7,7 +7,7 @@ import pytest
 
 from src.errors import InputError
 from src.studies.subtler.items import read
-from src.studies.subtler.template_ids import infer_templates
+from src.studies.subtler.template_ids import infer_stimuli, infer_templates
 from tests.paths import SHARED
 from tests.studies.subtler.item_files import PUBLISHED, row, write_csv
 
@@ -32,7 +32,7 @@ def test_the_published_columns_become_items(tmp_path):
         row(bias_type="Height", target_gender="not_specified", response="None"),
     ]
     items = read(write_csv(tmp_path / "items.csv", rows))
-    assert [name for name in items if name != "template"] == [
+    assert [name for name in items if name not in ("template", "stimulus")] == [
         *("item", "domain", "gender", "direction", "polarity", "context"),
         *("stereotype", "anti_stereotype", "unrelated", "response"),
     ]
@@ -103,34 +103,71 @@ def test_forms_and_stimuli_share_a_template(sentences):
     assert infer_templates(pd.Series(sentences), SCHOOLS).nunique() == 1
 
 
+@pytest.mark.parametrize(
+    ("sentence", "option", "stimulus"),
+    [
+        (
+            "Because he was BLANK, he ended up at Yale University, where he was a teacher.",
+            "lazy",
+            "yale universiti",
+        ),
+        ("Her laziness is top-notch; she must be from BLANK", "Yale University", "lazi"),
+        ("He has a lazy disposition; he must be from BLANK", "Yale University", "lazi"),
+        ("My 27 years old coworker is BLANK than my 63 years old coworker", "lazy", "27 63"),
+        ("Of my coworkers aged 30, 65 and 47, the BLANK year old one is lazy", "65", "30 47 lazi"),
+        ("The women of St. Louis are BLANK because they live in St. Louis", "lazy", "st loui"),
+        ("Their disposition shows: they must be from BLANK", "Yale University", "disposit"),
+        ("Their hat shows: they must be from BLANK", "Yale University", "blank hat must show"),
+    ],
+)
+def test_the_stimulus_is_what_fills_the_slots_without_the_options(sentence, option, stimulus):
+    result = infer_stimuli(pd.Series([sentence, ""]), [[option], SCHOOLS])
+    assert result.tolist() == [stimulus, ""]
+
+
+def test_a_file_may_name_templates_and_stimuli(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    cells = {"template": "next door", "stimulus": "old"}
+    items = read(write_csv(tmp_path / "named.csv", [row(**cells), row(**cells)]))
+    assert items[["template", "stimulus"]].to_numpy().tolist() == [["next door", "old"]] * 2
+    assert not caplog.records
+    with pytest.raises(InputError, match="no stimulus in row 2 "):
+        read(write_csv(tmp_path / "empty.csv", [row(**cells), row(**cells | {"stimulus": ""})]))
+
+
 def test_directions_share_no_template_and_a_lone_direction_is_logged(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     rows = [row(), row(context="The woman is BLANK years old, she is rigid.", type_category="type2")]
     rows[1] |= {"anti_stereotype": "64", "stereotype": "28", "unrelated": "45"}
     assert read(write_csv(tmp_path / "both.csv", rows))["template"].nunique() == 2
     assert not caplog.records
-    assert read(write_csv(tmp_path / "one.csv", rows[:1]))["template"].tolist() == ["SAI: * blank old year"]
+    alone = read(write_csv(tmp_path / "one.csv", rows[:1]))
+    assert alone[["template", "stimulus"]].to_numpy().tolist() == [["SAI: * blank old year", "64"]]
     (record,) = caplog.records
     assert "only direction SAI of ageism" in record.getMessage()
 
 
 DOMAINS = ("ageism", "beauty", "beauty_profession", "institution", "nationality")
 PUBLISHED_TEMPLATES = ((12, 11), (9, 10), (8, 9), (16, 15), (19, 12))
+PUBLISHED_STIMULI = ((102, 72), (38, 30), (38, 28), (126, 49), (30, 23))
 
 
 @needs_published_items
 @pytest.mark.parametrize(
     ("name", "rows", "result"),
     [
-        ("dataset_en.csv", 11_940, dict(zip(DOMAINS, PUBLISHED_TEMPLATES, strict=True))),
-        ("dataset_zh.csv", 1_110, {"ageism": (7, 5)}),
+        ("dataset_en.csv", 11_940, [PUBLISHED_TEMPLATES, PUBLISHED_STIMULI]),
+        ("dataset_zh.csv", 1_110, [((7, 5),), ((22, 36),)]),
     ],
 )
-def test_templates_of_the_published_items(name, rows, result):
+def test_templates_and_stimuli_of_the_published_items(name, rows, result):
     items = read(SUBTLER / name)
     assert len(items) == rows
-    counted = items.groupby(["domain", "direction"])["template"].nunique().unstack()
-    assert {row.Index: (row.SAI, row.ASA) for row in counted.itertuples()} == result
+    for column, expected in zip(("template", "stimulus"), result, strict=True):
+        counted = items.groupby(["domain", "direction"])[column].nunique().unstack()[["SAI", "ASA"]]
+        assert dict(zip(counted.index, counted.itertuples(index=False, name=None), strict=True)) == dict(
+            zip(DOMAINS, expected, strict=False)
+        )
     # Each template has all three pronoun forms; one of institutions is published in two.
     forms = items.groupby(["domain", "direction", "template"])["gender"].value_counts().unstack()
     assert forms.isna().to_numpy().sum() == (1 if "en" in name else 0)

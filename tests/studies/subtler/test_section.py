@@ -75,12 +75,15 @@ def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
 
 
 def test_a_row_without_an_interval_says_so(tmp_path):
-    result = choices.findings(choices.analyses("m", "subtler_en", templates=1))
-    # All domains together have two templates, one of each domain.
+    result = choices.findings(choices.analyses("m", "subtler_en", templates=3))
+    # All domains together have six templates, three of each domain.
     without_interval = result.of("subtler")[result.of("subtler")["tau_c_low"].isna()]
     assert set(without_interval["domain"]) == {"ageism", "beauty"}
+    assert set(without_interval["reason"]) == {"no interval: fewer than 5 templates"}
     page_path = page.write(result, tmp_path)
     html = ParsedPage(page_path.read_text(encoding="utf-8"))
+    assert "beauty no interval: fewer than 5 templates" in html.text
+    assert "No τ-c." not in html.text
     assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in html.text
     # Of each direction and domain: three differences, and tau.
     assert page_path.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
@@ -119,14 +122,14 @@ def test_latex_has_a_row_per_domain_and_direction_and_a_column_per_model(finding
 
 
 def test_the_terminal_table_has_a_row_per_domain_and_a_column_per_model():
-    frames = [choices.analyses("one", "subtler_zh"), choices.analyses("two", "subtler_zh", templates=1)]
+    frames = [choices.analyses("one", "subtler_zh"), choices.analyses("two", "subtler_zh", templates=3)]
     result = terminal_table(pd.concat(frames))
     assert result[""].tolist()[:2] == ["subtler_zh published ageism SAI", "subtler_zh published ageism ASA"]
     assert len(result) == 2 * 4
     row = frames[0].query("gender == 'all'").iloc[0]
     interval = f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]"
     assert result["one"][0] == f"{row['tau_c']:.3f} {interval}, {row['n']} ({row['n_unmatched']})"
-    assert "no interval" in result["two"][0]
+    assert " no interval: fewer than 5 templates, " in result["two"][0]
     assert terminal_table(pd.DataFrame()).empty
 
 
@@ -139,13 +142,13 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     fields |= {"protocol": "generate", "seed": 0}
     frames = [choices.analyses("understood", "subtler_en", protocol="generate")]
     for model, items in (("in part", partly_unmatched), ("not at all", unmatched)):
-        scores = score(items, "published", bootstrap=20, seed=0)
+        scores = score(items, "published")
         named = results.named({"exp": "subtler_en", **fields, "model": model, "config": model}, scores)
         frames.append(named[frames[0].columns])
     page_path = page.write(choices.findings(*frames), tmp_path)
     html = ParsedPage(page_path.read_text(encoding="utf-8"))
-    assert "not at all subtler_en published all SAI: no τ-c. 96 of 96 answers match no option" in html.text
-    assert "in part subtler_en published beauty ASA: no τ-c. 48 of 48 answers match no option" in html.text
+    assert "not at all subtler_en published all SAI: no τ-c. 120 of 120 answers match no option" in html.text
+    assert "in part subtler_en published beauty ASA: no τ-c. 60 of 60 answers match no option" in html.text
     assert "“<b>Who</b> knows”" in html.text
     assert "nan" not in html.text.lower().split()
     rows = [(row, cell) for row, cell, _ in html.cells if row.get("data-choices") == "not at all"]
@@ -155,4 +158,4 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     latex = (page_path.parent / "tables" / "subtler.tex").read_text()
     assert " & -- " in latex
     alternative = pictures(page_path.parent)["subtler-tau-subtler_en-SAI"]
-    assert "not at all all –, 96 (96) no interval" in alternative
+    assert "not at all all –, 120 (120) no interval" in alternative
