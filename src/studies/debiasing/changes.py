@@ -11,24 +11,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from src.metrics.jackknife import t_interval
 from src.report.findings import Findings
-from src.studies.debiasing import spreads
+from src.studies.debiasing.correlations import RhoChange, rho_change
 from src.studies.debiasing.job_pairs import Pair, join_rows, pairs
-from src.studies.shared.draws import Draws, interval, p_of_difference
+from src.studies.debiasing.spreads import spreads
+from src.studies.debiasing.target_jackknife import (
+    MEASURES,
+    SCORES,
+    TargetEstimate,
+    have_clusters,
+    join_targets,
+    pool,
+)
+from src.studies.shared.draws import Draws, interval
 
 CLES, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
 # Spreads over groups of the intrinsic score (SC-EAT), and of the retrieval outcome.
 INTRINSIC, OUTCOME = "spread_intrinsic", "spread_outcome"
-SPREADS = (INTRINSIC, OUTCOME)
+SPREADS = (INTRINSIC, OUTCOME)  # in the order of `MEASURES`
 COLUMNS = ["model", "debias", "measure", "exp", "attribute", "protocol", "seed", "before", "after"]
-COLUMNS += ["difference", "ci_low", "ci_high", "ratio", "ratio_low", "ratio_high", "p_placebo"]
-COLUMNS += ["chance_before", "chance_after", "n", "over", "config_before", "config_after", "reason"]
+COLUMNS += ["difference", "ci_low", "ci_high", "delta_p", "ratio", "ratio_low", "ratio_high", "equivalent"]
+COLUMNS += ["df", "chance_before", "chance_after", "n", "over", "config_before", "config_after", "reason"]
 # Columns that identify a number, which two experiments may both compute.
 NUMBER_KEYS = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
 # Study -> measure under which a pair that lacks a job is listed.
 MEASURE_OF_STUDY = {"propagation": RHO, "implicit": CLES, "zero_shot": ACCURACY}
 GROUPS = ["group_a", "group_b"]
 NO_DRAWS, UNKNOWN = np.empty((2, 0)), (np.nan, np.nan)  # before and after
+NO_CLUSTERS = "the targets, of a job of an older version, have no clusters"
 
 
 def changes(findings: Findings) -> pd.DataFrame:
@@ -36,13 +47,16 @@ def changes(findings: Findings) -> pd.DataFrame:
 
     Returns:
         A row per number, `COLUMNS` (ratios for spreads only); in addition `paper` and `dataset` of the job,
-        `draws` (see `_change`), `lost` (true where one of the two jobs has no results) and `own_targets`
-        (true where each group is analysed on its own targets, in addition to the analysis over all).
+        `draws` and `estimate` (see `_change`), `lost` (true where one of the two jobs has no results) and
+        `own_targets` (true where each group is analysed on its own targets, in addition to the analysis over
+        all).
     """
     draws = Draws(findings)
     rows = [row for pair in pairs(findings) for row in _changes(findings, draws, pair)]
-    table = pd.DataFrame(rows, columns=[*COLUMNS, "paper", "dataset", "draws", "lost", "own_targets"])
-    table = table.astype({"lost": bool, "own_targets": bool})
+    table = pd.DataFrame(
+        rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lost", "own_targets"]
+    )
+    table = table.astype({"lost": bool, "own_targets": bool, "equivalent": "boolean", "df": "Int64"})
     # Two audits share words, one meant for CLES, one for the IAT: keep a measure of the audit meant for it.
     ranked = table.assign(unintended=(table["paper"] == "IAT") != (table["measure"] == IAT))
     numbers = ranked.sort_values("unintended", kind="stable").groupby(NUMBER_KEYS, sort=False)
@@ -55,7 +69,7 @@ def _changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str,
         yield _change(pair, MEASURE_OF_STUDY[pair.study], reason=pair.reason)
     elif pair.study == "propagation":
         tables = [findings.read(config, "targets") for config in pair.configs]
-        targets = spreads.common_targets(*tables)
+        targets = join_targets(*tables)
         yield _rho_change(draws, pair, targets)
         total = max(table["id"].nunique() if "id" in table else 0 for table in tables)
         yield from _spread_changes(draws, pair, targets, total)
@@ -72,8 +86,8 @@ def _change(
     *,
     attribute: str = "",
     draws: np.ndarray = NO_DRAWS,
+    estimate: TargetEstimate | None = None,
     chance: Iterable[float] = UNKNOWN,
-    p_placebo: float = np.nan,
     n: int = 0,
     over: int = 0,
     reason: str = "",
@@ -81,22 +95,18 @@ def _change(
     """Return a number before and after debiasing, as a row of `changes`.
 
     `draws` [2, R] are the number in R bootstrap samples, which before and after share; R may be 0.
+    `estimate` is, of rho, the jackknife estimate of the difference; of a spread, that of `Spreads`.
     `chance` is the number expected by chance, before and after: an audit's mean over random partitions, the
-    mean of the placebo, the accuracy of guessing, the spread of equal groups (`spreads.spreads`). `n` is the
-    number of resampled units; `over` is the number of averaged pairs of groups, analyses or groups.
+    mean of the placebo, the accuracy of guessing. `n` is the number of resampled units; `over` is the number
+    of averaged pairs of groups, analyses or groups.
     """
     before, after = values
     row = {**pair.job, "debias": pair.debias, "measure": measure, "attribute": attribute, "draws": draws}
-    row |= {"before": before, "after": after, "difference": after - before, "p_placebo": p_placebo}
+    row |= {"before": before, "after": after, "difference": after - before, "estimate": estimate}
     row |= {"n": n, "over": over, "reason": reason, "lost": bool(pair.reason)}
     row |= zip(("chance_before", "chance_after"), chance, strict=True)
     row |= zip(("config_before", "config_after"), pair.configs, strict=True)
     row |= zip(("ci_low", "ci_high"), interval(draws[1], draws[0]), strict=True)
-    if measure in SPREADS and before > 0:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = draws[1] / draws[0]
-        row["ratio"] = after / before
-        row |= zip(("ratio_low", "ratio_high"), interval(ratios, np.zeros(len(ratios))), strict=True)
     groups = pair.rows[0].reindex(columns=["group", "n_all"])
     return row | {"own_targets": bool(groups.notna().all(axis=1).any())}
 
@@ -107,50 +117,50 @@ def _rho_change(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, An
     strata = [*rows["stratum"]]
     total = max(len(job_rows) for job_rows in pair.rows)
     reasons = [] if len(strata) == total else [f"{len(strata)} of {total} analyses have a ρ in both jobs"]
-    # Draws of different stimuli are not paired: neither an interval nor a p is computed.
     hashes = [[draws.stimuli_hash(config, stratum) for stratum in strata] for config in pair.configs]
-    configs = pair.configs if hashes[0] == hashes[1] else ()
-    bootstrap, placebo = (
-        _mean_draws([[draws.of(config, stratum, kind) for stratum in strata] for config in configs])
-        for kind in ("bootstrap", "placebo")
-    )
-    if strata and not bootstrap.size:
-        reasons.append("no interval: " + ("no bootstrap" if configs else "the targets, or A and B, differ"))
-    observed = _means(rows, "rho_placebo_units")  # on the units that the placebo permutes
-    return _change(
-        pair,
-        RHO,
-        _means(rows, RHO),
-        draws=bootstrap,
-        chance=_means(rows, "placebo_mean"),
-        p_placebo=p_of_difference(observed[1] - observed[0], placebo[1] - placebo[0]),
-        n=targets.loc[targets["stratum"].isin(strata), "id"].nunique(),
-        over=len(strata),
-        reason="; ".join(reasons),
-    )
+    analysed = targets[targets["stratum"].isin(strata)]
+    rhos, change = _means(rows, RHO), RhoChange()
+    if strata and hashes[0] != hashes[1]:
+        change = RhoChange(reason="the targets, or A and B, differ")
+    elif strata and not have_clusters(analysed):
+        change = RhoChange(reason=NO_CLUSTERS)
+    elif strata:
+        by_template = "template" in analysed and str(pair.job["protocol"]).startswith("unit_template")
+        change = rho_change(analysed, rhos, by_template)
+    reasons += [f"no interval: {change.reason}"] if change.reason else []
+    counts: dict[str, Any] = {"n": analysed.dropna(subset=SCORES)["id"].nunique(), "over": len(strata)}
+    chance, reason = _means(rows, "placebo_mean"), "; ".join(reasons)
+    row = _change(pair, RHO, rhos, estimate=change.estimate, chance=chance, **counts, reason=reason)
+    row["delta_p"] = change.p
+    if change.estimate is not None:
+        (value,), ((variance,),), df = pool([change.estimate])
+        row |= zip(("ci_low", "ci_high", "df"), (*t_interval(value, variance, df), df), strict=True)
+    return row
 
 
 def _spread_changes(draws: Draws, pair: Pair, targets: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
     """Yield the spreads between groups; `total` is the number of targets of the larger job."""
     groups = set.intersection(*(set(rows.dropna(subset=["group"])["stratum"]) for rows in pair.rows))
-    grouped = targets[targets["stratum"].isin(groups)]
+    grouped = targets[targets["stratum"].isin(groups)].dropna(subset=SCORES)
     counts: dict[str, Any] = {"over": grouped["stratum"].nunique(), "n": grouped["id"].nunique()}
-    if groups and counts["over"] < 2:
-        for measure in SPREADS:
+    reasons = []
+    if groups and counts["n"] != total:
+        reasons.append(f"{counts['n']} of {total} targets have both scores before and after")
+    reasons += [] if len({*map(draws.sets_hash, pair.configs)}) == 1 else ["A and B differ"]
+    for measure, score in zip(SPREADS, MEASURES, strict=True) if groups else ():
+        if counts["over"] < 2:
             yield _change(pair, measure, **counts, reason="a spread needs targets of two groups or more")
-    elif groups:
-        # As many draws as both jobs have; 0 if one has no bootstrap.
-        samples = min(len(draws.of(config, name, "bootstrap")) for config in pair.configs for name in groups)
-        reasons = []
-        if counts["n"] != total:
-            reasons.append(f"{counts['n']} of {total} targets have both scores before and after")
-        reasons += [] if len({*map(draws.sets_hash, pair.configs)}) == 1 else ["A and B differ"]
-        reasons += [] if samples else ["no interval: no bootstrap"]
-        labels = str(pair.job["exp"]).startswith("labels_to_")
-        values = spreads.spreads(grouped, labels=labels, draws=samples, seed=int(pair.job["seed"]))
-        for measure, (observed, drawn, chance) in zip(SPREADS, values, strict=True):
-            reason = "; ".join(reasons)
-            yield _change(pair, measure, observed, draws=drawn, chance=chance, **counts, reason=reason)
+        elif not have_clusters(grouped):
+            reason = "; ".join([*reasons, f"no spread: {NO_CLUSTERS}"])
+            yield _change(pair, measure, **counts, reason=reason)
+        else:
+            result = spreads(grouped, score)
+            reason = "; ".join([*reasons, *filter(None, [result.reason])])
+            values = result.before, result.after
+            row = _change(pair, measure, values, **counts, estimate=result.estimate, reason=reason)
+            ratio = result.ratio
+            row |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
+            yield row | {"equivalent": ratio.is_equivalent, "df": result.df}
 
 
 def _audit_changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:

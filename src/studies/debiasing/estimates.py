@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from src.metrics.jackknife import t_interval
 from src.report.findings import list_specifications
 from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
+from src.studies.debiasing.spreads import ratio_of
+from src.studies.debiasing.target_jackknife import pool
 from src.studies.shared.draws import interval
 
 ALL = "all"
@@ -19,8 +22,9 @@ MEASURE_LABELS = {
     RHO: "ρ",
     ACCURACY: "zero-shot accuracy",
 }
-COLUMNS = ["model", "debias", "measure", "value", "ci_low", "ci_high", "before", "after", "chance"]
-COLUMNS += ["lowest", "highest", "models", "lower", "experiments", "comparisons", "left", "at_chance"]
+COLUMNS = ["model", "debias", "measure", "value", "ci_low", "ci_high", "equivalent", "before", "after"]
+COLUMNS += ["chance", "lowest", "highest", "models", "lower", "clearly_lower", "experiments", "comparisons"]
+COLUMNS += ["left", "at_chance"]
 
 
 def first_specification(changes: pd.DataFrame) -> pd.DataFrame:
@@ -49,36 +53,45 @@ def estimates(changes: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         A row per model (or `ALL`), method and measure, over comparisons: pairs of jobs of one model and
-        experiment. `COLUMNS` are `value` (the mean difference after − before; of a spread the geometric mean
-        of after / before, minus 1) with its 95% interval, NaN without draws; means of `before`, `after` and
-        `chance` (with debiasing); `lowest` and `highest` of the comparisons; numbers of `models`, of models
-        with a `lower` value, of `experiments` and `comparisons`, of comparisons `left` out for lack of a
-        value, and of comparisons `at_chance`, with `after` no larger than expected by chance.
+        experiment. `COLUMNS` are `value` (the mean difference after − before; of a spread the mean ratio,
+        minus 1) with its 95% interval, NaN where a comparison has none; `equivalent` of the ratio; means of
+        `before`, `after` and `chance` (with debiasing); `lowest` and `highest` of the comparisons; numbers of
+        `models`, of models with a value below 0 (`lower`) or a whole interval below 0 (`clearly_lower`), of
+        `experiments` and `comparisons`, of comparisons `left` out for lack of a value, and of comparisons
+        `at_chance`, with `after` no larger than expected by chance.
     """
     changes = changes[~(changes["own_targets"] & changes["measure"].isin(SPREADS))]
     rows = []
     for method in changes["debias"].unique():
         for measure in MEASURE_LABELS:
             pooled = _comparisons(changes[(changes["debias"] == method) & (changes["measure"] == measure)])
-            models = pooled["model"].unique()
-            by_model = {ALL: pooled} if len(pooled) else {}
-            by_model |= {model: pooled[pooled["model"] == model] for model in models if len(models) > 1}
-            for model, comparisons in by_model.items():
-                labels = {"model": model, "debias": method, "measure": measure}
-                rows.append(labels | _estimate(comparisons, relative=measure in SPREADS))
-    return pd.DataFrame(rows, columns=COLUMNS)
+            models = [rows for _, rows in pooled.groupby("model", sort=False)]
+            by_model = [_estimate(comparisons, measure) for comparisons in models]
+            labels = {"debias": method, "measure": measure}
+            if len(pooled):
+                sums = {name: sum(each[name] for each in by_model) for name in ("lower", "clearly_lower")}
+                rows.append({"model": ALL, **labels, **_estimate(pooled, measure), **sums})
+            if len(models) > 1:
+                names = pooled["model"].unique()
+                rows += [{"model": x, **labels, **each} for x, each in zip(names, by_model, strict=True)]
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"equivalent": "boolean"})
 
 
 def _comparisons(changes: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each pair of jobs; for an audit the means over its attributes.
 
-    An attribute that is the mean of the other attributes does not change their mean.
+    An attribute that is the mean of the other attributes does not change their mean. `changed` is the
+    difference after − before, of a spread the ratio less 1.
     """
     rows = []
     for _, pair in changes.groupby(["model", "exp", "config_after"], sort=False):
-        numbers = np.ascontiguousarray(pair[["before", "after", "chance_after"]])
-        rows.append([*pair[["model", "exp"]].iloc[0], *numbers.mean(axis=0), _stack_draws(pair).mean(axis=0)])
-    return pd.DataFrame(rows, columns=["model", "exp", "before", "after", "chance", "draws"])
+        first = pair.iloc[0]
+        numbers = np.ascontiguousarray(pair[["before", "after", "chance_after"]]).mean(axis=0)
+        changed = first["ratio"] - 1 if first["measure"] in SPREADS else numbers[1] - numbers[0]
+        draws = _stack_draws(pair).mean(axis=0)
+        rows.append([first["model"], first["exp"], *numbers, changed, draws, first["estimate"]])
+    columns = ["model", "exp", "before", "after", "chance", "changed", "draws", "estimate"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _stack_draws(rows: pd.DataFrame) -> np.ndarray:
@@ -87,23 +100,21 @@ def _stack_draws(rows: pd.DataFrame) -> np.ndarray:
     return np.stack([*rows["draws"]]) if equal else np.empty((1, 2, 0))
 
 
-def _estimate(rows: pd.DataFrame, *, relative: bool) -> dict[str, Any]:
-    rows = rows.assign(changed=_mean_change(rows[["before", "after"]].to_numpy().T[None], relative))
+def _estimate(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     known = rows[np.isfinite(rows["changed"])]
-    values = known[["before", "after"]].to_numpy()[..., None]
-    draws = _mean_change(_stack_draws(known), relative)
-    low, high = interval(draws, np.zeros(len(draws)))
+    value = known["changed"].mean()
+    low, high, is_equivalent = _uncertainty(known, measure) if len(known) else (np.nan, np.nan, None)
     return {
-        "value": _mean_change(values, relative)[0] if len(known) else np.nan,
+        "value": value,
         "ci_low": low,
         "ci_high": high,
+        "equivalent": is_equivalent,
         **known[["before", "after", "chance"]].mean(skipna=False),
         "lowest": known["changed"].min(),
         "highest": known["changed"].max(),
         "models": known["model"].nunique(),
-        "lower": sum(
-            _mean_change(values[known["model"] == name], relative)[0] < 0 for name in known["model"].unique()
-        ),
+        "lower": int(value < 0),
+        "clearly_lower": int(high < 0),
         "experiments": known["exp"].nunique(),
         "comparisons": len(known),
         "left": len(rows) - len(known),
@@ -111,13 +122,17 @@ def _estimate(rows: pd.DataFrame, *, relative: bool) -> dict[str, Any]:
     }
 
 
-def _mean_change(values: np.ndarray, relative: bool) -> np.ndarray:
-    """Average changes over comparisons with equal weights, [comparisons, 2, R] to [R]."""
-    before, after = values[:, 0], values[:, 1]
-    if not relative:
-        mean_difference: np.ndarray = (after - before).mean(axis=0)
-        return mean_difference
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: np.ndarray = np.expm1(np.log(after / before).mean(axis=0))
-    # The relative change of a spread of 0 is undefined.
-    return np.where(np.isposinf(ratio), np.nan, ratio)
+def _uncertainty(known: pd.DataFrame, measure: str) -> tuple[float, float, bool | None]:
+    """Return the interval of the mean change, and whether a spread is equivalent before and after.
+
+    A spread's squares and cross products are divided by its squared spread before, and averaged: the ratio
+    of these means is the mean ratio.
+    """
+    if known["estimate"].notna().all():
+        values, covariance, df = pool([*known["estimate"]])
+        if measure in SPREADS:
+            ratio = ratio_of(values, covariance, df)
+            return ratio.low - 1, ratio.high - 1, ratio.is_equivalent
+        return *t_interval(float(values[0]), float(covariance[0, 0]), df), None
+    means = _stack_draws(known).mean(axis=0)
+    return *interval(means[1], means[0]), None

@@ -1,76 +1,97 @@
 """Compute the spread between groups in intrinsic scores and in retrieval, before and after debiasing."""
 
-from collections.abc import Iterator
+import math
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
-from src.studies.shared.exchange_units import label_words
-from src.studies.shared.resampling import weights
+from src.metrics import jackknife
+from src.studies.debiasing.target_jackknife import (
+    TargetEstimate,
+    covariance,
+    hash_clusters,
+    joint_deletions,
+    transform,
+)
 
-MEASURES = ("intrinsic", "extrinsic")
-SCORES = [f"{measure}_{when}" for measure in MEASURES for when in ("before", "after")]
-# Maximum number of weights in one block of draws: 32 MB as float64.
-MAX_WEIGHTS = 2**22
+MARGIN = 0.10  # largest relative change of a spread that counts as none
+NO_RATIO = jackknife.Ratio(math.nan, math.nan, math.nan, None)
 
 
-def common_targets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return the targets that have all four `SCORES` in two jobs.
+@dataclass(frozen=True)
+class Spreads:
+    """Spread over groups before and after debiasing, and the share of it that is left.
 
-    The arguments are targets.parquet of each job; the table of a job without targets has no column `id`.
+    Attributes:
+        before: SD over groups of their mean scores, without what the choice of targets adds; NaN without a
+            jackknife.
+        after: the same with debiasing.
+        ratio: the part of `after` along the differences between groups before, relative to `before`.
+        df: degrees of freedom of its interval; None without a ratio.
+        estimate: cross product and squared spread before, both divided by the latter; None without a ratio.
+        reason: reason why there is no ratio; empty where there is one.
     """
-    if "id" not in before or "id" not in after:
-        return pd.DataFrame(columns=["stratum", "id", *SCORES])
-    keys = [name for name in ("stratum", "id", "template") if name in before and name in after]
-    merged = before.merge(after[[*keys, *MEASURES]], on=keys, suffixes=("_before", "_after"))
-    return merged.dropna(subset=SCORES).reset_index(drop=True)
+
+    before: float = math.nan
+    after: float = math.nan
+    ratio: jackknife.Ratio = NO_RATIO
+    df: int | None = None
+    estimate: TargetEstimate | None = None
+    reason: str = ""
 
 
-def spreads(
-    targets: pd.DataFrame, *, labels: bool, draws: int, seed: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield the spread (population SD) over strata, one per group, of the mean scores of their targets.
+def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
+    """Compute the spreads of a measure, `intrinsic` or `extrinsic`, over the strata, one per group.
 
-    `targets` are rows of `common_targets`, resampled singly; with `labels` they are phrases, resampled by
-    race word and by gender word. Draws are paired over models, methods, and strata with the same targets.
-
-    Yields:
-        For each of `MEASURES`: the spread before and after, [2]; the same for resampled targets, [2, draws];
-        and the spread expected from the choice of targets alone if all groups' means were equal, [2]: the
-        root mean square over the draws, after centring each group's means; NaN without draws.
+    The targets are rows of `join_targets` with all scores; each cluster leaves all groups at once. The mean
+    square of the centred group means is too large by the variance that the choice of targets adds: the
+    jackknife's is subtracted.
     """
-    observed, resampled = [], []
-    members, counts = pd.DataFrame(), np.empty(0)
-    for _, stratum_targets in targets.groupby("stratum", sort=True):
-        stratum_members = _members(stratum_targets.reset_index(drop=True), labels)
-        # Consecutive strata with the same targets share their weights.
-        if not stratum_members.equals(members):
-            members, counts = stratum_members, weights(stratum_members, draws, seed)
-        scores = stratum_targets[SCORES].to_numpy(dtype=float)
-        observed.append(scores.mean(axis=0))
-        resampled.append(_means(scores, counts))
-    means, samples = np.stack(observed), np.stack(resampled)
-    for columns in (slice(0, 2), slice(2, 4)):  # before and after of each of `MEASURES`
-        drawn_means, chance = samples[..., columns], np.full(2, np.nan)
-        if draws:
-            # A sample of phrases may be empty: its mean is NaN.
-            centred = drawn_means - np.nanmean(drawn_means, axis=1, keepdims=True)
-            chance = np.sqrt(np.nanmean(centred.var(axis=0), axis=0))
-        yield means[:, columns].std(axis=0), drawn_means.std(axis=0).T, chance
+    removed = joint_deletions(targets)
+    if removed.reason:
+        return Spreads(reason=f"no spread: {removed.reason} of a group's targets")
+    scores = targets[[f"{measure}_before", f"{measure}_after"]].to_numpy(dtype=float)
+    groups = [np.flatnonzero(targets["stratum"] == name) for name in sorted(targets["stratum"].unique())]
+
+    def means(weights: np.ndarray) -> np.ndarray:
+        """Compute the mean scores of each group, [G, groups x 2]."""
+        with np.errstate(invalid="ignore"):
+            return np.hstack(
+                [weights[:, rows] @ scores[rows] / weights[:, rows].sum(axis=1)[:, None] for rows in groups]
+            )
+
+    replicates = jackknife.replicate(removed, means)
+    noise = replicates.covariance().reshape(len(groups), 2, len(groups), 2)
+    if not np.isfinite(noise).all():
+        return Spreads(reason="no spread: a cluster is all targets of a group")
+    # The trace of the centred covariance, for before and after by before and after.
+    excess = (np.einsum("iaib->ab", noise) - noise.sum(axis=(0, 2)) / len(groups)) / len(groups)
+
+    def products(group_means: np.ndarray) -> np.ndarray:
+        """Compute the cross product of after and before, and the squared spreads before and after, [G, 3]."""
+        centred = group_means.reshape(len(group_means), len(groups), 2)
+        centred = centred - centred.mean(axis=1, keepdims=True)
+        moments = np.einsum("gia,gib->gab", centred, centred) / len(groups) - excess
+        return np.stack([moments[:, 0, 1], moments[:, 0, 0], moments[:, 1, 1]], axis=1)
+
+    (values,) = products(means(np.ones((1, len(targets)))))
+    before, after = np.sqrt(np.maximum(values[1:], 0))
+    pair, of_pair = values[:2], transform(replicates, lambda each: products(each)[:, :2])
+    ratio = ratio_of(pair, covariance(of_pair), removed.df)
+    if math.isnan(ratio.value):
+        reason = "no ratio: the squared spread before is below 3 of its standard errors"
+        return Spreads(before, after, reason=reason)
+    scaled = transform(of_pair, lambda each: each / pair[1])
+    estimate = TargetEstimate(pair / pair[1], scaled, hash_clusters(targets))
+    return Spreads(before, after, ratio, removed.df, estimate)
 
 
-def _members(targets: pd.DataFrame, labels: bool) -> pd.DataFrame:
-    """Return the columns by which `weights` resamples the targets: names and, of phrases, their words."""
-    members = pd.DataFrame({"name": targets["id"].astype(str)})
-    if labels and "template" not in targets:
-        return members.join(label_words(targets.assign(word=members["name"])))
-    return members
-
-
-def _means(scores: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Compute the mean scores of each sample, [draws, scores]; NaN for an empty sample."""
-    blocks = np.array_split(counts, max(1, -(-counts.size // MAX_WEIGHTS)))
-    with np.errstate(invalid="ignore"):
-        return np.concatenate(
-            [(block @ scores) / block.sum(axis=1, dtype=float)[:, None] for block in blocks]
-        )
+def ratio_of(
+    pair: Float[np.ndarray, " 2"], covariance_of_pair: Float[np.ndarray, "2 2"], df: int
+) -> jackknife.Ratio:
+    """Compute the ratio of a cross product to a squared spread; none where the latter is not positive."""
+    if pair[1] <= 0:
+        return NO_RATIO
+    return jackknife.ratio(float(pair[0]), float(pair[1]), covariance_of_pair, df, MARGIN)

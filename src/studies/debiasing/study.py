@@ -12,6 +12,7 @@ from src.report.study import Section, StudyReport
 from src.studies.debiasing import estimates
 from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
 from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
+from src.studies.debiasing.spreads import MARGIN
 
 
 def section(findings: Findings, folder: Folder) -> Section | None:
@@ -36,6 +37,7 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         ),
         "labels": labels | {IAT: "IAT"},
         "score": score,
+        "margin": MARGIN,
         "comparisons": grouped(records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
         "lacking": records(all_changes.loc[all_changes["lost"], [*JOB_KEYS, "debias", "reason"]]),
     }

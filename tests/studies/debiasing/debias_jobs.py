@@ -4,6 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from tests.report import factory
 
@@ -24,7 +25,7 @@ AUDITS = {
 EXPERIMENTS = (*PROPAGATION, *AUDITS, "scenes_zero_shot")
 # Factors by which a method scales the intrinsic spread, the extrinsic spread, |CLES - 1/2|, and accuracy.
 PLANTED = {"none": (1, 1, 1, 1), "orth_proj": (0.2, 1, 0.5, 0.9), "orth_proj_scm": (0.5, 0.6, 1.5, 1)}
-DRAWS = {"bootstrap": 200, "placebo": 99}
+DRAWS = {"bootstrap": 200}
 FACES = 12
 
 
@@ -56,7 +57,7 @@ def sweep(
             continue
         folders[config] = folder / config
         folders[config].mkdir(parents=True)
-        # Methods share noise, so that the bootstrap is paired; each method adds a little of its own.
+        # Methods share noise, as they share targets; each method adds a little of its own.
         seeds = [EXPERIMENTS.index(exp), models.index(model), seed]
         rngs = np.random.default_rng(seeds), np.random.default_rng([*seeds, methods.index(method)])
         kind = "implicit" if exp in AUDITS else "propagation" if exp in PROPAGATION else "zero_shot"
@@ -78,7 +79,7 @@ def _propagation(rngs, folder, exp, groups, size, draws, factors):
     grouped = source in ("faces", "labels") or corpus in ("faces", "labels")
     strata = groups if grouped else ["extremes"]
     stratum_means = np.linspace(-0.5, 0.5, len(strata)) if len(strata) > 1 else np.zeros(1)
-    targets, frames, rows = [], [], []
+    targets, rows = [], []
     for stratum, stratum_mean in zip(strata, stratum_means, strict=True):
         ids = [f"{stratum}-" * (source == "faces") + f"{source}-{i:03d}" for i in range(size)]
         if source == "labels":
@@ -89,21 +90,20 @@ def _propagation(rngs, folder, exp, groups, size, draws, factors):
         group = pd.array([stratum if source in ("faces", "labels") else None] * len(ids), dtype="string")
         scores = {"intrinsic": factors[0] * stratum_mean + 0.1 * noise[0]}
         scores["extrinsic"] = 0.5 + 0.2 * factors[1] * stratum_mean + 0.02 * noise[1]
-        columns = {"id": ids, "stratum": stratum, "group": group, **scores, "valence": np.nan}
+        # Two words share a stem; a face is a cluster of its own.
+        clusters = {"cluster": [f"{source}-{i // 2}" for i in range(size)] if source == "words" else ids}
+        if source == "labels":
+            race_words, gender_words = zip(*(name.split(" ") for name in ids), strict=True)
+            clusters = {"race_lemma": race_words, "gender_lemma": gender_words}
+        columns = {"id": ids, "stratum": stratum, "group": group, **scores, "valence": np.nan, **clusters}
         targets.append(pd.DataFrame(columns))
-        rho = 0.4 + 0.1 * stratum_mean + 0.1 * factors[1]
-        for kind, count in draws.items():
-            rhos = (
-                rho * (kind == "bootstrap") + 0.1 * rng.normal(size=count) + 0.05 * job_rng.normal(size=count)
-            )
-            frames.append(pd.DataFrame({"stratum": stratum, "kind": kind, "draw": range(count), "rho": rhos}))
+        rho = stats.spearmanr(scores["intrinsic"], scores["extrinsic"]).statistic
         rows.append(
             {"group": stratum if grouped else None, "stratum": stratum, "n": len(ids), "n_excluded": 0,
              "rho": rho, "p": 0.01, "reason": "", **dict.fromkeys(["rho_all", "p_all", "n_all"], np.nan),
-             "placebo_mean": 0.1, "placebo_q95": 0.3, "p_placebo": 0.01, "rho_placebo_units": rho + 0.001}
+             "placebo_mean": 0.1, "placebo_q95": 0.3, "p_placebo": 0.01, "rho_placebo_units": rho}
         )  # fmt: skip
     pd.concat(targets).to_parquet(folder / "targets.parquet", index=False)
-    _write_shuffled(folder, "draws", frames)
     _write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
     return rows
 
