@@ -1,76 +1,107 @@
-"""Check that claims hold in a quick simulation, and that faulty intervals and placebos are detected."""
+"""Check that claims hold in a quick simulation, and that worlds, bounds and detected faults are right."""
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from src.stimuli import clusters
 from src.studies.propagation import experiment
 from src.studies.propagation.attributes import corpus_of
-from src.studies.shared import exchange_units
 from validation.calibration import __main__ as calibration
-from validation.calibration import coverage, nulls, populations
+from validation.calibration import bounds, coverage, equality, nulls, planted, populations, worlds
 
 POPULATIONS = {population.name: population for population in populations.populations()}
-KINDS = [
-    nulls.Null(targets, corpus, True, attributes)
-    for attributes in ("corpus", "held_out")
-    for targets, corpus in pairwise(("faces", "words", "scenes", "labels", "faces"))
-]
+KINDS = worlds.kinds()
+ROWS = {"nulls": 11, "coverage": 18, "equality": 7, "planted": 4, "properties": 2}
+INTERVALS = {"rho": (0, 1), "mean": (0, 1), "level": (0, 1), "single": (0, 1)}
+TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
+
+
+def analyses(hits, worlds, rho=0.0, spread=1.0):
+    """Make analyses of which the first have p = .05, and whose mean rho is as given."""
+    rhos = rho + spread * np.tile([-0.1, 0.1], worlds // 2)
+    p_values = [0.05] * hits + [0.06] * (worlds - hits)
+    return [nulls.Analysis(0.0, p, value, p) for p, value in zip(p_values, rhos, strict=True)]
 
 
 @pytest.mark.thorough
-def test_claims_hold_in_the_quick_form_and_in_its_page(tmp_path, capsys, monkeypatch):
-    size = calibration.Size(worlds=12, draws=60, population=50_000, nulls=2, quick=True)
-    monkeypatch.setattr(calibration, "QUICK", size)
+def test_claims_hold_in_the_quick_form_and_in_its_page(tmp_path, capsys):
     assert calibration.main(["--quick", "--output", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out" / "README.md").read_text()
     assert page in capsys.readouterr().out
-    for name, rows in (("coverage", 18), ("placebo", 24)):
+    for name, rows in ROWS.items():
         table = pd.read_csv(tmp_path / "out" / f"{name}.csv")
         assert len(table) == rows
         assert table["holds"].all()
-    assert len(re.findall(r"\| yes +\|", page)) == 18 + 24
+    assert len(re.findall(r"\| yes +\|", page)) == sum(ROWS.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "faulty"),
-    [("labels 12 × 12, both words count", 1), ("150 morphs of 30 parents", 1), ("uneven variance", 2)],
-)
-def test_a_too_narrow_interval_is_detected(name, faulty):
-    population = POPULATIONS[name]
-    truth = coverage.truth_of(population, 200_000)
-    studies = [coverage.simulate_study(population, truth, number, 100) for number in range(100)]
-    table = coverage.tabulate([(population, truth, studies)], quick=True).iloc[0]
-    assert table["holds"]
-    faulty_studies = [
-        replace(study, covered=(study.covered[faulty], *study.covered[1:])) for study in studies
-    ]
-    assert not coverage.tabulate([(population, truth, faulty_studies)], quick=True)["holds"].any()
+def test_a_number_of_worlds_is_written_into_the_page(tmp_path, monkeypatch, capsys):
+    row = {"world": "w", "worlds": 7, "low": 0.0, "high": 0.1, "share": 0.05, "holds": True}
+    sizes = []
+    monkeypatch.setattr(
+        calibration, "measure", lambda size: sizes.append(size) or dict.fromkeys(ROWS, pd.DataFrame([row]))
+    )
+    assert calibration.main(["--worlds", "7", "--output", str(tmp_path)]) == 0
+    assert sizes == [calibration.Size(worlds=7)]
+    assert "--worlds 7`. Each share is one of 7 simulated worlds" in (tmp_path / "README.md").read_text()
+    with pytest.raises(SystemExit):
+        calibration.main(["--worlds", "1"])
+    assert "expected 2 or more, got 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("share", "full", "quick"),
-    [(0.9, False, True), (0.92, True, True), (0.99, False, True), (0.8, False, False)],
-)
-def test_the_band_of_an_interval(share, full, quick):
-    population = POPULATIONS["normal scores"]
-    studies = [coverage.Study(9, (number < 100 * share, True, True), 0.1) for number in range(100)]
-    for is_quick, expected in ((False, full), (True, quick)):
-        assert coverage.tabulate([(population, 0.8, studies)], is_quick)["holds"].tolist() == [expected]
+def test_a_claim_that_does_not_hold_fails_the_command(tmp_path, monkeypatch):
+    for hits, code in ((0, 1), (1000, 1), (50, 0)):
+        table = nulls.tabulate([(KINDS[0], analyses(hits, 1000))])
+        monkeypatch.setattr(calibration, "measure", lambda _, table=table: dict.fromkeys(ROWS, table))
+        assert calibration.main(["--output", str(tmp_path)]) == code
 
 
-@pytest.mark.parametrize(("hits", "holds"), [(32, False), (33, True), (69, True), (70, False)])
-def test_the_band_of_the_placebo(hits, holds):
-    """Compare with the 99% band of binomial draws of 1,000 at 5%."""
-    values = [0.05] * hits + [0.06] * (1000 - hits)
-    table = nulls.tabulate([(KINDS[0], values)], quick=False).iloc[0]
-    low, high = stats.binom.ppf([0.005, 0.995], 1000, 0.05)
-    assert (table["share"], table["holds"], low <= hits <= high) == (hits / 1000, holds, holds)
+# Worlds.
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}, {kind.attributes}")
+def test_every_kind_has_a_placebo(kind):
+    result = experiment.run(*vars(worlds.experiment(kind, 3)).values())
+    assert result.analyses[["level_p", "p_placebo"]].notna().all(axis=None)
+    assert not [note for note in result.notes if "no placebo" in note]
+
+
+def test_clusters_of_the_worlds_are_those_of_the_stimuli():
+    """The worlds draw clusters by themselves: the tables must lead to the same ones."""
+    rng = np.random.default_rng(0)
+    morphs = worlds.stimuli("faces", *worlds.morphs(rng), rng)[0]
+    families = clusters.one_way(clusters.ways(morphs))
+    assert families.value_counts().tolist() == [15] * 32
+    assert (morphs.frame["group"].groupby(families).nunique() == 1).all()
+    phrases = clusters.ways(worlds.stimuli("labels", *worlds.labels(rng), rng)[0])
+    assert phrases.nunique().tolist() == [25, 24]
+    words = worlds.stimuli("words", *worlds.word_families(rng), rng)[0]
+    stems = clusters.ways(words)["cluster"]
+    assert (words.frame["word"].str.startswith(tuple(stems.unique()))).all()
+    assert 100 < stems.nunique() < 150
+    scenes = worlds.stimuli("scenes", *worlds.themes(rng), rng)[0]
+    assert (len(scenes.frame), clusters.ways(scenes)["cluster"].nunique()) == (900, 248)
+
+
+def test_a_population_of_labels_has_25_lemmas_of_36_words():
+    members = POPULATIONS["labels 36 × 24, both words count"].members(np.random.default_rng(0))
+    assert members[["race_lemma", "gender_lemma", "race_word"]].nunique().tolist() == [25, 24, 36]
+    assert members[members["group"] == 0]["race_lemma"].nunique() == 9
+
+
+@pytest.mark.parametrize("name", ["300 persons a group", "200 morphs of 30 parents a group"])
+def test_the_truth_of_normal_scores(name):
+    """Compare with the rho of normal scores, and with the shift of the group."""
+    truth = coverage.truth_of(POPULATIONS[name], 400_000)
+    correlation = 0.8 if "persons" in name else (0.98 * 0.8 + 0.09 * 0.8) / (0.98 + 0.09)
+    assert truth["rho"] == pytest.approx(6 / np.pi * np.arcsin(correlation / 2), abs=0.004)
+    assert truth["mean"] == pytest.approx(populations.SHIFT, abs=0.01)
+    assert truth["level"] == pytest.approx(populations.SHIFT, abs=0.01)
 
 
 def permuted_scores(inputs, corpus, permutation):
@@ -95,47 +126,128 @@ def permuted_scores(inputs, corpus, permutation):
             outcome = np.full(len(frame), np.nan)
             outcome[new_rows[pool.rows]] = pool.outcomes[:, column]
             extrinsic[:, column] += outcome[top].mean(axis=1)
-    return intrinsic, extrinsic
+    return intrinsic, extrinsic / len(corpus.pools)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+def level_of(targets, extrinsic, stratum):
+    """Compute the level by its definition."""
+    if "group" in targets:
+        in_group = (targets["group"] == stratum).to_numpy()
+        return extrinsic[in_group].mean() - extrinsic[~in_group].mean()
+    z = stats.zscore(targets["valence"])
+    return (z * extrinsic).mean()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}, {kind.attributes}")
 def test_placebo_draws_are_those_of_the_loop(kind):
-    inputs = nulls.experiment(kind, 3)
-    inputs = replace(inputs, protocol=replace(inputs.protocol, placebo=6))
+    inputs = worlds.experiment(kind, 3)
+    inputs = replace(inputs, protocol=replace(inputs.protocol, placebo=4))
     corpus = corpus_of(inputs.corpus, inputs.protocol, inputs.seed)
     result = experiment.run(*vars(inputs).values())
     draws = result.draws[result.draws["kind"] == "placebo"].set_index(["stratum", "draw"])["rho"]
+    levels = result.level_draws.set_index(["stratum", "draw"])["level"]
     unit = inputs.targets.frame["word" if "word" in inputs.targets.frame else "id"]
-    for number, permutation in enumerate(corpus.exchange.permutations(6)):
-        frames = map(pd.DataFrame, permuted_scores(inputs, corpus, permutation))
-        scores = [frame.groupby(unit.to_numpy()).mean() for frame in frames]
+    for number, permutation in enumerate(corpus.exchange.permutations(4)):
+        scores = permuted_scores(inputs, corpus, permutation)
+        frames = [pd.DataFrame(score).groupby(unit.to_numpy()).mean() for score in scores]
         for stratum, targets in result.targets.groupby("stratum"):
             column = 0 if corpus.properties == [None] else corpus.properties.index(stratum)
-            x, y = (score.loc[targets["id"], column].round(12) for score in scores)
+            x, y = (frame.loc[targets["id"], column].round(12) for frame in frames)
             assert draws[stratum, number] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+            level = level_of(inputs.targets.frame, scores[1][:, column], stratum)
+            assert levels[stratum, number + 1] == pytest.approx(level, abs=1e-12)
+
+
+# Bounds.
+
+
+@pytest.mark.parametrize(("hits", "holds"), [(28, False), (29, True), (74, True), (75, False)])
+def test_the_band_of_the_level_of_a_test(hits, holds):
+    table = nulls.tabulate([(KINDS[0], analyses(hits, 1000))]).iloc[0]
+    assert (table["share_level"], table["share_rho"], table["holds"]) == (hits / 1000, hits / 1000, holds)
+    assert bounds.of_level(1000) == (0.029, 0.074)
+
+
+@pytest.mark.parametrize(("rho", "holds"), [(0.0, True), (0.01, True), (0.011, False)])
+def test_the_mean_rho_without_shared_sets_is_0(rho, holds):
+    """Rhos of ±0.1 have a standard error of 0.1 / sqrt(1000); the limit is 3.3 of them."""
+    for kind, expected in ((KINDS[0], True), (KINDS[-1], holds)):
+        table = nulls.tabulate([(kind, analyses(50, 1000, rho))])
+        assert table["holds"].tolist() == [expected, True]
+
+
+def test_an_undefined_rho_has_no_p_of_rho():
+    measured = [*analyses(1, 20), *[nulls.Analysis(0.0, 0.5, np.nan, 0.01)] * 20]
+    table = nulls.tabulate([(KINDS[0], measured)]).iloc[0]
+    assert table[["undefined", "share_level", "share_rho"]].tolist() == [20, 1 / 40, 1 / 20]
+
+
+@pytest.mark.parametrize(
+    ("share", "full", "few"),
+    [(0.9, False, True), (0.92, True, True), (0.99, False, True), (0.8, False, False)],
+)
+def test_the_band_of_an_interval(share, full, few):
+    outside = dict.fromkeys(INTERVALS, (0.9, 1))
+    samples = [INTERVALS if number < 100 * share else outside for number in range(100)]
+    population = POPULATIONS["300 persons a group"]
+    for is_few, expected in ((False, full), (True, few)):
+        table = coverage.tabulate([(population, TRUTH, samples)], is_few)
+        assert table["holds"].tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("number", "hits", "holds"), [(0, 70, True), (0, 71, False), (6, 900, True), (6, 899, False)]
+)
+def test_the_limits_of_equality_and_power(number, hits, holds):
+    values = [0.05] * hits + [0.06] * (1000 - hits)
+    assert equality.tabulate([(equality.pairs()[number], values)], few=False)["holds"].tolist() == [holds]
+
+
+def test_the_level_must_rise_with_the_planted_strength():
+    rising = [
+        analyses(50, 1000),
+        *([nulls.Analysis(level, 0.01, 0.5, 0.5)] * 10 for level in (0.1, 0.2, 0.2)),
+    ]
+    table = planted.tabulate([*zip(planted.strengths(), rising, strict=True)])
+    assert table["holds"].tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize(("above", "holds"), [(1, False), (2, True), (8, True), (9, False)])
+def test_the_limits_of_property_draws(above, holds):
+    outside = [(1.0, 0.0)] * above + [(0.0, 0.0)] * (100 - above) + [(np.nan, np.nan)] * 3
+    table = planted.tabulate_properties([(1, outside)], few=False).iloc[0]
+    assert (table["worlds"], table["refused"], table["share_above"]) == (100, 3, above / 100)
+    assert table["holds"] == holds
+
+
+# Faults.
+
+
+@pytest.mark.parametrize("name", ["labels 36 × 24, race word counts", "200 morphs of 30 parents a group"])
+def test_an_interval_that_ignores_clusters_is_detected(name):
+    population = POPULATIONS[name]
+    truth = coverage.truth_of(population, 100_000)
+    samples = [coverage.intervals_of(population, number) for number in range(60)]
+    assert coverage.tabulate([(population, truth, samples)], few=True)["holds"].all()
+    faulty = [sample | {"rho": sample[coverage.SINGLE]} for sample in samples]
+    assert not coverage.tabulate([(population, truth, faulty)], few=True)["holds"].any()
+
+
+def test_exchanging_morphs_of_a_family_singly_is_detected(monkeypatch):
+    morphs = KINDS[0]
+    values = [nulls.analyse(morphs, number) for number in range(20)]
+    assert nulls.tabulate([(morphs, values)])["holds"].all()
+    monkeypatch.setattr(clusters, "one_way", lambda faces: faces.index.to_series().astype(str))
+    values = [nulls.analyse(morphs, number) for number in range(20)]
+    table = nulls.tabulate([(morphs, values)]).iloc[0]
+    assert min(table["share_level"], table["share_rho"]) > table["high"]
+    assert not table["holds"]
 
 
 @pytest.mark.parametrize("score", [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}], ids=str)
 def test_other_scores_keep_the_level_of_the_test(score, monkeypatch):
-    monkeypatch.setattr(nulls, "PROTOCOL", replace(nulls.PROTOCOL, **score))
-    null = nulls.Null("faces", "labels", False, "corpus")
-    values = [nulls.p_value(null, number) for number in range(40)]
-    assert nulls.tabulate([(null, values)], quick=True)["holds"].all()
-
-
-def test_exchanging_phrases_that_share_words_singly_is_detected(monkeypatch):
-    """Exchange such phrases independently: their p values are too small."""
-    kind = nulls.Null("scenes", "labels", True, "corpus")
-    values = [nulls.p_value(kind, number) for number in range(40)]
-    assert nulls.tabulate([(kind, values)], quick=True)["holds"].all()
-    monkeypatch.setattr(exchange_units, "_crossed_levels", lambda phrases, singly: singly)
-    values = [nulls.p_value(kind, number) for number in range(40)]
-    assert not nulls.tabulate([(kind, values)], quick=True)["holds"].any()
-
-
-def test_a_share_outside_its_band_fails_the_command(tmp_path, monkeypatch):
-    for hits, code in ((0, 1), (1000, 1), (50, 0)):
-        table = nulls.tabulate([(KINDS[0], [0.05] * hits + [0.5] * (1000 - hits))], quick=False)
-        tables = {"coverage": table, "placebo": table}
-        monkeypatch.setattr(calibration, "measure", lambda _, tables=tables: tables)
-        assert calibration.main(["--output", str(tmp_path)]) == code
+    monkeypatch.setattr(worlds, "PROTOCOL", replace(worlds.PROTOCOL, **score))
+    kind = next(kind for kind in KINDS if kind.corpus == "faces")
+    p_values = np.array([nulls.analyse(kind, number).p_placebo for number in range(20)])
+    low, high = bounds.of_level(20)
+    assert low <= (p_values <= bounds.ALPHA).mean() <= high

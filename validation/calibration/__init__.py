@@ -1,1 +1,1 @@
-"""Simulate studies whose true rho is known, and check the claims about its interval and its p-value."""
+"""Simulate studies whose truth is known, and check the claims about their intervals and p-values."""

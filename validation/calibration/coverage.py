@@ -1,99 +1,90 @@
-"""Measure how often an interval of rho contains the rho of the sampled population."""
+"""Measure how often jackknife intervals of rho, group mean and level contain those of the population."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from src.metrics import interval, spearman, weighted_spearman
-from src.studies.shared.resampling import weights
-from validation.calibration.populations import Population
+from src.metrics.jackknife import replicate, t_interval
+from src.studies.propagation.level import summarise
+from src.studies.propagation.uncertainty import rho_interval_of
+from src.studies.shared.cluster_jackknife import deletions
+from validation.calibration import bounds
+from validation.calibration.populations import Population, ways_of
+from validation.calibration.seeds import generator
 
-MIN_COVERAGE = 0.92
-# With few studies, the limits of coverage are widened, so that the measured coverage is inside them with this
-# probability if the true coverage is at a limit.
-CERTAINTY = 0.999
+MIN_COVERAGE, MAX_COVERAGE = 0.92, 0.98
+STATISTICS = ("rho", "mean", "level")
+# Without clusters: the interval of rho that ignores words and parents that targets share, for comparison.
+SINGLE = "single"
 
-
-@dataclass(frozen=True)
-class Study:
-    """Result of a simulated study.
-
-    Attributes:
-        n: number of units.
-        covered: whether each of three intervals contains the population's rho: the percentile interval, that
-            of a bootstrap of single units, which ignores shared words and parents, and Fisher's.
-        width: width of the percentile interval.
-    """
-
-    n: int
-    covered: tuple[bool, ...]
-    width: float
+Interval = tuple[float, float]
 
 
-def simulate_study(population: Population, truth: float, number: int, draws: int) -> Study:
-    """Simulate a study of a sample of a population.
+def intervals_of(population: Population, number: int) -> dict[str, Interval]:
+    """Draw a sample of a population and compute its 95% intervals.
 
     Args:
         population: population of targets.
-        truth: rho of the population.
-        number: number of the study, used as its random seed.
-        draws: number of draws of each bootstrap.
+        number: number of the sample, see `seeds.generator`.
+
+    Returns:
+        Intervals of `STATISTICS`, rho and mean outcome of the first group, and of rho without clusters.
     """
-    members, (x, y) = population.sample(np.random.default_rng([1, number]))
-    names_only = members[["name"]]
-    intervals = [interval(weighted_spearman(x, y, weights(members, draws, number)))]
-    # Units that share no words or parents have the same draws in both bootstraps.
-    shared = len(members.columns) > 1
-    intervals.append(
-        interval(weighted_spearman(x, y, weights(names_only, draws, number))) if shared else intervals[0]
-    )
-    intervals.append(_fisher(spearman(x, y).rho, len(x)))
-    covered = tuple(low <= truth <= high for low, high in intervals)
-    return Study(len(x), covered, intervals[0][1] - intervals[0][0])
+    members, scores = population.sample(generator(population.name, number))
+    ways, in_group = ways_of(members), (members["group"] == 0).to_numpy()
+    (x, y), ratings = scores[0], members["valence"].to_numpy() if population.is_rated else None
+    group_ways, blocks = ways[in_group], np.zeros(in_group.sum())
+    single = pd.DataFrame({"cluster": [f"{unit:05d}" for unit in range(len(group_ways))]})
+    removed, removed_in_group = deletions(ways), deletions(group_ways)
+    mean = replicate(removed_in_group, lambda rows: _means(y[in_group], rows)).variance()[0]
+    levels = partial(summarise, ratings, in_group, np.column_stack([x, y]))
+    level = levels(np.ones((1, len(x))))[0, 0]
+    variance = replicate(removed, levels).variance()[0]
+    return {
+        "rho": rho_interval_of(x[in_group], y[in_group], group_ways, blocks),
+        "mean": t_interval(float(y[in_group].mean()), float(mean), removed_in_group.df),
+        "level": t_interval(float(level), float(variance), removed.df),
+        SINGLE: rho_interval_of(x[in_group], y[in_group], single, blocks),
+    }
 
 
-def truth_of(population: Population, size: int) -> float:
-    """Estimate the rho of a population from `size` independent units: from 2 million, to within 0.001."""
-    return population.rho(np.random.default_rng(0), size)
+def _means(y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return np.asarray(weights @ y / weights.sum(axis=1))[:, None]
 
 
-def _fisher(rho: float, n: int) -> tuple[float, float]:
-    # The analytic 95% interval by Fisher's z, for comparison only.
-    reach = stats.norm.ppf(0.975) / np.sqrt(n - 3)
-    low, high = np.tanh(np.arctanh(rho) + np.array([-reach, reach]))
-    return float(low), float(high)
+def truth_of(population: Population, size: int) -> dict[str, float]:
+    """Compute `STATISTICS` from `size` independent units: from 400,000, rho to within 0.003."""
+    truths = population.truth(np.random.default_rng(0), size)
+    return dict(zip(STATISTICS, truths.tolist(), strict=True))
 
 
-def tabulate(measured: Sequence[tuple[Population, float, Sequence[Study]]], quick: bool) -> pd.DataFrame:
-    """Summarise the measured coverage of each population, its limits, and whether it is inside them.
+def tabulate(
+    measured: Sequence[tuple[Population, dict[str, float], Sequence[dict[str, Interval]]]], few: bool
+) -> pd.DataFrame:
+    """Summarise the coverage by population, its limits, and whether it is inside them.
 
     Args:
-        measured: populations, with the rho and the studies of each.
-        quick: whether studies are few, so that the limits are widened.
+        measured: populations, with the truth and the intervals of each sample.
+        few: whether samples are few, so that the limits are widened.
     """
     rows = []
-    for population, truth, studies in measured:
-        coverages = np.mean([study.covered for study in studies], axis=0)
-        low, high = MIN_COVERAGE, population.max_coverage
-        if quick:
-            low = stats.binom.ppf((1 - CERTAINTY) / 2, len(studies), low) / len(studies)
-            high = stats.binom.ppf((1 + CERTAINTY) / 2, len(studies), high) / len(studies)
-        rows.append(
-            {
-                "world": population.name,
-                "n": studies[0].n,
-                "rho": truth,
-                "worlds": len(studies),
-                "low": low,
-                "high": high,
-                "coverage": coverages[0],
-                "holds": bool(low <= coverages[0] <= high),
-                "mean_width": float(np.mean([study.width for study in studies])),
-                "coverage_single": coverages[1],
-                "coverage_fisher": coverages[2],
-            }
-        )
+    for population, truth, samples in measured:
+        limits = MIN_COVERAGE, MAX_COVERAGE
+        low, high = bounds.widen(*limits, len(samples)) if few else limits
+        row: dict[str, Any] = {
+            "world": population.name,
+            "rho": truth["rho"],
+            "worlds": len(samples),
+            "low": low,
+            "high": high,
+        }
+        for name in (*STATISTICS, SINGLE):
+            ends, target = np.array([sample[name] for sample in samples]), truth.get(name, truth["rho"])
+            row[f"coverage_{name}"] = float(((ends[:, 0] <= target) & (target <= ends[:, 1])).mean())
+        holds = [low <= row[f"coverage_{name}"] <= high for name in STATISTICS]
+        row["width_rho"] = float(np.mean([high - low for low, high in (sample["rho"] for sample in samples)]))
+        rows.append(row | {"holds": all(holds)})
     return pd.DataFrame(rows)

@@ -1,21 +1,32 @@
-"""Simulate populations of targets with different rhos, and draw samples from them."""
+"""Simulate populations of targets with different rhos, and draw samples of clustered targets from them."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from src.studies.shared.cluster_jackknife import WAYS
+
 # Absolute value at which the simulated intrinsic scores saturate.
 BOUND = 1.4
 # Share of targets in each tail: 25 of 900.
 EXTREME = 25 / 900
+# Added to the outcome of the first group, before it meets any bound.
+SHIFT = 0.4
+# Share of the variance of both scores that two models have in common.
+COMMON = 0.5
+# Number of units from which the truth is computed at once.
+CHUNK = 200_000
+# Race words that are plurals of another, of the 12 words of each race.
+PLURALS = (3, 3, 5)
 
-Scores = np.ndarray  # [2, n]: intrinsic and extrinsic
-# Function from a generator and the indices of the two parts of each unit (see `Population.scores`) to scores.
-Scoring = Callable[[np.random.Generator, np.ndarray, np.ndarray], Scores]
+# [models, 2, n]: intrinsic and extrinsic score in each model.
+Scores = np.ndarray
+# (rng, normal scores with the shift of the first group) -> scores.
+Shape = Callable[[np.random.Generator, Scores], Scores]
 
 
 @dataclass(frozen=True)
@@ -24,140 +35,162 @@ class Population:
 
     Attributes:
         name: description of the population.
-        members: (rng) -> names of the units of a sample and of their parts: two words or two parents, if any
-            (see `src.studies.shared.resampling`).
-        scores: (rng, indices of the first and of the second part of each unit, both [n]) -> scores [2, n].
-        max_coverage: highest coverage that the interval may have.
+        members: (rng) -> units of a sample: `group`, of which 0 is analysed, and clusters, in columns as in
+            `src.stimuli.clusters.ways`; `race_word`, if words have terms of their own.
+        deviations: standard deviation of the terms that both scores sum: of each cluster, by the name of its
+            column, and of each `unit`; parents' terms are averaged.
+        shape: turns the sums into scores.
+        rho: correlation of the terms of both scores.
+        is_rated: whether targets have ratings, so that the level is the change per SD of these.
     """
 
     name: str
     members: Callable[[np.random.Generator], pd.DataFrame]
-    scores: Scoring
-    max_coverage: float = 0.98
+    deviations: Mapping[str, float] = field(default_factory=lambda: {"unit": 1.0})
+    shape: Shape = lambda _, scores: scores
+    rho: float = 0.8
+    is_rated: bool = False
 
-    def sample(self, rng: np.random.Generator) -> tuple[pd.DataFrame, Scores]:
-        """Draw the sample of a study: names of its units and their parts, and their scores."""
+    def sample(self, rng: np.random.Generator, rhos: Sequence[float] = ()) -> tuple[pd.DataFrame, Scores]:
+        """Draw the units of a sample and their scores, in models of the given rhos or in one of `rho`.
+
+        Rated units have `valence`, which is as similar to the intrinsic score as that of another model.
+        """
         members = self.members(rng)
-        parts = [column for column in members if column != "name"] or ["name", "name"]
-        # Both parents come from one set of faces; race words and gender words are two sets.
-        _, indices = np.unique(members[parts].to_numpy(dtype=str).T, return_inverse=True)
-        first, second = indices.reshape(2, -1)
-        return members, self.scores(rng, first, second)
+        scores = self._scores(rng, members, rhos)
+        if self.is_rated:
+            members = members.assign(valence=scores[-1, 0])
+        return members, scores
 
-    def rho(self, rng: np.random.Generator, size: int) -> float:
-        """Compute the population's rho from units that share no parts."""
-        return float(stats.spearmanr(*self.scores(rng, np.arange(size), np.arange(size, 2 * size))).statistic)
+    def truth(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Compute rho, group mean and level of the population from `size` units that share no cluster."""
+        chunks = [self._independent(rng, min(size, CHUNK)) for _ in range(max(1, size // CHUNK))]
+        return np.asarray(np.mean(chunks, axis=0))
+
+    def _independent(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        names, numbers = [*map(str, self.members(rng))], np.arange(size)
+        first, others = (
+            self._scores(rng, pd.DataFrame({"group": group, **self._distinct(names, numbers)}), ())
+            for group in (0, 1)
+        )
+        y, rho = first[0, 1], stats.spearmanr(*first[0]).statistic
+        if self.is_rated:
+            level = np.cov(first[-1, 0], y, ddof=0)[0, 1] / first[-1, 0].std()
+        else:
+            level = y.mean() - others[0, 1].mean()
+        return np.array([rho, y.mean(), level])
+
+    def _distinct(self, names: Sequence[str], numbers: np.ndarray) -> dict[str, np.ndarray]:
+        columns = {name: numbers for name in names if name != "group"}
+        return columns | ({"parent_b": numbers + len(numbers)} if "parent_b" in columns else {})
+
+    def _scores(self, rng: np.random.Generator, members: pd.DataFrame, rhos: Sequence[float]) -> Scores:
+        correlations = [*rhos] or [self.rho] * (2 if self.is_rated else 1)
+        total = np.zeros((len(correlations), 2, len(members)))
+        for name, deviation in self.deviations.items():
+            columns = [column for column in map(str, members) if column.startswith(name)]
+            levels = members[columns].to_numpy().T if columns else np.arange(len(members))[None]
+            _, places = np.unique(levels, return_inverse=True)
+            terms = deviation * _correlated(rng, int(places.max()) + 1, correlations)
+            total += terms[..., places.reshape(levels.shape)].mean(axis=-2)
+        total[:, 1] += SHIFT * (members["group"] == 0).to_numpy()
+        return self.shape(rng, total)
 
 
 def populations() -> Iterator[Population]:
-    """Yield all populations on which the interval is checked."""
-    independent = partial(_independent, 300)
-    yield Population("normal scores", independent, _normal)
-    yield Population("30 targets", partial(_independent, 30), _normal)
-    yield Population("ties: share of 10", independent, _tied)
-    yield Population("saturated at both bounds", independent, _saturated)
-    yield Population("saturated, and ties", independent, _saturated_and_tied)
-    yield Population("uneven variance", independent, _uneven)
-    yield Population("the 50 extremes of 900", partial(_independent, 50), _extremes)
-    twelve, five = partial(_crossed, 12, 12), partial(_crossed, 5, 5)
-    yield Population("labels 12 × 12, both words count", twelve, _words(1, 1, 0.5))
-    yield Population("labels 12 × 12, race word counts", twelve, _words(1, 0.3, 0.3))
-    yield Population("labels 12 × 12, weak rho", twelve, _words(1, 1, 0.5, rho=0.2))
-    yield Population("labels 12 × 12, strong rho", twelve, _words(1, 1, 0.3, rho=0.95))
-    yield Population("labels 36 × 24, both words count", partial(_crossed, 36, 24), _words(1, 1, 0.5))
-    yield Population("1,000 morphs of 90 parents", partial(_morphs, 90, 1000), _parents)
-    yield Population("1,000 morphs of 52 parents", partial(_morphs, 52, 1000), _parents)
-    yield Population("150 morphs of 30 parents", partial(_morphs, 30, 150), _parents)
-    # Intervals known to be too wide: products of weights triple the variance of the phrase itself, and
-    # with few words or parents the weights vary greatly.
-    yield Population("labels 12 × 12, phrase counts most", twelve, _words(0.5, 0.5, 1), max_coverage=1)
-    yield Population("labels 5 × 5, both words count", five, _words(1, 1, 0.5), max_coverage=1)
-    yield Population("28 morphs of 8 parents", partial(_morphs, 8, 28), _parents, max_coverage=1)
+    """Yield all populations on which the intervals are checked."""
+    yield Population("300 persons a group", partial(_singles, 300))
+    yield Population("30 persons a group", partial(_singles, 30))
+    yield Population("60 persons a group, bounded, skewed", partial(_singles, 60), shape=_skewed)
+    yield Population("ties: share of 10", partial(_singles, 300), shape=_tied, rho=0.9)
+    yield Population("saturated, and ties", partial(_singles, 300), shape=_saturated_and_tied, rho=0.9)
+    yield Population("uneven variance", partial(_singles, 300), shape=_uneven, rho=0)
+    yield Population("the 50 extremes of 900", partial(_singles, 50), shape=_extremes, rho=0)
+    words = {"cluster": 1.0, "unit": 0.5}
+    yield Population("800 words of unequal families", partial(_families, 800), words, is_rated=True)
+    yield Population(
+        "200 words of families, bounded, skewed", partial(_families, 200), words, _skewed, 0.8, True
+    )
+    both = _phrases(1, 1, 0.5)
+    yield Population("labels 36 × 24, both words count", _labels, both)
+    yield Population("labels 36 × 24, race word counts", _labels, _phrases(1, 0.3, 0.3))
+    yield Population("labels 36 × 24, phrase counts most", _labels, _phrases(0.5, 0.5, 1))
+    yield Population("labels 36 × 24, bounded, skewed", _labels, both, _skewed)
+    yield Population("labels 36 × 24, weak rho", _labels, both, rho=0.2)
+    yield Population("labels 36 × 24, strong rho", _labels, both, rho=0.95)
+    parents = {"parent": 1.4, "unit": 0.3}
+    yield Population("200 morphs of 30 parents a group", partial(_morphs, 30, 200), parents)
+    yield Population("200 morphs of 30 parents, bounded, skewed", partial(_morphs, 30, 200), parents, _skewed)
+    yield Population("28 morphs of 8 parents a group", partial(_morphs, 8, 28), parents)
 
 
-def _independent(count: int, _: np.random.Generator) -> pd.DataFrame:
-    return pd.DataFrame({"name": _names(np.arange(count))})
+def ways_of(members: pd.DataFrame) -> pd.DataFrame:
+    """Return the clusters of units, by name."""
+    return members[[name for name in WAYS if name in members]].map("{:05d}".format)
 
 
-def _crossed(races: int, genders: int, _: np.random.Generator) -> pd.DataFrame:
-    race, gender = np.divmod(np.arange(races * genders), genders)
-    words = {"race_word": _names(race, "r"), "gender_word": _names(gender, "g")}
-    return pd.DataFrame(words).assign(name=_names(np.arange(len(race))))
+def _singles(count: int, _: np.random.Generator) -> pd.DataFrame:
+    return pd.DataFrame({"cluster": np.arange(2 * count), "group": np.repeat([0, 1], count)})
+
+
+def _families(count: int, rng: np.random.Generator) -> pd.DataFrame:
+    sizes = rng.geometric(0.45, count)
+    return pd.DataFrame({"cluster": np.repeat(np.arange(count), sizes)[:count], "group": 0})
+
+
+def _labels(_: np.random.Generator) -> pd.DataFrame:
+    race, gender = np.divmod(np.arange(36 * 24), 24)
+    lemmas = [np.arange(12) % (12 - plurals) + 12 * number for number, plurals in enumerate(PLURALS)]
+    lemma = np.concatenate(lemmas)[race]
+    columns = {"race_lemma": lemma, "gender_lemma": gender, "race_word": race}
+    return pd.DataFrame(columns).assign(group=race // 12 * 2 + gender // 12)
 
 
 def _morphs(parents: int, count: int, rng: np.random.Generator) -> pd.DataFrame:
     pairs = np.stack(np.triu_indices(parents, 1), axis=1)
-    first, second = pairs[rng.choice(len(pairs), count, replace=False)].T
-    parents_of = {"parent_a": _names(first), "parent_b": _names(second)}
-    return pd.DataFrame(parents_of).assign(name=_names(np.arange(count)))
+    drawn = [rng.choice(len(pairs), count, replace=False) for _ in range(4)]
+    first, second = np.concatenate([pairs[rows] + parents * group for group, rows in enumerate(drawn)]).T
+    columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), count)}
+    return pd.DataFrame(columns)
 
 
-def _names(numbers: np.ndarray, prefix: str = "u") -> list[str]:
-    return [f"{prefix}{number:05d}" for number in numbers]
+def _phrases(race: float, gender: float, phrase: float) -> dict[str, float]:
+    return {"race_lemma": race, "gender_lemma": gender, "race_word": 0.3 * race, "unit": phrase}
 
 
-def _correlated(rng: np.random.Generator, size: int, rho: float, deviation: float = 1) -> Scores:
-    first, noise = rng.standard_normal((2, size))
-    scores: Scores = deviation * np.stack([first, rho * first + np.sqrt(1 - rho**2) * noise])
-    return scores
+def _correlated(rng: np.random.Generator, size: int, rhos: Sequence[float]) -> Scores:
+    """Draw normal pairs that correlate by rho in each model, [models, 2, size]; models share a part."""
+    common = rng.standard_normal((2, size))
+    unshared = rng.standard_normal((len(rhos), 2, size))
+    x, noise = (np.sqrt(COMMON) * common + np.sqrt(1 - COMMON) * unshared).swapaxes(0, 1)
+    rho = np.array(rhos)[:, None]
+    return np.stack([x, rho * x + np.sqrt(1 - rho**2) * noise], axis=1)
 
 
-def _normal(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    return _correlated(rng, len(first), 0.8)
+def _skewed(_: np.random.Generator, scores: Scores) -> Scores:
+    outcome = np.minimum(np.exp(scores[:, 1] - 1), 1)
+    return np.stack([scores[:, 0], outcome], axis=1)
 
 
-def _tied(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, y = _correlated(rng, len(first), 0.9)
-    return np.stack([x, _binomial_share(rng, y)])
+def _tied(rng: np.random.Generator, scores: Scores) -> Scores:
+    return np.stack([scores[:, 0], _binomial_share(rng, scores[:, 1])], axis=1)
 
 
 def _binomial_share(rng: np.random.Generator, latent: np.ndarray) -> np.ndarray:
-    scores: np.ndarray = rng.binomial(10, 1 / (1 + np.exp(-latent))) / 10
-    return scores
+    return np.asarray(rng.binomial(10, 1 / (1 + np.exp(-latent))) / 10)
 
 
-def _saturated(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, y = _correlated(rng, len(first), 0.9)
-    return np.stack([_saturate(rng, x), y])
+def _saturated_and_tied(rng: np.random.Generator, scores: Scores) -> Scores:
+    effect = BOUND * np.tanh(2 * scores[:, 0]) + 0.1 * rng.standard_normal(scores[:, 0].shape)
+    return np.stack([effect.clip(-BOUND, BOUND), _binomial_share(rng, 2 * scores[:, 1])], axis=1)
 
 
-def _saturated_and_tied(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, y = _correlated(rng, len(first), 0.9)
-    return np.stack([_saturate(rng, x), _binomial_share(rng, 2 * y)])
+def _uneven(_: np.random.Generator, scores: Scores) -> Scores:
+    x, noise = scores.swapaxes(0, 1)
+    return np.stack([x, x + (0.1 + x**2) * noise], axis=1)
 
 
-def _saturate(rng: np.random.Generator, latent: np.ndarray) -> np.ndarray:
-    effect = BOUND * np.tanh(2 * latent) + 0.1 * rng.standard_normal(len(latent))
-    scores: np.ndarray = effect.clip(-BOUND, BOUND)
-    return scores
-
-
-def _uneven(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
-    x, noise = rng.standard_normal((2, len(first)))
-    return np.stack([x, x + (0.1 + x**2) * noise])
-
-
-def _extremes(rng: np.random.Generator, first: np.ndarray, _: np.ndarray) -> Scores:
+def _extremes(rng: np.random.Generator, scores: Scores) -> Scores:
     # Half of the targets have the lowest valences, half the highest: both scores separate the halves.
-    low, *noise = rng.standard_normal((3, len(first)))
-    tail = stats.norm.ppf(stats.norm.cdf(low) * EXTREME)
-    scores: Scores = np.where(np.arange(len(first)) % 2, tail, -tail) + 0.8 * np.stack(noise)
-    return scores
-
-
-def _words(race: float, gender: float, phrase: float, rho: float = 0.8) -> Scoring:
-    # Standard deviations of the terms that a phrase's race word, its gender word and the phrase itself add to
-    # both scores; rho of each term.
-    def scores(rng: np.random.Generator, first: np.ndarray, second: np.ndarray) -> Scores:
-        of_race = _correlated(rng, first.max() + 1, rho, race)
-        of_gender = _correlated(rng, second.max() + 1, rho, gender)
-        total: Scores = of_race[:, first] + of_gender[:, second] + _correlated(rng, len(first), rho, phrase)
-        return total
-
-    return scores
-
-
-def _parents(rng: np.random.Generator, first: np.ndarray, second: np.ndarray) -> Scores:
-    faces = _correlated(rng, max(first.max(), second.max()) + 1, 0.8)
-    scores: Scores = (faces[:, first] + faces[:, second]) / 2 + _correlated(rng, len(first), 0.3, 0.3)
-    return scores
+    tail = stats.norm.ppf(stats.norm.cdf(rng.standard_normal(scores.shape[-1])) * EXTREME)
+    return np.asarray(np.where(np.arange(scores.shape[-1]) % 2, tail, -tail) + 0.8 * scores)
