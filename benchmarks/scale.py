@@ -77,25 +77,29 @@ def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> di
 
     from src.configs import ProtocolConfig
     from src.studies.propagation.sc_eat import SC_EAT
-    from src.studies.propagation.scores import Scores
+    from src.studies.propagation.scores import Associations, Outcomes
     from src.studies.propagation.similarity_blocks import similarity_blocks
     from src.studies.propagation.top_k import TopK
 
     corpus, pool = load_mapped(folder, items, k)
     x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
     retrieved = TopK([pool], np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.int64))
-    scores = Scores(x, corpus, [pool], SC_EAT, retrieved, ProtocolConfig(ddof=1))
+    associations = Associations(x, corpus, [pool], SC_EAT, ProtocolConfig(ddof=1))
+    outcomes = Outcomes(len(x), [pool], retrieved)
     nearest, read_before = [], read_bytes()
     for path in folder.iterdir():
         drop_cached_pages(path)
     with sample_memory() as peak:
         start, cpu = time.perf_counter(), time.process_time()
         for block in similarity_blocks(x, corpus, [pool], every=False, max_bytes=max_bytes):
-            scores.add(block)
+            associations.add(block)
+            outcomes.add(block)
             assert block.nearest is not None
             nearest.append(block.nearest[: max(0, CHECKED - block.targets.start)])
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    exact = _is_exact(x[:CHECKED].numpy(), corpus, pool, torch.cat(nearest).numpy(), scores)
+    exact = _is_exact(
+        x[:CHECKED].numpy(), corpus, pool, torch.cat(nearest).numpy(), associations.scores, outcomes.scores
+    )
     anonymous_mb, mapped_mb = peak["anonymous"] / 1e6, peak["mapped"] / 1e6
     read_mb = (read_bytes() - read_before) / 1e6
     outcome = "exact" if exact else "WRONG"
@@ -108,7 +112,14 @@ def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> di
     return {"what": what, "seconds": seconds, "cpu": cpu, **sizes, "exact": exact}
 
 
-def _is_exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, scores: Any) -> bool:
+def _is_exact(
+    x: np.ndarray,
+    corpus: Tensor,
+    pool: Pool,
+    nearest: np.ndarray,
+    associations: np.ndarray,
+    outcomes: np.ndarray,
+) -> bool:
     """Return whether items and scores equal those of numpy, with all similarities of a target in memory."""
     import numpy as np
 
@@ -127,8 +138,8 @@ def _is_exact(x: np.ndarray, corpus: Tensor, pool: Pool, nearest: np.ndarray, sc
         effects = [(a.mean() - b.mean()) / union.std(ddof=1) for a, b, union in groups]
         are_equal.append(
             np.array_equal(np.sort(best), nearest[number])
-            and np.allclose(effects, scores.intrinsic[number], rtol=1e-9)
-            and np.allclose(pool.outcomes[best].mean(axis=0), scores.extrinsic[number], rtol=1e-12)
+            and np.allclose(effects, associations[number], rtol=1e-9)
+            and np.allclose(pool.outcomes[best].mean(axis=0), outcomes[number], rtol=1e-12)
         )
     return all(are_equal)
 

@@ -18,9 +18,13 @@ from tests.conftest import SHRUNK, store_overrides
 from tests.launched import result_files, runs_below, summary_file
 
 COLUMNS = ["study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
-COLUMNS += ["group", "stratum", "n", "n_excluded", "rho", "p", "reason", "rho_all", "p_all", "n_all"]
+COLUMNS += ["group", "stratum", "sd_measured", "sd_retrieved", "n", "n_excluded", "rho", "p", "reason"]
+COLUMNS += ["rho_all", "p_all", "n_all", "level", "level_low", "level_high", "level_p", "level_z"]
+COLUMNS += ["measured", "measured_low", "measured_high", "slope", "slope_low", "slope_high"]
+COLUMNS += ["y_min", "y_max", "at_bound", "ceiling", "ties", "df"]
 COLUMNS += ["ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"]
-COLUMNS += ["placebo_n", "rho_placebo_units", "family_q95", "family_p", "property_q05", "property_q95"]
+COLUMNS += ["placebo_n", "rho_placebo_units", "property_q05", "property_q95", "rho_property_units"]
+COLUMNS += ["property_r2", "property_r2_draws", "clusters", "movable", "log10_placements"]
 
 FILES = ("analyses.csv", "summary.csv", "jobs.csv", "asked.json", "heatmap.png")
 
@@ -35,7 +39,7 @@ def test_a_second_sweep_embeds_nothing_and_gives_the_same_bytes(sweeps, stores):
     assert (first.code, second.code) == (0, 0)
     assert (first.trained, first.passes >= 4, second.trained, second.passes) == (1, True, 0, 0)
     assert result_files(second.output) == result_files(first.output)
-    assert len(result_files(first.output)) == 8 * 5
+    assert len(result_files(first.output)) == 8 * 7
     parents, jobs = runs_below(stores, "demo")
     children_by_parent = [
         [r for r in jobs if r.data.tags.get("mlflow.parentRunId") == p.info.run_id] for p in parents
@@ -83,7 +87,8 @@ def test_results_list_the_items_used(sweeps):
         assert not a & b
         assert len(a) == len(b) == 48  # of 60 faces: 6 divides 48, and 48 + 8 <= 60
     targets = pd.read_parquet(sweeps[0].results("scenes_to_labels") / "targets.parquet")
-    assert list(targets.columns) == ["id", "group", "stratum", "intrinsic", "extrinsic", "valence"]
+    names = ["id", "group", "stratum", "intrinsic", "extrinsic", "valence", "cluster"]
+    assert list(targets.columns) == names
     assert targets.groupby("stratum")["id"].nunique().tolist() == [300] * 6
     totals = targets.groupby("id")["extrinsic"].sum()
     assert totals.to_numpy() == pytest.approx(np.ones(300))
@@ -139,7 +144,7 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
     assert run.data.params["protocol.k"] == "60"
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
     assert artifacts == {"results", "scatter.png"}
-    assert len(client.list_artifacts(run.info.run_id, "results")) == 5
+    assert len(client.list_artifacts(run.info.run_id, "results")) == 7
 
 
 def test_a_job_by_itself_has_no_parent(stores, tmp_path, capsys):

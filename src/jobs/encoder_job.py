@@ -184,6 +184,11 @@ def key(prepared: Prepared) -> str:
         tables["removed"] = prepared.debias_prompts.table
         versions |= declared("debias")
     inputs = {
-        name: [table.hash, vector_key(cfg, table.role, _loader(cfg, table))] for name, table in tables.items()
+        name: [
+            table.hash,
+            vector_key(cfg, table.role, _loader(cfg, table)),
+            *filter(None, [table.cluster_hash]),
+        ]
+        for name, table in tables.items()
     }
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

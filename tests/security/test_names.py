@@ -25,7 +25,7 @@ NAMES = (
 )
 TAME = ("Ann", "Bob", "Cid", "Dee", "Eve", "Fay")
 FEW = {exp: factory.PAPER[exp] for exp in ("scenes_to_words", "faces_to_words")}
-DRAWS = {"bootstrap": 40, "placebo": 39, "family": 19, "property": 20, "attributes": 5}
+DRAWS = {"level": 39, "placebo": 39, "property": 20, "attributes": 5}
 
 
 class Tags(HTMLParser):

@@ -81,7 +81,7 @@ def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
             [frame.drop(columns=["run", "overrides"], errors="ignore").to_csv() for frame in frames]
         )
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 5 * 3
+    assert len(outputs[0]) == 7 * 3
     assert tables[0] == tables[1]
 
 
