@@ -142,6 +142,7 @@ def singles(arguments: list[str], entry: str) -> list[list[str]]:
 @pytest.mark.parametrize("command", commands_of(*HYDRA), ids=str)
 def test_a_command_of_hydra_composes(command):
     arguments = overrides.as_sweeps(overrides.without_secrets(command.arguments))
+    # Three jobs of a sweep suffice: composing every choice would take minutes.
     for single_job in singles(arguments, HYDRA[command.name])[:3]:
         configs.compose(single_job, HYDRA[command.name])
 

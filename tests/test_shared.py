@@ -156,7 +156,7 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
 
 
 def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkeypatch):
-    """Imitate a training, whose folder stays empty until its end."""
+    """Imitate a training run, whose folder stays empty until its end."""
     monkeypatch.setattr(cache, "TOUCH_INTERVAL", 0.02)
 
     def build(folder):

@@ -47,7 +47,7 @@ def _list(all_of_open_clip: bool) -> None:
     rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
     rows.insert(0, "choose", list(models))
     print(rows.to_string(index=False))
-    print("GFLOPs are per image and per text. They are unknown if a text tower's config is on the hub only.")
+    print("GFLOPs are per image and per text. Unknown: the text tower's config is on the hub only.")
     if not all_of_open_clip:
         print("Others of open_clip: model=open_clip model.id=ID (list --all). Toys: conf/model/toy_*.yaml.")
 

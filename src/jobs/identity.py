@@ -17,9 +17,9 @@ from src.storage.cache import file_hash, fingerprint
 
 # Fields of `llm` that concern only the requests to a server.
 OF_SERVER = ("key", "concurrency", "retries", "timeout")
-# Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash); whether a
-# job is computed, reused or only planned; the number of processes. The date of a language model matters only
-# if its chat template uses it; then the key has it with the weights.
+# Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash) and the
+# tracking store; whether a job is computed, reused or only planned, and reported; numbers of processes and
+# GPUs. A language model's date matters only to chat templates that use it: then the job's key contains it.
 NOT_IN_HASH = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
@@ -112,7 +112,7 @@ class Job(Named):
             model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
         if "taxonomy" in study.config_groups:
-            _name_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
+            _identify_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
             del resolved["taxonomy"]  # no effect on this study
         cfg.debias.name += differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
@@ -218,7 +218,8 @@ def _deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     return "".join(f"+{text}" if isinstance(node[name], str) else f"+{name}={text}" for name, text in changed)
 
 
-def _name_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
+def _identify_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
+    """Name a taxonomy, and put the hashes of its files into the resolved config."""
     taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
     # The content of the files matters, not their paths. A null `vocabulary` is hashed, as in older jobs.
     files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary, taxonomy.types) if path]

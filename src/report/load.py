@@ -86,7 +86,7 @@ def build_findings(
         models=models_of(runs, list(dict.fromkeys(name for frame in analyses for name in frame["model"]))),
         provenance={name: sweep.tags[name] for name in tag_names if name in sweep.tags}
         | _inputs(runs)
-        | ({"asked": "unknown"} if requested is None else {}),
+        | ({"requested jobs": "unknown"} if requested is None else {}),
     )
 
 

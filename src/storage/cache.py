@@ -120,7 +120,7 @@ def _denied(error: Exception, root: Path) -> str:
 
 @contextmanager
 def _alive(draft: Path) -> Iterator[None]:
-    """Touch a draft while it is built, so that `prune` keeps it: a training may write nothing for hours."""
+    """Touch a draft while it is built, so that `prune` keeps it: training may write nothing for hours."""
     done = threading.Event()
 
     def touch_often() -> None:

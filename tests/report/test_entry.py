@@ -262,4 +262,4 @@ def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker
     assert set(second.jobs["overrides"]) < set(result.jobs["overrides"])
     (summary / "asked.json").unlink()
     assert report(tmp_path / "mlruns", f"output={tmp_path}/out") == 0
-    assert (page.findings[2].missing, page.findings[2].provenance["asked"]) == ([], "unknown")
+    assert (page.findings[2].missing, page.findings[2].provenance["requested jobs"]) == ([], "unknown")

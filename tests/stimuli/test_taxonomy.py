@@ -77,8 +77,9 @@ class TestWords:
         expected = [*(("b", "thief", "noun"), ("b", "'8'", "noun"), ("b", "old man", "adjective"))]
         expected += [("a", "{word}", "noun"), ("a", "thief", "noun")]
         text = json.dumps(content, indent="\t")  # tabs, which YAML refuses
+        replaced = {"c": {}}  # a file takes the place of the categories
         assert (
-            triples(from_file(tmp_path, text, "list.JSON", untyped="noun", categories={"c": {}})) == expected
+            triples(from_file(tmp_path, text, "list.JSON", untyped="noun", categories=replaced)) == expected
         )
         assert triples(from_file(tmp_path, OmegaConf.to_yaml(content), untyped="noun")) == expected
         assert triples(from_file(tmp_path, "\ufeff" + text, "bom.json", untyped="noun")) == expected

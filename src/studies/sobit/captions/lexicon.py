@@ -112,6 +112,8 @@ def _normalised_forms(pairs: Iterable[tuple[str, int]]) -> pl.DataFrame:
     frame = frame.with_columns(form=" " + normalise(pl.col("word")).str.strip_chars(" |") + " ")
     bare = frame.filter(pl.col("form").str.strip_chars() == "")
     if len(bare):
-        raise InputError(f"{bare['word'][0]!r}: a word without a letter cannot be searched for. Remove it.")
+        raise InputError(
+            f"{bare['word'][0]!r}: a word without a letter or digit cannot be sought. Remove it."
+        )
     distinct = frame.select("form", "code").unique(maintain_order=True)
     return distinct.sort(pl.col("form").str.len_bytes(), descending=True, maintain_order=True)
