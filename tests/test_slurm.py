@@ -269,7 +269,7 @@ LIMIT = ["hydra.launcher.timeout_min=9", "hydra.launcher.signal_delay_s=20"]
 
 
 def test_a_timed_out_task_resumes(slurm, sent, alone, tmp_path):
-    slow = [*WORLD, "model.steps=20", "exp=faces_to_words", "seed=range(16)", "protocol.bootstrap=40000"]
+    slow = [*WORLD, "model.steps=20", "exp=faces_to_words", "seed=range(16)", "protocol.placebo=10000"]
     with sent("o", *slow, *LIMIT, stores=alone) as sweep:
         sweep.until(lambda: answered(sweep, range(16)))
         (requeued,) = slurm.queue()
