@@ -1,7 +1,7 @@
 """List the available encoders, and fetch their files.
 
 python -m src.encoders list                        the models of conf/model
-python -m src.encoders list --all                  all architectures and weights of open_clip
+python -m src.encoders list --all                  all weights of open_clip, in the architectures they were trained with
 python -m src.encoders list --capitani             the models of Capitani et al. 2024, ready for a sweep
 python -m src.encoders fetch model=clip_b32        to the hub's cache, as src.run would
 """
@@ -101,7 +101,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m src.encoders", description="List or fetch encoders.")
     commands = parser.add_subparsers(dest="command", required=True)
     lister = commands.add_parser("list", help="list models with parameters, GFLOPs and width")
-    lister.add_argument("--all", action="store_true", help="list every architecture/weights of open_clip")
+    lister.add_argument("--all", action="store_true", help="list all weights of open_clip")
     lister.add_argument("--capitani", action="store_true", help="models of Capitani et al. 2024 for a sweep")
     fetcher = commands.add_parser("fetch", help="fetch the files of a model to the hub's cache")
     fetcher.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")

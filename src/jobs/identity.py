@@ -43,7 +43,7 @@ class Named:
     cfg: configs.JobConfig  # composed config
     resolved: Mapping[str, Any]  # composed config as plain values
     study: str  # study of the job, by its name or as `module:attribute`
-    exp: str  # from here on, names for display; different configs may share a name
+    exp: str  # here to `protocol`: names as in tables, which different configs may share
     paper: str
     model: str
     dataset: str

@@ -201,7 +201,7 @@ def models_of(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFr
 
 
 def _inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:
-    """Return hashes of the jobs' inputs: one per input, or one per model where models differ."""
+    """Return hashes of the jobs' inputs: one per input, or all of each model where hashes differ."""
     rows = [
         (name, run.tags.get("model", ""), digest)
         for run in runs.values()

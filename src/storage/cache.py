@@ -2,8 +2,8 @@
 
 An entry is a folder named by the hash of everything that determines its content. It appears under its name
 only when complete (written next to the target, synced, renamed), and its `manifest.json` holds the size and
-SHA-256 of every file in it. Files that did not change since the last check are not hashed again. An entry
-that does not match its manifest is rebuilt with a warning. Nothing is pickled.
+SHA-256 of every file in it. A process hashes an entry again only if a file changed since it last did. An
+entry that does not match its manifest is rebuilt with a warning. Nothing is pickled.
 
 Processes that share a store, even across machines, take no locks: a process that finishes last uses the
 entry that is already there. A killed process leaves a draft folder that is no longer touched.
@@ -177,7 +177,7 @@ _verified: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
 def _damage_if_changed(entry: Path) -> str:
-    """Return the result of `damaged`, or `ABSENT`; files unchanged since they were verified are not read."""
+    """Return the result of `damaged`, or `ABSENT`; do not read an entry unchanged since this process did."""
     try:
         now, states = time.time_ns(), _file_states(entry)
     except FileNotFoundError:  # another process removed or replaced the entry

@@ -59,7 +59,7 @@ def count_records(name: str, folder: Path, columns: tuple[str, ...]) -> int:
 
 
 def count_lines(name: str, folder: Path) -> int:
-    """Count the lines of a list of words that are not empty, less a header line."""
+    """Count the non-empty lines of a list of words, less a header line."""
     text = (folder / name).read_bytes().decode("utf-8-sig")
     rows = [line.split("\t") for line in text.splitlines() if line.strip()]
     header = [cell.strip().lower() for cell in rows[0][1:]] if rows else []

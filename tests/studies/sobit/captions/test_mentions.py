@@ -86,7 +86,7 @@ def pattern(form):
 
 
 def reference(captions):
-    """Count by regular expressions, a caption at a time: one per form of a word, one per axis of groups."""
+    """Count a caption at a time, by one regular expression per form of a word and one per axis of groups."""
     words = {
         word_index(word): [re.compile(pattern(form)) for form in lexicons.forms(word, kind == "noun")]
         for word, kind in zip(WORDS["word"], WORDS["type"], strict=True)
