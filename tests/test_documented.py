@@ -120,7 +120,7 @@ def test_the_commands_are_detected():
     assert {command.name for command in COMMANDS} <= {*HYDRA, *WORK, *READ, "make", "dvc", "mlflow"}
 
 
-def singles(arguments: list[str], entry: str) -> list[list[str]]:
+def singles(arguments: list[str]) -> list[list[str]]:
     """Return overrides of single jobs that together take each choice of a sweep at least once."""
     parser = OverridesParser.create()
     fixed, choices = [], []
@@ -143,7 +143,7 @@ def singles(arguments: list[str], entry: str) -> list[list[str]]:
 def test_a_command_of_hydra_composes(command):
     arguments = overrides.as_sweeps(overrides.without_secrets(command.arguments))
     # Three jobs of a sweep suffice: composing every choice would take minutes.
-    for single_job in singles(arguments, HYDRA[command.name])[:3]:
+    for single_job in singles(arguments)[:3]:
         configs.compose(single_job, HYDRA[command.name])
 
 

@@ -89,14 +89,14 @@ def load_names(layout: str, folder: Path):
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     for name in _file_names(folder):
-        # Each file is a different one, yet decodes: what follows the end of a JPEG is ignored.
+        # The name makes each file unique; it still decodes, as what follows the end of a JPEG is ignored.
         content = (folder / "first.jpg").read_bytes() + name
         (root / name.decode("utf-8", "surrogateescape")).write_bytes(content)
     settings = {"pictures": ["."]} if layout == "cfd" else {}
     return load_table(layout, "faces", root, **settings)
 
 
-def count_file_names(folder: Path) -> int:
+def count_picture_names(folder: Path) -> int:
     paths = [Path(name.decode("utf-8", "surrogateescape")) for name in _file_names(folder)]
     suffixes = [path.suffix.lower() for path in paths if not path.name.startswith(".")]
     return sum(suffix in (".jpg", ".jpeg", ".png") for suffix in suffixes)
@@ -183,7 +183,7 @@ FACES = [
 ]  # fmt: skip
 NAMES = [
     Parser(f"{layout}: names of pictures", "names", partial(write_names, layout), partial(load_names, layout),
-           partial(check_complete, count_file_names), "_-.", named=("root",))
+           partial(check_complete, count_picture_names), "_-.", named=("root",))
     for layout in ("cfd", "utkface")
 ]  # fmt: skip
 RATINGS = [

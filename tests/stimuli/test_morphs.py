@@ -336,7 +336,7 @@ def composed(*overrides: str) -> configs.RunConfig:
 
 
 class TestConfig:
-    def test_any_faces_can_be_the_parents(self, tmp_path):
+    def test_any_faces_but_morphs_can_be_the_parents(self, tmp_path):
         stores = [f"store.stimuli={tmp_path}", f"store.morphs={tmp_path}/morphs"]
         cfg = composed(*PARENTS, "faces.per_group=2", "faces.workers=1", *stores)
         assert isinstance(cfg.faces.parents, configs.AvatarsConfig)

@@ -1,4 +1,4 @@
-"""Plot the paper's figures, for comparison with the originals (Ghate et al. 2025)."""
+"""Plot figures 6 and 7 of the paper, for comparison with the originals (Ghate et al. 2025)."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from src.report.forest_plot import describe_rows, forest_plot, in_digits, in_ord
 from src.report.format import records
 from src.studies.propagation.combined import main_analyses
 
-# Figures 2 to 5, a pair of experiments each.
+# Pairs of experiments in the paper's figures 2 to 5, which `section.py` plots.
 PAIRS = (
     ("scenes_to_words", "words_to_scenes"),
     ("faces_to_labels", "labels_to_faces"),
@@ -69,7 +69,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
 def valence_bands(findings: Findings) -> pd.DataFrame:
     """Compute the association of each group with targets of high and of low valence, figure 7.
 
-    Columns: `exp, model, group, band` (`UPPER`, `LOWER`), `mean` intrinsic score with the group, `n` targets.
+    Columns: `exp, model, group, band` (`UPPER`, `LOWER`), `mean` association with the group, `n` targets.
     """
     rows = []
     for job in _jobs(findings, GROUP_SIMILARITY):
