@@ -54,9 +54,13 @@ def read_items(folder: Path) -> pd.DataFrame:
 
 
 def all_items(folder: Path, table: pd.DataFrame) -> None:
-    text = (folder / "items.csv").read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    rows = [row for row in csv.reader(io.StringIO(text), strict=True) if any(cell.strip() for cell in row)]
-    assert len(table) == len(rows) - 1, "rows"
+    # Lines above the header are titles, and cells that the parser does not read may hold any bytes.
+    text = (folder / "items.csv").read_bytes().decode("utf-8-sig", "surrogateescape")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), strict=True)]
+    rows = [row for row in rows if any(row)]
+    header = next(number for number, row in enumerate(rows) if {*items.COLUMNS} <= {*row})
+    assert len(table) == len(rows) - 1 - header, "rows"
     assert table.drop(columns="response", errors="ignore").notna().all().all()
     table.to_csv().encode()
 
