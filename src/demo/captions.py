@@ -83,8 +83,8 @@ def draw(
 def _trait_captions(
     faces: pd.DataFrame, recipe: DemoConfig, trait_draw: np.ndarray, word_draw: np.ndarray, face: np.ndarray
 ) -> np.ndarray:
-    looks = ([LOOK.format(word) for word in words] for words in recipe.traits.values())
-    trait_captions = [np.array(captions, dtype=object) for captions in looks]
+    sentences = ([LOOK.format(word) for word in words] for words in recipe.traits.values())
+    trait_captions = [np.array(captions, dtype=object) for captions in sentences]
     # The more pleasant the expression, the likelier the first trait; those of real faces are unknown (NaN).
     trait_share = np.nan_to_num(_expression_ranks(faces), nan=0.5)
     trait_share += recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])

@@ -31,7 +31,7 @@ def ways(table: Table) -> pd.DataFrame:
         return pd.DataFrame({name: frame[name].fillna(frame["id"]).astype(str) for name in PARENTS})
     if table.role == "labels" and CLUSTER not in frame:
         words = label_words(frame)
-        if set(WORDS) <= {*frame} or is_crossed(frame, words):
+        if set(WORDS) <= {*frame} or _is_crossed_guess(frame, words):
             # A phrase without a word of a kind shares it with no other phrase.
             filled = {name: words[name].where(words[name] != "", frame["word"].astype(str)) for name in WORDS}
             columns = zip(LEMMAS, filled.values(), strict=True)
@@ -94,18 +94,16 @@ def label_words(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"race_word": split[0], "gender_word": split[2]}, index=frame.index)
 
 
-def is_crossed(frame: pd.DataFrame, words: pd.DataFrame) -> bool:
-    """Return whether phrases are a full grid of race words and gender words.
+def _is_crossed_guess(frame: pd.DataFrame, words: pd.DataFrame) -> bool:
+    """Return whether words guessed from phrases are race words and gender words.
 
-    Words that were guessed from phrases count only if each shares its groups with another word.
+    They are if the phrases are a full grid of them, and if each word shares its groups with another word.
     """
     phrases = frame.assign(**{name: words[name] for name in WORDS}).drop_duplicates("word")
     sizes = [phrases[name].nunique() for name in WORDS]
     pairs = len(phrases[[*WORDS]].drop_duplicates())
     if pairs < len(phrases) or pairs < sizes[0] * sizes[1]:
         return False
-    if set(WORDS) <= {*frame}:
-        return True
     for name, other in (WORDS, WORDS[::-1]):
         named = phrases.sort_values(other).groupby(name)["group"].agg(tuple)
         if (named.value_counts() < 2).any():

@@ -74,7 +74,7 @@ def uri(stores: Path) -> str:
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """End of a command."""
 
     status: int  # negative: the signal
     printed: str

@@ -24,7 +24,8 @@ from src.studies.debiasing.target_jackknife import (
     join_targets,
     pool,
 )
-from src.studies.shared.draws import Draws, interval
+from src.studies.shared.cluster_jackknife import is_by_template
+from src.studies.shared.draws import StimulusHashes, interval
 
 CLES, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
 # Spreads over groups of the intrinsic score (SC-EAT), and of the retrieval outcome.
@@ -51,8 +52,8 @@ def changes(findings: Findings) -> pd.DataFrame:
         `own_targets` (true where each group is analysed on its own targets, in addition to the analysis over
         all).
     """
-    draws = Draws(findings)
-    rows = [row for pair in pairs(findings) for row in _changes(findings, draws, pair)]
+    stimuli = StimulusHashes(findings)
+    rows = [row for pair in pairs(findings) for row in _changes(findings, stimuli, pair)]
     table = pd.DataFrame(
         rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lost", "own_targets"]
     )
@@ -64,19 +65,19 @@ def changes(findings: Findings) -> pd.DataFrame:
     return table[(table["attribute"] == "") | intended].reset_index(drop=True)
 
 
-def _changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:
+def _changes(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> Iterator[dict[str, Any]]:
     if pair.reason:
         yield _change(pair, MEASURE_OF_STUDY[pair.study], reason=pair.reason)
     elif pair.study == "propagation":
         tables = [findings.read(config, "targets") for config in pair.configs]
         targets = join_targets(*tables)
-        yield _rho_change(draws, pair, targets)
+        yield _rho_change(stimuli, pair, targets)
         total = max(table["id"].nunique() if "id" in table else 0 for table in tables)
-        yield from _spread_changes(draws, pair, targets, total)
+        yield from _spread_changes(stimuli, pair, targets, total)
     elif pair.study == "implicit":
-        yield from _audit_changes(findings, draws, pair)
+        yield from _audit_changes(findings, stimuli, pair)
     else:
-        yield _accuracy_change(findings, draws, pair)
+        yield _accuracy_change(findings, stimuli, pair)
 
 
 def _change(
@@ -111,13 +112,13 @@ def _change(
     return row | {"own_targets": bool(groups.notna().all(axis=1).any())}
 
 
-def _rho_change(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, Any]:
+def _rho_change(stimuli: StimulusHashes, pair: Pair, targets: pd.DataFrame) -> dict[str, Any]:
     """Return the change of the mean rho over the analyses with a rho in both jobs."""
     rows = join_rows(pair, ["stratum"], RHO)
     strata = [*rows["stratum"]]
     total = max(len(job_rows) for job_rows in pair.rows)
     reasons = [] if len(strata) == total else [f"{len(strata)} of {total} analyses have a ρ in both jobs"]
-    hashes = [[draws.stimuli_hash(config, stratum) for stratum in strata] for config in pair.configs]
+    hashes = [[stimuli.stimuli_hash(config, stratum) for stratum in strata] for config in pair.configs]
     analysed = targets[targets["stratum"].isin(strata)]
     rhos, change = _means(rows, RHO), RhoChange()
     if strata and hashes[0] != hashes[1]:
@@ -125,7 +126,7 @@ def _rho_change(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, An
     elif strata and not have_clusters(analysed):
         change = RhoChange(reason=NO_CLUSTERS)
     elif strata:
-        by_template = "template" in analysed and str(pair.job["protocol"]).startswith("unit_template")
+        by_template = "template" in analysed and is_by_template(str(pair.job["protocol"]))
         change = rho_change(analysed, rhos, by_template)
     reasons += [f"no interval: {change.reason}"] if change.reason else []
     counts: dict[str, Any] = {"n": analysed.dropna(subset=SCORES)["id"].nunique(), "over": len(strata)}
@@ -138,7 +139,9 @@ def _rho_change(draws: Draws, pair: Pair, targets: pd.DataFrame) -> dict[str, An
     return row
 
 
-def _spread_changes(draws: Draws, pair: Pair, targets: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
+def _spread_changes(
+    stimuli: StimulusHashes, pair: Pair, targets: pd.DataFrame, total: int
+) -> Iterator[dict[str, Any]]:
     """Yield the spreads between groups; `total` is the number of targets of the larger job."""
     groups = set.intersection(*(set(rows.dropna(subset=["group"])["stratum"]) for rows in pair.rows))
     grouped = targets[targets["stratum"].isin(groups)].dropna(subset=SCORES)
@@ -146,7 +149,7 @@ def _spread_changes(draws: Draws, pair: Pair, targets: pd.DataFrame, total: int)
     reasons = []
     if groups and counts["n"] != total:
         reasons.append(f"{counts['n']} of {total} targets have both scores before and after")
-    reasons += [] if len({*map(draws.sets_hash, pair.configs)}) == 1 else ["A and B differ"]
+    reasons += [] if len({*map(stimuli.sets_hash, pair.configs)}) == 1 else ["A and B differ"]
     for measure, score in zip(SPREADS, MEASURES, strict=True) if groups else ():
         if counts["over"] < 2:
             yield _change(pair, measure, **counts, reason="a spread needs targets of two groups or more")
@@ -163,9 +166,9 @@ def _spread_changes(draws: Draws, pair: Pair, targets: pd.DataFrame, total: int)
             yield row | {"equivalent": ratio.is_equivalent, "df": result.df}
 
 
-def _audit_changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dict[str, Any]]:
+def _audit_changes(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> Iterator[dict[str, Any]]:
     """Yield |CLES - 1/2| and IAT of each attribute: means over the pairs of groups that both jobs have."""
-    is_same = len({*map(draws.sets_hash, pair.configs)}) == 1
+    is_same = len({*map(stimuli.sets_hash, pair.configs)}) == 1
     frames = [_bootstrap_draws(findings, config) for config in pair.configs] if is_same else []
     attributes = dict.fromkeys(pd.concat([rows["attribute"] for rows in pair.rows]))
     for attribute, measure in itertools.product(attributes, (CLES, IAT)):
@@ -196,10 +199,10 @@ def _audit_changes(findings: Findings, draws: Draws, pair: Pair) -> Iterator[dic
         )
 
 
-def _accuracy_change(findings: Findings, draws: Draws, pair: Pair) -> dict[str, Any]:
+def _accuracy_change(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> dict[str, Any]:
     """Return the change of the share of scenes whose nearest word matches them."""
     rows = pd.concat([job_rows.head(1) for job_rows in pair.rows])  # before, after
-    is_same = len({draws.stimuli_hash(config, "scenes") for config in pair.configs}) == 1
+    is_same = len({stimuli.stimuli_hash(config, "scenes") for config in pair.configs}) == 1
     configs = pair.configs if is_same else ()
     bootstrap = _mean_draws([[_bootstrap_draws(findings, config)[ACCURACY]] for config in configs])
     return _change(

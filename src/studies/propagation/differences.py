@@ -10,7 +10,7 @@ from src.metrics import benjamini_hochberg
 from src.report.findings import Findings
 from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.estimates import LEVEL, RHO, JobEstimates, compare
-from src.studies.shared.draws import Draws
+from src.studies.shared.draws import StimulusHashes
 
 # Columns of rho and of level in both tables of differences: `ci_low` and `ci_high` are those of `difference`.
 OF_RHO = ["rho_first", "rho_second", "difference", "ci_low", "ci_high", "delta_p"]
@@ -38,12 +38,12 @@ def models(findings: Findings) -> pd.DataFrame:
     Benjamini-Hochberg's over the p of this table. `reason` explains what is missing: models with other
     targets or other sets A and B are not compared, nor is rho where one is at its ceiling or ranges differ.
     """
-    draws, estimates, rows = Draws(findings), JobEstimates(findings), []
+    stimuli, estimates, rows = StimulusHashes(findings), JobEstimates(findings), []
     for _, stratum_rows in main_analyses(findings).groupby(["exp", "paper", "stratum"], sort=False):
         for first, second in combinations(stratum_rows.to_dict("records"), 2):
             row = _difference(first, second, "model", ("exp", "paper", "stratum"))
             row |= {"config_first": first["config"], "config_second": second["config"]}
-            hashes = [draws.stimuli_hash(each["config"], each["stratum"]) for each in (first, second)]
+            hashes = [stimuli.stimuli_hash(each["config"], each["stratum"]) for each in (first, second)]
             if hashes[0] != hashes[1]:
                 rows.append(row | {"reason": "other targets, or other A and B"})
             else:

@@ -13,7 +13,7 @@ from src.metrics.jackknife import Replicates, fisher, replicate, t_interval, t_t
 from src.report.findings import Findings
 from src.studies.propagation.level import summarise
 from src.studies.propagation.uncertainty import mean_rhos
-from src.studies.shared.cluster_jackknife import WAYS, deletions
+from src.studies.shared.cluster_jackknife import WAYS, deletions, is_by_template
 
 RHO, LEVEL = "rho", "level"
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -128,7 +128,7 @@ class JobEstimates:
             return None
         rows = table[(table["stratum"] == row["stratum"]) & table["intrinsic"].notna()]
         # The mean over templates, where each is correlated on its own.
-        by_template = "template" in rows and str(row.get("protocol", "")).startswith("unit_template")
+        by_template = "template" in rows and is_by_template(str(row.get("protocol", "")))
         blocks = rows["template"].to_numpy() if by_template else np.zeros(len(rows))
         scores = rows["intrinsic"].to_numpy(), rows["extrinsic"].to_numpy()
 

@@ -57,9 +57,8 @@ def summarise(
             centred = ratings - ratings.mean()
             mean_rating = weights @ centred / total[:, 0]
             spread = np.sqrt(weights @ centred**2 / total[:, 0] - mean_rating**2)
-            levels = (weights @ (centred[:, None] * scores) / total - mean_rating[:, None] * mean) / spread[
-                :, None
-            ]
+            levels = weights @ (centred[:, None] * scores) / total - mean_rating[:, None] * mean
+            levels /= spread[:, None]
     return np.column_stack([levels[:, 1], levels[:, 0], slope])
 
 

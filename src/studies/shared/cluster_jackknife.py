@@ -13,6 +13,17 @@ from src.stimuli import clusters
 WAYS = (clusters.CLUSTER, *clusters.LEMMAS, *clusters.PARENTS)
 
 
+def is_by_template(protocol: str) -> bool:
+    """Return whether rho is the mean over templates, by the name of a protocol.
+
+    >>> [is_by_template(name) for name in ("unit_template", "paper+k=9+template", "paper+k=9")]
+    [True, True, False]
+    """
+    yaml, *changes = protocol.split("+")
+    units = [name for name in changes if name in ("item", "sentence", "template")]
+    return units[-1] == "template" if units else yaml == "unit_template"
+
+
 def deletions(ways: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Deletions:
     """Return the subsamples of units without one cluster each.
 

@@ -1,4 +1,4 @@
-"""Pair the draws of jobs draw by draw (docs/methods.md, section 6.5)."""
+"""Compare the stimuli of jobs, and pair their draws (docs/methods.md, sections 6.2 and 6.11)."""
 
 import hashlib
 from typing import Any
@@ -22,8 +22,8 @@ def interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class Draws:
-    """Hashes of the stimuli of draws; the tables of a job (a `config`) are read once."""
+class StimulusHashes:
+    """Hashes of the stimuli of jobs; the tables of a job (a `config`) are read once."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings

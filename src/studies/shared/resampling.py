@@ -1,6 +1,6 @@
-"""Draw bootstrap weights of units by resampling single units, parents of morphs, or words of labels.
+"""Draw bootstrap weights of units by resampling single units, or parents of morphs.
 
-See docs/methods.md, section 6.2.
+See docs/methods.md, sections 6.7 and 6.8.
 """
 
 import hashlib
@@ -9,20 +9,19 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-PARENTS = ("parent_a", "parent_b")
-WORDS = ("race_word", "gender_word")
+from src.stimuli.clusters import PARENTS
 
 
 def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "draws n"]:
     """Draw the weight of each unit of a stratum in each bootstrap sample, [draws, n], int16.
 
     `members` has a column `name`; for morphs also `parent_a` and `parent_b` (null for a face that is not a
-    morph), for labels `race_word` and `gender_word` (null or empty where a phrase lacks the word).
+    morph).
 
-    Single units, parents, or words of each kind are drawn with replacement, n of the n in the stratum. A
-    unit's weight is its count in the draw; a morph's is the product of its parents' counts; a phrase's is the
-    product of the counts of its race word and its gender word. Rows of the same name share a weight. The draw
-    depends only on seed and names: models on the same targets draw the same samples, in any order of rows.
+    Single units, or parents, are drawn with replacement, n of the n in the stratum. A unit's weight is its
+    count in the draw; a morph's is the product of its parents' counts. Rows of the same name share a weight.
+    The draw depends only on seed and names: models on the same targets draw the same samples, in any order of
+    rows.
     """
     names = members["name"].to_numpy(dtype=str)
     rng = generator(names, seed)
@@ -33,13 +32,6 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
         first, second = positions.reshape(2, -1)
         counts = _counts(rng, draws, len(parents))
         return counts[:, first] * np.where(first == second, 1, counts[:, second])
-    if set(WORDS) <= set(members.columns):
-        product = np.ones((draws, len(names)), dtype=np.int16)
-        for name in WORDS:
-            has_word = members[name].fillna("").to_numpy(dtype=str) != ""
-            words, positions = np.unique(members.loc[has_word, name].to_numpy(dtype=str), return_inverse=True)
-            product[:, has_word] *= _counts(rng, draws, len(words))[:, positions]
-        return product
     distinct, positions = np.unique(names, return_inverse=True)
     return _counts(rng, draws, len(distinct))[:, positions]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from src.report.findings import Findings
-from src.studies.shared.draws import INTERVAL, UNTREATED, Draws
+from src.studies.shared.draws import INTERVAL, UNTREATED, StimulusHashes
 from src.studies.sobit.word_rows import fill_columns
 
 # Columns that are equal in two jobs that differ only in their debiasing.
@@ -36,9 +36,9 @@ def changes(findings: Findings) -> pd.DataFrame:
         first with this caption; `reason` explains a missing interval.
     """
     rows = fill_columns(findings.of("sobit")).dropna(subset=["association"])
-    draws = Draws(findings)
+    stimuli = StimulusHashes(findings)
     tables = [
-        _compare(findings, draws, before, after)
+        _compare(findings, stimuli, before, after)
         for _, job in rows.groupby(list(JOB_COLUMNS), sort=False)
         for before, after in _pairs(job)
     ]
@@ -53,7 +53,9 @@ def _pairs(job: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
         yield from ((last[UNTREATED], rows) for name, rows in last.items() if name != UNTREATED)
 
 
-def _compare(findings: Findings, draws: Draws, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def _compare(
+    findings: Findings, stimuli: StimulusHashes, before: pd.DataFrame, after: pd.DataFrame
+) -> pd.DataFrame:
     configs = [str(rows["config"].iloc[0]) for rows in (before, after)]
     changes = _largest(before).merge(_largest(after), on=KEYS, suffixes=("_before", "_after"))
     changes = changes.rename(columns={"largest_before": "before", "largest_after": "after"})
@@ -62,7 +64,7 @@ def _compare(findings: Findings, draws: Draws, before: pd.DataFrame, after: pd.D
     reason = ""
     if not all(findings.has(config, "draws") for config in configs):
         reason = "no bootstrap"
-    elif draws.sets_hash(configs[0]) != draws.sets_hash(configs[1]):
+    elif stimuli.sets_hash(configs[0]) != stimuli.sets_hash(configs[1]):
         reason = "the faces differ"
     if reason:
         changes = changes.assign(ci_low=np.nan, ci_high=np.nan)
