@@ -10,8 +10,9 @@ import pandas as pd
 from src.errors import InputError, NotApplicable
 from src.metrics import benjamini_hochberg, cles, interval, partition_cles, permutation_p, resampled_cles
 from src.stimuli import Table
+from src.stimuli.clusters import PARENTS
 from src.studies.shared.group_comparison import partitions
-from src.studies.shared.resampling import PARENTS, weights
+from src.studies.shared.resampling import weights
 
 # Columns of analyses.csv; `most` of the task is added last. `shared`: treatment of tokens in both pools.
 COLUMNS = (

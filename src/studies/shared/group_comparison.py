@@ -11,7 +11,8 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.studies.shared.resampling import PARENTS, generator, weights
+from src.stimuli.clusters import PARENTS
+from src.studies.shared.resampling import generator, weights
 
 # observed, null (per random partition) or bootstrap (per sample) -> statistic -> value or draws.
 Comparison = dict[str, dict[str, Any]]
