@@ -29,15 +29,18 @@ def analyse(kind: Kind, number: int) -> Analysis:
     return Analysis(*(float(row[name]) for name in Analysis._fields))
 
 
-def tabulate(measured: Sequence[tuple[Kind, Sequence[Analysis]]]) -> pd.DataFrame:
+def tabulate(measured: Sequence[tuple[str, str, Sequence[Analysis]]]) -> pd.DataFrame:
     """Summarise by kind the shares of worlds with p at most 5%, and whether they are inside their bounds.
 
     A share counts the worlds whose p is defined: `undefined` have no p of rho. With held-out sets, the mean
     rho must be 0 as well. The last row pools all kinds.
+
+    Args:
+        measured: names of the kinds of worlds, `protocol.attributes`, and the analyses of the worlds.
     """
-    rows = [_summarise(kind.name, kind.attributes, analyses) for kind, analyses in measured]
-    pooled = [analysis for _, analyses in measured for analysis in analyses]
-    pooled_row = _summarise(POOLED, "", pooled) | {"mean_rho": math.nan, "se_rho": math.nan}
+    rows = [_summarise(*kind) for kind in measured]
+    pooled = [analysis for _, _, analyses in measured for analysis in analyses]
+    pooled_row = _summarise(POOLED, "both", pooled) | {"mean_rho": math.nan, "se_rho": math.nan}
     return pd.DataFrame([*rows, pooled_row])
 
 

@@ -42,6 +42,7 @@ class Population:
         shape: turns the sums into scores.
         rho: correlation of the terms of both scores.
         is_rated: whether targets have ratings, so that the level is the change per SD of these.
+        is_fixed: whether the sample fixes the mean outcome, so that only rho has an interval to check.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Population:
     shape: Shape = lambda _, scores: scores
     rho: float = 0.8
     is_rated: bool = False
+    is_fixed: bool = False
 
     def sample(self, rng: np.random.Generator, rhos: Sequence[float] = ()) -> tuple[pd.DataFrame, Scores]:
         """Draw the units of a sample and their scores, in models of the given rhos or in one of `rho`.
@@ -68,10 +70,9 @@ class Population:
         return np.asarray(np.mean(chunks, axis=0))
 
     def _independent(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        names, numbers = [*map(str, self.members(rng))], np.arange(size)
+        sample = self.members(rng)
         first, others = (
-            self._scores(rng, pd.DataFrame({"group": group, **self._distinct(names, numbers)}), ())
-            for group in (0, 1)
+            self._scores(rng, _distinct(sample, size).assign(group=group), ()) for group in (0, 1)
         )
         y, rho = first[0, 1], stats.spearmanr(*first[0]).statistic
         if self.is_rated:
@@ -79,10 +80,6 @@ class Population:
         else:
             level = y.mean() - others[0, 1].mean()
         return np.array([rho, y.mean(), level])
-
-    def _distinct(self, names: Sequence[str], numbers: np.ndarray) -> dict[str, np.ndarray]:
-        columns = {name: numbers for name in names if name != "group"}
-        return columns | ({"parent_b": numbers + len(numbers)} if "parent_b" in columns else {})
 
     def _scores(self, rng: np.random.Generator, members: pd.DataFrame, rhos: Sequence[float]) -> Scores:
         correlations = [*rhos] or [self.rho] * (2 if self.is_rated else 1)
@@ -105,7 +102,7 @@ def populations() -> Iterator[Population]:
     yield Population("ties: share of 10", partial(_singles, 300), shape=_tied, rho=0.9)
     yield Population("saturated, and ties", partial(_singles, 300), shape=_saturated_and_tied, rho=0.9)
     yield Population("uneven variance", partial(_singles, 300), shape=_uneven, rho=0)
-    yield Population("the 50 extremes of 900", partial(_singles, 50), shape=_extremes, rho=0)
+    yield Population("the 50 extremes of 900", partial(_singles, 50), shape=_extremes, rho=0, is_fixed=True)
     words = {"cluster": 1.0, "unit": 0.5}
     yield Population("800 words of unequal families", partial(_families, 800), words, is_rated=True)
     yield Population(
@@ -122,6 +119,9 @@ def populations() -> Iterator[Population]:
     yield Population("200 morphs of 30 parents a group", partial(_morphs, 30, 200), parents)
     yield Population("200 morphs of 30 parents, bounded, skewed", partial(_morphs, 30, 200), parents, _skewed)
     yield Population("28 morphs of 8 parents a group", partial(_morphs, 8, 28), parents)
+    for originals, count in ((60, 30), (60, 60), (90, 910)):
+        name = f"{originals} originals and {count} of their morphs a group"
+        yield Population(name, partial(_morphs, originals, count, beside=True), parents)
 
 
 def ways_of(members: pd.DataFrame) -> pd.DataFrame:
@@ -146,11 +146,26 @@ def _labels(_: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(group=race // 12 * 2 + gender // 12)
 
 
-def _morphs(parents: int, count: int, rng: np.random.Generator) -> pd.DataFrame:
+def _morphs(parents: int, count: int, rng: np.random.Generator, *, beside: bool = False) -> pd.DataFrame:
+    """Draw morphs of pairs of parents in four groups, beside the parents' own faces if asked for."""
     pairs = np.stack(np.triu_indices(parents, 1), axis=1)
-    drawn = [rng.choice(len(pairs), count, replace=False) for _ in range(4)]
-    first, second = np.concatenate([pairs[rows] + parents * group for group, rows in enumerate(drawn)]).T
-    columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), count)}
+    faces = []
+    for group in range(4):
+        drawn = pairs[rng.choice(len(pairs), count, replace=False)]
+        originals = np.repeat(np.arange(parents if beside else 0), 2).reshape(-1, 2)
+        faces.append(np.concatenate([originals, drawn]) + parents * group)
+    first, second = np.concatenate(faces).T
+    columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), len(faces[0]))}
+    return pd.DataFrame(columns)
+
+
+def _distinct(sample: pd.DataFrame, size: int) -> pd.DataFrame:
+    """Return units that share no cluster; as many of them as in the sample are originals with one parent."""
+    numbers = np.arange(size)
+    columns = {str(name): numbers for name in sample if name != "group"}
+    if "parent_b" in columns:
+        is_original = (sample["parent_a"] == sample["parent_b"]).to_numpy()
+        columns["parent_b"] = np.where(is_original[numbers % len(sample)], numbers, numbers + size)
     return pd.DataFrame(columns)
 
 

@@ -15,7 +15,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from src.configs import ProtocolConfig
+from src.configs import CHECKOUT, ProtocolConfig
 from src.stimuli import TEXT_ROLES, Table
 from validation.calibration.seeds import generator
 
@@ -26,6 +26,8 @@ THEMES = {
     **{1: 90, 2: 40, 3: 28, 4: 21, 5: 21, 6: 11, 7: 7, 8: 9, 9: 6, 10: 5},
     **{11: 3, 12: 1, 14: 2, 17: 1, 22: 1, 23: 1, 31: 1},
 }
+# Ratings of OASIS, where `make data ARGS="fetch oasis"` puts them.
+OASIS = CHECKOUT / "data" / "raw" / "oasis" / "OASIS.csv"
 # Share of the variance, of ratings and of vectors, that items of a cluster share.
 SHARED = 0.8
 RACE_WORDS = {
@@ -58,6 +60,8 @@ PROTOCOL = ProtocolConfig(
     attribute_draws=0,
     property_draws=0,
 )
+
+ATTRIBUTES = ("corpus", "held_out")  # of the protocol
 
 # Items in any order with their vectors, [N, WIDTH].
 Items = tuple[pd.DataFrame, np.ndarray]
@@ -105,15 +109,16 @@ class Experiment:
 
 
 def kinds() -> list[Kind]:
-    """Return the kinds of null experiments, with sets A and B inside the corpus and held out."""
-    inside = [
+    """Return the kinds of null experiments; scenes are OASIS's where its ratings are present."""
+    name, scenes = (
+        ("OASIS's themes and ratings", oasis) if OASIS.is_file() else ("themes of OASIS's sizes", themes)
+    )
+    return [
         Kind("morphs in closed families", "faces", "words", morphs, k=60),
-        Kind("themes of OASIS's sizes", "scenes", "labels", themes, k=500),
+        Kind(name, "scenes", "labels", scenes, k=500),
         Kind("race words × gender words", "labels", "faces", labels, k=80),
-        Kind("word families", "words", "faces", word_families, k=60),
-        Kind("single scenes", "scenes", "words", single_scenes, k=60),
+        Kind("word families", "words", "scenes", word_families, k=60),
     ]
-    return inside + [replace(kind, attributes="held_out") for kind in inside]
 
 
 def experiment(kind: Kind, number: int) -> Experiment:
@@ -123,7 +128,7 @@ def experiment(kind: Kind, number: int) -> Experiment:
         kind: kind of the experiment.
         number: number of the world, see `seeds.generator`.
     """
-    rng = generator(f"{kind.name}, {kind.attributes}, {kind.planted}", number)
+    rng = generator(f"{kind.name}, {kind.planted}", number)
     items, vectors = kind.items(rng)
     groups = items["group"].unique() if "group" in items else [f"group {number}" for number in range(4)]
     directions = dict(zip(np.sort(groups), rng.standard_normal((len(groups), WIDTH)), strict=True))
@@ -160,6 +165,18 @@ def themes(rng: np.random.Generator) -> Items:
     return frame.assign(valence=ratings(theme, rng)), clustered(theme, rng)
 
 
+def oasis(rng: np.random.Generator) -> Items:
+    """Read OASIS's scenes with their ratings; scenes of a theme share looks, which are unrelated to ratings.
+
+    A theme is a title without its number, as `Acorns` of `Acorns 1`.
+    """
+    rows = pd.read_csv(OASIS, encoding="utf-8")
+    names = [title.rstrip().rstrip("0123456789").rstrip() for title in rows["Theme"]]
+    theme = pd.factorize(np.array(names))[0]
+    valence = (rows["Valence_mean"] - 1) / 6
+    return pd.DataFrame({"name": rows["Theme"], "cluster": names, "valence": valence}), clustered(theme, rng)
+
+
 def labels(rng: np.random.Generator) -> Items:
     """Draw phrases of 36 race words, in 25 lemmas, and 24 gender words; words have vectors of their own."""
     races = [(race, word) for race, words in RACE_WORDS.items() for word in words.split()]
@@ -192,12 +209,6 @@ def word_families(rng: np.random.Generator) -> Items:
     words = [stem + suffix for stem, size in zip(stems, sizes, strict=True) for suffix in SUFFIXES[:size]]
     frame = pd.DataFrame({"name": words[:300], "valence": ratings(family, rng)})
     return frame, clustered(family, rng)
-
-
-def single_scenes(rng: np.random.Generator) -> Items:
-    """Draw 200 scenes that share nothing."""
-    scene = np.arange(200)
-    return pd.DataFrame({"name": _numbered("s", 200), "valence": ratings(scene, rng)}), clustered(scene, rng)
 
 
 def ratings(cluster: np.ndarray, rng: np.random.Generator) -> np.ndarray:
