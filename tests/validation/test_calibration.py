@@ -11,12 +11,23 @@ from scipy import stats
 from src.stimuli import clusters
 from src.studies.propagation import experiment
 from src.studies.propagation.attributes import corpus_of
+from tests.paths import SHARED
 from validation.calibration import __main__ as calibration
-from validation.calibration import bounds, coverage, equality, nulls, planted, populations, worlds
+from validation.calibration import (
+    bounds,
+    command_line,
+    coverage,
+    equality,
+    nulls,
+    planted,
+    populations,
+    worlds,
+)
 
 POPULATIONS = {population.name: population for population in populations.populations()}
 KINDS = worlds.kinds()
-ROWS = {"nulls": 11, "coverage": 18, "equality": 7, "planted": 4, "properties": 2}
+EXPERIMENTS = [replace(kind, attributes=attributes) for kind in KINDS for attributes in worlds.ATTRIBUTES]
+ROWS = {"nulls": 9, "coverage": 22, "equality": 7, "planted": 4, "properties": 2}
 INTERVALS = {"rho": (0, 1), "mean": (0, 1), "level": (0, 1), "single": (0, 1)}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
@@ -42,29 +53,41 @@ def test_claims_hold_in_the_quick_form_and_in_its_page(tmp_path, capsys):
 
 def test_a_number_of_worlds_is_written_into_the_page(tmp_path, monkeypatch, capsys):
     row = {"world": "w", "worlds": 7, "low": 0.0, "high": 0.1, "share": 0.05, "holds": True}
-    sizes = []
-    monkeypatch.setattr(
-        calibration, "measure", lambda size: sizes.append(size) or dict.fromkeys(ROWS, pd.DataFrame([row]))
-    )
-    assert calibration.main(["--worlds", "7", "--output", str(tmp_path)]) == 0
-    assert sizes == [calibration.Size(worlds=7)]
-    assert "--worlds 7`. Each share is one of 7 simulated worlds" in (tmp_path / "README.md").read_text()
+    calls = []
+    monkeypatch.setattr(calibration, "measure", lambda *call: calls.append(call) or pd.DataFrame([row]))
+    assert calibration.main(["--worlds", "7", "--tables", "nulls", "--output", str(tmp_path)]) == 0
+    assert calls == [(calibration.Size(worlds=7), "nulls")]
+    page = (tmp_path / "README.md").read_text()
+    assert "--worlds 7`." in page
+    assert "## Coverage" not in page
     with pytest.raises(SystemExit):
         calibration.main(["--worlds", "1"])
     assert "expected 2 or more, got 1" in capsys.readouterr().err
 
 
+def test_the_page_shows_the_tables_of_earlier_commands(tmp_path, monkeypatch):
+    row = {"world": "w", "worlds": 7, "low": 0.0, "high": 0.1, "share": 0.05}
+    for name, holds in (("nulls", False), ("coverage", True)):
+        monkeypatch.setattr(
+            calibration, "measure", lambda *_, holds=holds: pd.DataFrame([row | {"holds": holds}])
+        )
+        # The status is that of the tables of this command.
+        assert calibration.main(["--tables", name, "--output", str(tmp_path)]) == int(not holds)
+    page = (tmp_path / "README.md").read_text()
+    assert page.index("## Null worlds") < page.index("**no**") < page.index("## Coverage")
+
+
 def test_a_claim_that_does_not_hold_fails_the_command(tmp_path, monkeypatch):
     for hits, code in ((0, 1), (1000, 1), (50, 0)):
-        table = nulls.tabulate([(KINDS[0], analyses(hits, 1000))])
-        monkeypatch.setattr(calibration, "measure", lambda _, table=table: dict.fromkeys(ROWS, table))
+        table = nulls.tabulate([("w", "corpus", analyses(hits, 1000))])
+        monkeypatch.setattr(calibration, "measure", lambda *_, table=table: table)
         assert calibration.main(["--output", str(tmp_path)]) == code
 
 
 # Worlds.
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}, {kind.attributes}")
+@pytest.mark.parametrize("kind", EXPERIMENTS, ids=lambda kind: f"{kind.name}, {kind.attributes}")
 def test_every_kind_has_a_placebo(kind):
     result = experiment.run(*vars(worlds.experiment(kind, 3)).values())
     assert result.analyses[["level_p", "p_placebo"]].notna().all(axis=None)
@@ -92,6 +115,48 @@ def test_a_population_of_labels_has_25_lemmas_of_36_words():
     members = POPULATIONS["labels 36 × 24, both words count"].members(np.random.default_rng(0))
     assert members[["race_lemma", "gender_lemma", "race_word"]].nunique().tolist() == [25, 24, 36]
     assert members[members["group"] == 0]["race_lemma"].nunique() == 9
+
+
+@pytest.mark.parametrize(("originals", "count"), [(60, 30), (60, 60), (90, 910)])
+def test_morphs_beside_originals(originals, count):
+    population = POPULATIONS[f"{originals} originals and {count} of their morphs a group"]
+    members = population.members(np.random.default_rng(0))
+    is_original = members["parent_a"] == members["parent_b"]
+    for _, group in members.assign(is_original=is_original).groupby("group"):
+        assert (len(group), group["is_original"].sum()) == (originals + count, originals)
+        assert {*group["parent_a"], *group["parent_b"]} == {*group.loc[group["is_original"], "parent_a"]}
+        assert not group.duplicated().any()
+    distinct = populations.distinct(members, 2 * len(members))
+    assert (distinct["parent_a"] == distinct["parent_b"]).mean() == pytest.approx(is_original.mean())
+    parents = distinct[["parent_a", "parent_b"]].apply(set, axis=1)
+    assert parents.map(len).sum() == len(set().union(*parents))
+
+
+def test_worlds_of_oasis_have_its_themes_and_ratings(monkeypatch):
+    path = SHARED / "oasis" / "OASIS.csv"
+    if not path.is_file():
+        pytest.skip("OASIS is absent")
+    monkeypatch.setattr(worlds, "OASIS", path)
+    kind = worlds.kinds()[1]
+    assert kind.name == "OASIS's themes and ratings"
+    frame = worlds.experiment(kind, 0).corpus.frame
+    assert (len(frame), frame["cluster"].nunique()) == (900, 248)
+    sizes = frame["cluster"].value_counts().value_counts().to_dict()
+    assert sizes == worlds.THEMES
+    assert frame.loc[frame["id"] == "Acorns 1", "valence"].item() == pytest.approx((4.68627451 - 1) / 6)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_command_line_gives_the_numbers_of_the_experiment(kind):
+    analyses = command_line.analyse(kind, range(2))
+    for attributes, measured in analyses.items():
+        for number, analysis in enumerate(measured):
+            inputs = worlds.experiment(replace(kind, attributes=attributes), number)
+            rows = experiment.run(*vars(replace(inputs, seed=0)).values()).analyses
+            expected = rows.iloc[number % len(rows)]
+            assert analysis.rho == pytest.approx(expected["rho"], abs=1e-9)
+            assert analysis.level == pytest.approx(expected["level"], abs=1e-9)
+            assert (analysis.level_p, analysis.p_placebo) == pytest.approx((0.5, 0.5), abs=0.5)
 
 
 @pytest.mark.parametrize("name", ["300 persons a group", "200 morphs of 30 parents a group"])
@@ -138,7 +203,7 @@ def level_of(targets, extrinsic, stratum):
     return (z * extrinsic).mean()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}, {kind.attributes}")
+@pytest.mark.parametrize("kind", EXPERIMENTS, ids=lambda kind: f"{kind.name}, {kind.attributes}")
 def test_placebo_draws_are_those_of_the_loop(kind):
     inputs = worlds.experiment(kind, 3)
     inputs = replace(inputs, protocol=replace(inputs.protocol, placebo=4))
@@ -163,28 +228,28 @@ def test_placebo_draws_are_those_of_the_loop(kind):
 
 @pytest.mark.parametrize(("hits", "holds"), [(28, False), (29, True), (74, True), (75, False)])
 def test_the_band_of_the_level_of_a_test(hits, holds):
-    table = nulls.tabulate([(KINDS[0], analyses(hits, 1000))]).iloc[0]
+    table = nulls.tabulate([("w", "corpus", analyses(hits, 1000))]).iloc[0]
     assert (table["share_level"], table["share_rho"], table["holds"]) == (hits / 1000, hits / 1000, holds)
     assert bounds.of_level(1000) == (0.029, 0.074)
 
 
-@pytest.mark.parametrize(("rho", "holds"), [(0.0, True), (0.01, True), (0.011, False)])
+@pytest.mark.parametrize(("rho", "holds"), [(0.0, True), (0.009, True), (0.01, False)])
 def test_the_mean_rho_without_shared_sets_is_0(rho, holds):
-    """Rhos of ±0.1 have a standard error of 0.1 / sqrt(1000); the limit is 3.3 of them."""
-    for kind, expected in ((KINDS[0], True), (KINDS[-1], holds)):
-        table = nulls.tabulate([(kind, analyses(50, 1000, rho))])
+    """Rhos of ±0.1 have a standard error of 0.1 / sqrt(1000); the limit is 3 of them."""
+    for attributes, expected in (("corpus", True), ("held_out", holds)):
+        table = nulls.tabulate([("w", attributes, analyses(50, 1000, rho))])
         assert table["holds"].tolist() == [expected, True]
 
 
 def test_an_undefined_rho_has_no_p_of_rho():
     measured = [*analyses(1, 20), *[nulls.Analysis(0.0, 0.5, np.nan, 0.01)] * 20]
-    table = nulls.tabulate([(KINDS[0], measured)]).iloc[0]
+    table = nulls.tabulate([("w", "corpus", measured)]).iloc[0]
     assert table[["undefined", "share_level", "share_rho"]].tolist() == [20, 1 / 40, 1 / 20]
 
 
 @pytest.mark.parametrize(
     ("share", "full", "few"),
-    [(0.9, False, True), (0.92, True, True), (0.99, False, True), (0.8, False, False)],
+    [(0.88, False, True), (0.95, True, True), (0.99, False, True), (0.7, False, False)],
 )
 def test_the_band_of_an_interval(share, full, few):
     outside = dict.fromkeys(INTERVALS, (0.9, 1))
@@ -192,7 +257,28 @@ def test_the_band_of_an_interval(share, full, few):
     population = POPULATIONS["300 persons a group"]
     for is_few, expected in ((False, full), (True, few)):
         table = coverage.tabulate([(population, TRUTH, samples)], is_few)
-        assert table["holds"].tolist() == [expected]
+        assert table["holds"].tolist() == [expected] * 2
+
+
+@pytest.mark.parametrize(("shares", "holds"), [((0.91, 0.97), True), ((0.91, 0.93), False)])
+def test_the_mean_coverage_has_narrower_limits(shares, holds):
+    measured = []
+    for share in shares:
+        outside = dict.fromkeys(INTERVALS, (0.9, 1))
+        samples = [INTERVALS if number < 100 * share else outside for number in range(100)]
+        measured.append((POPULATIONS["300 persons a group"], TRUTH, samples))
+    assert coverage.tabulate(measured, few=False)["holds"].tolist() == [True, True, holds]
+
+
+def test_only_rho_is_asked_where_the_sample_fixes_the_mean():
+    sample = INTERVALS | {"mean": (0.9, 1), "level": (0.9, 1)}
+    measured = [
+        (POPULATIONS[name], TRUTH, [sample] * 19 + [dict.fromkeys(INTERVALS, (0.9, 1))])
+        for name in ("the 50 extremes of 900", "30 persons a group")
+    ]
+    table = coverage.tabulate(measured, few=False)
+    assert table["holds"].tolist() == [True, False, False]
+    assert table["coverage_mean"].isna().tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -236,10 +322,10 @@ def test_an_interval_that_ignores_clusters_is_detected(name):
 def test_exchanging_morphs_of_a_family_singly_is_detected(monkeypatch):
     morphs = KINDS[0]
     values = [nulls.analyse(morphs, number) for number in range(20)]
-    assert nulls.tabulate([(morphs, values)])["holds"].all()
+    assert nulls.tabulate([("morphs", "corpus", values)])["holds"].all()
     monkeypatch.setattr(clusters, "one_way", lambda faces: faces.index.to_series().astype(str))
     values = [nulls.analyse(morphs, number) for number in range(20)]
-    table = nulls.tabulate([(morphs, values)]).iloc[0]
+    table = nulls.tabulate([("morphs", "corpus", values)]).iloc[0]
     assert min(table["share_level"], table["share_rho"]) > table["high"]
     assert not table["holds"]
 

@@ -72,7 +72,7 @@ class Population:
     def _independent(self, rng: np.random.Generator, size: int) -> np.ndarray:
         sample = self.members(rng)
         first, others = (
-            self._scores(rng, _distinct(sample, size).assign(group=group), ()) for group in (0, 1)
+            self._scores(rng, distinct(sample, size).assign(group=group), ()) for group in (0, 1)
         )
         y, rho = first[0, 1], stats.spearmanr(*first[0]).statistic
         if self.is_rated:
@@ -129,6 +129,16 @@ def ways_of(members: pd.DataFrame) -> pd.DataFrame:
     return members[[name for name in WAYS if name in members]].map("{:05d}".format)
 
 
+def distinct(sample: pd.DataFrame, size: int) -> pd.DataFrame:
+    """Return units that share no cluster; as many of them as in the sample are originals with one parent."""
+    numbers = np.arange(size)
+    columns = {str(name): numbers for name in sample if name != "group"}
+    if "parent_b" in columns:
+        is_original = (sample["parent_a"] == sample["parent_b"]).to_numpy()
+        columns["parent_b"] = np.where(is_original[numbers % len(sample)], numbers, numbers + size)
+    return pd.DataFrame(columns)
+
+
 def _singles(count: int, _: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({"cluster": np.arange(2 * count), "group": np.repeat([0, 1], count)})
 
@@ -156,16 +166,6 @@ def _morphs(parents: int, count: int, rng: np.random.Generator, *, beside: bool 
         faces.append(np.concatenate([originals, drawn]) + parents * group)
     first, second = np.concatenate(faces).T
     columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), len(faces[0]))}
-    return pd.DataFrame(columns)
-
-
-def _distinct(sample: pd.DataFrame, size: int) -> pd.DataFrame:
-    """Return units that share no cluster; as many of them as in the sample are originals with one parent."""
-    numbers = np.arange(size)
-    columns = {str(name): numbers for name in sample if name != "group"}
-    if "parent_b" in columns:
-        is_original = (sample["parent_a"] == sample["parent_b"]).to_numpy()
-        columns["parent_b"] = np.where(is_original[numbers % len(sample)], numbers, numbers + size)
     return pd.DataFrame(columns)
 
 

@@ -233,6 +233,20 @@ def test_properties_have_the_values_and_the_r2_of_the_ratings():
     assert (correlations[np.triu_indices(61, 1)] < 0.999).all()
 
 
+def test_a_block_of_axes_is_turned_in_units_of_their_singular_values():
+    """In a block of 8 axes the scores of draws are as those of random directions of the vectors."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(2000, 8)) * np.linspace(2, 0.2, 8)
+    vectors -= vectors.mean(axis=0)
+    permutations = np.argsort(rng.uniform(size=(400, 2000)), axis=1)
+    properties = encoded_properties.draw(vectors, vectors.sum(axis=1), np.arange(2000), permutations, (7,))
+    u, singular, _ = np.linalg.svd(vectors, full_matrices=False)
+    draws = properties.values - properties.values.mean(axis=0)
+    energy = ((u.T @ draws) ** 2 / (draws**2).sum(axis=0)).mean(axis=1)
+    random = (singular * rng.normal(size=(20_000, 8))) ** 2
+    assert energy == pytest.approx((random / random.sum(axis=1, keepdims=True)).mean(axis=0), abs=0.03)
+
+
 def test_few_clusters_leave_few_axes():
     vectors, ratings, _, permutations, seed = encoded_world(draws=20)
     clusters = np.arange(300) % 20

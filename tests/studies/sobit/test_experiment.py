@@ -15,7 +15,7 @@ from src.studies.protocol import study_of
 from src.studies.shared.exchange_units import exchange_of
 from src.studies.sobit.axes import group_faces
 from src.studies.sobit.caption_association import associations
-from src.studies.sobit.caption_retrieval import Nearest, resample
+from src.studies.sobit.caption_retrieval import Nearest, nulls, resample
 from src.studies.sobit.label_exchange import notes_on_p, permuted_cells, reasons_without_p
 from src.studies.sobit.prompts import baseline
 from tests.metrics.test_groups import naive_measures
@@ -262,6 +262,20 @@ def test_retrieval_equals_its_definition(compose):
     order = np.argsort(-cosine_of["a photo of a hero"], kind="stable")[:k]
     assert list(hero["id"]) == list(frame["id"].iloc[order])
     assert list(hero["rank"]) == [*range(1, k + 1)]
+
+
+def test_the_null_of_a_composition_is_hypergeometric():
+    """Compare with the exact probabilities of deviations when 30 of 60 faces are drawn without replacement."""
+    face_set, k, draws = group_faces(faces(), ["gender"]), 30, 2000
+    (axis,) = face_set.axes
+    largest = nulls(axis, face_set, k, ProtocolConfig(permutations=draws), 0)[0]
+    count = np.arange(k + 1)
+    probabilities = stats.hypergeom.pmf(count, 60, axis.sizes[0], k)
+    deviation = np.abs(count / k - axis.base[0]) / np.sqrt(axis.base[0] * (1 - axis.base[0]))
+    for limit in np.unique(deviation.round(9)):
+        expected = probabilities[deviation >= limit - 1e-6].sum()
+        low, high = stats.binom.interval(1 - 1e-6, draws, min(expected, 1))
+        assert low <= (largest >= limit - 1e-6).sum() <= high
 
 
 def test_strength_is_the_share_of_frequent_words_that_are_no_stronger(compose):
