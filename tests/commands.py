@@ -16,7 +16,7 @@ from src.embeddings import store
 from src.encoders.openclip import OpenClip
 from tests.paths import CHECKOUT
 
-# Settings that suit the tables of `precomputed`, and few draws of everything.
+# Few draws of everything; and settings that suit the tables of `tests.conftest.precomputed`.
 FEW_DRAWS = ["protocol.placebo=20", "protocol.bootstrap=20", "protocol.attribute_draws=2"]
 FEW_DRAWS += ["protocol.property_draws=2"]
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15", *FEW_DRAWS]

@@ -90,7 +90,8 @@ class ServerConfig(LlmConfig):
     """A model behind a server with OpenAI's API: vLLM, llama.cpp, Ollama and others.
 
     Attributes:
-        retries: number of retries of a failed request, after 1, 2, 4, … seconds, or as the server demands.
+        retries: number of retries of a failed request, after .5, 1, 2, … seconds, or as the server
+            demands; at most a minute.
         limit: field of the request that carries `most`; OpenAI's newer models refuse the usual field.
         temperature: 0 for the likeliest answer; null: not sent, for models that refuse it.
     """

@@ -128,7 +128,10 @@ class _Module(lightning.LightningModule):
         self.register_buffer("values", values)
 
     def batches(self, network: Network) -> tuple[Tensor | None, Pictures | ResizedPictures | Sentences]:
-        """Return a table from bytes of resized pictures to pixel values (else None), and all batches."""
+        """Return the pixel value of each byte in each channel, [3, 256], and all batches.
+
+        The values are None unless resized pictures are stored.
+        """
         if not self.has_images:
             return None, Sentences(network, self.table.frame["sentence"].tolist(), self.batch_size)
         split = network.halves()

@@ -123,21 +123,21 @@ def _client(config: ServerConfig) -> OpenAI:
             api_key=key or NO_KEY,
             base_url=config.url,
             timeout=config.timeout,
-            max_retries=0,  # `_reply` retries, with bounded waits that are logged
+            max_retries=0,  # `_reply` retries, with bounded waits
         )
     finally:
         os.environ.update(variables)
 
 
 def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
-    """Send a question and return the reply; after transient faults and truncated replies send it again."""
+    """Send a question and return the reply; send it again if the fault or a malformed reply may pass."""
     url = redact(f"{config.url.rstrip('/')}/chat/completions")
     create: Any = client.chat.completions.with_raw_response.create
     headers = {"Authorization": omit} if client.api_key == NO_KEY else {}
     wait = 0.0
     for attempt in range(config.retries + 1):
         time.sleep(wait)
-        wait = 0.5 * 2**attempt
+        wait = min(0.5 * 2**attempt, MAX_WAIT)
         try:
             response = create(**_request(config, text), extra_headers=headers).http_response
         except APIStatusError as error:
@@ -159,7 +159,7 @@ def _seconds_to_wait(retry_after: str, otherwise: float) -> float:
     try:
         seconds = Retry().parse_retry_after(retry_after)
     except InvalidHeader:
-        return min(otherwise, MAX_WAIT)
+        return otherwise
     if seconds > MAX_WAIT:
         log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", retry_after, MAX_WAIT)
     return min(seconds, MAX_WAIT)

@@ -40,7 +40,7 @@ COLUMNS = (
     Column(
         "level_p",
         "p level",
-        "share of permutations of the corpus's property whose level is as far from their mean",
+        "share of permutations of the corpus's property whose level is at least as far from their mean as L",
         3,
     ),
     Column(
@@ -66,7 +66,9 @@ COLUMNS = (
     Column("sd_attributes", "SD A/B", "SD of ρ over other draws of A and B"),
     Column("validity", "validity", "ρ (groups: AUC) of the intrinsic score with the targets' own property"),
     Column(
-        "property_q05", "property 5th", "5th percentile of ρ for properties that the vectors tell as well"
+        "property_q05",
+        "property 5th",
+        "5th percentile of ρ for random properties that the vectors tell as well as the corpus's property",
     ),
     Column("property_q95", "property 95th", "95th percentile of ρ for the same properties"),
 )

@@ -10,7 +10,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 # Errors that OmegaConf raises over values that YAML allows and configs do not.
 OMEGACONF_ERRORS = (RecursionError, AssertionError, TypeError, AttributeError, OverflowError)
-# Limit of keys and values of a YAML with its references expanded, however short the text.
+# Keys and values that any YAML may have with its references expanded; a long text may have 2 per character.
 MAX_VALUES = 100_000
 
 

@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -96,7 +97,7 @@ def captioned(folder: Path) -> None:
     write_captions(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
 
 
-def counted(folder: Path) -> tuple[int, Counter]:
+def counted(folder: Path) -> tuple[int, Any]:
     from src.studies.sobit.captions import counting, files
 
     (path,) = files.matching_files(str(folder))

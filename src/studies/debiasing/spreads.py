@@ -45,9 +45,9 @@ class Spreads:
 def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
     """Compute the spreads of a measure, `intrinsic` or `extrinsic`, over the strata, one per group.
 
-    The targets are rows of `join_targets` with all scores; each cluster leaves all groups at once. The mean
-    square of the centred group means is too large by the variance that the choice of targets adds: the
-    jackknife's is subtracted.
+    The targets are rows of `join_targets` with all scores; the jackknife leaves each cluster out of all groups
+    at once. The mean square of the centred group means is too large by the variance that the choice of targets
+    adds: the jackknife's is subtracted.
     """
     removed = joint_deletions(targets)
     if removed.reason:
@@ -56,7 +56,7 @@ def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
     groups = [np.flatnonzero(targets["stratum"] == name) for name in sorted(targets["stratum"].unique())]
 
     def means(weights: np.ndarray) -> np.ndarray:
-        """Compute the mean scores of each group, [G, groups x 2]."""
+        """Compute the mean scores of each group, [subsamples, groups x 2]."""
         with np.errstate(invalid="ignore"):
             return np.hstack(
                 [weights[:, rows] @ scores[rows] / weights[:, rows].sum(axis=1)[:, None] for rows in groups]
@@ -66,11 +66,12 @@ def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
     noise = replicates.covariance().reshape(len(groups), 2, len(groups), 2)
     if not np.isfinite(noise).all():
         return Spreads(reason="no spread: a cluster is all targets of a group")
-    # The trace of the centred covariance, for before and after by before and after.
+    # What the choice of targets adds to the moments, [2, 2] of before and after: the trace over groups of the
+    # centred covariance, divided by the number of groups.
     excess = (np.einsum("iaib->ab", noise) - noise.sum(axis=(0, 2)) / len(groups)) / len(groups)
 
     def products(group_means: np.ndarray) -> np.ndarray:
-        """Compute the cross product of after and before, and the squared spreads before and after, [G, 3]."""
+        """Compute the cross product of after and before, and both squared spreads, [subsamples, 3]."""
         centred = group_means.reshape(len(group_means), len(groups), 2)
         centred = centred - centred.mean(axis=1, keepdims=True)
         moments = np.einsum("gia,gib->gab", centred, centred) / len(groups) - excess

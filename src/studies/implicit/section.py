@@ -130,7 +130,7 @@ def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) 
         "bubbles": folder.pictures([drawing] if drawing else []),
         "about": f"dataset {first['dataset']}, protocol {first['protocol']}, seed {first['seed']}",
         "groups": first["groups"],
-        "measures": {"competence": 3, "emotions": 3, "iat": 1},
+        "digits_by_measure": {"competence": 3, "emotions": 3, "iat": 1},
         "others": [_describe_specification(table) for table in tables[1:]],
     }
 
@@ -175,7 +175,7 @@ def _heatmap(findings: Findings, audits: pd.DataFrame, number: int) -> list[Draw
     for config in dict.fromkeys(audits["config"]):
         if findings.has(config, "similarities"):
             similarities = findings.read(config, "similarities")
-            # The semantic differential occurs twice: with its words, and with its pairs.
+            # cles_semantic and iat_semantic may share sets of words: show each set once.
             frames.append(similarities[~similarities["set"].isin(set_names)])
             set_names |= set(similarities["set"])
     if not set_names:

@@ -1,5 +1,6 @@
 """Draw heatmaps of words by groups, one figure per category, narrow enough for a phone."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -117,13 +118,13 @@ def _draw_panel(panel: Axes, cells: pd.DataFrame, words: list[str], scale: Norma
 
 
 def brief_number(value: float) -> str:
-    """Format a number in at most three characters and its sign.
+    """Format a number below 10 in at most three characters and its sign.
 
-    >>> brief_number(-0.414), brief_number(1.26), brief_number(-0.001)
-    ('−.41', '1.3', '0')
+    >>> brief_number(-0.414), brief_number(1.26), brief_number(-0.001), brief_number(10.02)
+    ('−.41', '1.3', '0', '10.0')
     """
     text = f"{value:.2f}" if abs(value) < 0.995 else f"{value:.1f}"
-    return text.replace("0.", ".", 1).replace("-", "−") if float(text) else "0"
+    return re.sub(r"^(-?)0\.", r"\1.", text).replace("-", "−") if float(text) else "0"
 
 
 def _draw_legend(figure: Figure, panels: Sequence[Axes], limit: float) -> None:

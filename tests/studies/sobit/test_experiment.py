@@ -265,7 +265,7 @@ def test_retrieval_equals_its_definition(compose):
 
 
 def test_the_null_of_a_composition_is_hypergeometric():
-    """Compare with the exact probabilities of deviations when 30 of 60 faces are drawn without replacement."""
+    """Compare with the exact probabilities when 30 of 60 faces are drawn without replacement."""
     face_set, k, draws = group_faces(faces(), ["gender"]), 30, 2000
     (axis,) = face_set.axes
     largest = nulls(axis, face_set, k, ProtocolConfig(permutations=draws), 0)[0]

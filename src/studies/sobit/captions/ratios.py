@@ -81,7 +81,9 @@ def wilson(successes: Values, trials: Values) -> Bounds:
 
 
 def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Bounds:
-    """Compute the 95% interval of the ratio share / base, including the error of the base and its overlap.
+    """Compute the 95% interval of the ratio share / base, which allows for the error of the base.
+
+    It allows for the captions with the word being part of the base as well.
 
     With w the share of captions that mention the word, the ratio is f / (w f + 1 - w). f is the risk ratio:
     the share of captions with the word that name the group, over that share of captions without the word. Its
@@ -106,7 +108,7 @@ def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbe
         risk_low = _lower(share, share_low, other_share, other_high)
         risk_high = _upper(share, share_high, other_share, other_low)
         low = risk_low / (w * risk_low + 1 - w)
-        # Without captions of the group but not the word, the risk ratio is unbounded; the ratio is not.
+        # If every caption that names the group has the word, the risk ratio is unbounded; the ratio is not.
         high = np.where(np.isinf(risk_high), 1 / w, risk_high / (w * risk_high + 1 - w))
         error_of_w = Z * (share - other_share) / base * np.sqrt(w * (1 - w) / total)
         ratio = share / base
