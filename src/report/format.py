@@ -32,7 +32,7 @@ COLUMNS = (
     Column(
         "level",
         "level",
-        "signed level of carry-over: outcome of the group less that of the others, or per SD",
+        "signed level: mean outcome of the group minus the others', or its change per SD of the rating",
         3,
     ),
     Column("level_low", "95% from", "lower end of the level's interval", 3),
@@ -40,7 +40,7 @@ COLUMNS = (
     Column(
         "level_p",
         "p level",
-        "share of permutations of the corpus's property whose level is at least as far from their mean as L",
+        "share of permutations of the property whose level is at least as far from the permutations' mean",
         3,
     ),
     Column(

@@ -86,4 +86,4 @@ def sample_groups(
     ]
     sample = frame.loc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
     left_out = len(frame) - len(sample)
-    return sample, notes + ([f"{left_out} left by faces.per_group={cfg.per_group}"] if left_out else [])
+    return sample, notes + ([f"{left_out} left out by faces.per_group={cfg.per_group}"] if left_out else [])

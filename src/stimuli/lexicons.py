@@ -29,7 +29,7 @@ def vader(cfg: VaderConfig) -> Loaded:
         if count > len(frame):
             raise InputError(f"words.count={count}: VADER has {len(frame)} words of a-z. Set fewer, or null.")
         chosen = np.random.default_rng(cfg.seed).choice(len(frame), count, replace=False)
-        notes.append(f"{len(frame) - count} left by words.count={count}")
+        notes.append(f"{len(frame) - count} left out by words.count={count}")
         frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)
     return frame, len(entries), notes
 

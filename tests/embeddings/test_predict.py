@@ -49,7 +49,7 @@ class Plagued(Letters):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/there/vectors")
             raise ZeroDivisionError
         if PLAGUED in os.environ:
-            time.sleep(0.2)
+            time.sleep(0.2)  # so that the other process is still at work when one fails
         return super().encode_texts(tokens)
 
 
@@ -148,7 +148,7 @@ def test_vectors_are_those_of_the_batch_in_its_order(network, pixels, size, size
     assert (result - complete).abs().max() < 1e-6
 
 
-def test_nothing_written_and_no_number_are_refused(tmp_path):
+def test_a_file_without_vectors_or_with_nan_is_refused(tmp_path):
     path = tmp_path / "vectors"
     with pytest.raises(RuntimeError, match="no vector was written"):
         finish(path)

@@ -151,6 +151,7 @@ def test_a_file_of_the_cache_that_is_cut_or_changed_or_of_another_revision_is_re
     weights = files[WEIGHTS]
     for content in (weights[:-100], weights[:-1] + bytes([weights[-1] ^ 1])):
         blob.write_bytes(content)
+        # Hashes are remembered by path, size and time of change: each content gets its own time.
         os.utime(blob, (0, len(content) ^ content[-1]))
         with pytest.raises(InputError, match="cut or changed since it was fetched"):
             opened(OPENAI).weights()
@@ -215,7 +216,7 @@ def test_a_repository_cannot_run_code(cache, siglip, tmp_path, tower, change, me
 
 
 def test_an_interrupted_fetch_requests_the_remaining_files(cache, siglip, monkeypatch):
-    """Check that a tokenizer without its config, which might work with other ids, is completed."""
+    """Check that a tokenizer without its config, which might load and give other ids, is completed."""
     files = siglip(lambda model: model["text_cfg"].update(hf_tokenizer_name="lab/encoder"))
     interrupts = [KeyboardInterrupt]
 

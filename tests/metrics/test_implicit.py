@@ -39,7 +39,7 @@ def test_cles_is_the_share_of_all_triples(pair, ties):
     assert metrics.cles(*pair, ties) == pytest.approx(naive.cles(*to_lists(*pair), ties), abs=1e-12)
 
 
-def test_z_and_its_upper_tail_are_the_loop_and_scipys():
+def test_z_and_its_upper_tail_equal_those_of_the_loop_and_scipy():
     to_a, to_b = draw_cosines()
     z = naive.z(*to_lists(to_a, to_b))
     assert metrics.z_score(to_a, to_b) == metrics.z_score(to_b, to_a) == pytest.approx(z, abs=1e-12)

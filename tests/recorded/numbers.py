@@ -20,7 +20,7 @@ def unit_vectors(seed: int, *shape: int) -> np.ndarray:
 
 
 def metric_outputs(_: Path) -> dict[str, Any]:
-    """Compute every public metric, each in all of its variants."""
+    """Compute the public metrics, most of them in all of their variants."""
     x, y = (torch.from_numpy(unit_vectors(seed, count, 6)) for seed, count in ((0, 5), (1, 24)))
     multiple = torch.from_numpy(unit_vectors(2, 5, 3, 6))
     similarities = metrics.similarity(x, y)

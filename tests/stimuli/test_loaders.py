@@ -46,7 +46,7 @@ def test_draws_are_seeded_and_stated(tmp_path, layout, per_group, left):
     first, _, notes = made(layout, tmp_path, per_group=per_group)
     assert set(first.groupby("group").size()) == {per_group}
     assert first["sha256"].nunique() == first["id"].nunique() == len(first)
-    assert f"{left} left by faces.per_group={per_group}" in notes
+    assert f"{left} left out by faces.per_group={per_group}" in notes
     again, *others = (load(layout, tmp_path, per_group=per_group, seed=seed)[0] for seed in range(6))
     pd.testing.assert_frame_equal(first, again)
     assert any(not first.equals(other) for other in others)

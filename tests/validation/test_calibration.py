@@ -118,7 +118,7 @@ def test_a_population_of_labels_has_25_lemmas_of_36_words():
 
 
 @pytest.mark.parametrize(("originals", "count"), [(60, 30), (60, 60), (90, 910)])
-def test_morphs_beside_originals(originals, count):
+def test_originals_and_their_morphs(originals, count):
     population = POPULATIONS[f"{originals} originals and {count} of their morphs a group"]
     members = population.members(np.random.default_rng(0))
     is_original = members["parent_a"] == members["parent_b"]
@@ -270,7 +270,7 @@ def test_the_mean_coverage_has_narrower_limits(shares, holds):
     assert coverage.tabulate(measured, few=False)["holds"].tolist() == [True, True, holds]
 
 
-def test_only_rho_is_asked_where_the_sample_fixes_the_mean():
+def test_only_rho_counts_where_the_sample_fixes_the_mean():
     sample = INTERVALS | {"mean": (0.9, 1), "level": (0.9, 1)}
     measured = [
         (POPULATIONS[name], TRUTH, [sample] * 19 + [dict.fromkeys(INTERVALS, (0.9, 1))])

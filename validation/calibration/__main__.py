@@ -31,7 +31,7 @@ the corpus (families of morphs, themes, words of labels, word families) get vect
 independently: the null is made by the world, not by permutations. The experiments are run by
 `python -m src.run -m model=precomputed`, with {permutations} permutations, and a seed for every
 {sweep} worlds. Scenes are OASIS's, with its ratings, if `make data` has fetched them; else they have themes
-of its sizes, and ratings by lot. Asked: the share of worlds with p ≤ .05, of the level (level_p) and of ρ
+of its sizes, and random ratings. Asked: the share of worlds with p ≤ .05, of the level (level_p) and of ρ
 (p_placebo), is inside the 99.9% band of 5%; with held-out sets the mean ρ is within 3 SE of 0.
 """,
     "coverage": """\

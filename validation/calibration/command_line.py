@@ -51,8 +51,10 @@ def analyse(kind: Kind, numbers: range) -> dict[str, list[Analysis]]:
         raise RuntimeError(
             f"{kind.name}: {len(paths)} of {len(numbers) * len(ATTRIBUTES)} jobs have results."
         )
-    is_held_out = analyses["protocol"].str.startswith("held_out")
-    by_attributes = dict(zip(ATTRIBUTES, (analyses[~is_held_out], analyses[is_held_out]), strict=True))
+    with_other_sets = analyses["protocol"].str.startswith("held_out")
+    by_attributes = dict(
+        zip(ATTRIBUTES, (analyses[~with_other_sets], analyses[with_other_sets]), strict=True)
+    )
     return {
         attributes: [_select(frame[frame["model"] == f"{number:04d}"], number) for number in numbers]
         for attributes, frame in by_attributes.items()

@@ -121,7 +121,7 @@ def populations() -> Iterator[Population]:
     yield Population("28 morphs of 8 parents a group", partial(_morphs, 8, 28), parents)
     for originals, count in ((60, 30), (60, 60), (90, 910)):
         name = f"{originals} originals and {count} of their morphs a group"
-        yield Population(name, partial(_morphs, originals, count, beside=True), parents)
+        yield Population(name, partial(_morphs, originals, count, with_originals=True), parents)
 
 
 def ways_of(members: pd.DataFrame) -> pd.DataFrame:
@@ -156,13 +156,15 @@ def _labels(_: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(group=race // 12 * 2 + gender // 12)
 
 
-def _morphs(parents: int, count: int, rng: np.random.Generator, *, beside: bool = False) -> pd.DataFrame:
-    """Draw morphs of pairs of parents in four groups, beside the parents' own faces if asked for."""
+def _morphs(
+    parents: int, count: int, rng: np.random.Generator, *, with_originals: bool = False
+) -> pd.DataFrame:
+    """Draw morphs of pairs of parents in four groups, with the parents' own faces if `with_originals`."""
     pairs = np.stack(np.triu_indices(parents, 1), axis=1)
     faces = []
     for group in range(4):
         drawn = pairs[rng.choice(len(pairs), count, replace=False)]
-        originals = np.repeat(np.arange(parents if beside else 0), 2).reshape(-1, 2)
+        originals = np.repeat(np.arange(parents if with_originals else 0), 2).reshape(-1, 2)
         faces.append(np.concatenate([originals, drawn]) + parents * group)
     first, second = np.concatenate(faces).T
     columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), len(faces[0]))}

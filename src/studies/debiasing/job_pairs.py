@@ -12,7 +12,12 @@ from src.studies.shared.draws import UNTREATED
 STUDIES = ("propagation", "implicit", "zero_shot")  # studies of the compared jobs
 # Columns that are equal in two jobs that differ only in their debiasing.
 JOB_KEYS = ("exp", "paper", "model", "dataset", "protocol", "seed")
-LOST_KEYS = ("exp", "model", "protocol", "seed")  # columns that identify a job without results
+LOST_KEYS = (
+    "exp",
+    "model",
+    "protocol",
+    "seed",
+)  # columns that, with `debias`, identify a job without results
 STATUSES_WITH_RESULTS = ("finished", "taken_over")  # statuses of jobs with results
 
 

@@ -45,9 +45,9 @@ class Spreads:
 def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
     """Compute the spreads of a measure, `intrinsic` or `extrinsic`, over the strata, one per group.
 
-    The targets are rows of `join_targets` with all scores; the jackknife leaves each cluster out of all groups
-    at once. The mean square of the centred group means is too large by the variance that the choice of targets
-    adds: the jackknife's is subtracted.
+    The targets are rows of `join_targets` with all scores; the jackknife leaves each cluster out of all
+    groups at once. The mean square of the centred group means is too large by the variance that the choice
+    of targets adds: the jackknife's is subtracted.
     """
     removed = joint_deletions(targets)
     if removed.reason:

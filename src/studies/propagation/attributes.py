@@ -154,9 +154,9 @@ def _draw(
 def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange, np.ndarray]:
     """Split the clusters of each group in halves: one provides A and B, the other is retrieved.
 
-    A phrase that shares its race word with one half and its gender word with the other is in neither. Morphs
-    of a group whose parents are all linked are split by parents; those of two halves are in neither. Return
-    the exchange within the halves, and the part of each row of the corpus.
+    A phrase that shares its race word with one half and its gender word with the other is in neither. In a
+    group whose parents are all linked by morphs, the parents are split instead: a morph of parents of both
+    halves is in neither. Return the exchange within the halves, and the part of each row of the corpus.
     """
     parts_by_factor = []
     for number, factor in enumerate(exchange.factors):

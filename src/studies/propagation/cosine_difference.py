@@ -1,4 +1,4 @@
-"""Define the difference of mean cosines as intrinsic measure: from -2 to 2, it does not saturate."""
+"""Define the difference of mean cosines as an intrinsic measure in [-2, 2] that does not saturate."""
 
 from collections.abc import Callable
 

@@ -33,7 +33,10 @@ def probabilities(
 
 
 def choices(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
-    """Return the index of each item's likeliest option; -1 if the second likeliest is within 1e-9 of it."""
+    """Return the index of each item's likeliest option; -1 if the second likeliest is within 1e-9 of it.
+
+    `averages` are the probabilities of the options, averaged over their orders.
+    """
     ordered = np.sort(averages, axis=1)
     indices: np.ndarray = np.where(ordered[:, 2] - ordered[:, 1] < TOLERANCE, -1, averages.argmax(axis=1))
     return indices

@@ -14,12 +14,12 @@ COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
 NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS, "df")
 REMEDY = (
     "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
-    "if not, word task.question more clearly. task.max_unmatched is the permitted share of such answers."
+    "if not, word task.question more clearly. task.max_unmatched is the permitted share that match no option."
 )
 
 
 def fill_columns(subtler: pd.DataFrame) -> pd.DataFrame:
-    """Add the columns of the page that results of older versions lack, with NaN."""
+    """Add the columns of the page that results of older versions lack: numbers as NaN, `reason` empty."""
     columns = (*NUMBERS, "position_effect")
     filled = subtler.reindex(columns=[*dict.fromkeys((*subtler.columns, *columns, "reason"))])
     return filled.astype(dict.fromkeys(columns, float)).fillna({"reason": ""})
@@ -67,8 +67,8 @@ def task_name(rows: pd.DataFrame, task: str, coding: str) -> str:
 def task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the rows that compare tasks, by model ("": all models together), with a name in `series`.
 
-    Only domains that all tasks share are compared; `all` of them only if the tasks have no others. The tasks
-    of each model with several are compared; if there is no such model, those of all models.
+    Only domains that all tasks share are compared; `all` as well, if no task has another and
+    there are several. Tasks are compared within each model that has several; if none has, across all models.
     """
     tasks = [domains(group) for _, group in rows.groupby("exp", sort=False)]
     common = [
