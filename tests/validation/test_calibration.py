@@ -11,6 +11,7 @@ from scipy import stats
 from src.stimuli import clusters
 from src.studies.propagation import experiment
 from src.studies.propagation.attributes import corpus_of
+from tests.commands import command
 from tests.paths import SHARED
 from validation.calibration import __main__ as calibration
 from validation.calibration import (
@@ -146,7 +147,10 @@ def test_worlds_of_oasis_have_its_themes_and_ratings(monkeypatch):
     assert frame.loc[frame["id"] == "Acorns 1", "valence"].item() == pytest.approx((4.68627451 - 1) / 6)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+THOROUGH_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.thorough) for kind in KINDS[1:])]
+
+
+@pytest.mark.parametrize("kind", THOROUGH_KINDS, ids=lambda kind: kind.name)
 def test_the_command_line_gives_the_numbers_of_the_experiment(kind):
     analyses = command_line.analyse(kind, range(2))
     for attributes, measured in analyses.items():
@@ -221,6 +225,38 @@ def test_placebo_draws_are_those_of_the_loop(kind):
             assert draws[stratum, number] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
             level = level_of(inputs.targets.frame, scores[1][:, column], stratum)
             assert levels[stratum, number + 1] == pytest.approx(level, abs=1e-12)
+
+
+@pytest.mark.parametrize("parents", [25, 90])
+def test_linked_morphs_have_intervals_but_no_p(parents, tmp_path, capfd):
+    """Run morphs of all linked parents, the paper's sampling, by the command line."""
+    rng = np.random.default_rng(parents)
+    faces = populations.morphs(parents, 240, rng).astype(str)
+    group = "group " + faces["group"]
+    items = faces.assign(group=group, name=[f"m{number:04d}" for number in range(len(faces))])
+    words = pd.DataFrame(
+        {"name": [f"w{number:02d}" for number in range(60)], "valence": rng.uniform(size=60)}
+    )
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    for role, frame in (("faces", items), ("words", words)):
+        vectors = rng.standard_normal((len(frame), worlds.WIDTH))
+        command_line.write(*worlds.stimuli(role, frame, vectors, rng), folder)
+    overrides = [
+        f"model.path={folder}",
+        f"tracking.uri=sqlite:///{tmp_path}/mlflow.db",
+        "protocol.targets=all",
+    ]
+    swept = command(
+        tmp_path / "out", "-m", "model=precomputed", "exp=words_to_faces", "protocol.k=50", *overrides
+    )
+    assert swept.code == 0
+    analyses = swept.analyses()
+    assert len(analyses) == 4
+    assert analyses[["level_p", "level_z", "p_placebo", "placebo_q95"]].isna().all(axis=None)
+    assert analyses[["level_low", "level_high", "ci_low", "ci_high"]].notna().all(axis=None)
+    reason = "no placebo, since fewer than 1,000 placements (faces are exchanged by cluster)"
+    assert reason in "".join(capfd.readouterr())
 
 
 # Bounds.

@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pandas as pd
-from safetensors.numpy import save_file
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn.functional import normalize
 
 from src.stimuli import Table
 from validation.calibration import worlds
@@ -89,12 +90,11 @@ def _run(kind: Kind, numbers: range, folder: Path) -> None:
 def _write(kind: Kind, number: int, folder: Path) -> None:
     experiment = worlds.experiment(kind, number)
     folder.mkdir()
-    write(experiment.targets, experiment.target_vectors.numpy(), folder)
-    write(experiment.corpus, experiment.corpus_vectors.numpy(), folder)
+    write(experiment.targets, experiment.target_vectors, folder)
+    write(experiment.corpus, experiment.corpus_vectors, folder)
 
 
-def write(table: Table, vectors: np.ndarray, folder: Path) -> None:
+def write(table: Table, vectors: Tensor, folder: Path) -> None:
     """Write a table and its vectors, divided by their norms, as `model=precomputed` reads them."""
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     table.frame.to_parquet(folder / f"{table.role}.parquet")
-    save_file({"embedding": unit}, folder / f"{table.role}.safetensors")
+    save_file({"embedding": normalize(vectors, dim=1)}, folder / f"{table.role}.safetensors")

@@ -116,17 +116,32 @@ def populations() -> Iterator[Population]:
     yield Population("labels 36 × 24, weak rho", _labels, both, rho=0.2)
     yield Population("labels 36 × 24, strong rho", _labels, both, rho=0.95)
     parents = {"parent": 1.4, "unit": 0.3}
-    yield Population("200 morphs of 30 parents a group", partial(_morphs, 30, 200), parents)
-    yield Population("200 morphs of 30 parents, bounded, skewed", partial(_morphs, 30, 200), parents, _skewed)
-    yield Population("28 morphs of 8 parents a group", partial(_morphs, 8, 28), parents)
+    yield Population("200 morphs of 30 parents a group", partial(morphs, 30, 200), parents)
+    yield Population("200 morphs of 30 parents, bounded, skewed", partial(morphs, 30, 200), parents, _skewed)
+    yield Population("28 morphs of 8 parents a group", partial(morphs, 8, 28), parents)
     for originals, count in ((60, 30), (60, 60), (90, 910)):
         name = f"{originals} originals and {count} of their morphs a group"
-        yield Population(name, partial(_morphs, originals, count, with_originals=True), parents)
+        yield Population(name, partial(morphs, originals, count, with_originals=True), parents)
 
 
 def ways_of(members: pd.DataFrame) -> pd.DataFrame:
     """Return the clusters of units, by name."""
     return members[[name for name in WAYS if name in members]].map("{:05d}".format)
+
+
+def morphs(
+    parents: int, count: int, rng: np.random.Generator, *, with_originals: bool = False
+) -> pd.DataFrame:
+    """Draw morphs of pairs of parents in four groups, with the parents' own faces if `with_originals`."""
+    pairs = np.stack(np.triu_indices(parents, 1), axis=1)
+    faces = []
+    for group in range(4):
+        drawn = pairs[rng.choice(len(pairs), count, replace=False)]
+        originals = np.repeat(np.arange(parents if with_originals else 0), 2).reshape(-1, 2)
+        faces.append(np.concatenate([originals, drawn]) + parents * group)
+    first, second = np.concatenate(faces).T
+    columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), len(faces[0]))}
+    return pd.DataFrame(columns)
 
 
 def distinct(sample: pd.DataFrame, size: int) -> pd.DataFrame:
@@ -154,21 +169,6 @@ def _labels(_: np.random.Generator) -> pd.DataFrame:
     lemma = np.concatenate(lemmas)[race]
     columns = {"race_lemma": lemma, "gender_lemma": gender, "race_word": race}
     return pd.DataFrame(columns).assign(group=race // 12 * 2 + gender // 12)
-
-
-def _morphs(
-    parents: int, count: int, rng: np.random.Generator, *, with_originals: bool = False
-) -> pd.DataFrame:
-    """Draw morphs of pairs of parents in four groups, with the parents' own faces if `with_originals`."""
-    pairs = np.stack(np.triu_indices(parents, 1), axis=1)
-    faces = []
-    for group in range(4):
-        drawn = pairs[rng.choice(len(pairs), count, replace=False)]
-        originals = np.repeat(np.arange(parents if with_originals else 0), 2).reshape(-1, 2)
-        faces.append(np.concatenate([originals, drawn]) + parents * group)
-    first, second = np.concatenate(faces).T
-    columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), len(faces[0]))}
-    return pd.DataFrame(columns)
 
 
 def _phrases(race: float, gender: float, phrase: float) -> dict[str, float]:
