@@ -25,7 +25,11 @@ def locate(config: pretrained.PublishedConfig, group: str, kind: str, remedy: st
 
 
 def files(source: hub.Source) -> list[Path]:
-    """Return the file of the weights, or their index and the files that it names; errors: see `hub.files`."""
+    """Return the file of the weights, or their index and the files that it names.
+
+    Raises:
+        InputError: the index is invalid; or see `hub.files`.
+    """
     (path,) = hub.files(source, [WEIGHTS]).values()
     if path.suffix != ".json":
         return [path]

@@ -65,7 +65,7 @@ def pool_vectors(vectors: Float[Tensor, "n *q width"]) -> Float[Tensor, "n width
 
 
 def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
-    """Compute `similarity` of vectors that are already of unit length, as for blocks of the same vectors.
+    """Compute `similarity` of vectors that are already of unit length (normalised once for many blocks).
 
     Args:
         x: vectors, float64, of unit length; [N, D], or [N, Q, D] for images of Q vectors.

@@ -68,7 +68,7 @@ COLUMNS = (
     Column(
         "property_q05",
         "property 5th",
-        "5th percentile of ρ for random properties that the vectors tell as well as the corpus's property",
+        "5th percentile of ρ for random properties that the vectors predict as well as the corpus's property",
     ),
     Column("property_q95", "property 95th", "95th percentile of ρ for the same properties"),
 )

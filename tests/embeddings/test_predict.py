@@ -54,7 +54,7 @@ class Plagued(Letters):
 
 
 class Halved(Letters):
-    """Encoder with known preprocessing: pictures are resized once, by the first process."""
+    """Encoder with known preprocessing: pictures are resized once, before other processes start."""
 
     def halves(self):
         values = torch.arange(256.0).expand(3, 256).contiguous()
@@ -91,7 +91,9 @@ def test_pictures_of_two_processes_equal_those_of_a_single_process(tmp_path):
         ("full", InputError, r"words: cannot be written \(No space"),
     ],
 )
-def test_two_processes_report_errors_as_a_single_process_does(tmp_path, monkeypatch, plague, kind, message):
+def test_an_error_in_either_of_two_processes_is_reported_and_nothing_is_left(
+    tmp_path, monkeypatch, plague, kind, message
+):
     monkeypatch.setenv(PLAGUED, "0")
     monkeypatch.setenv(PLAGUE, plague)
     with pytest.raises(kind, match=message):
@@ -157,8 +159,8 @@ def test_a_file_without_vectors_or_with_nan_is_refused(tmp_path):
         finish(path)
 
 
-class Means(torch.nn.Module):
-    """Encoder whose vectors are its pixels; it counts the pictures that it prepares."""
+class PixelEncoder(torch.nn.Module):
+    """Encoder whose vectors are the pixels of pictures; it counts the pictures that it prepares."""
 
     prepared: ClassVar[Counter] = Counter()
 
@@ -181,7 +183,7 @@ class Means(torch.nn.Module):
 
 @pytest.fixture(autouse=True)
 def uncounted():
-    Means.prepared.clear()
+    PixelEncoder.prepared.clear()
 
 
 @pytest.fixture
@@ -203,52 +205,52 @@ def stored_pictures(folder):
 
 @pytest.mark.parametrize("batch_size", [1, 3, 7, 10])
 def test_vectors_equal_those_of_pictures_prepared_singly(tmp_path, scenes, batch_size):
-    wanted = predicted(Means("plain", known=False), scenes, tmp_path / "plain")
-    assert Means.prepared["plain"] == 7
+    wanted = predicted(PixelEncoder("plain", known=False), scenes, tmp_path / "plain")
+    assert PixelEncoder.prepared["plain"] == 7
     for turn in ("filling", "filled"):
-        assert torch.equal(predicted(Means(turn), scenes, tmp_path / "kept", batch_size), wanted)
-        assert Means.prepared[turn] == 0
+        assert torch.equal(predicted(PixelEncoder(turn), scenes, tmp_path / "kept", batch_size), wanted)
+        assert PixelEncoder.prepared[turn] == 0
 
 
 def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatch):
     opened = Counter()
     read = image_cache.pictures.read
     monkeypatch.setattr(image_cache.pictures, "read", lambda path: opened.update([path]) or read(path))
-    predicted(Means(), scenes, tmp_path)
+    predicted(PixelEncoder(), scenes, tmp_path)
     decoded = opened.total()
-    other = predicted(Means("other", mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
+    other = predicted(PixelEncoder("other", mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
     # No picture is decoded again.
     assert opened.total() == decoded
     assert len(stored_pictures(tmp_path)) == 1
     assert torch.equal(
-        other, predicted(Means("plain", False, mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
+        other, predicted(PixelEncoder("plain", False, mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
     )
 
 
 def test_the_entry_depends_on_pictures_and_resizing_only(scenes):
-    split = Means().halves()
+    split = PixelEncoder().halves()
     identity = image_cache.identity_of(scenes, split)
     relabelled = build_table("scenes", scenes.frame.assign(valence=0.7), "test")
     assert image_cache.identity_of(relabelled, split) == identity
     shuffled = build_table("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].array[::-1]), "test")
     assert image_cache.identity_of(shuffled, split) != identity
-    assert image_cache.identity_of(scenes, Means(resize_mode="squash").halves()) != identity
+    assert image_cache.identity_of(scenes, PixelEncoder(resize_mode="squash").halves()) != identity
 
 
-def test_a_missing_picture_is_named_and_nothing_is_left(tmp_path, scenes):
+def test_a_truncated_picture_is_named_and_nothing_is_left(tmp_path, scenes):
     os.truncate(scenes.frame["path"].iloc[5], 40)
     with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
-        predicted(Means(), scenes, tmp_path)
+        predicted(PixelEncoder(), scenes, tmp_path)
     assert stored_pictures(tmp_path) == []
     with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
-        predicted(Means(known=False), scenes, tmp_path)
+        predicted(PixelEncoder(known=False), scenes, tmp_path)
 
 
 def test_without_room_each_model_prepares_pictures_itself(tmp_path, scenes, monkeypatch, caplog):
-    wanted = predicted(Means("plain", known=False), scenes, tmp_path)
+    wanted = predicted(PixelEncoder("plain", known=False), scenes, tmp_path)
     free = shutil.disk_usage(tmp_path)._replace(free=image_cache.SPARE + 7 * 3 * 8 * 8)
     monkeypatch.setattr(image_cache.shutil, "disk_usage", lambda _: free)
-    assert torch.equal(predicted(Means(), scenes, tmp_path), wanted)
+    assert torch.equal(predicted(PixelEncoder(), scenes, tmp_path), wanted)
     assert not (tmp_path / "pictures").exists()
     assert "set store.pictures to another folder" in caplog.text
-    assert Means.prepared["first"] == 7
+    assert PixelEncoder.prepared["first"] == 7

@@ -1,4 +1,4 @@
-"""Start an MLflow server on SQLite and a folder for all quick tests of it."""
+"""Start one MLflow server, with a SQLite database and a folder of artifacts, for the tests that need it."""
 
 import pytest
 

@@ -64,6 +64,12 @@ undefined where all are equal.
 An ordinary property is a random direction of the vectors plus noise. Asked: its ρ is above the 95th
 percentile of {draws} draws (property_q95) in 2 to 8% of the worlds. `refused` worlds have no draws.
 """,
+    "studies": """\
+## Other studies
+
+Faces, captions and answers whose truth is known. Asked: tests reject a true null hypothesis in a share of
+worlds inside the 99.9% band of 5%; 95% intervals hold the truth in 89 to 98.5%.
+""",
 }
 
 
@@ -95,7 +101,7 @@ QUICK = Size(worlds=4, population=20_000, quick=True)
 
 def measure(size: Size, name: str) -> pd.DataFrame:
     """Simulate the worlds of one of `SECTIONS` on all cores; return their table."""
-    from validation.calibration import command_line, coverage, equality, nulls, planted, worlds
+    from validation.calibration import command_line, coverage, equality, nulls, planted, studies, worlds
     from validation.calibration.populations import populations
 
     def simulate(function: Callable[..., Any], kinds: Sequence[Any]) -> list[tuple[Any, list[Any]]]:
@@ -128,6 +134,8 @@ def measure(size: Size, name: str) -> pd.DataFrame:
         return equality.tabulate(simulate(equality.p_value, equality.pairs()), size.is_few)
     if name == "planted":
         return planted.tabulate(simulate(nulls.analyse, planted.strengths()))
+    if name == "studies":
+        return studies.tabulate(simulate(studies.is_hit, studies.kinds()), size.is_few)
     compared = simulate(planted.compare_with_draws, planted.CLUSTER_SIZES)
     return planted.tabulate_properties(compared, size.is_few)
 

@@ -1,4 +1,4 @@
-"""Measure how often two models of equal, and of different strength are told apart on the same targets."""
+"""Measure how often two models, or groups, of equal and of different strength are told apart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,37 +29,50 @@ class Pair:
         population: population of the targets.
         rhos: rho of the terms of each model; levels are equal in all.
         is_level: whether levels are compared.
+        is_groups: whether the rho of two groups in the first model are compared instead of two models.
     """
 
     population: Population
     rhos: tuple[float, float]
     is_level: bool = False
+    is_groups: bool = False
+
+    @property
+    def compared(self) -> str:
+        """Return what is compared."""
+        return "rho of groups" if self.is_groups else "level" if self.is_level else "rho"
 
 
 def pairs() -> list[Pair]:
-    """Return pairs of equal rho, pairs of equal level, and one of different rho."""
+    """Return pairs of equal rho, of equal level, and of groups of equal rho, and one of different rho."""
     by_name = {population.name: population for population in populations()}
     equal = [Pair(by_name[name], (0.8, 0.8)) for name in EQUAL]
     levels = [Pair(by_name[name], (0.8, 0.8), is_level=True) for name in EQUAL]
-    return [*equal, *levels, Pair(by_name[EQUAL[0]], (0.99, 0.8))]
+    groups = [Pair(by_name[name], (0.8, 0.8), is_groups=True) for name in EQUAL]
+    return [*equal, *levels, *groups, Pair(by_name[EQUAL[0]], (0.99, 0.8))]
 
 
 def p_value(pair: Pair, number: int) -> float:
     """Compute the p of equality in a sample of this number."""
-    rng = generator(f"{pair.population.name}, {pair.rhos}, {pair.is_level}", number)
+    rng = generator(f"{pair.population.name}, {pair.rhos}, {pair.compared}", number)
     members, scores = pair.population.sample(rng, pair.rhos)
-    ways, in_group = ways_of(members), (members["group"] == 0).to_numpy()
-    if not pair.is_level:
-        ways, scores = ways[in_group], scores[..., in_group]
-    units = ways.reset_index(drop=True).rename_axis("id").reset_index()
-    removed, estimates = deletions(units), []
-    for x, y in scores:
+    ways, group = ways_of(members), members["group"].to_numpy()
+    # Rows and scores of each of the two models, or groups.
+    if pair.is_level:
+        compared = [(np.arange(len(group)), model_scores) for model_scores in scores]
+    elif pair.is_groups:
+        compared = [(np.flatnonzero(group == number), scores[0]) for number in (0, 1)]
+    else:
+        compared = [(np.flatnonzero(group == 0), model_scores) for model_scores in scores]
+    estimates = []
+    for rows, (x, y) in compared:
+        units = ways.iloc[rows].rename_axis("id").reset_index()
         if pair.is_level:
-            statistic = partial(_level, in_group, np.column_stack([x, y]))
+            statistic = partial(_level, group == 0, np.column_stack([x, y]))
         else:
-            statistic = partial(_rho, x, y)
-        value = float(statistic(np.ones((1, len(x)), dtype=bool))[0, 0])
-        estimates.append(Estimate(value, statistic, units, replicate(removed, statistic)))
+            statistic = partial(_rho, x[rows], y[rows])
+        value = float(statistic(np.ones((1, len(rows)), dtype=bool))[0, 0])
+        estimates.append(Estimate(value, statistic, units, replicate(deletions(units), statistic)))
     return compare(estimates[0], estimates[1], is_correlation=not pair.is_level).p
 
 
@@ -85,7 +98,7 @@ def tabulate(measured: Sequence[tuple[Pair, Sequence[float]]], few: bool) -> pd.
         if few:
             low, high = bounds.widen(low, high, len(values))
         share = float((np.array(values) <= bounds.ALPHA).mean())
-        row: dict[str, Any] = {"world": pair.population.name, "compared": "level" if pair.is_level else "rho"}
+        row: dict[str, Any] = {"world": pair.population.name, "compared": pair.compared}
         row |= {
             "first": pair.rhos[0],
             "second": pair.rhos[1],

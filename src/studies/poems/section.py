@@ -54,7 +54,7 @@ def _model(rows: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[st
         "name": model,
         "pictures": folder.pictures(drawings),
         "rows": records(rows),
-        "most": int(rows["most"].iloc[0]),
+        "max_tokens": int(rows["most"].iloc[0]),
         "empty": sorted(empty),
     }
 

@@ -167,16 +167,16 @@ def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange
         for index, (_, same) in enumerate(sorted(by_signature.items())):
             half_of_cluster[same] = _halve(len(same), np.random.default_rng([seed, index, 0, 1 + number]))
         parts_by_factor.append(half_of_cluster[factor.clusters])
-    ways = clusters.ways(corpus)
-    if set(clusters.PARENTS) <= {*ways}:
-        _split_linked(parts_by_factor[0], ways, corpus.frame["group"].to_numpy(), exchange, seed)
+    cluster_names = clusters.ways(corpus)
+    if set(clusters.PARENTS) <= {*cluster_names}:  # morphs
+        _split_linked(parts_by_factor[0], cluster_names, corpus.frame["group"].to_numpy(), exchange, seed)
     parts = np.stack([level_parts[exchange.levels[:, n]] for n, level_parts in enumerate(parts_by_factor)])
     unit_parts = np.where((parts == parts[0]).all(axis=0), parts[0], NEITHER)
     return exchange.restrict(parts_by_factor), unit_parts[exchange.unit_of_row]
 
 
 def _split_linked(
-    parts: np.ndarray, ways: pd.DataFrame, groups: np.ndarray, exchange: Exchange, seed: int
+    parts: np.ndarray, parents: pd.DataFrame, groups: np.ndarray, exchange: Exchange, seed: int
 ) -> None:
     """Set the parts [faces] of groups that are a single cluster by halves of their parents."""
     cluster = exchange.factors[0].clusters
@@ -184,7 +184,7 @@ def _split_linked(
         faces = np.flatnonzero(groups == group)
         if len(np.unique(cluster[faces])) > 1:
             continue
-        names, numbers = np.unique(ways.iloc[faces].to_numpy(dtype=str), return_inverse=True)
+        names, numbers = np.unique(parents.iloc[faces].to_numpy(dtype=str), return_inverse=True)
         halves = _halve(len(names), np.random.default_rng([seed, index, 0, 3]))
         first, second = halves[numbers.reshape(-1, 2)].T
         parts[faces] = np.where(first == second, first, NEITHER)
@@ -202,7 +202,7 @@ def _set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:
     if groups < 2:
         raise NotApplicable(f"{corpus.role}: expected two groups or more, got one. Choose more groups.")
     n = groups * (min(protocol.set_size, smallest) // groups)
-    # Among images A and B are disjoint; among sentences they overlap by necessity.
+    # Among images A and B are disjoint; among sentences they may overlap, and do with the paper's sizes.
     while corpus.role in IMAGE_ROLES and n + n // groups > smallest:
         n -= groups
     if n < groups:

@@ -1,4 +1,4 @@
-"""Draw random properties that the vectors tell as well as the ratings (docs/methods.md, section 6.4)."""
+"""Draw random properties that the vectors predict as well as the ratings (docs/methods.md, section 6.4)."""
 
 import math
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def draw(
     best = int((residuals**2).sum(axis=1).argmin())
     r2 = float(ridge.r2(ratings[:, None])[0])
     if not r2 >= MIN_R2:
-        return EncodedProperties(none, r2, reason=f"the vectors tell the ratings with R² below {MIN_R2}")
+        return EncodedProperties(none, r2, reason=f"the vectors predict the ratings with R² below {MIN_R2}")
     singular = ridge.singular
     # The ridge's loadings on the axes, each in units of its singular value.
     projected = (ridge.coordinates / singular).T @ (ratings - ratings.mean())

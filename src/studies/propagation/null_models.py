@@ -95,7 +95,7 @@ def _permute(corpus: Corpus, permutations: np.ndarray) -> NullModels:
 
 
 def _encoded(corpus: Corpus, vectors: Tensor) -> EncodedProperties:
-    """Draw properties that the vectors tell as well as the ratings."""
+    """Draw properties that the vectors predict as well as the ratings."""
     exchange = corpus.exchange
     row_vectors, copies = pool_vectors(vectors), torch.from_numpy(exchange.grid.T)
     # Summed template by template: at once, it would take as much memory as the vectors.

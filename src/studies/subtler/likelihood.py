@@ -55,8 +55,9 @@ def log_probabilities(
 ) -> tuple[Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
     """Compute the log-probability of each answer after its question.
 
-    `dialogues` are m pairs of question and answer, as token ids, not empty. Runs on the device of the model's
-    parameters; dialogues of similar length are batched together, and padding has no effect on the results.
+    `dialogues` are m pairs of question and answer, each a non-empty sequence of token ids. Runs on the
+    device of the model's parameters; dialogues of similar length are batched together, and padding has no
+    effect on the results.
 
     Returns:
         Sum of the log-probabilities of each answer's tokens in nats, and the number of these tokens.

@@ -14,7 +14,8 @@ COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
 NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS, "df")
 REMEDY = (
     "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
-    "if not, word task.question more clearly. task.max_unmatched is the permitted share that match no option."
+    "if not, word task.question more clearly. task.max_unmatched is the permitted share of answers that match "
+    "no option."
 )
 
 
@@ -67,8 +68,9 @@ def task_name(rows: pd.DataFrame, task: str, coding: str) -> str:
 def task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the rows that compare tasks, by model ("": all models together), with a name in `series`.
 
-    Only domains that all tasks share are compared; `all` as well, if no task has another and
-    there are several. Tasks are compared within each model that has several; if none has, across all models.
+    Only domains that all tasks share are compared. The domain `all` is compared too if every task has exactly
+    these domains and there are at least two of them. Tasks are compared within each model that has several
+    tasks; if no model has, across all models.
     """
     tasks = [domains(group) for _, group in rows.groupby("exp", sort=False)]
     common = [

@@ -259,7 +259,7 @@ def test_ratings_that_the_vectors_do_not_tell_have_no_property_placebo():
     noise = np.random.default_rng(3).normal(size=300)
     properties = encoded_properties.draw(vectors, noise, clusters, permutations, seed)
     assert properties.values.shape == (300, 0)
-    assert properties.reason == "the vectors tell the ratings with R² below 0.05"
+    assert properties.reason == "the vectors predict the ratings with R² below 0.05"
 
 
 @pytest.mark.parametrize("exp", ["scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"])
