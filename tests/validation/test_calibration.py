@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from src.metrics.groups import WelchTests
 from src.stimuli import clusters
 from src.studies.propagation import experiment
 from src.studies.propagation.attributes import corpus_of
@@ -22,13 +23,14 @@ from validation.calibration import (
     nulls,
     planted,
     populations,
+    studies,
     worlds,
 )
 
 POPULATIONS = {population.name: population for population in populations.populations()}
 KINDS = worlds.kinds()
 EXPERIMENTS = [replace(kind, attributes=attributes) for kind in KINDS for attributes in worlds.ATTRIBUTES]
-ROWS = {"nulls": 9, "coverage": 22, "equality": 7, "planted": 4, "properties": 2}
+ROWS = {"nulls": 9, "coverage": 22, "equality": 10, "planted": 4, "properties": 2, "studies": 8}
 INTERVALS = {"rho": (0, 1), "mean": (0, 1), "level": (0, 1), "single": (0, 1)}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
@@ -318,7 +320,7 @@ def test_only_rho_counts_where_the_sample_fixes_the_mean():
 
 
 @pytest.mark.parametrize(
-    ("number", "hits", "holds"), [(0, 70, True), (0, 71, False), (6, 900, True), (6, 899, False)]
+    ("number", "hits", "holds"), [(0, 70, True), (0, 71, False), (-1, 900, True), (-1, 899, False)]
 )
 def test_the_limits_of_equality_and_power(number, hits, holds):
     values = [0.05] * hits + [0.06] * (1000 - hits)
@@ -342,7 +344,26 @@ def test_the_limits_of_property_draws(above, holds):
     assert table["holds"] == holds
 
 
+@pytest.mark.parametrize(
+    ("number", "hits", "holds"),
+    [(0, 28, False), (0, 29, True), (0, 75, False), (-1, 889, False), (-1, 890, True)],
+)
+def test_the_limits_of_tests_and_intervals_of_other_studies(number, hits, holds):
+    measured = [(studies.kinds()[number], [True] * hits + [False] * (1000 - hits))]
+    assert studies.tabulate(measured, few=False)["holds"].tolist() == [holds]
+
+
 # Faults.
+
+
+def test_an_audit_that_ignores_unequal_spread_is_detected(monkeypatch):
+    """Permute a difference of means instead of Welch's score."""
+    kind = studies.kinds()[0]
+    hits = [studies.is_hit(kind, number) for number in range(100)]
+    assert studies.tabulate([(kind, hits)], few=True)["holds"].all()
+    monkeypatch.setattr(WelchTests, "score", lambda tests: np.abs(tests.difference))
+    hits = [studies.is_hit(kind, number) for number in range(100)]
+    assert not studies.tabulate([(kind, hits)], few=True)["holds"].any()
 
 
 @pytest.mark.parametrize("name", ["labels 36 × 24, race word counts", "200 morphs of 30 parents a group"])

@@ -14,8 +14,8 @@ COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
 NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS, "df")
 REMEDY = (
     "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
-    "if not, word task.question more clearly. task.max_unmatched is the permitted share of answers that match "
-    "no option."
+    "if not, word task.question more clearly. task.max_unmatched is the permitted share of answers that "
+    "match no option."
 )
 
 
