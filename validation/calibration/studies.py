@@ -27,7 +27,7 @@ SIZES = (10, 80, 100, 110)
 PERMUTATIONS = 199
 # Shares of captions with a word, and with a group; ratio of the group's share among those to its base.
 WORD, GROUP, RATIO = 0.02, 0.1, 1.5
-# Leaning of the answers, and SD of the part that a template's, or a stimulus's answers share.
+# Leaning of the answers, its SD over templates and over stimuli, and limit of a neutral answer.
 LEANING, SHARED, CUT = 0.5, 0.5, 0.5
 TRUTH_SIZE = 400_000
 
@@ -111,13 +111,13 @@ def _captions(count: int, rng: np.random.Generator, _: int) -> bool:
 def leaning_of(rng: np.random.Generator) -> float:
     """Compute the τ-c of answers that share neither template nor stimulus."""
     polarity = np.tile([1, -1], TRUTH_SIZE // 2)
-    shared = SHARED * rng.standard_normal((2, TRUTH_SIZE)).sum(axis=0)
-    answers = _answers(polarity, shared, rng)
+    leaning = LEANING + SHARED * rng.standard_normal((2, TRUTH_SIZE)).sum(axis=0)
+    answers = _answers(polarity, leaning, rng)
     return float(stats.kendalltau(polarity, answers, variant="c").statistic)
 
 
-def _answers(polarity: np.ndarray, shared: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    latent = LEANING * polarity + shared + rng.standard_normal(len(polarity))
+def _answers(polarity: np.ndarray, leaning: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    latent = leaning * polarity + rng.standard_normal(len(polarity))
     return np.asarray(np.where(np.abs(latent) < CUT, 0, np.sign(latent)), dtype=int)
 
 
@@ -125,10 +125,9 @@ def _tau(templates: int, stimuli: int, tau: float, rng: np.random.Generator, _: 
     """Return whether the interval of τ-c holds that of the population; half of the stimuli are positive."""
     template, stimulus = np.divmod(np.arange(templates * stimuli), stimuli)
     polarity = np.where(stimulus % 2, 1, -1)
-    shared = SHARED * (rng.standard_normal(templates)[template] + rng.standard_normal(stimuli)[stimulus])
-    choice = np.array(["unrelated", "stereotype", "anti_stereotype"])[
-        _answers(polarity, shared, rng) * polarity
-    ]
+    terms = rng.standard_normal(templates)[template] + rng.standard_normal(stimuli)[stimulus]
+    answers = _answers(polarity, LEANING + SHARED * terms, rng)
+    choice = np.array(["unrelated", "stereotype", "anti_stereotype"])[answers * polarity]
     frame = pd.DataFrame({"polarity": polarity, "template": template.astype(str), "response": choice})
     frame = frame.assign(stimulus=stimulus.astype(str), domain="d", direction="SAI", gender="female")
     row = scoring.score(frame.assign(**{name: name for name in OPTIONS}), "published").iloc[-1]
