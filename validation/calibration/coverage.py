@@ -41,10 +41,11 @@ def intervals_of(population: Population, number: int) -> dict[str, Interval]:
     (x, y), ratings = scores[0], members["valence"].to_numpy() if population.is_rated else None
     group_ways, blocks = ways[in_group], np.zeros(in_group.sum())
     single = pd.DataFrame({"cluster": [f"{unit:05d}" for unit in range(len(group_ways))]})
-    removed, removed_in_group = deletions(ways), deletions(group_ways)
+    removed_in_group = deletions(group_ways)
     mean = replicate(removed_in_group, lambda rows: _means(y[in_group], rows)).variance()[0]
     levels = partial(summarise, ratings, in_group, np.column_stack([x, y]))
     level = levels(np.ones((1, len(x))))[0, 0]
+    removed = deletions(ways, () if population.is_rated else (in_group, ~in_group))
     variance = replicate(removed, levels).variance()[0]
     return {
         "rho": rho_interval_of(x[in_group], y[in_group], group_ways, blocks),

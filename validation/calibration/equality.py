@@ -72,7 +72,8 @@ def p_value(pair: Pair, number: int) -> float:
         else:
             statistic = partial(_rho, x[rows], y[rows])
         value = float(statistic(np.ones((1, len(rows)), dtype=bool))[0, 0])
-        estimates.append(Estimate(value, statistic, units, replicate(deletions(units), statistic)))
+        removed = deletions(units, (group == 0, group != 0) if pair.is_level else ())
+        estimates.append(Estimate(value, statistic, units, replicate(removed, statistic)))
     return compare(estimates[0], estimates[1], is_correlation=not pair.is_level).p
 
 
