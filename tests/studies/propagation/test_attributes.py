@@ -73,6 +73,34 @@ def test_extremes_are_ordered_by_valence_then_word_in_each_template():
         assert names[pool.a[0]].tolist() == order[-3:]
 
 
+def test_other_draws_of_valence_are_halves_of_the_sets():
+    corpus = corpus_of(words(40), replace(PROTOCOL, extremes=7), seed=0)
+    draws = [corpus.redraw(draw) for draw in (1, 1, 2)]
+    assert all(np.array_equal(*sets) for sets in zip(draws[0][0][0], draws[1][0][0], strict=True))
+    assert not np.array_equal(draws[0][0][0][0], draws[2][0][0][0])
+    frame, first_words = corpus.table.frame, []
+    for pool, (a, b) in zip(corpus.pools, draws[0], strict=True):
+        for half, (members,) in zip((a, b), (pool.a, pool.b), strict=True):
+            assert (len(half[0]), len({*half[0]} & {*members})) == (3, 3)
+        first_words.append(frame["word"].iloc[pool.rows[a[0]]].tolist())
+    # The same words in each template.
+    assert first_words[0] == first_words[1]
+
+
+@pytest.mark.parametrize("role", ["faces", "labels"])
+def test_other_draws_of_groups_are_sets_of_the_same_sizes(role):
+    table = faces(30, 25) if role == "faces" else labels(5, groups=3)
+    corpus = corpus_of(table, replace(PROTOCOL, set_size=12), seed=0)
+    groups = table.frame["group"].to_numpy()
+    (pool,), ((a, b),) = corpus.pools, corpus.redraw(1)
+    for index, group in enumerate(table.groups):
+        for drawn, members in ((a[index], pool.a[index]), (b[index], pool.b[index])):
+            assert len(drawn) == len(members) == len({*drawn})
+            assert not np.array_equal(np.sort(drawn), np.sort(members))
+        assert {*groups[a[index]]} == {group}
+        assert len({*pd.Series(groups[b[index]]).value_counts()}) == 1
+
+
 def test_small_corpora_are_not_applicable():
     with pytest.raises(NotApplicable, match=r"words: .*extremes=3 .* needs 6 items, got 5.*=2 or less"):
         corpus_of(words(5), PROTOCOL, seed=0)

@@ -247,6 +247,13 @@ def test_a_block_of_axes_is_turned_in_units_of_their_singular_values():
     assert energy == pytest.approx((random / random.sum(axis=1, keepdims=True)).mean(axis=0), abs=0.03)
 
 
+def test_draws_with_another_r2_than_the_ratings_are_refused(monkeypatch):
+    monkeypatch.setattr(encoded_properties, "TOLERANCE", 0)
+    properties = encoded_properties.draw(*encoded_world(draws=20))
+    assert properties.values.shape == (300, 0)
+    assert properties.reason.startswith("no property with the ratings' R² (0.9")
+
+
 def test_few_clusters_leave_few_axes():
     vectors, ratings, _, permutations, seed = encoded_world(draws=20)
     clusters = np.arange(300) % 20

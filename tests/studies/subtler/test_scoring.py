@@ -325,6 +325,18 @@ def test_tau_is_withheld_above_the_share_that_is_set(unmatched, is_withheld):
     assert bool(strict["reason"]) == (unmatched > 0)
 
 
+def test_unmatched_answers_at_random_shrink_tau_by_the_square_of_their_share():
+    rng, share = np.random.default_rng(0), 0.25
+    items = sparse_items(rng, 20, 20, n=40_000)
+    leaning = rng.random(len(items)) < 0.8
+    items["response"] = np.where(leaning, items["stereotype"], items["anti_stereotype"])
+    unmatched = items.assign(response=items["response"].where(rng.random(len(items)) >= share, "x"))
+    full, shrunk = (
+        select_row(score(frame, "published", max_unmatched=1))["tau_c"] for frame in (items, unmatched)
+    )
+    assert shrunk / full == pytest.approx(1 - share**2, abs=0.01)
+
+
 def test_requests_without_an_answer_are_counted_separately_with_their_reason():
     frame = items_with(["good"] * 40 + [None] * 20, unanswered=[None] * 40 + ["content_filter"] * 20)
     result = select_row(score(frame, "published"))
