@@ -265,6 +265,7 @@ def test_domains_share_stimuli_but_not_templates():
     assert widths[0] > widths[1]
 
 
+@pytest.mark.thorough
 def test_the_interval_covers_no_association_where_templates_and_stimuli_differ_in_their_answers():
     """Answers depend on template and stimulus, but not on the polarity: tau-c and del_PL are 0 on average."""
     rng = np.random.default_rng(3)
@@ -377,6 +378,7 @@ def test_planted_leanings_are_recovered(lean):
         assert lean == 1 or tau.std() > 0
 
 
+@pytest.mark.thorough
 def test_intervals_cover_the_planted_leaning_at_the_nominal_rate():
     covers = []
     for seed in range(100):
