@@ -36,7 +36,8 @@ def answers(
 
     Raises:
         InputError: the server refuses the key or every question, does not know the model, cannot be reached,
-            or replies with something else. Earlier answers were yielded; those in flight are lost.
+            or replies with anything but a chat completion. Earlier answers were yielded; those in
+            flight are lost.
     """
     with _client(config) as client:
         refused: dict[int, Doubtful] = {}
@@ -130,7 +131,7 @@ def _client(config: ServerConfig) -> OpenAI:
 
 
 def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
-    """Send a question and return the reply; send it again if the fault or a malformed reply may pass."""
+    """Send a question and return the reply; send it again after a transient fault or a malformed reply."""
     url = redact(f"{config.url.rstrip('/')}/chat/completions")
     create: Any = client.chat.completions.with_raw_response.create
     headers = {"Authorization": omit} if client.api_key == NO_KEY else {}

@@ -19,7 +19,7 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
         InputError: the role is unknown, or the dataset cannot serve it; the message names the remedy.
     """
     if role not in ROLES:
-        raise InputError(f"exp: unknown role {role!r}. Use roles of {', '.join(ROLES)}.")
+        raise InputError(f"exp: unknown role {role!r}. Choose from the roles {', '.join(ROLES)}.")
     role_config = getattr(cfg, role)
     folder = cfg.model.precomputed
     # Configs are plain dataclasses: their repr contains every field.

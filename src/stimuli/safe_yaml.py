@@ -15,7 +15,7 @@ MAX_VALUES = 100_000
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse a YAML into plain values; the loader refuses tags that would make objects.
+    """Parse YAML into plain values; the loader refuses tags that would make objects.
 
     Raises:
         ValueError: the text is not YAML, repeats a key, is nested too deeply or within itself, or has nested
@@ -29,7 +29,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """Parse a JSON into plain values.
+    """Parse JSON into plain values.
 
     Raises:
         ValueError: the text is not JSON, repeats a key, or is nested too deeply.
@@ -46,7 +46,7 @@ def is_text(value: str) -> bool:
 
 
 def _check_count(node: yaml.Node | None, limit: int, counts: dict[int, float]) -> float:
-    """Count the values of a node with its references expanded (infinite within itself); refuse too many."""
+    """Count the values below a node with references expanded, infinite within itself; refuse too many."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in counts:

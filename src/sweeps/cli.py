@@ -71,7 +71,7 @@ class Command:
             return self.load_runner()
 
     def sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:
-        """Return the sweep of the command's jobs; a single job has no output folder."""
+        """Return the sweep of the command's jobs; `folder` is None for a single job."""
         self.began = True
         runner = self.runner()
         from src.sweeps.sweep import Sweep

@@ -40,7 +40,7 @@ templates:
 def write_items(folder: Path) -> None:
     rows = [
         row(target_gender=gender, type_category=kind, response=answer)
-        for gender in ("male", "female", "not_spacified")
+        for gender in ("male", "female", "not_spacified")  # as published
         for kind in ("type1", "type2")
         for answer in ("rigid", "Option 2: adaptable.", "", "no idea")
     ]
@@ -91,7 +91,7 @@ def replied(folder: Path) -> completions.Reply:
     return completions.read(reply, configs.ServerConfig(url="http://there/v1", id="m"), "http://there/v1")
 
 
-def captioned(folder: Path) -> None:
+def write_caption_file(folder: Path) -> None:
     from tests.studies.sobit.captions.examples import write_captions  # polars' threads do not survive a fork
 
     write_captions(folder / "a.parquet", pa.array(["a king", None, "", "a calm woman"] * 5))
@@ -109,7 +109,7 @@ def counted(folder: Path) -> tuple[int, Any]:
 
 
 def every_row(folder: Path, scan: tuple) -> None:
-    assert scan[0] == scan[1].rows, "rows are captions or counted"
+    assert scan[0] == scan[1].rows, "every row is a caption or counted as broken"
 
 
 LOG = '{"key": "a", "answer": "b"}\n{"key": "c", "answer": "d"}\n'
@@ -131,6 +131,6 @@ PARSERS = [
            lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied,
            lambda _, reply: (reply if isinstance(reply, str) else reply.reason).encode(),
            ':,"[{', change=json_changed),
-    Parser("captions: parquet", "a.parquet", captioned, counted, every_row, change=parquet_changed,
+    Parser("captions: parquet", "a.parquet", write_caption_file, counted, every_row, change=parquet_changed,
            named=("path=",)),
 ]  # fmt: skip

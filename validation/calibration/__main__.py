@@ -1,6 +1,6 @@
 """Check the claims about the level, rho, their p-values and intervals in simulations whose truth is known.
 
-python -m validation.calibration [--quick] [--worlds 1000] [--tables nulls coverage] [--output docs/calibration]
+python -m validation.calibration [--quick] [--worlds 1000] [--tables nulls coverage] [--output DIR]
 """
 
 import argparse

@@ -39,9 +39,10 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
     upwards for a measure that cannot be negative.
 
     Returns:
-        Columns `model, exp, attribute, config, measure` (its `null_statistic`); `mean`, `low`, `high` and
-        `null_mean` of the measure; `above` (number of `compared` pairs above the 95th percentile of their
-        random partitions), `pairs`; `n_low` and `n_high` (faces of a group); means `cles_gap` and `iat`.
+        Columns `model, exp, attribute, config, measure` (the job's `null_statistic`); `mean`, `low`, `high`
+        and `null_mean` of the measure; `pairs` (number with the measure), `compared` (of these, with random
+        partitions), `above` (of these, above their 95th percentile); `n_low` and `n_high` (smallest and
+        largest number of faces of a group); means `cles_gap` and `iat`.
     """
     rows = []
     for (model, exp, config), job in audits.groupby(["model", "exp", "config"], sort=False):
@@ -107,9 +108,10 @@ def model_context(findings: Findings, audits: pd.DataFrame, number: int, folder:
 
 
 def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) -> dict[str, Any] | None:
-    """Return the ranking of models: tables and bubble chart of the specification with most models.
+    """Rank the models: tables and bubble chart of the specification with the most complete models.
 
-    Return None if no audit is without debiasing, or if fewer than `min_models` models are ranked.
+    Return None if every audit is of a debiased model, or if fewer than `min_models` models have every
+    measure.
     """
     audits = findings.of("implicit")
     measures = model_ranking.add_pretraining(model_ranking.measures(audits), findings.models)

@@ -97,11 +97,13 @@ def _sets(rows: pd.DataFrame, models: list[str], folder: Folder) -> list[dict[st
 
 
 def _pictures(
-    rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: Folder
+    set_rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: Folder
 ) -> dict[str, Any]:
+    # `axis_rows` are the rows of all figures that have the same axes.
     pictures: dict[str, Any] = {"gaps": [], "taus": []}
     for direction in subtler.DIRECTIONS:
-        for kind, drawings in figures.drawings(rows, axis_rows, direction, name=name, title=title).items():
+        drawn = figures.drawings(set_rows, axis_rows, direction, name=name, title=title)
+        for kind, drawings in drawn.items():
             pictures[kind] += folder.pictures(drawings)
     return pictures
 
