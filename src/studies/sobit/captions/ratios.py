@@ -119,8 +119,8 @@ def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbe
 
 
 def _lower(share: np.ndarray, low: np.ndarray, other_share: np.ndarray, other_high: np.ndarray) -> np.ndarray:
-    # The published limit is (product - root) / d with d = other_high * (2 * other_share - other_high). Expanded by
-    # product + root, it does not divide by d, which may be 0.
+    # The published limit is (product - root) / d with d = other_high * (2 * other_share - other_high).
+    # Expanded by product + root, it does not divide by d, which may be 0.
     product, term = share * other_share, low * (2 * share - low)
     root = np.sqrt(np.maximum(product**2 - term * other_high * (2 * other_share - other_high), 0))
     return np.where(share == 0, 0.0, term / (product + root))
