@@ -44,7 +44,10 @@ def files(source: hub.Source) -> list[Path]:
 
 @contextmanager
 def link(paths: Sequence[Path]) -> Iterator[Path]:
-    """Make a temporary folder with links to the given files only, as the store's key covers no others."""
+    """Make a temporary folder with links to the given files only.
+
+    Vectors are stored under a hash of these files: transformers must not find any others.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for path in paths:
             (Path(folder) / path.name).symlink_to(path.absolute())

@@ -40,7 +40,8 @@ COLUMNS = (
     Column(
         "level_p",
         "p level",
-        "share of permutations of the property whose level is at least as far from the permutations' mean",
+        "share of permutations of the property whose level is at least as far from the permutations' mean as "
+        "the observed level",
         3,
     ),
     Column(
@@ -60,7 +61,7 @@ COLUMNS = (
     Column(
         "at_bound",
         "at a bound",
-        "share of targets whose outcome is within 5% of its smallest or largest value",
+        "share of targets whose outcome is within 5% of the possible range from its lower or upper end",
     ),
     Column("ties", "ties", "share of targets that share their outcome with another"),
     Column("sd_attributes", "SD A/B", "SD of ρ over other draws of A and B"),

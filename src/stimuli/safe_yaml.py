@@ -46,7 +46,13 @@ def is_text(value: str) -> bool:
 
 
 def _check_count(node: yaml.Node | None, limit: int, counts: dict[int, float]) -> float:
-    """Count the values below a node with references expanded, infinite within itself; refuse too many."""
+    """Count a node and all values below it, with references expanded.
+
+    A node that contains itself counts as infinite.
+
+    Raises:
+        ValueError: the count exceeds `limit`.
+    """
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in counts:

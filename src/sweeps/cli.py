@@ -57,6 +57,7 @@ class Command:
     def __call__(self, composed: DictConfig) -> None:
         """Run a single job, as a sweep of one job without a parent run."""
         hydra_config = HydraConfig.get()
+        # The project's launchers run the jobs of a sweep themselves: only others call the task function.
         if hydra_config.mode == RunMode.MULTIRUN:
             raise InputError(
                 f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}: expected one of "

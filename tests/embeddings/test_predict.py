@@ -69,17 +69,17 @@ def embed(folder: Path, table, count: int, batch_size: int = 5, network=Plagued)
     return store.embed(encoder, table, batch_size, trainer, folder, folder / "pictures")
 
 
-def entries(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+def files_of_entries(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*/*"))
 
 
-def test_pictures_of_two_processes_equal_those_of_a_single_process(tmp_path):
+def test_picture_vectors_of_two_processes_equal_those_of_a_single_process(tmp_path):
     """Check 7 pictures in batches of ten: fewer batches than processes."""
     table = pictured(tmp_path, 7)
     single, two = (embed(tmp_path / str(n), table, n, batch_size=10, network=Halved) for n in (1, 2))
     assert single.hash == two.hash
     assert single.vectors.shape == (7, 3, 4)
-    assert len(entries(tmp_path / "2" / "pictures")) == 2
+    assert files_of_entries(tmp_path / "2" / "pictures") == ["manifest.json", "pixels.npy"]
 
 
 @pytest.mark.thorough
@@ -91,7 +91,7 @@ def test_pictures_of_two_processes_equal_those_of_a_single_process(tmp_path):
         ("full", InputError, r"words: cannot be written \(No space"),
     ],
 )
-def test_an_error_in_either_of_two_processes_is_reported_and_nothing_is_left(
+def test_an_error_in_the_first_of_two_processes_is_reported_and_nothing_is_left(
     tmp_path, monkeypatch, plague, kind, message
 ):
     monkeypatch.setenv(PLAGUED, "0")

@@ -13,7 +13,8 @@ from src.studies.shared.exchange_units import Exchange, exchange_of
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
-# Bits of the parts of a corpus with held-out attribute sets: its units are drawn, retrieved, or neither.
+# Use of a part of a corpus, in bits: A and B are drawn from it, items are retrieved from it, or neither. Without
+# held-out attribute sets, the whole corpus has both bits.
 SETS, RETRIEVED, NEITHER = 1, 2, 0
 
 
@@ -178,7 +179,10 @@ def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange
 def _split_linked(
     parts: np.ndarray, parents: pd.DataFrame, groups: np.ndarray, exchange: Exchange, seed: int
 ) -> None:
-    """Set the parts [faces] of groups that are a single cluster by halves of their parents."""
+    """Split the parents of each group that is a single cluster; overwrite the `parts` [faces] of its faces.
+
+    A face gets the half to which both its parents belong, or `NEITHER`.
+    """
     cluster = exchange.factors[0].clusters
     for index, group in enumerate(np.unique(groups)):
         faces = np.flatnonzero(groups == group)
