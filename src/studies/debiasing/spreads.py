@@ -28,8 +28,8 @@ class Spreads:
         before: SD over groups of their mean scores, without what the choice of targets adds; NaN without a
             jackknife.
         after: the same with debiasing.
-        ratio: cross product of the centred group means after and before, divided by the squared spread before:
-            1 if debiasing leaves the differences between groups as they were, 0 if nothing is left of them.
+        ratio: cross product of the centred group means after and before, divided by the squared spread
+            before: 1 if debiasing leaves the differences between groups as they were, 0 if none is left.
         df: degrees of freedom of its interval; None without a ratio.
         estimate: cross product and squared spread before, both divided by the latter; None without a ratio.
         reason: reason why there is no ratio; empty where there is one.

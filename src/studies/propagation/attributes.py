@@ -13,8 +13,8 @@ from src.studies.shared.exchange_units import Exchange, exchange_of
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
-# Use of a part of a corpus, in bits: A and B are drawn from it, items are retrieved from it, or neither. Without
-# held-out attribute sets, the whole corpus has both bits.
+# Use of a part of a corpus, in bits: A and B are drawn from it, items are retrieved from it, or neither.
+# Without held-out attribute sets, the whole corpus has both bits.
 SETS, RETRIEVED, NEITHER = 1, 2, 0
 
 
