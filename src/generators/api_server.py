@@ -114,7 +114,7 @@ def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iter
 
 
 def _client(config: ServerConfig) -> OpenAI:
-    """Make a client with the key that the config names; no `OPENAI_*` variable counts, those of proxies do."""
+    """Make a client with the key that the config names; `OPENAI_*` variables have no effect, proxies do."""
     # This logger prints the address of each request, which may hold a password.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     key = os.environ.get(config.key, "") if config.key else ""
