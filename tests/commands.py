@@ -20,7 +20,7 @@ from tests.paths import CHECKOUT
 FEW_DRAWS = ["protocol.placebo=20", "protocol.bootstrap=20", "protocol.attribute_draws=2"]
 FEW_DRAWS += ["protocol.property_draws=2"]
 SMALL = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15", *FEW_DRAWS]
-# A hardly trained toy on the built-in world, so small that a sweep mostly writes its stores.
+# A hardly trained toy on the built-in world, so small that a sweep spends most of its time on files.
 TINY = ["faces.per_group=6", "scenes.count=24", "words.count=24", "protocol.k=10", "protocol.extremes=5"]
 TINY += ["model=toy_s", "model.steps=2", "model.name=tiny", "trainer=cpu", "trainer.workers=0"]
 TINY += ["protocol.set_size=6"]

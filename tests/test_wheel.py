@@ -89,7 +89,7 @@ def test_the_wheel_is_what_is_imported(python_with_wheel, tmp_path):
     source, conf, checkout = map(Path, run(python_with_wheel, tmp_path, "-c", code).split())
     assert source.is_relative_to(python_with_wheel.parent.parent)
     assert conf == source.parent / "conf"
-    assert checkout == tmp_path
+    assert checkout == tmp_path  # without a checkout, the working directory
 
 
 @pytest.mark.thorough

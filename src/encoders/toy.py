@@ -28,7 +28,10 @@ VOCABULARY = 49_408
 
 
 def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
-    """Return the toy of a job, trained on the tables of all four roles if its checkpoint is not stored."""
+    """Return the toy of a job; its `weights` and `load` train it if its checkpoint is not stored.
+
+    It is trained on the tables of all four roles.
+    """
     config = cfg.model
     assert isinstance(config, configs.ToyConfig)
     identity = {

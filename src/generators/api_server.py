@@ -20,7 +20,8 @@ from src.generators.completions import TRANSIENT, Doubtful, Reply, Unanswered, r
 log = logging.getLogger(__name__)
 
 MAX_WAIT = 60  # seconds
-# Consecutive failures after which the server is tested with a question that it answered before.
+# Consecutive failures after which the server is tested with a question that it answered before. The run ends
+# if the test fails, or if there is no such question.
 FAILURES_BEFORE_TEST = 8
 NO_KEY = "none"  # key for the client if the config names none; it is not sent
 
@@ -35,8 +36,8 @@ def answers(
     server has answered before, if any.
 
     Raises:
-        InputError: the server refuses the key or every question, does not know the model, cannot be reached,
-            or replies with anything but a chat completion. Earlier answers were yielded; those in
+        InputError: the server refuses the key or the first questions, does not know the model, cannot be
+            reached, or replies with anything but a chat completion. Earlier answers were yielded; those in
             flight are lost.
     """
     with _client(config) as client:
@@ -114,7 +115,7 @@ def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iter
 
 
 def _client(config: ServerConfig) -> OpenAI:
-    """Make a client with the key that the config names; `OPENAI_*` variables have no effect, proxies do."""
+    """Make a client with the key from the variable that the config names; ignore variables `OPENAI_*`."""
     # This logger prints the address of each request, which may hold a password.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     key = os.environ.get(config.key, "") if config.key else ""

@@ -85,8 +85,9 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
         raise ValueError("both sides have several vectors per item: one side must have single vectors")
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"expected vectors of equal width, got {x.shape[-1]} and {y.shape[-1]}")
-    # A matrix product may round equal columns differently: ties would be broken at random, and a deviation
-    # of zero could be mistaken for a positive one. Rounding preserves order, so it can follow the maximum.
+    # A matrix product may round equal columns differently: ties would be broken at random, and a standard
+    # deviation of zero could be mistaken for a positive one. Rounding preserves order, so it can follow the
+    # maximum.
     return products(x, y).round_(decimals=DECIMALS)
 
 

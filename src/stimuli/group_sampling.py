@@ -61,7 +61,8 @@ def sample_groups(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Draw `per_group` faces of each group without replacement, from distinct pictures.
 
-    The draw depends on the seed and the ids, not on the order of the rows.
+    The draw depends on the seed and the ids; the order of the rows only decides which of several copies
+    stays.
     """
     frame, notes = drop_copies(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")

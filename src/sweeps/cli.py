@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from src.jobs.runner import Runner
     from src.sweeps.sweep import Sweep
 
-# Environment variable that makes Hydra raise its errors instead of printing them with a traceback.
+# Environment variable that makes Hydra raise its errors instead of printing them and exiting. Users set it to
+# see the full traceback; `main` sets it to print errors itself.
 FULL_ERROR = "HYDRA_FULL_ERROR"
 
 
@@ -72,7 +73,10 @@ class Command:
             return self.load_runner()
 
     def sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:
-        """Return the sweep of the command's jobs; `folder` is None for a single job."""
+        """Return the sweep of the command's jobs; `folder` is None for a single job.
+
+        `globbed` says whether a glob selected its experiments or protocols.
+        """
         self.began = True
         runner = self.runner()
         from src.sweeps.sweep import Sweep

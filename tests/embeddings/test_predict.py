@@ -199,7 +199,7 @@ def predicted(network, table, folder, batch_size=3):
     return load_file(path)["embedding"]
 
 
-def stored_pictures(folder):
+def picture_entries(folder):
     return sorted(path for path in (folder / "pictures").iterdir() if path.is_dir())
 
 
@@ -221,7 +221,7 @@ def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatc
     other = predicted(PixelEncoder("other", mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
     # No picture is decoded again.
     assert opened.total() == decoded
-    assert len(stored_pictures(tmp_path)) == 1
+    assert len(picture_entries(tmp_path)) == 1
     assert torch.equal(
         other, predicted(PixelEncoder("plain", False, mean=[0.5] * 3, std=[0.25] * 3), scenes, tmp_path)
     )
@@ -241,7 +241,7 @@ def test_a_truncated_picture_is_named_and_nothing_is_left(tmp_path, scenes):
     os.truncate(scenes.frame["path"].iloc[5], 40)
     with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
         predicted(PixelEncoder(), scenes, tmp_path)
-    assert stored_pictures(tmp_path) == []
+    assert picture_entries(tmp_path) == []
     with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
         predicted(PixelEncoder(known=False), scenes, tmp_path)
 

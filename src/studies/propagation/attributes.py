@@ -60,7 +60,7 @@ class Corpus:
     def redraw(self, draw: int) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
         """Return A and B of a draw (its number, from 1) for each pool, with positions for each property.
 
-        For valence, draw half of each set; for groups, draw sets of the same size from the same units.
+        For valence, draw half of each set; for groups, draw sets of the same size anew.
         """
         if self.properties == [None]:
             half = self.protocol.extremes // 2
@@ -168,9 +168,9 @@ def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange
         for index, (_, same) in enumerate(sorted(by_signature.items())):
             half_of_cluster[same] = _halve(len(same), np.random.default_rng([seed, index, 0, 1 + number]))
         parts_by_factor.append(half_of_cluster[factor.clusters])
-    cluster_names = clusters.ways(corpus)
-    if set(clusters.PARENTS) <= {*cluster_names}:  # morphs
-        _split_linked(parts_by_factor[0], cluster_names, corpus.frame["group"].to_numpy(), exchange, seed)
+    ways = clusters.ways(corpus)
+    if {*clusters.PARENTS} <= {*ways.columns}:  # morphs
+        _split_linked(parts_by_factor[0], ways, corpus.frame["group"].to_numpy(), exchange, seed)
     parts = np.stack([level_parts[exchange.levels[:, n]] for n, level_parts in enumerate(parts_by_factor)])
     unit_parts = np.where((parts == parts[0]).all(axis=0), parts[0], NEITHER)
     return exchange.restrict(parts_by_factor), unit_parts[exchange.unit_of_row]

@@ -43,7 +43,11 @@ def choices(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
 
 
 def position_effect(probabilities: Float[np.ndarray, "n 6 3"]) -> Float[np.ndarray, " n"]:
-    """Compute the mean total-variation distance of an order's probabilities from their average, in [0, 1]."""
+    """Compute the effect of the order of the options, in [0, 1].
+
+    It is the total-variation distance of an order's probabilities from their average over the orders,
+    averaged over the orders.
+    """
     distances = np.abs(probabilities - probabilities.mean(axis=1, keepdims=True))
     effects: np.ndarray = distances.sum(axis=2).mean(axis=1) / 2
     return effects

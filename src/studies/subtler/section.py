@@ -68,10 +68,10 @@ def section(findings: Findings, folder: Folder) -> Section:
 
 
 def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
-    """Count all, unmatched and missing answers of each task and model, with one specification of each.
+    """Count all, unmatched and missing answers of each task and model.
 
-    `position_effect`, the mean effect of the order of the options (docs/methods.md, section 5), is NaN
-    unless options are scored by their likelihood.
+    `totals` has one specification of each task and model. `position_effect`, the mean effect of the order of
+    the options (docs/methods.md, section 5), is NaN unless options are scored by their likelihood.
     """
     # Codings share their answers, which are counted once.
     strata = totals[totals["domain"] == ALL].drop_duplicates(["exp", "model", "direction"])
