@@ -32,7 +32,6 @@ class AvatarsConfig(RoleConfig):
     genders: dict[str, float] = MISSING  # gender -> mean length of the hair, 0 to 1
     hue_sd: float = number(0)  # SD of hue within a people
     hair_sd: float = number(0)  # SD of hair length within a gender
-    places: dict[str, float] = MISSING  # place -> hue of the background
 
 
 @dataclass

@@ -5,15 +5,16 @@ are unreal, so that no real people is depicted. The expression (mouth and brows)
 independent of the group, like the hue of the background: the group explains little of the variation.
 """
 
-import colorsys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
+from src.demo.colours import Colour, rgb
+from src.demo.contents import background, draw_contents
 from src.errors import InputError
 
-Colour = tuple[int, int, int]
 SUPERSAMPLING = 4  # factor by which pictures are drawn larger, before they are reduced
 SATURATION = (0.4, 0.6)  # lowest and highest saturation of the background
 
@@ -25,13 +26,14 @@ def avatar(
     prominence: float,  # size of the crest: 0 hides it, 1 is large
     hair: float,  # length of the hair: 0 ends at the crown, 1 reaches below the chin
     valence: float,  # expression, in [0, 1]: 0 frowns, 1 smiles
-    place: float,  # hue of the background, in [0, 1]
+    contents: Mapping[str, str],  # what the picture shows beside the face
     size: int,  # edge of the picture in pixels
     rng: np.random.Generator,
 ) -> Image.Image:
     """Draw one face as an RGB picture of `size` x `size` pixels, with individual variation from `rng`."""
     scale = size * SUPERSAMPLING
-    picture = Image.new("RGB", (scale, scale), rgb(place, rng.uniform(*SATURATION), rng.uniform(0.75, 1)))
+    colour = background(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])
@@ -67,8 +69,9 @@ def avatar(
         line(ends, 0.03, (30, 20, 30))
     width = rng.uniform(0.42, 0.55)
     across = np.linspace(-1, 1, 13)
-    curve = 0.5 + 0.38 * smile * (0.5 - across**2)
-    line(np.stack([across * width, curve], axis=1), 0.045, (110, 10, 30))
+    curve = 0.5 + 0.5 * smile * (0.5 - across**2)
+    line(np.stack([across * width, curve], axis=1), 0.07, (110, 10, 30))
+    draw_contents(draw, contents, rng, scale)
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 
@@ -86,9 +89,3 @@ def _draw_crest(kind: str, prominence: float, mirror: Any, oval: Any, line: Any,
             oval(tip, np.full(2, 0.12 * prominence), (250, 210, 60))
         else:
             raise InputError(f"faces.peoples: expected a crest of horns, ears or antennae, got {kind!r}.")
-
-
-def rgb(hue: float, saturation: float, value: float) -> Colour:
-    """Convert hue (cyclic), saturation and value to a colour in 0 to 255."""
-    red, green, blue = colorsys.hsv_to_rgb(hue % 1, saturation, value)
-    return round(255 * red), round(255 * green), round(255 * blue)

@@ -1,9 +1,9 @@
 """Pair pictures with captions for training.
 
-The caption of a scene has a word of similar valence. That of a face has a label of its group half the time,
-and a word the other half. In the built-in world, the valence of that word is that of the expression plus the
-planted valence of the group, and the expression selects the label, whose connotation varies alike in every
-group. Real faces have no known expression, and nothing is planted on them: their words are drawn at random.
+The caption of a scene has a word of similar valence, sometimes a label. That of a face has a label half the
+time, mostly of its group, and a word the other half. In the built-in world, the valence of that word is that
+of the expression plus the planted valence of the group, and the labels of scenes have the planted valence of
+their group. Nothing is planted on photographs of faces: their expression is unknown, their words are random.
 
 Some captions are probes (So-B-IT): each is more frequent with the faces of a group, a people or a gender,
 as strongly as planted, or with the faces in a place, where all groups are equally frequent.
@@ -12,25 +12,32 @@ If the config has traits, some captions resemble those of photographs on the web
 face by a word of one of the two traits, or name its group.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from src.configs import DemoConfig
+from src.demo import text_weights
+from src.demo.vocabulary import split
 
-# Width of the range of valence ranks, out of 0 to 1, that the expressions span before anything is planted.
-EXPRESSION_WIDTH = 0.6
-# SD of a label's rank among the labels of its group around the rank of the expression.
-LABEL_SD = 0.25
-# Share of the captions that are those of photographs; half of them name a look.
-PHOTO_SHARE = 0.25
+# Share of the captions that describe faces.
+FACE_SHARE = 0.6
+# Frequencies of the kinds of captions of faces and of scenes. Without traits, none is of a look or a person, and
+# without probes, none is a probe.
+FACE_KINDS = {"word": 3.0, "label": 3.0, "look": 1.0, "person": 1.0, "probe": 2.0}
+SCENE_KINDS = {"word": 4.0, "label": 1.0}
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
-# Share of the captions that are probes.
-PROBE_SHARE = 0.2
 # Factors by which a probe is more likely with the faces that it describes: those of a group at full bias, and
 # those of a place. Each probe must describe something visible: the cosines of meaningless words hardly vary,
 # and associations are in units of that variation.
 GROUP_FACTOR, PLACE_FACTOR = 8.0, 40.0
+# Number of pictures whose weights are computed at once, for memory.
+BLOCK = 1024
+# Pictures and random numbers of captions -> their sentences; pictures -> weights [pictures, texts].
+Selection = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Weights = Callable[[pd.DataFrame], np.ndarray]
 
 
 def draw(
@@ -51,57 +58,103 @@ def draw(
     scenes, and its sentence.
     """
     rng = np.random.default_rng(seed)
-    shows_face = rng.random(count) < 0.5
-    wants_label = shows_face & (rng.random(count) < 0.5)
-    face, scene = rng.integers(len(faces), size=count), rng.integers(len(scenes), size=count)
-    noise, any_rank = rng.normal(0, recipe.noise, count), rng.random(count)
-    label_draw, template_draw = rng.random(count), rng.random(count)
+    shows_face = rng.random(count) < FACE_SHARE
+    picture = np.where(
+        shows_face, rng.integers(len(faces), size=count), rng.integers(len(scenes), size=count)
+    )
+    faces, scenes = text_weights.add_rank(faces), text_weights.add_rank(scenes)
+    unique_words, unique_labels = text_weights.words_by_valence(words), text_weights.labels_by_group(labels)
+    of_photos = labels.assign(sentence=[PERSON.format(word) for word in labels["word"]])
+    label_weights = partial(text_weights.labels_of_faces, labels=unique_labels)
+    selections: dict[tuple[bool, str], Selection] = {
+        (True, "word"): _by_weight(
+            words,
+            unique_words,
+            faces,
+            partial(text_weights.words_of_faces, words=unique_words, recipe=recipe),
+        ),
+        (False, "word"): _by_weight(
+            words,
+            unique_words,
+            scenes,
+            partial(text_weights.words_of_scenes, words=unique_words, recipe=recipe),
+        ),
+        (True, "label"): _by_weight(labels, unique_labels, faces, label_weights),
+        (False, "label"): _by_weight(
+            labels,
+            unique_labels,
+            scenes,
+            partial(text_weights.labels_of_scenes, labels=unique_labels, recipe=recipe),
+        ),
+        (True, "person"): _by_weight(of_photos, unique_labels, faces, label_weights),
+        (True, "look"): partial(_trait_captions, faces, recipe),
+        (True, "probe"): partial(_draw_probes, faces, recipe),
+    }
+    face_kinds = {
+        name: share
+        for name, share in FACE_KINDS.items()
+        if (recipe.traits or name not in ("look", "person")) and (recipe.probes or name != "probe")
+    }
+    kind = np.where(shows_face, _draw_kinds(face_kinds, count, rng), _draw_kinds(SCENE_KINDS, count, rng))
+    text_draw = _spread([shows_face, picture, kind], rng)
+    template_draw = rng.random(count)
+    sentence = np.empty(count, dtype=object)
+    for (of_face, name), select in selections.items():
+        chosen = (shows_face == of_face) & (kind == name)
+        if chosen.any():
+            sentence[chosen] = select(picture[chosen], text_draw[chosen], template_draw[chosen])
+    return np.where(shows_face, picture, len(faces) + picture), list(sentence)
 
-    valence_rank = np.where(shows_face, _valence_ranks(faces, recipe)[face], _ranks(scenes)[scene]) + noise
-    # The rank of a real face is NaN: its word is drawn from all words.
-    word_rank = np.where(np.isnan(valence_rank), any_rank, np.clip(valence_rank, 0, 1))
-    with_word = _word_captions(words, word_rank, template_draw)
-    label_rank = _expression_ranks(faces)[face] + rng.normal(0, LABEL_SD, count)
-    label_rank = np.where(np.isnan(label_rank), label_draw, np.clip(label_rank, 0, 1))
-    groups = faces["group"].to_numpy()[face]
-    with_label = _label_captions(groups, labels, label_rank, template_draw)
-    sentence = np.where(wants_label, with_label, with_word)
-    if recipe.traits:
-        is_photo = rng.random(count) < PHOTO_SHARE
-        names_look = rng.random(count) < 0.5
-        with_look = _trait_captions(faces, recipe, rng.random(count), rng.random(count), face)
-        of_photos = labels.assign(sentence=[PERSON.format(word) for word in labels["word"]])
-        photographed = np.where(names_look, with_look, _label_captions(groups, of_photos, label_rank))
-        shows_face, sentence = shows_face | is_photo, np.where(is_photo, photographed, sentence)
-    if recipe.probes:
-        is_probe = rng.random(count) < PROBE_SHARE
-        probes = _draw_probes(faces, recipe, rng.random(count), face)
-        shows_face, sentence = shows_face | is_probe, np.where(is_probe, probes, sentence)
-    return np.where(shows_face, face, len(faces) + scene), list(sentence)
+
+def _draw_kinds(frequencies: dict[str, float], count: int, rng: np.random.Generator) -> np.ndarray:
+    shares = np.array(list(frequencies.values()))
+    return rng.choice(list(frequencies), size=count, p=shares / shares.sum())
+
+
+def _spread(keys: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """Draw a number in [0, 1) for each caption, evenly spread over the captions that have equal keys.
+
+    Such systematic samples vary less than independent draws: without bias, groups hardly differ by chance.
+    """
+    frame = pd.DataFrame({str(number): key for number, key in enumerate(keys)})
+    by_key = frame.groupby([*frame.columns], sort=False)
+    cell = by_key.ngroup().to_numpy()
+    order = pd.Series(rng.random(len(frame))).groupby(cell).rank(method="first").to_numpy() - 1
+    return np.asarray((order + rng.random(cell.max() + 1)[cell]) / np.bincount(cell)[cell])
+
+
+def all_words(words: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig) -> list[str]:
+    """Return the words of all sentences that may be captions, in lower case, sorted."""
+    sentences = [*words["sentence"], *labels["sentence"], *map(PERSON.format, labels["word"])]
+    sentences += [LOOK.format(word) for listed in recipe.traits.values() for word in listed]
+    sentences += [caption for listed in recipe.probes.values() for caption in listed]
+    return sorted({word for sentence in sentences for word in split(sentence)})
 
 
 def _trait_captions(
-    faces: pd.DataFrame, recipe: DemoConfig, trait_draw: np.ndarray, word_draw: np.ndarray, face: np.ndarray
+    faces: pd.DataFrame, recipe: DemoConfig, face: np.ndarray, text_draw: np.ndarray, word_draw: np.ndarray
 ) -> np.ndarray:
     sentences = ([LOOK.format(word) for word in words] for words in recipe.traits.values())
     trait_captions = [np.array(captions, dtype=object) for captions in sentences]
     # The more pleasant the expression, the likelier the first trait; those of real faces are unknown (NaN).
-    trait_share = np.nan_to_num(_expression_ranks(faces), nan=0.5)
+    trait_share = np.nan_to_num(faces["rank"].to_numpy(), nan=0.5)
     trait_share += recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])
     first, second = (captions[_index_of_rank(word_draw, len(captions))] for captions in trait_captions)
-    return np.asarray(np.where(trait_draw < trait_share[face], first, second))
+    return np.asarray(np.where(text_draw < trait_share[face], first, second))
 
 
-def _draw_probes(faces: pd.DataFrame, recipe: DemoConfig, draws: np.ndarray, face: np.ndarray) -> np.ndarray:
+def _draw_probes(
+    faces: pd.DataFrame, recipe: DemoConfig, face: np.ndarray, text_draw: np.ndarray, _: np.ndarray
+) -> np.ndarray:
     captions = np.array([caption for probes in recipe.probes.values() for caption in probes], dtype=object)
     places = faces["place"] if "place" in faces.columns else [""] * len(faces)
     cell_of_face, cells = pd.factorize(pd.MultiIndex.from_arrays([faces["group"], places]))
-    chosen = np.empty(len(face), dtype=object)
+    selected = np.empty(len(face), dtype=object)
     for index, (group, place) in enumerate(cells):
         in_cell = cell_of_face[face] == index
         cumulated = np.cumsum(_probe_weights(group, place, recipe))
-        chosen[in_cell] = captions[np.searchsorted(cumulated / cumulated[-1], draws[in_cell], "right")]
-    return chosen
+        selected[in_cell] = captions[np.searchsorted(cumulated / cumulated[-1], text_draw[in_cell], "right")]
+    return selected
 
 
 def _probe_weights(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
@@ -122,45 +175,29 @@ def _probe_weights(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
     return weights
 
 
-def _ranks(frame: pd.DataFrame) -> np.ndarray:
-    # Unlike the ratings of a lexicon or a picture set, ranks are spread evenly over 0 to 1.
-    return np.asarray((rankdata(frame["valence"].to_numpy()) - 0.5) / len(frame))
+def _by_weight(
+    texts: pd.DataFrame, unique: pd.DataFrame, pictures: pd.DataFrame, weights_of: Weights
+) -> Selection:
+    """Return a function that selects a sentence per caption: a text by its weight with the picture, any template."""
+    pivot = texts.pivot(index="word", columns="template", values="sentence")
+    grid = pivot.loc[unique["word"]].to_numpy(dtype=object)
 
+    def select(picture: np.ndarray, text_draw: np.ndarray, template_draw: np.ndarray) -> np.ndarray:
+        index = np.empty(len(picture), dtype=int)
+        for start in range(0, len(pictures), BLOCK):
+            block = pictures.iloc[start : start + BLOCK]
+            captions = np.flatnonzero((picture >= start) & (picture < start + len(block)))
+            weights = weights_of(block)
+            cumulated = np.cumsum(np.exp(weights - weights.max(axis=1, keepdims=True)), axis=1)
+            cumulated /= cumulated[:, -1:]
+            # Row p rises from p to p + 1: one search serves all rows.
+            flat = (cumulated + np.arange(len(block))[:, None]).reshape(-1)
+            row = picture[captions] - start
+            index[captions] = np.searchsorted(flat, row + text_draw[captions], "right") - row * len(grid)
+        index = np.minimum(index, len(grid) - 1)
+        return np.asarray(grid[index, _index_of_rank(template_draw, grid.shape[1])])
 
-def _expression_ranks(faces: pd.DataFrame) -> np.ndarray:
-    return _ranks(faces) if "valence" in faces.columns else np.full(len(faces), np.nan)
-
-
-def _valence_ranks(faces: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
-    # Expressions span the middle of the scale only: at its ends, planted valence would be clipped away.
-    planted = np.array([recipe.planted.get(group, 0.0) for group in faces["group"]])
-    return np.asarray(0.5 + EXPRESSION_WIDTH * (_expression_ranks(faces) - 0.5) + recipe.bias * planted)
-
-
-def _word_captions(words: pd.DataFrame, rank: np.ndarray, template_draw: np.ndarray) -> np.ndarray:
-    valence = words.groupby("word")["valence"].first()
-    order = valence.reset_index().sort_values(["valence", "word"])["word"]
-    return _select_sentences(words, order.to_list(), rank, template_draw)
-
-
-def _label_captions(
-    groups: np.ndarray, labels: pd.DataFrame, rank: np.ndarray, template_draw: np.ndarray | None = None
-) -> np.ndarray:
-    # Without a draw of templates, all sentences of a label must be the same: the first is taken.
-    chosen = np.empty(len(groups), dtype=object)
-    for group, rows in labels.groupby("group"):
-        is_member = groups == group
-        order = sorted(rows["word"].unique())
-        drawn = np.zeros(is_member.sum()) if template_draw is None else template_draw[is_member]
-        chosen[is_member] = _select_sentences(rows, order, rank[is_member], drawn)
-    return chosen
-
-
-def _select_sentences(
-    texts: pd.DataFrame, order: list[str], rank: np.ndarray, template_draw: np.ndarray
-) -> np.ndarray:
-    grid = texts.pivot(index="word", columns="template", values="sentence").loc[order].to_numpy(dtype=object)
-    return np.asarray(grid[_index_of_rank(rank, len(grid)), _index_of_rank(template_draw, grid.shape[1])])
+    return select
 
 
 def _index_of_rank(rank: np.ndarray, count: int) -> np.ndarray:

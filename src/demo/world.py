@@ -1,6 +1,7 @@
 """Draw the pictures of the built-in world once, and store them in the cache."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,41 +11,40 @@ import pandas as pd
 from PIL import Image, ImageDraw
 
 from src.configs import AbstractConfig, AvatarsConfig
-from src.demo.avatars import SUPERSAMPLING, Colour, avatar, rgb
+from src.demo.avatars import SATURATION, SUPERSAMPLING, avatar
+from src.demo.colours import Colour, rgb
+from src.demo.contents import background, draw_contents, draw_values
 from src.storage import cache, versions
 
 TABLE = "table.parquet"
-# Standard deviation of a background's hue around that of its place.
-PLACE_SD = 0.015
 Drawings = Iterator[tuple[dict[str, Any], Image.Image]]  # a row of the table, and its picture
 
 
 def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
-    """Draw avatars (see conf/faces/avatars.yaml): groups overlap in appearance and share all places.
+    """Draw avatars (see conf/faces/avatars.yaml): groups overlap in appearance and contents.
 
-    Columns are `id`, `group`, `race`, `gender`, `valence` (the expression's), `place`, `path`, `sha256`.
+    Columns are `id`, `group`, `race`, `gender`, `valence` (the expression's), those of `CONTENTS`, `path` and
+    `sha256`.
     """
-    places = list(cfg.places)
 
     def draw() -> Drawings:
         for race, appearance in cfg.peoples.items():
             for gender, hair in cfg.genders.items():
                 rng = _rng(cfg.seed, "faces", race, gender)
-                place_of = _rng(cfg.seed, "places", race, gender).permutation(cfg.per_group) % len(places)
+                contents = draw_values(cfg.per_group, _rng(cfg.seed, "contents", race, gender), of_group=True)
                 # All groups have the same expressions: only training captions give a group valence.
                 for number, valence in enumerate(rng.permutation(_even_valences(cfg.per_group))):
                     name = f"{race}-{gender}-{number:04d}".lower()
-                    place = places[place_of[number]]
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
-                        {**row, "valence": valence, "place": place},
+                        {**row, "valence": valence, **contents[number]},
                         avatar(
                             hue=rng.normal(appearance.hue, cfg.hue_sd),
                             crest=appearance.crest,
                             prominence=rng.uniform(0, 1),
                             hair=float(np.clip(rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
-                            place=rng.normal(cfg.places[place], PLACE_SD),
+                            contents=contents[number],
                             size=cfg.size,
                             rng=rng,
                         ),
@@ -58,8 +58,10 @@ def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
 
     def draw() -> Drawings:
         rng = _rng(cfg.seed, "scenes")
+        contents = draw_values(cfg.count, _rng(cfg.seed, "contents"), of_group=False)
         for number, valence in enumerate(rng.permutation(_even_valences(cfg.count))):
-            yield {"id": f"scene-{number:04d}", "valence": valence}, scene(valence, cfg.size, cfg.noise, rng)
+            row = {"id": f"scene-{number:04d}", "valence": valence, **contents[number]}
+            yield row, scene(valence, contents[number], cfg.size, cfg.noise, rng)
 
     return _draw_once(store, {"role": "scenes", **asdict(cfg)}, draw)
 
@@ -89,7 +91,9 @@ def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFr
     return frame.assign(path=[str(entry / name) for name in frame["path"]])
 
 
-def scene(valence: float, size: int, noise: float, rng: np.random.Generator) -> Image.Image:
+def scene(
+    valence: float, contents: Mapping[str, str], size: int, noise: float, rng: np.random.Generator
+) -> Image.Image:
     """Draw an abstract scene, an RGB picture, whose roundness, warmth and brightness carry a valence.
 
     Valence 0 is dark, cold and spiky, 1 is bright, warm and round. Each of the three cues deviates from the
@@ -97,17 +101,21 @@ def scene(valence: float, size: int, noise: float, rng: np.random.Generator) -> 
     """
     roundness, warmth, brightness = np.clip(valence + rng.normal(0, noise, 3), 0, 1)
     scale = size * SUPERSAMPLING
-    picture = Image.new("RGB", (scale, scale), _colour(warmth, 0.45, 0.15 + 0.7 * brightness, rng))
+    picture = Image.new(
+        "RGB", (scale, scale), background(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    )
     draw = ImageDraw.Draw(picture)
-    for _ in range(rng.integers(4, 9)):
-        centre = rng.uniform(0.1, 0.9, 2)
-        radius = rng.uniform(0.08, 0.24)
+    # Shapes lie at the corners, where faces show nothing of their group.
+    for corner in 2 * list(itertools.product((0.12, 0.88), (0.25, 0.75))):
+        centre = rng.normal(corner, 0.04)
+        radius = rng.uniform(0.09, 0.16)
         angle = rng.uniform(0, 2 * np.pi) + np.linspace(0, 2 * np.pi, 64, endpoint=False)
         # Roundness 0 gives a star of seven spikes, 1 a disc.
         spikes = 1 - (1 - roundness) * 0.6 * (0.5 + 0.5 * np.cos(7 * (angle - angle[0])))
         outline = centre + radius * (spikes * np.stack([np.cos(angle), np.sin(angle)])).T
         fill = _colour(warmth, rng.uniform(0.5, 0.9), 0.2 + 0.75 * brightness, rng)
         draw.polygon([tuple(point) for point in outline * scale], fill=fill)
+    draw_contents(draw, contents, rng, scale)
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 

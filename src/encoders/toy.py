@@ -19,12 +19,11 @@ from src.storage.versions import declared, versions
 log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
+WORDS = "words"  # metadata of the weights: the words of the vocabulary
 # Config fields that affect the use of a toy, not its training.
 NOT_TRAINED = ("name", "family", "batch_size", "precision")
 # Libraries that affect the numbers; pillow and torchvision resize pictures.
 LIBRARIES = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
-# Size of the vocabulary of CLIP's tokenizer.
-VOCABULARY = 49_408
 
 
 def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
@@ -50,11 +49,14 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     def build(folder: Path) -> Mapping[str, Any]:
         from safetensors.torch import save_file
 
-        network = blank(config)
+        from src.demo import captions
+
+        words = captions.all_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
+        network = _network(config, words)
         if config.steps:
             _train(network, cfg, config, tables)
         tensors = {name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}
-        save_file(tensors, folder / WEIGHTS)
+        save_file(tensors, folder / WEIGHTS, {WORDS: " ".join(words)})
         return identity
 
     def checkpoint() -> Path:
@@ -64,26 +66,33 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         return {"revision": key, "sha256": cache.manifest(checkpoint())["files"][WEIGHTS]["sha256"]}
 
     def load() -> Any:
-        return blank(config, config.precision, checkpoint() / WEIGHTS).eval()
+        from safetensors import safe_open
+        from safetensors.torch import load_file
+
+        with safe_open(checkpoint() / WEIGHTS, "pt") as file:
+            words = file.metadata()[WORDS].split(" ")
+        network = _network(config, words, config.precision)
+        network.model.load_state_dict(load_file(checkpoint() / WEIGHTS))
+        return network.eval()
 
     return Encoder(identity | {"precision": config.precision}, weights, load)
 
 
-def blank(config: configs.ToyConfig, precision: str = "fp32", weights: Path | None = None) -> Any:
-    """Return the toy before its training, or with the weights in a file."""
-    from open_clip.tokenizer import SimpleTokenizer
+def blank(config: configs.ToyConfig) -> Any:
+    """Return the toy before its training, which knows no words."""
+    return _network(config, [])
+
+
+def _network(config: configs.ToyConfig, words: list[str], precision: str = "fp32") -> Any:
     from open_clip.transform import image_transform
-    from safetensors.torch import load_file
 
     from src.demo import toys
+    from src.demo.vocabulary import Vocabulary
     from src.encoders.openclip import OpenClip
 
-    model = toys.build(config)
-    if weights:
-        model.load_state_dict(load_file(weights))
+    tokenizer = Vocabulary(words, config.vocabulary, config.context_length)
     transform = image_transform(config.image_size, is_train=False)
-    tokenizer = SimpleTokenizer(context_length=config.context_length)
-    return OpenClip(model, transform, tokenizer, str(config.name), precision)
+    return OpenClip(toys.build(config), transform, tokenizer, str(config.name), precision)
 
 
 def _train(
@@ -135,7 +144,7 @@ def _size(toy: configs.ToyConfig) -> tuple[float, float]:
     # Attention 4 w^2 + 4 w, MLP 8 w^2 + 5 w, two norms; after the last block a norm and a projection.
     tower = toy.layers * (12 * width**2 + 13 * width) + 2 * width + width * toy.embed_dim
     image_tower = patch * width + (1 + tokens + 2) * width + tower
-    text_tower = (VOCABULARY + toy.context_length) * width + tower
+    text_tower = (toy.vocabulary + toy.context_length) * width + tower
     per_block = tokens * (12 * width**2 + 2 * tokens * width)
     multiply_adds = patches * patch * width + toy.layers * per_block + width * toy.embed_dim
     return (image_tower + text_tower + 1) / 1e6, 2 * multiply_adds / 1e9  # 1: the logit scale

@@ -1,0 +1,106 @@
+"""Compute how often each word and label describes each picture.
+
+A text is the more frequent, the nearer its rank of valence is to that of the picture, and the more contents
+both share (see src/demo/contents.py). Of photographs the contents are unknown, and of their faces the valence
+too: then all words are equally frequent.
+
+All weights are logarithms, [pictures, texts]; pictures and texts have a column `rank`.
+"""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from src.configs import DemoConfig
+from src.demo.contents import CONTENTS, contents_of, meanings
+
+# Width of the range of ranks, out of 0 to 1, that expressions and labels span before anything is planted.
+EXPRESSION_WIDTH = 0.6
+# SD of a label's rank around the rank of the expression.
+LABEL_SD = 0.25
+# Factor by which a text is more frequent for each content that it shares with the picture.
+CONTENT_FACTOR = 8.0
+# Factors by which a label is more frequent if it names the race or the gender of the face.
+AXIS_FACTORS = {"race": 12.0, "gender": 8.0}
+WORDS_OF_LABELS = ("race_word", "gender_word")
+
+
+def add_rank(pictures: pd.DataFrame) -> pd.DataFrame:
+    """Add the `rank` of each valence, in (0, 1); NaN for photographs of faces.
+
+    Unlike the ratings of a lexicon or a picture set, ranks are spread evenly over 0 to 1.
+    """
+    if "valence" not in pictures.columns:
+        return pictures.assign(rank=np.nan)
+    return pictures.assign(rank=(rankdata(pictures["valence"].to_numpy()) - 0.5) / len(pictures))
+
+
+def words_by_valence(words: pd.DataFrame) -> pd.DataFrame:
+    """Return the distinct words with their `rank`, in its order."""
+    unique = words.groupby("word", as_index=False)[["valence"]].first()
+    return add_rank(unique).sort_values(["rank", "word"], ignore_index=True)
+
+
+def labels_by_group(labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the distinct labels with the `rank` of their connotation, in the order of their groups and ranks.
+
+    The rank is the mean of those of a race word among the words of its race, and of a gender word likewise.
+    """
+    unique = labels.groupby("word", as_index=False)[["group", *AXIS_FACTORS, *WORDS_OF_LABELS]].first()
+    ranks = pd.Series(0.0, unique.index)
+    for axis, column in zip(AXIS_FACTORS, WORDS_OF_LABELS, strict=True):
+        # In the order of their hashes: the alphabet has no valence.
+        order = unique[column].map(lambda text: hashlib.sha256(text.encode()).hexdigest())
+        place = order.groupby(unique[axis]).rank(method="dense")
+        ranks += (place - 0.5) / place.groupby(unique[axis]).transform("max") / len(AXIS_FACTORS)
+    return unique.assign(rank=ranks).sort_values(["group", "rank", "word"], ignore_index=True)
+
+
+def words_of_faces(faces: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
+    """Compute the weights of words by the rank of an expression plus what is planted on the group."""
+    return words_of_scenes(faces.assign(rank=_add_planted(faces, recipe)), words, recipe)
+
+
+def words_of_scenes(scenes: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
+    """Compute the weights of words by the rank of a scene."""
+    weights = _likelihood(scenes["rank"], words["rank"], recipe.noise)
+    return np.asarray(weights + _shared(scenes, words, ("word",)))
+
+
+def labels_of_faces(faces: pd.DataFrame, labels: pd.DataFrame) -> np.ndarray:
+    """Compute the weights of labels by race, gender and expression of a face; nothing is planted on them."""
+    axes = labels.groupby("group")[[*AXIS_FACTORS]].first().loc[faces["group"]]
+    weights = _likelihood(faces["rank"], labels["rank"], LABEL_SD) + _shared(faces, labels, WORDS_OF_LABELS)
+    for axis, factor in AXIS_FACTORS.items():
+        weights += np.log(factor) * (axes[axis].to_numpy()[:, None] == labels[axis].to_numpy())
+    return np.asarray(weights)
+
+
+def labels_of_scenes(scenes: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
+    """Compute the weights of labels by the rank of a scene and what is planted on the label's group."""
+    weights = _likelihood(scenes["rank"], _add_planted(labels, recipe), recipe.noise)
+    return np.asarray(weights + _shared(scenes, labels, WORDS_OF_LABELS))
+
+
+def _add_planted(frame: pd.DataFrame, recipe: DemoConfig) -> pd.Series:
+    # Ranks are drawn together first: at the ends of the scale, no word would be left for what is planted.
+    planted = np.array([recipe.planted.get(group, 0.0) for group in frame["group"]])
+    return 0.5 + EXPRESSION_WIDTH * (frame["rank"] - 0.5) + recipe.bias * planted
+
+
+def _likelihood(picture_ranks: pd.Series, text_ranks: pd.Series, sd: float) -> np.ndarray:
+    distances = picture_ranks.to_numpy()[:, None] - text_ranks.to_numpy()
+    return np.asarray(-((np.nan_to_num(distances) / sd) ** 2) / 2)
+
+
+def _shared(pictures: pd.DataFrame, texts: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
+    """Compute the weights of shared contents; the words in `columns` take turns in meaning them."""
+    values = contents_of(pictures)
+    if values is None:
+        return np.zeros((len(pictures), len(texts)))
+    meant = np.stack([meanings(texts[column]) for column in columns])
+    numbers = np.arange(len(CONTENTS))
+    is_same = values[:, None] == meant[numbers % len(columns), :, numbers].T
+    return np.asarray(np.log(CONTENT_FACTOR) * is_same.sum(axis=2))
