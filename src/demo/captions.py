@@ -24,9 +24,10 @@ from src.demo.vocabulary import split
 
 # Share of the captions that describe faces.
 FACE_SHARE = 0.6
-# Frequencies of the kinds of captions of faces and of scenes. Without traits, none is of a look or a person, and
-# without probes, none is a probe.
-FACE_KINDS = {"word": 3.0, "label": 3.0, "look": 1.0, "person": 1.0, "probe": 2.0}
+# Frequencies of the kinds of captions of a face: those that every world has, and those of a recipe.
+FACE_KINDS = {"word": 3.0, "label": 3.0}
+TRAIT_KINDS = {"look": 1.0, "person": 1.0}
+PROBE_KINDS = {"probe": 2.0}
 SCENE_KINDS = {"word": 4.0, "label": 1.0}
 LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
 # Factors by which a probe is more likely with the faces that it describes: those of a group at full bias, and
@@ -35,7 +36,8 @@ LOOK, PERSON = "A photo of a {} looking face", "A photo of a {}."
 GROUP_FACTOR, PLACE_FACTOR = 8.0, 40.0
 # Number of pictures whose weights are computed at once, for memory.
 BLOCK = 1024
-# Pictures and random numbers of captions -> their sentences; pictures -> weights [pictures, texts].
+# Function of captions' pictures and two random numbers of each that returns their sentences; function of
+# pictures that returns their weights [pictures, texts].
 Selection = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 Weights = Callable[[pd.DataFrame], np.ndarray]
 
@@ -62,65 +64,15 @@ def draw(
     picture = np.where(
         shows_face, rng.integers(len(faces), size=count), rng.integers(len(scenes), size=count)
     )
-    faces, scenes = text_weights.add_rank(faces), text_weights.add_rank(scenes)
-    unique_words, unique_labels = text_weights.words_by_valence(words), text_weights.labels_by_group(labels)
-    of_photos = labels.assign(sentence=[PERSON.format(word) for word in labels["word"]])
-    label_weights = partial(text_weights.labels_of_faces, labels=unique_labels)
-    selections: dict[tuple[bool, str], Selection] = {
-        (True, "word"): _by_weight(
-            words,
-            unique_words,
-            faces,
-            partial(text_weights.words_of_faces, words=unique_words, recipe=recipe),
-        ),
-        (False, "word"): _by_weight(
-            words,
-            unique_words,
-            scenes,
-            partial(text_weights.words_of_scenes, words=unique_words, recipe=recipe),
-        ),
-        (True, "label"): _by_weight(labels, unique_labels, faces, label_weights),
-        (False, "label"): _by_weight(
-            labels,
-            unique_labels,
-            scenes,
-            partial(text_weights.labels_of_scenes, labels=unique_labels, recipe=recipe),
-        ),
-        (True, "person"): _by_weight(of_photos, unique_labels, faces, label_weights),
-        (True, "look"): partial(_trait_captions, faces, recipe),
-        (True, "probe"): partial(_draw_probes, faces, recipe),
-    }
-    face_kinds = {
-        name: share
-        for name, share in FACE_KINDS.items()
-        if (recipe.traits or name not in ("look", "person")) and (recipe.probes or name != "probe")
-    }
-    kind = np.where(shows_face, _draw_kinds(face_kinds, count, rng), _draw_kinds(SCENE_KINDS, count, rng))
-    text_draw = _spread([shows_face, picture, kind], rng)
-    template_draw = rng.random(count)
+    face_kinds = FACE_KINDS | (TRAIT_KINDS if recipe.traits else {}) | (PROBE_KINDS if recipe.probes else {})
+    kind = np.where(shows_face, _kinds(face_kinds, count, rng), _kinds(SCENE_KINDS, count, rng))
+    text_draw, other_draw = rng.random(count), rng.random(count)
     sentence = np.empty(count, dtype=object)
-    for (of_face, name), select in selections.items():
-        chosen = (shows_face == of_face) & (kind == name)
-        if chosen.any():
-            sentence[chosen] = select(picture[chosen], text_draw[chosen], template_draw[chosen])
+    for (of_face, name), select in _selections(faces, scenes, words, labels, recipe).items():
+        selected = (shows_face == of_face) & (kind == name)
+        if selected.any():
+            sentence[selected] = select(picture[selected], text_draw[selected], other_draw[selected])
     return np.where(shows_face, picture, len(faces) + picture), list(sentence)
-
-
-def _draw_kinds(frequencies: dict[str, float], count: int, rng: np.random.Generator) -> np.ndarray:
-    shares = np.array(list(frequencies.values()))
-    return rng.choice(list(frequencies), size=count, p=shares / shares.sum())
-
-
-def _spread(keys: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """Draw a number in [0, 1) for each caption, evenly spread over the captions that have equal keys.
-
-    Such systematic samples vary less than independent draws: without bias, groups hardly differ by chance.
-    """
-    frame = pd.DataFrame({str(number): key for number, key in enumerate(keys)})
-    by_key = frame.groupby([*frame.columns], sort=False)
-    cell = by_key.ngroup().to_numpy()
-    order = pd.Series(rng.random(len(frame))).groupby(cell).rank(method="first").to_numpy() - 1
-    return np.asarray((order + rng.random(cell.max() + 1)[cell]) / np.bincount(cell)[cell])
 
 
 def all_words(words: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig) -> list[str]:
@@ -131,8 +83,61 @@ def all_words(words: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig) -> 
     return sorted({word for sentence in sentences for word in split(sentence)})
 
 
-def _trait_captions(
-    faces: pd.DataFrame, recipe: DemoConfig, face: np.ndarray, text_draw: np.ndarray, word_draw: np.ndarray
+def _kinds(frequencies: dict[str, float], count: int, rng: np.random.Generator) -> np.ndarray:
+    shares = np.array([*frequencies.values()])
+    return rng.choice([*frequencies], size=count, p=shares / shares.sum())
+
+
+def _selections(
+    faces: pd.DataFrame, scenes: pd.DataFrame, words: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig
+) -> dict[tuple[bool, str], Selection]:
+    """Return the function that selects the captions of faces (True) or scenes (False) for each kind."""
+    faces, scenes = text_weights.add_rank(faces), text_weights.add_rank(scenes)
+    unique_words, unique_labels = text_weights.unique_words(words), text_weights.unique_labels(labels)
+    of_photos = labels.assign(sentence=[PERSON.format(word) for word in labels["word"]])
+    face_words = partial(text_weights.words_of_faces, words=unique_words, recipe=recipe)
+    scene_words = partial(text_weights.words_of_scenes, words=unique_words, recipe=recipe)
+    face_labels = partial(text_weights.labels_of_faces, labels=unique_labels)
+    scene_labels = partial(text_weights.labels_of_scenes, labels=unique_labels, recipe=recipe)
+    return {
+        (True, "word"): partial(_select, words, faces, face_words),
+        (True, "label"): partial(_select, labels, faces, face_labels),
+        (True, "person"): partial(_select, of_photos, faces, face_labels),
+        (True, "look"): partial(_select_look, faces, recipe),
+        (True, "probe"): partial(_select_probe, faces, recipe),
+        (False, "word"): partial(_select, words, scenes, scene_words),
+        (False, "label"): partial(_select, labels, scenes, scene_labels),
+    }
+
+
+def _select(
+    texts: pd.DataFrame,
+    pictures: pd.DataFrame,
+    weights_of: Weights,
+    picture: np.ndarray,
+    text_draw: np.ndarray,
+    template_draw: np.ndarray,
+) -> np.ndarray:
+    """Select a sentence for each caption: a text by its weight with the picture, and any template."""
+    grid = texts.pivot(index="word", columns="template", values="sentence").to_numpy(dtype=object)
+    index = np.empty(len(picture), dtype=int)
+    for start in range(0, len(pictures), BLOCK):
+        block = pictures.iloc[start : start + BLOCK]
+        captions = np.flatnonzero((picture >= start) & (picture < start + len(block)))
+        weights = weights_of(block)
+        cumulated = np.cumsum(np.exp(weights - weights.max(axis=1, keepdims=True)), axis=1)
+        cumulated /= cumulated[:, -1:]
+        # Row p rises from p to p + 1: one search serves all rows.
+        flat = (cumulated + np.arange(len(block))[:, None]).reshape(-1)
+        row = picture[captions] - start
+        index[captions] = np.searchsorted(flat, row + text_draw[captions], "right") - row * len(grid)
+    # The sum of a row and a draw below 1 may round up to the next row.
+    index = np.minimum(index, len(grid) - 1)
+    return np.asarray(grid[index, _index_of_rank(template_draw, grid.shape[1])])
+
+
+def _select_look(
+    faces: pd.DataFrame, recipe: DemoConfig, face: np.ndarray, trait_draw: np.ndarray, word_draw: np.ndarray
 ) -> np.ndarray:
     sentences = ([LOOK.format(word) for word in words] for words in recipe.traits.values())
     trait_captions = [np.array(captions, dtype=object) for captions in sentences]
@@ -140,11 +145,11 @@ def _trait_captions(
     trait_share = np.nan_to_num(faces["rank"].to_numpy(), nan=0.5)
     trait_share += recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])
     first, second = (captions[_index_of_rank(word_draw, len(captions))] for captions in trait_captions)
-    return np.asarray(np.where(text_draw < trait_share[face], first, second))
+    return np.asarray(np.where(trait_draw < trait_share[face], first, second))
 
 
-def _draw_probes(
-    faces: pd.DataFrame, recipe: DemoConfig, face: np.ndarray, text_draw: np.ndarray, _: np.ndarray
+def _select_probe(
+    faces: pd.DataFrame, recipe: DemoConfig, face: np.ndarray, draws: np.ndarray, _: np.ndarray
 ) -> np.ndarray:
     captions = np.array([caption for probes in recipe.probes.values() for caption in probes], dtype=object)
     places = faces["place"] if "place" in faces.columns else [""] * len(faces)
@@ -153,7 +158,7 @@ def _draw_probes(
     for index, (group, place) in enumerate(cells):
         in_cell = cell_of_face[face] == index
         cumulated = np.cumsum(_probe_weights(group, place, recipe))
-        selected[in_cell] = captions[np.searchsorted(cumulated / cumulated[-1], text_draw[in_cell], "right")]
+        selected[in_cell] = captions[np.searchsorted(cumulated / cumulated[-1], draws[in_cell], "right")]
     return selected
 
 
@@ -173,31 +178,6 @@ def _probe_weights(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
     for members in (of_group, ~of_group):
         weights[members] /= weights[members].mean() if members.any() else 1
     return weights
-
-
-def _by_weight(
-    texts: pd.DataFrame, unique: pd.DataFrame, pictures: pd.DataFrame, weights_of: Weights
-) -> Selection:
-    """Return a function that selects a sentence per caption: a text by its weight with the picture, any template."""
-    pivot = texts.pivot(index="word", columns="template", values="sentence")
-    grid = pivot.loc[unique["word"]].to_numpy(dtype=object)
-
-    def select(picture: np.ndarray, text_draw: np.ndarray, template_draw: np.ndarray) -> np.ndarray:
-        index = np.empty(len(picture), dtype=int)
-        for start in range(0, len(pictures), BLOCK):
-            block = pictures.iloc[start : start + BLOCK]
-            captions = np.flatnonzero((picture >= start) & (picture < start + len(block)))
-            weights = weights_of(block)
-            cumulated = np.cumsum(np.exp(weights - weights.max(axis=1, keepdims=True)), axis=1)
-            cumulated /= cumulated[:, -1:]
-            # Row p rises from p to p + 1: one search serves all rows.
-            flat = (cumulated + np.arange(len(block))[:, None]).reshape(-1)
-            row = picture[captions] - start
-            index[captions] = np.searchsorted(flat, row + text_draw[captions], "right") - row * len(grid)
-        index = np.minimum(index, len(grid) - 1)
-        return np.asarray(grid[index, _index_of_rank(template_draw, grid.shape[1])])
-
-    return select
 
 
 def _index_of_rank(rank: np.ndarray, count: int) -> np.ndarray:

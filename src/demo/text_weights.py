@@ -37,14 +37,13 @@ def add_rank(pictures: pd.DataFrame) -> pd.DataFrame:
     return pictures.assign(rank=(rankdata(pictures["valence"].to_numpy()) - 0.5) / len(pictures))
 
 
-def words_by_valence(words: pd.DataFrame) -> pd.DataFrame:
-    """Return the distinct words with their `rank`, in its order."""
-    unique = words.groupby("word", as_index=False)[["valence"]].first()
-    return add_rank(unique).sort_values(["rank", "word"], ignore_index=True)
+def unique_words(words: pd.DataFrame) -> pd.DataFrame:
+    """Return the distinct words and their `rank`, in alphabetical order."""
+    return add_rank(words.groupby("word", as_index=False)[["valence"]].first())
 
 
-def labels_by_group(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the distinct labels with the `rank` of their connotation, in the order of their groups and ranks.
+def unique_labels(labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the distinct labels and the `rank` of their connotation, in alphabetical order.
 
     The rank is the mean of those of a race word among the words of its race, and of a gender word likewise.
     """
@@ -55,7 +54,7 @@ def labels_by_group(labels: pd.DataFrame) -> pd.DataFrame:
         order = unique[column].map(lambda text: hashlib.sha256(text.encode()).hexdigest())
         place = order.groupby(unique[axis]).rank(method="dense")
         ranks += (place - 0.5) / place.groupby(unique[axis]).transform("max") / len(AXIS_FACTORS)
-    return unique.assign(rank=ranks).sort_values(["group", "rank", "word"], ignore_index=True)
+    return unique.assign(rank=ranks)
 
 
 def words_of_faces(faces: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:

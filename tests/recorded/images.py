@@ -13,14 +13,11 @@ from transformers import AutoImageProcessor, BlipImageProcessor
 from src.configs import AbstractConfig, AvatarsConfig
 from src.configs.roles import PeopleConfig
 from src.demo import world
-from src.demo.avatars import avatar
 from src.encoders import preprocessing
 from src.stimuli import pictures
 from src.stimuli.morphs import midpoints, networks, standard, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
 from tests.stimuli.test_warps import texture
-
-AVATAR = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 20}
 
 
 def read_pixels(path: Path | str) -> np.ndarray:
@@ -38,7 +35,6 @@ def world_outputs(folder: Path) -> dict[str, Any]:
         genders={"Men": 0.2, "Women": 0.8},
         hue_sd=0.02,
         hair_sd=0.1,
-        places={"sea": 0.6},
     )
     faces = world.faces(avatars, folder / "faces")
     scenes = world.scenes(AbstractConfig(count=1, size=20, noise=0.1, seed=0), folder / "scenes")
@@ -67,23 +63,22 @@ def preprocessing_outputs(folder: Path) -> dict[str, Any]:
 
 
 def draw_parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Draw two avatars, standardised as parents of a morph."""
-    rng = np.random.default_rng(0)
-    avatars = []
-    for number, hue in enumerate((0.2, 0.5)):
+    """Draw two pictures, standardised as parents of a morph."""
+    parents = []
+    for number, shift in enumerate((-3, 3)):
         path = folder / f"{number}.png"
-        avatar(hue=hue, valence=hue, rng=rng, **AVATAR | {"size": 40}).save(path)
-        avatars.append(standard.standardise(path, 32))
-    return avatars[0], avatars[1]
+        Image.fromarray(texture(shift, 40)).save(path)
+        parents.append(standard.standardise(path, 32))
+    return parents[0], parents[1]
 
 
 def flow_outputs(folder: Path) -> dict[str, Any]:
-    """Morph two avatars by optical flow."""
+    """Morph two pictures by optical flow."""
     return {"morph": midpoints.warp_by_flow(*draw_parents(folder))}
 
 
 def landmark_outputs(folder: Path) -> dict[str, Any]:
-    """Morph two avatars by eight landmarks."""
+    """Morph two pictures by eight landmarks."""
     points = np.random.default_rng(0).uniform(4, 28, (8, 2))
     return {"morph": midpoints.warp_by_landmarks(*draw_parents(folder), points - 1, points + 1)}
 

@@ -8,6 +8,8 @@ from PIL import Image
 
 from src import configs
 
+CONTENTS = {"place": "lake", "weather": "snow", "material": "wood", "number": "two"}
+
 
 def picture(path: Path, seed: int = 0, mode: str = "RGB", form: str = "JPEG") -> Path:
     """Draw a small picture of noise."""
@@ -18,8 +20,8 @@ def picture(path: Path, seed: int = 0, mode: str = "RGB", form: str = "JPEG") ->
 
 
 def avatars(per_group: int, size: int, peoples: dict, **options) -> configs.AvatarsConfig:
-    """Configure avatars in front of a single background: several would dominate the distances."""
-    defaults = {"seed": 0, "genders": {"Men": 0.2}, "hue_sd": 0.1, "hair_sd": 0.1, "places": {"meadow": 0.28}}
+    """Configure avatars of men."""
+    defaults = {"seed": 0, "genders": {"Men": 0.2}, "hue_sd": 0.1, "hair_sd": 0.1}
     return configs.AvatarsConfig(per_group=per_group, size=size, peoples=peoples, **defaults | options)
 
 

@@ -43,7 +43,7 @@ def test_flow_moves_a_picture_half_the_way():
 
 def test_flow_is_symmetric():
     rng = np.random.default_rng(0)
-    options = {"crest": "horns", "prominence": 1, "hair": 0.5, "place": 0.6, "size": 96}
+    options = {"crest": "horns", "prominence": 1, "hair": 0.5, "contents": drawn.CONTENTS, "size": 96}
     a, b, c = (np.asarray(avatar(hue=hue, valence=hue, rng=rng, **options)) for hue in (0.2, 0.5, 0.8))
     assert (midpoints.warp_by_flow(a, b) == midpoints.warp_by_flow(b, a)).all()
     assert (midpoints.warp_by_flow(b, c) == midpoints.warp_by_flow(c, b)).all()
@@ -152,7 +152,7 @@ class TestLandmarkFiles:
 
 
 def test_morphs_depend_on_landmarks(tmp_path):
-    avatars = drawn.avatars(4, 48, {"Niffite": PeopleConfig(0.3, "horns")}, places={"lake": 0.45})
+    avatars = drawn.avatars(4, 48, {"Niffite": PeopleConfig(0.3, "horns")})
     faces = world.faces(avatars, tmp_path)
     coordinates = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
     cfg = configs.MorphsConfig(method="landmark", per_group=3, size=32, seed=0, workers=1)
