@@ -7,11 +7,9 @@ import numpy as np
 import open_clip
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
 from src.configs import ToyConfig
-from src.encoders.packed_text_tower import Packed
 
 
 def build(config: ToyConfig) -> Any:
@@ -32,7 +30,7 @@ def build(config: ToyConfig) -> Any:
 
 def train(
     config: ToyConfig,
-    model: Any,
+    network: Any,
     pixels: Tensor,
     tokens: Tensor,
     pairs: np.ndarray,
@@ -40,13 +38,13 @@ def train(
 ) -> None:
     """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule, for one epoch.
 
-    `model` is an `open_clip.model.CLIP`, `pixels` [P, 3, H, W] in float32, `tokens` [T, context], and `pairs`
-    [steps * batch, 2] the picture and the text of each caption, in the order of training.
+    `network` adapts an `open_clip.model.CLIP`; `pixels` are [P, 3, H, W] in float32, `tokens` [T, context],
+    and `pairs` [steps * batch, 2] the picture and the text of each caption, in the order of training.
     """
     loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_size=config.pairs, drop_last=True)
-    model.train()
-    trainer.fit(_Contrastive(model, config.learning_rate, steps=len(pairs) // config.pairs), loader)
-    model.eval()
+    network.train()
+    trainer.fit(_Contrastive(network, config.learning_rate, steps=len(pairs) // config.pairs), loader)
+    network.eval()
 
 
 class _Pairs(Dataset[Any]):
@@ -62,19 +60,15 @@ class _Pairs(Dataset[Any]):
 
 
 class _Contrastive(lightning.LightningModule):
-    def __init__(self, model: Any, learning_rate: float, steps: int) -> None:
+    def __init__(self, network: Any, learning_rate: float, steps: int) -> None:
         super().__init__()
-        self.model, self.learning_rate, self.steps = model, learning_rate, steps
+        self.network, self.learning_rate, self.steps = network, learning_rate, steps
         self.loss = open_clip.ClipLoss()
-        self.packed: Any = Packed.of(model)
 
     def training_step(self, batch: tuple[Tensor, Tensor], _: int) -> Tensor:
-        images, sentences = batch
-        # A third of the time of `encode_text`, and the same vectors.
-        texts = functional.normalize(self.packed(sentences), dim=-1)
-        loss: Tensor = self.loss(
-            self.model.encode_image(images, normalize=True), texts, self.model.logit_scale.exp()
-        )
+        images, texts = batch
+        vectors = self.network.encode_images(images), self.network.encode_texts(texts)
+        loss: Tensor = self.loss(*vectors, self.network.model.logit_scale.exp())
         self.log("loss", loss, prog_bar=True)
         return loss
 

@@ -114,7 +114,7 @@ def _train(
     sentences, sentence_indices = np.unique(captioned, return_inverse=True)
     tokens = network.tokenize([str(sentence) for sentence in sentences])
     pairs = np.stack([picture_indices, sentence_indices], axis=1)
-    toys.train(config, network.model, pixels, tokens, pairs, trainer)
+    toys.train(config, network, pixels, tokens, pairs, trainer)
 
 
 def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:

@@ -1,6 +1,5 @@
 """Check that planted bias is measured, and that violated claims are detected."""
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,58 +10,99 @@ import torch
 from tests.conftest import SHRUNK, store_overrides
 from validation.truth.__main__ import main
 from validation.truth.caption_associations import associations, separation
-from validation.truth.claims import claims
+from validation.truth.claims import BASELINES, GROUP_EXPERIMENTS, Results, claims
+from validation.truth.experiments import shuffle
 
 
 @pytest.mark.thorough
-def test_all_claims_hold_in_the_shrunk_world(stores, sweeps, tmp_path, capsys):
-    """Run after the main sweep, which trains one of these toys."""
-    arguments = ["--seeds", "0", "--biases", "0,1", "--untrained", "0", "--output", str(tmp_path / "out")]
-    assert main([*arguments, *SHRUNK, *store_overrides(stores)]) == 0
-    claims = json.loads((tmp_path / "out" / "claims.json").read_text())
-    assert [claim["holds"] for claim in claims] == [True] * 7
+def test_planted_bias_is_measured_in_the_shrunk_world(stores, sweeps, tmp_path, capsys):
+    """Run two strengths of bias and one seed, which is too little for some claims."""
+    arguments = ["--seeds", "0", "--biases", "0,1", "--output", str(tmp_path / "out")]
+    overrides = [*SHRUNK, *store_overrides(stores)]
+    overrides = [override for override in overrides if not override.startswith(("tracking.", "report="))]
+    main([*arguments, *overrides])
+    claims = pd.read_json(tmp_path / "out" / "claims.json").set_index("claim")
+    must_hold = claims[claims.index.str.contains("Pearson|rises|slope|Spearman|CLES|AUC")]
+    assert len(must_hold) >= 6
+    assert must_hold["holds"].all(), must_hold[~must_hold["holds"]].to_string()
+    assert (~claims["refuted"]).sum() <= 2, claims["shuffled"].to_string()
     assert "What was planted" in capsys.readouterr().out
     groups = pd.read_csv(tmp_path / "out" / "groups.csv")
     assert groups.groupby("bias").size().to_dict() == {0.0: 6, 1.0: 6}
     assert (tmp_path / "out" / "planted.png").stat().st_size > 10_000
 
 
-def toy_measurements(**changes):
-    """Return measurements of toys that fulfil every claim, with columns replaced by `changes`."""
-    rows = []
-    for seed in range(3):
-        for bias in (0.0, 0.25, 0.5, 1.0):
-            rows.append({"bias": bias, "seed": seed, "steps": 9, "spearman": 0.95, "pearson": 0.97})
-            rows[-1] |= {"slope": 6 * bias + 0.1 * seed, "cles_gap": 0.05 + 0.3 * bias + 0.01 * seed}
-            rows[-1] |= {"auc_race": 0.5 + 0.48 * bias, "auc_gender": 0.52 + 0.46 * bias, "auc_error": 0.1}
-            rows[-1] |= {"auc_both": 0.97 if bias else 0.4}
-    for seed in range(20):
-        rows.append({"bias": 1.0, "seed": seed, "steps": 0, "spearman": (-1) ** seed * 0.5})
-    frame = pd.DataFrame(rows)
-    for column, change in changes.items():
-        frame[column] = change(frame)
-    return frame
+PLANTED_LEVELS = pd.Series({"A": -0.3, "B": -0.1, "C": 0.0, "D": 0.4})
+
+
+def example_results(toys=None, analyses=None, draws=None):
+    """Return results that fulfil every claim, with changes of the frames."""
+    rng = np.random.default_rng(0)
+    rows, levels, permuted = [], [], []
+    for bias in (0.0, 0.25, 0.5, 1.0):
+        for seed in range(3):
+            about = {"bias": bias, "seed": seed}
+            rows.append(about | {"spearman": 0.95, "pearson": 0.97, "slope": 6 * bias + 0.1 * seed})
+            rows[-1] |= {"cles_gap": 0.05 + 0.3 * bias + 0.01 * seed, "auc_both": 0.97}
+            rows[-1] |= {"auc_race": 0.5 + 0.48 * bias, "auc_gender": 0.52 + 0.46 * bias}
+            for exp in (*GROUP_EXPERIMENTS, *BASELINES):
+                for stratum, planted in PLANTED_LEVELS.items():
+                    of_null = rng.normal(0, 0.01, 200)
+                    level = 0.2 if exp in BASELINES else bias * planted + of_null[0] * (1 - bias)
+                    row = about | {"exp": exp, "stratum": stratum, "level": level, "level_p": 0.01}
+                    levels.append(row | {"rho": 0.9, "placebo_q95": 0.8})
+                    frame = pd.DataFrame({"draw": range(200), "level": np.append(level, of_null[1:])})
+                    permuted.append(frame.assign(**about, exp=exp, stratum=stratum))
+    frames = pd.DataFrame(rows), pd.DataFrame(levels), pd.concat(permuted)
+    for frame, change in zip(frames, (toys, analyses, draws), strict=True):
+        if change:
+            change(frame)
+    return Results(PLANTED_LEVELS, *frames)
+
+
+def changed(column, change, **conditions):
+    """Return a function that changes a column in the rows that fulfil conditions."""
+
+    def apply(frame):
+        rows = np.logical_and.reduce([frame[name] == value for name, value in conditions.items()])
+        frame.loc[rows, column] = change(frame.loc[rows, column])
+
+    return apply
+
+
+OBSERVED = {"draw": 0, "exp": "words_to_faces"}
 
 
 @pytest.mark.parametrize(
     ("changes", "violated"),
     [
         ({}, []),
-        ({"pearson": lambda f: f["pearson"] - 0.1}, [0]),
-        ({"slope": lambda f: f["slope"].where(f["bias"] != 0.5, 1.0)}, [1]),
-        ({"slope": lambda f: -f["slope"]}, [1, 2]),
-        ({"spearman": lambda f: f["spearman"].where((f["seed"] != 1) | (f["steps"] == 0), 0.7)}, [3]),
-        ({"spearman": lambda f: f["spearman"].where(f["steps"] > 0, 0.4 + f["spearman"])}, [4]),
-        ({"cles_gap": lambda f: f["cles_gap"] + 0.2}, [5]),
-        ({"auc_race": lambda f: f["auc_race"] - 0.05}, [6]),
-        ({"auc_both": lambda f: f["auc_both"].where(f["bias"] > 0, 0.1)}, [7]),
-        ({"auc_error": lambda f: f["auc_error"] / 10}, [7]),
+        ({"draws": changed("level", lambda level: level + 0.2, bias=0.0, stratum="B", **OBSERVED)}, [0]),
+        ({"draws": changed("level", lambda level: 0 * level, bias=0.0, exp="scenes_to_words")}, [0]),
+        ({"draws": changed("level", lambda level: level + 0.5, bias=1.0, stratum="A", **OBSERVED)}, [1, 2]),
+        ({"draws": changed("level", lambda level: -level, bias=0.5, **OBSERVED)}, [2]),
+        ({"analyses": changed("level_p", lambda p: p + 0.1, bias=0.5, exp="words_to_faces")}, [3]),
+        ({"analyses": changed("rho", lambda rho: rho - 0.2, bias=1.0, seed=1, exp="scenes_to_words")}, [4]),
+        ({"toys": changed("pearson", lambda r: r - 0.1, bias=1.0)}, [5]),
+        ({"toys": changed("slope", lambda slope: -slope, bias=0.5)}, [6]),
+        ({"toys": changed("spearman", lambda rho: rho - 0.2, bias=0.0, seed=2)}, [7]),
+        ({"toys": changed("cles_gap", lambda gap: gap + 0.3, bias=0.25)}, [8]),
+        ({"toys": changed("auc_race", lambda auc: auc - 0.05, bias=1.0)}, [9]),
     ],
 )
 def test_a_violated_claim_is_detected(changes, violated):
-    results = list(claims(toy_measurements(**changes)))
-    assert len(results) == 8
+    results = list(claims(example_results(**changes)))
+    assert len(results) == 10
     assert [number for number, claim in enumerate(results) if not claim.holds] == violated
+
+
+def test_shuffled_items_keep_their_sentences_together():
+    frame = pd.DataFrame({"word": np.repeat(list("abcde"), 2), "template": [0, 1] * 5})
+    rows = torch.arange(10.0)[:, None]
+    shuffled = shuffle(SimpleNamespace(frame=frame), rows)[:, 0].reshape(5, 2)
+    assert (shuffled[:, 1] == shuffled[:, 0] + 1).all()
+    assert sorted(shuffled[:, 0].tolist()) == [0, 2, 4, 6, 8]
+    assert shuffled[:, 0].tolist() != [0, 2, 4, 6, 8]
 
 
 def test_planted_words_have_larger_associations_than_unplanted_words(monkeypatch):
@@ -92,6 +132,5 @@ def test_each_axis_is_scored_by_the_words_planted_on_it():
     captions = pd.DataFrame({"whose": ["lake", "lake", "Alpha", "Men", "Alpha Men"]})
     captions["axis"] = [None, None, "race", "gender", "both"]
     captions = captions.assign(race=[1, 3, 2, 0, 0], gender=[1, 3, 0, 4, 0], both=[1, 3, 9, 9, 0])
-    # One planted word and two unplanted: the rank is 1, 2 or 3 (variance 2/3), the AUC (rank - 1) / 2.
-    expected = {"auc_race": 0.5, "auc_gender": 1.0, "auc_both": 0.0, "auc_error": np.sqrt(2 / 3) / 2}
-    assert separation(captions) == pytest.approx(expected)
+    # One planted word and two unplanted: the rank is 1, 2 or 3, the AUC (rank - 1) / 2.
+    assert separation(captions) == pytest.approx({"auc_race": 0.5, "auc_gender": 1.0, "auc_both": 0.0})

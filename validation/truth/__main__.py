@@ -1,4 +1,4 @@
-"""Compare measured bias with the bias planted in the built-in world.
+"""Compare measured bias with the bias planted in the built-in world, and with that of shuffled vectors.
 
 python -m validation.truth --seeds 0,1,2 --biases 0,0.25,0.5,1 model=toy_m
 """
@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -14,12 +15,14 @@ from matplotlib.figure import Figure
 
 from src import configs
 from src.errors import exit_status, replace_unprintable
-from validation.truth.claims import claims
-from validation.truth.toy_scores import measure, tabulate
+from validation.truth.claims import Results, claims
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the bias of toys, write and print the results; return 1 if a claim does not hold."""
+    """Measure the bias of toys, write and print the results.
+
+    Return 1 if a claim does not hold, or holds on shuffled vectors as well.
+    """
     replace_unprintable()
     options = _parse(arguments)
     return exit_status(lambda: _main(options))
@@ -28,33 +31,42 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from src.report import tables
     from src.report.drawing import save
+    from src.report.tables import plain
+    from validation.truth.experiments import run_shuffled, run_toys, toys_of
+    from validation.truth.toy_scores import measure, tabulate
 
-    measured = [
-        measure([f"model.seed={seed}", f"demo.bias={bias:g}", *options.overrides])
-        for seed in options.seeds
-        for bias in options.biases
+    biases, seeds, overrides = options.biases, options.seeds, options.overrides
+    toys = [
+        [*overrides, f"demo.bias={bias:g}", f"model.seed={seed}"] for bias, seed in toys_of(biases, seeds)
     ]
-    measured += [
-        measure([*options.overrides, f"model.seed={seed}", "model.steps=0"])
-        for seed in range(options.untrained)
-    ]
-    toys, groups, words = tabulate(measured)
-    checks = list(claims(toys))
-    options.output.mkdir(parents=True, exist_ok=True)
-    toys.to_csv(options.output / "toys.csv", index=False)
-    groups.to_csv(options.output / "groups.csv", index=False)
-    words.to_csv(options.output / "words.csv", index=False)
-    (options.output / "claims.json").write_text(
-        json.dumps([vars(claim) for claim in checks], indent=2) + "\n"
+    with TemporaryDirectory() as name:
+        folders = Path(name) / "toys", Path(name) / "shuffled"
+        folders[0].mkdir()
+        runs = (
+            run_toys(biases, seeds, overrides, folders[0]),
+            run_shuffled(biases, seeds, overrides, folders[1]),
+        )
+    tables = [tabulate([measure(toy, shuffled=shuffled) for toy in toys]) for shuffled in (False, True)]
+    planted = tables[0][1].groupby("group")["planted"].first()
+    of_toys, of_shuffled = (
+        list(claims(Results(planted, scores[0], *run))) for scores, run in zip(tables, runs, strict=True)
     )
-    save(*plot_planted(groups[groups["steps"] > 0]), options.output / "planted.png")
-    Console(width=None if sys.stdout.isatty() else 120).print(
-        tables.plain(pd.DataFrame(map(vars, checks)), "What was planted, and what is measured")
+    checks = pd.DataFrame(map(vars, of_toys)).assign(
+        shuffled=[claim.measured for claim in of_shuffled], refuted=[not claim.holds for claim in of_shuffled]
+    )
+    options.output.mkdir(parents=True, exist_ok=True)
+    for table, name in zip((*tables[0], runs[0][0]), ("toys", "groups", "words", "analyses"), strict=True):
+        table.to_csv(options.output / f"{name}.csv", index=False)
+    (options.output / "claims.json").write_text(
+        json.dumps(checks.to_dict("records"), indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
+    save(*plot_planted(tables[0][1]), options.output / "planted.png")
+    Console(width=None if sys.stdout.isatty() else 160).print(
+        plain(checks, "What was planted, and what is measured")
     )
     print(f"Written to {options.output}")
-    return int(not all(claim.holds for claim in checks))
+    return int(not checks[["holds", "refuted"]].all(axis=None))
 
 
 def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
@@ -92,7 +104,6 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m validation.truth", description=__doc__)
     parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
     parser.add_argument("--biases", type=_numbers(float), default=[0, 0.25, 0.5, 1], help="planted biases")
-    parser.add_argument("--untrained", type=int, default=20, help="number of untrained toys")
     parser.add_argument("--output", type=Path, default=configs.CHECKOUT / "outputs" / "truth")
     parser.add_argument("overrides", nargs="*", help="overrides as for src.run")
     return parser.parse_args(arguments)

@@ -63,16 +63,9 @@ def separation(captions: pd.DataFrame) -> dict[str, float]:
 
     Returns:
         `auc_AXIS` for each axis: the AUC by which the largest |C| separates captions planted on it from
-        unplanted ones; and `auc_error`, the largest standard error of such an AUC if ranks are random (Mann &
-        Whitney 1947). NaN where nothing is planted.
+        unplanted ones. NaN where nothing is planted.
     """
     from src.metrics import auc
 
     unplanted = captions[captions["axis"].isna()]
-    aucs, errors = {}, []
-    for axis in AXES:
-        planted = captions[captions["axis"] == axis]
-        aucs[f"auc_{axis}"] = auc(planted[axis], unplanted[axis])
-        n, m = len(planted), len(unplanted)
-        errors.append(np.sqrt((n + m + 1) / (12 * n * m)) if n and m else np.nan)
-    return aucs | {"auc_error": max(errors)}
+    return {f"auc_{axis}": auc(captions[captions["axis"] == axis][axis], unplanted[axis]) for axis in AXES}

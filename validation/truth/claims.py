@@ -1,21 +1,44 @@
-"""State the claims that must hold if the measures find the planted bias."""
+"""State the claims that hold if the measures find the planted bias, and that fail on shuffled vectors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
 from validation.truth.caption_associations import AXES
 
-# Limits: minimum correlations, maximum standard errors, maximum ratio of no bias to full bias, minimum AUC.
-PEARSON, SPEARMAN, STANDARD_ERRORS, RATIO, AUC = 0.9, 0.8, 3.0, 1 / 3, 0.95
-AUCS = [f"auc_{axis}" for axis in AXES]
+# Experiments in which groups are retrieved for valence or valence for groups, and the baselines, in which a
+# property is retrieved for itself.
+GROUP_EXPERIMENTS = ("faces_to_words", "labels_to_scenes", "scenes_to_labels", "words_to_faces")
+BASELINES = ("scenes_to_words", "words_to_scenes", "faces_to_labels", "labels_to_faces")
+# Minimum correlations and AUC, all above what random ranks give in 99%; largest p without bias; largest p and
+# smallest share of analyses at half the bias.
+PEARSON, SPEARMAN, AUC, P_WITHOUT, P_HALF, SHARE_HALF = 0.9, 0.8, 0.95, 0.01, 0.05, 0.8
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of toys with each bias and seed.
+
+    Attributes:
+        planted: planted valence of each group.
+        toys: table of `toy_scores.tabulate`.
+        analyses: columns `bias`, `seed`, `exp`, `stratum`, `level`, `level_p`, `rho`, `placebo_q95`.
+        draws: columns `bias`, `seed`, `exp`, `stratum`, `draw` (0: observed), `level`.
+    """
+
+    planted: pd.Series
+    toys: pd.DataFrame
+    analyses: pd.DataFrame
+    draws: pd.DataFrame
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that must hold if the measures find the planted bias."""
+    """A claim about results."""
 
     claim: str  # description of the quantity
     expected: str
@@ -23,94 +46,145 @@ class Claim:
     holds: bool
 
 
-def claims(toys: pd.DataFrame) -> Iterator[Claim]:
-    """Yield the claims, and whether each holds.
-
-    Args:
-        toys: first table of `toy_scores.tabulate`; untrained toys have 0 steps.
-    """
-    trained, untrained = toys[toys["steps"] > 0], toys[toys["steps"] == 0]
-    yield from _valence(trained)
-    yield from _scenes(trained, untrained)
-    if trained["cles_gap"].notna().all():
-        yield _looks(trained.groupby("bias")["cles_gap"].mean())
-    if trained[AUCS].notna().all(axis=None):
-        yield from _words(trained)
-
-
-def _valence(trained: pd.DataFrame) -> Iterator[Claim]:
-    full = trained[trained["bias"] == trained["bias"].max()]
-    pearson = full["pearson"].mean()
-    yield Claim(
-        "planted valence and group mean of s(w), full bias: Pearson, mean over seeds",
-        f"at least {PEARSON}",
-        f"{pearson:.3f} (n = {len(full)}, {_range(full['pearson'])})",
-        bool(pearson >= PEARSON),
-    )
-    slopes = trained.groupby("bias")["slope"].mean()
-    yield Claim(
-        "slope of group mean SC-EAT on planted valence, mean over seeds",
-        "grows with the bias",
-        ", ".join(f"{bias:g}: {slope:.2f}" for bias, slope in slopes.items()),
-        bool(slopes.is_monotonic_increasing and slopes.is_unique),
-    )
-    first, last = slopes.iloc[0], slopes.iloc[-1]
-    yield Claim(
-        "slope without bias",
-        f"less than a third of the slope at full bias, {last * RATIO:.2f}",
-        f"{first:.2f}",
-        bool(abs(first) < last * RATIO),
-    )
-
-
-def _scenes(trained: pd.DataFrame, untrained: pd.DataFrame) -> Iterator[Claim]:
-    spearman = trained["spearman"].min()
-    yield Claim(
-        "a scene's SC-EAT and its own valence, trained: Spearman, minimum over toys",
-        f"at least {SPEARMAN}",
-        f"{spearman:.3f} (n = {len(trained)}, {_range(trained['spearman'])})",
-        bool(spearman >= SPEARMAN),
-    )
-    if len(untrained) > 1:
-        mean, error = untrained["spearman"].mean(), stats.sem(untrained["spearman"])
+def claims(results: Results) -> Iterator[Claim]:
+    """Yield the claims, and whether each holds."""
+    yield _without_bias(results)
+    yield _planted_levels(results)
+    yield _rising_levels(results)
+    yield _levels_at_half(results)
+    yield _placebo(results)
+    yield from _scores(results.toys)
+    if results.toys["cles_gap"].notna().all():
+        yield _rises("|CLES − ½| of the planted contrast of looks", results.toys, "cles_gap")
+    aucs = [f"auc_{axis}" for axis in AXES]
+    if results.toys[aucs].notna().all(axis=None):
+        full = results.toys[results.toys["bias"] == results.toys["bias"].max()][aucs].mean()
         yield Claim(
-            "the same, untrained: mean over seeds",
-            f"within {STANDARD_ERRORS:g} standard errors of 0, {STANDARD_ERRORS * error:.3f}",
-            f"{mean:.3f} (n = {len(untrained)}, {_range(untrained['spearman'])})",
-            bool(abs(mean) <= STANDARD_ERRORS * error),
+            "planted words above unplanted ones by |C(c, G)|, full bias: AUC, mean over seeds",
+            f"at least {AUC} on every axis",
+            ", ".join(f"{axis}: {full[f'auc_{axis}']:.3f}" for axis in AXES),
+            bool((full >= AUC).all()),
         )
 
 
-def _looks(gaps: pd.Series) -> Claim:
+def _without_bias(results: Results) -> Claim:
+    """Compare the largest standardised level of an experiment's strata with that of the permutations."""
+    p_max = {}
+    for exp in (*GROUP_EXPERIMENTS, *BASELINES):
+        levels = _mean_levels(results, exp, results.draws["bias"].min())
+        distances = np.abs(levels - levels.mean(axis=1, keepdims=True))
+        spreads = levels.std(axis=1, keepdims=True)
+        # Constant levels are none.
+        largest = np.divide(distances, spreads, out=np.zeros_like(levels), where=spreads > 0).max(axis=0)
+        p_max[exp] = float((largest >= largest[0] - TOLERANCE).mean())
+    of_groups, of_baselines = ([p_max[exp] for exp in exps] for exps in (GROUP_EXPERIMENTS, BASELINES))
     return Claim(
-        "|CLES − ½| of the planted contrast of looks without bias, mean over seeds",
-        f"less than a third of that at full bias, {gaps.iloc[-1] * RATIO:.3f}",
-        f"{gaps.iloc[0]:.3f}",
-        bool(gaps.iloc[0] < gaps.iloc[-1] * RATIO),
+        "p of the largest level without bias, mean level over seeds",
+        f"above {P_WITHOUT} in the group experiments, at most {P_WITHOUT} in the baselines",
+        _by_name(p_max),
+        min(of_groups) > P_WITHOUT >= max(of_baselines),
     )
 
 
-def _words(trained: pd.DataFrame) -> Iterator[Claim]:
-    aucs = trained.groupby("bias")[AUCS].mean()
-    without, full = aucs.iloc[0], aucs.iloc[-1]
+def _planted_levels(results: Results) -> Claim:
+    measured, holds = {}, True
+    for exp in GROUP_EXPERIMENTS:
+        levels = _mean_levels(results, exp, results.draws["bias"].max())
+        planted = results.planted.sort_index().to_numpy()
+        correlations = np.array([stats.pearsonr(planted, column).statistic for column in levels.T])
+        measured[exp] = correlations[0]
+        holds &= bool(correlations[0] >= max(PEARSON, np.quantile(correlations[1:], 0.99)))
+    return Claim(
+        "planted valence and level of the groups, full bias, mean level over seeds: Pearson",
+        f"at least {PEARSON} and the placebo's 99th percentile in every group experiment",
+        _by_name(measured),
+        holds,
+    )
+
+
+def _rising_levels(results: Results) -> Claim:
+    planted = results.planted.sort_index().to_numpy()
+    slopes = {
+        exp: [
+            stats.linregress(planted, _mean_levels(results, exp, bias)[:, 0]).slope
+            for bias in sorted(results.draws["bias"].unique())
+        ]
+        for exp in GROUP_EXPERIMENTS
+    }
+    return Claim(
+        "slope of the groups' levels on planted valence, mean level over seeds",
+        "rises with the bias in every group experiment",
+        "; ".join(f"{exp}: {', '.join(f'{slope:.2f}' for slope in row)}" for exp, row in slopes.items()),
+        all(np.diff(row).min() > 0 for row in slopes.values()),
+    )
+
+
+def _levels_at_half(results: Results) -> Claim:
+    biases = sorted(results.analyses["bias"].unique())
+    half = biases[len(biases) // 2]
+    rows = results.analyses[
+        (results.analyses["bias"] == half) & results.analyses["exp"].isin(GROUP_EXPERIMENTS)
+    ]
+    significant = rows["level_p"] <= P_HALF
+    return Claim(
+        f"group analyses with p of level at most {P_HALF}, bias {half:g}",
+        f"at least {SHARE_HALF:.0%}",
+        f"{significant.mean():.0%} of {len(rows)}",
+        bool(significant.mean() >= SHARE_HALF),
+    )
+
+
+def _placebo(results: Results) -> Claim:
+    full = results.analyses[results.analyses["bias"] == results.analyses["bias"].max()]
+    above = (full["rho"] > full["placebo_q95"]).groupby([full["exp"], full["seed"]]).mean()
+    smallest = above.groupby("exp").min()
+    return Claim(
+        "share of analyses whose ρ exceeds its placebo's 95th percentile, full bias, smallest of the seeds",
+        "above one half in every experiment",
+        _by_name(smallest.to_dict()),
+        bool((smallest > 0.5).all()),
+    )
+
+
+def _scores(toys: pd.DataFrame) -> Iterator[Claim]:
+    full = toys[toys["bias"] == toys["bias"].max()]["pearson"]
     yield Claim(
-        "planted words above unplanted ones by |C(c, G)|, full bias: AUC, mean over seeds",
-        f"at least {AUC} on every axis",
-        _by_axis(full),
-        bool((full >= AUC).all()),
+        "planted valence and group mean of s(w), full bias: Pearson, mean over seeds",
+        f"at least {PEARSON}",
+        f"{full.mean():.3f} (n = {len(full)}, {_range(full)})",
+        bool(full.mean() >= PEARSON),
     )
-    # All seeds are tested on the same words: their mean is no more certain than a single seed.
-    band = STANDARD_ERRORS * trained["auc_error"].max()
+    yield _rises("slope of group mean SC-EAT on planted valence", toys, "slope")
+    spearman = toys["spearman"]
     yield Claim(
-        "the same without bias",
-        f"within {STANDARD_ERRORS:g} standard errors of random ranks of ½, {band:.3f}",
-        _by_axis(without),
-        bool(((without - 0.5).abs() <= band).all()),
+        "a scene's SC-EAT and its own valence: Spearman, minimum over toys",
+        f"at least {SPEARMAN}",
+        f"{spearman.min():.3f} (n = {len(toys)}, {_range(spearman)})",
+        bool(spearman.min() >= SPEARMAN),
     )
 
 
-def _by_axis(aucs: pd.Series) -> str:
-    return ", ".join(f"{axis}: {aucs[f'auc_{axis}']:.3f}" for axis in AXES)
+def _rises(quantity: str, toys: pd.DataFrame, column: str) -> Claim:
+    means = toys.groupby("bias")[column].mean()
+    return Claim(
+        f"{quantity}, mean over seeds",
+        "rises with the bias",
+        ", ".join(f"{bias:g}: {mean:.3f}" for bias, mean in means.items()),
+        bool(means.is_monotonic_increasing and means.is_unique),
+    )
+
+
+def _mean_levels(results: Results, exp: str, bias: float) -> np.ndarray:
+    """Return the levels of an experiment, averaged over seeds, [strata, permutations]; the first is observed.
+
+    All seeds have the same permutations of the corpus.
+    """
+    rows = results.draws[(results.draws["exp"] == exp) & (results.draws["bias"] == bias)]
+    return rows.pivot_table(index="stratum", columns="draw", values="level", dropna=False).to_numpy()
+
+
+def _by_name(numbers: dict[str, float]) -> str:
+    return ", ".join(f"{name}: {number:.3g}" for name, number in numbers.items())
 
 
 def _range(values: pd.Series) -> str:

@@ -10,16 +10,18 @@ from scipy import stats
 from src import configs, stimuli
 from src.stimuli import Table
 from validation.truth.caption_associations import associations, embed_captions, separation
+from validation.truth.experiments import shuffle
 
 
-def measure(overrides: list[str]) -> dict[str, Any]:
+def measure(overrides: list[str], *, shuffled: bool) -> dict[str, Any]:
     """Score the groups' faces, the scenes and the captions by one toy.
 
     Args:
         overrides: overrides of the job's config, which choose the toy.
+        shuffled: whether the vectors of faces, scenes and words are shuffled.
 
     Returns:
-        `bias`, `seed`, `steps`; `spearman` of the scenes' SC-EAT with their own valence; `cles_gap` of
+        `bias`, `seed`; `spearman` of the scenes' SC-EAT with their own valence; `cles_gap` of
         the two groups whose looks are planted furthest apart; `groups`, a table of `planted` (valence), `s`
         (mean of s(w)) and `sc_eat` (mean effect size) by group; and `words`, see `associations`.
     """
@@ -30,6 +32,8 @@ def measure(overrides: list[str]) -> dict[str, Any]:
     assert isinstance(cfg.model, configs.ToyConfig)
     table = partial(stimuli.load, cfg)
     vectors = {role: embeddings(cfg, role, table).vectors for role in ("faces", "scenes", "words")}
+    if shuffled:
+        vectors = {role: shuffle(table(role), rows) for role, rows in vectors.items()}
     faces = table("faces").frame
     s, effect = _scores(cfg, vectors["faces"], table("words"), vectors["words"])
     _, scenes = _scores(cfg, vectors["scenes"], table("words"), vectors["words"])
@@ -38,7 +42,6 @@ def measure(overrides: list[str]) -> dict[str, Any]:
     return {
         "bias": cfg.demo.bias,
         "seed": cfg.model.seed,
-        "steps": cfg.model.steps,
         "spearman": float(stats.spearmanr(scenes, valence).statistic),
         "cles_gap": _cles_gap(cfg, faces, vectors["faces"]),
         "groups": by_group.assign(planted=pd.Series(cfg.demo.planted)),
@@ -83,14 +86,14 @@ def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame
         measured: results of `measure`.
 
     Returns:
-        toys: one row per toy: `bias, seed, steps, spearman, cles_gap, pearson` (of planted valence and mean
+        toys: one row per toy: `bias, seed, spearman, cles_gap, pearson` (of planted valence and mean
             s(w)), `slope` (of the mean SC-EAT on the planted valence), and the values of `separation`.
-        groups: one row per toy and group: `bias, seed, steps, group, planted, s, sc_eat`.
-        words: one row per toy and caption: `bias, seed, steps`, and the columns of `associations`.
+        groups: one row per toy and group: `bias, seed, group, planted, s, sc_eat`.
+        words: one row per toy and caption: `bias, seed`, and the columns of `associations`.
     """
     toys, groups, words = [], [], []
     for toy in measured:
-        about = {name: toy[name] for name in ("bias", "seed", "steps")}
+        about = {name: toy[name] for name in ("bias", "seed")}
         table = toy["groups"]
         pearson = stats.pearsonr(table["planted"], table["s"]).statistic
         slope = stats.linregress(table["planted"], table["sc_eat"]).slope
@@ -98,6 +101,6 @@ def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame
         toys.append({**about, **scores, "pearson": pearson, "slope": slope, **separation(toy["words"])})
         groups.append(pd.DataFrame(about, table.index).join(table).rename_axis("group").reset_index())
         words.append(pd.DataFrame(about, toy["words"].index).join(toy["words"]))
-    columns = ["bias", "seed", "steps", "group", "planted", "s", "sc_eat"]
+    columns = ["bias", "seed", "group", "planted", "s", "sc_eat"]
     all_groups = pd.concat(groups, ignore_index=True)[columns]
     return pd.DataFrame(toys), all_groups, pd.concat(words, ignore_index=True)
