@@ -41,22 +41,24 @@ def train(
     `network` adapts an `open_clip.model.CLIP`; `pixels` are [P, 3, H, W] in float32, `tokens` [T, context],
     and `pairs` [steps * batch, 2] the picture and the text of each caption, in the order of training.
     """
-    loader = DataLoader(_Pairs(pixels, tokens, pairs), batch_size=config.pairs, drop_last=True)
+    loader = DataLoader(_Batches(pixels, tokens, pairs, config.pairs), batch_size=None)
     network.train()
     trainer.fit(_Contrastive(network, config.learning_rate, steps=len(pairs) // config.pairs), loader)
     network.eval()
 
 
-class _Pairs(Dataset[Any]):
-    def __init__(self, pixels: Tensor, tokens: Tensor, pairs: np.ndarray) -> None:
-        self.pixels, self.tokens, self.pairs = pixels, tokens, torch.from_numpy(pairs)
+class _Batches(Dataset[Any]):
+    # Whole batches: collating pairs one by one would take as long as the network.
+    def __init__(self, pixels: Tensor, tokens: Tensor, pairs: np.ndarray, size: int) -> None:
+        self.pixels, self.tokens = pixels, tokens
+        self.batches = torch.from_numpy(pairs[: len(pairs) // size * size]).reshape(-1, size, 2)
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return len(self.batches)
 
-    def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, Tensor]]:
-        picture, text = self.pairs[indices].T
-        return list(zip(self.pixels[picture], self.tokens[text], strict=True))
+    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
+        picture, text = self.batches[number].T
+        return self.pixels[picture], self.tokens[text]
 
 
 class _Contrastive(lightning.LightningModule):
@@ -69,7 +71,7 @@ class _Contrastive(lightning.LightningModule):
         images, texts = batch
         vectors = self.network.encode_images(images), self.network.encode_texts(texts)
         loss: Tensor = self.loss(*vectors, self.network.model.logit_scale.exp())
-        self.log("loss", loss, prog_bar=True)
+        self.log("loss", loss, prog_bar=True, batch_size=len(images))
         return loss
 
     def configure_optimizers(self) -> Any:

@@ -11,7 +11,7 @@ from src.stimuli import load
 from tests.conftest import SHRUNK, store_overrides
 
 SIZE = ToyConfig(
-    image_size=32, patch_size=16, width=32, layers=1, heads=2, embed_dim=8, context_length=12, seed=0
+    image_size=32, patch_size=16, width=32, layers=1, heads=2, embed_dim=8, vocabulary=70, context_length=12, seed=0
 )
 
 
