@@ -65,7 +65,7 @@ def test_thirty_eight_rows_in_eight_experiments(sweeps):
     unique_values = {name: rows[name].unique().tolist() for name in ("model", "dataset", "protocol")}
     few = "placebo=20+bootstrap=20+attribute_draws=2+property_draws=2"
     assert unique_values["protocol"] == [f"paper+k=60+{few}"]
-    assert (unique_values["model"], unique_values["dataset"]) == (["shrunk+steps=500"], ["demo"])
+    assert (unique_values["model"], unique_values["dataset"]) == (["shrunk+steps=300"], ["demo"])
     assert rows["config"].nunique() == 8
     single = rows[rows["paper"].str.startswith("1*")]
     assert single["group"].isna().all()
