@@ -41,7 +41,6 @@ class ToyConfig(EncoderConfig):
     layers: int = number(1)  # number of layers per tower
     heads: int = number(1)  # attention heads per layer
     embed_dim: int = number(1)  # dimensions of a vector
-    vocabulary: int = number(70)  # number of tokens, one per word of the captions and others to spare
     context_length: int = number(8)  # maximum number of tokens
     steps: int = number(0)  # steps of training; 0: untrained
     pairs: int = number(2)  # pictures with captions per step

@@ -12,17 +12,18 @@ from torch.utils.data import DataLoader, Dataset
 from src.configs import ToyConfig
 
 
-def build(config: ToyConfig) -> Any:
-    """Build an untrained `open_clip.model.CLIP`, both towers alike; the same seed gives the same weights."""
+def build(config: ToyConfig, tokens: int) -> Any:
+    """Build an untrained `open_clip.model.CLIP` with both towers alike, for a number of tokens.
+
+    The same seed gives the same weights.
+    """
     from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
 
     size: dict[str, Any] = {"layers": config.layers, "width": config.width}
     patches: dict[str, Any] = {"patch_size": config.patch_size, "image_size": config.image_size}
     # Averaged patches learn in half the steps that a class token needs.
     vision = CLIPVisionCfg(head_width=config.width // config.heads, pool_type="avg", **patches, **size)
-    text = CLIPTextCfg(
-        context_length=config.context_length, vocab_size=config.vocabulary, heads=config.heads, **size
-    )
+    text = CLIPTextCfg(context_length=config.context_length, vocab_size=tokens, heads=config.heads, **size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return CLIP(config.embed_dim, vision, text, output_dict=False)

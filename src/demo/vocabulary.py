@@ -8,10 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from src.errors import InputError
-
 WORD = re.compile(r"\w+(?:['-]\w+)*|[^\w\s]")
-# Minimum number of tokens for words that do not occur in training.
+# Number of tokens that words which do not occur in training share.
 SPARE = 64
 
 
@@ -21,15 +19,9 @@ class Vocabulary:
     Token 0 pads; the last two tokens start and end a sentence, as in CLIP.
     """
 
-    def __init__(self, words: Sequence[str], size: int, context_length: int) -> None:
-        """Assign a token to each word; raise `InputError` if a vocabulary of `size` tokens is too small."""
-        self.words, self._size, self._context = list(words), size, context_length
-        self._spare = size - 3 - len(words)
-        if self._spare < SPARE:
-            raise InputError(
-                f"model.vocabulary={size}: too small for the {len(words)} words of the captions. "
-                f"Set model.vocabulary={len(words) + 3 + SPARE} or more."
-            )
+    def __init__(self, words: Sequence[str], context_length: int) -> None:
+        self.words, self._context = list(words), context_length
+        self.size = 1 + len(words) + SPARE + 2
         self._token_of_word = {word: number for number, word in enumerate(words, 1)}
 
     def encode(self, sentence: str) -> list[int]:
@@ -37,7 +29,7 @@ class Vocabulary:
         first_spare = 1 + len(self.words)
         tokens = self._token_of_word
         return [
-            tokens[word] if word in tokens else first_spare + zlib.crc32(word.encode()) % self._spare
+            tokens[word] if word in tokens else first_spare + zlib.crc32(word.encode()) % SPARE
             for word in split(sentence)
         ]
 
@@ -45,7 +37,7 @@ class Vocabulary:
         """Return the tokens of sentences, cut to the context and padded."""
         rows = torch.zeros(len(sentences), self._context, dtype=torch.long)
         for row, sentence in zip(rows, sentences, strict=True):
-            tokens = [self._size - 2, *self.encode(sentence), self._size - 1][: self._context]
+            tokens = [self.size - 2, *self.encode(sentence), self.size - 1][: self._context]
             row[: len(tokens)] = torch.tensor(tokens)
         return rows
 

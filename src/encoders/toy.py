@@ -90,9 +90,9 @@ def _network(config: configs.ToyConfig, words: list[str], precision: str = "fp32
     from src.demo.vocabulary import Vocabulary
     from src.encoders.openclip import OpenClip
 
-    tokenizer = Vocabulary(words, config.vocabulary, config.context_length)
+    tokenizer = Vocabulary(words, config.context_length)
     transform = image_transform(config.image_size, is_train=False)
-    return OpenClip(toys.build(config), transform, tokenizer, str(config.name), precision)
+    return OpenClip(toys.build(config, tokenizer.size), transform, tokenizer, str(config.name), precision)
 
 
 def _train(
@@ -136,6 +136,7 @@ def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
 def _size(toy: configs.ToyConfig) -> tuple[float, float]:
     """Compute parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy from its config.
 
+    The parameters are those without the embeddings of words, whose number depends on the dataset.
     Building the toy instead would import libraries, which takes longer than an experiment.
     """
     width, patch = toy.width, 3 * toy.patch_size**2
@@ -144,7 +145,7 @@ def _size(toy: configs.ToyConfig) -> tuple[float, float]:
     # Attention 4 w^2 + 4 w, MLP 8 w^2 + 5 w, two norms; after the last block a norm and a projection.
     tower = toy.layers * (12 * width**2 + 13 * width) + 2 * width + width * toy.embed_dim
     image_tower = patch * width + (1 + tokens + 2) * width + tower
-    text_tower = (toy.vocabulary + toy.context_length) * width + tower
+    text_tower = toy.context_length * width + tower
     per_block = tokens * (12 * width**2 + 2 * tokens * width)
     multiply_adds = patches * patch * width + toy.layers * per_block + width * toy.embed_dim
     return (image_tower + text_tower + 1) / 1e6, 2 * multiply_adds / 1e9  # 1: the logit scale

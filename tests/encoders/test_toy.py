@@ -11,7 +11,7 @@ from src.stimuli import load
 from tests.conftest import SHRUNK, store_overrides
 
 SIZE = ToyConfig(
-    image_size=32, patch_size=16, width=32, layers=1, heads=2, embed_dim=8, vocabulary=70, context_length=12, seed=0
+    image_size=32, patch_size=16, width=32, layers=1, heads=2, embed_dim=8, context_length=12, seed=0
 )
 
 
@@ -19,7 +19,7 @@ def test_a_seed_gives_the_same_weights_and_leaves_other_random_numbers_alone():
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
-    weights = [toys.build(replace(SIZE, seed=seed)).state_dict()["text_projection"] for seed in (0, 0, 1)]
+    weights = [toys.build(replace(SIZE, seed=seed), 70).state_dict()["text_projection"] for seed in (0, 0, 1)]
     assert torch.equal(torch.rand(1), expected)
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])

@@ -27,7 +27,7 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_pa
     assert command(tmp_path / "o", *arguments, "resume=false").code == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "finished, in run" not in output
-    for what in ("draw demo faces", "train shrunk+steps=300", "embed demo words with shrunk+steps=500"):
+    for what in ("draw demo faces", "train shrunk+steps=300", "embed demo words with shrunk+steps=300"):
         assert "stored" in output.split(what)[1].split("├")[0], what
     assert sorted(path for path in stores.rglob("*")) == before
 
