@@ -32,7 +32,7 @@ WORLD = [
     "faces.per_group=40", "scenes.count=130", "words.count=150",
     "protocol.k=30", "protocol.set_size=20", "protocol.extremes=25", "protocol.vocabulary=40",
     "protocol.permutations=49", "protocol.bootstrap=20", "protocol.top_k=9",
-    "model=toy_s", "model.name=shrunk", "model.steps=0", "model.seed=1",
+    "model=toy_s", "model.name=shrunk", "model.steps=0",
 ]  # fmt: skip
 ALONE = ["trainer=cpu", "trainer.workers=0"]
 SEVERAL = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", "trainer.workers=2"]

@@ -84,7 +84,7 @@ def labels_of_scenes(scenes: pd.DataFrame, labels: pd.DataFrame, recipe: DemoCon
 
 
 def _add_planted(frame: pd.DataFrame, recipe: DemoConfig) -> pd.Series:
-    # Ranks are drawn together first: at the ends of the scale, no word would be left for what is planted.
+    # Ranks are compressed first: beyond the ends of the scale, there are no words for what is planted.
     planted = np.array([recipe.planted.get(group, 0.0) for group in frame["group"]])
     return 0.5 + EXPRESSION_WIDTH * (frame["rank"] - 0.5) + recipe.bias * planted
 
