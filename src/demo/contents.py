@@ -1,15 +1,16 @@
 """Draw what pictures show beside people and valence: a place, the weather, a material and a number.
 
 A picture shows one value of each content, and a word means one of each, whatever its valence: pictures and
-words differ in many directions, of which valence is one.
+words differ in many directions, of which valence is one. In the order of their valence, contents follow a
+Halton sequence: no content tells the valence, not even by chance, as it would by independent draws.
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from PIL import ImageDraw
+from scipy.stats import qmc
 
 from src.demo.colours import Colour, rgb
 
@@ -36,16 +37,17 @@ FRAME, SKY, GROUND = 0.05, 0.15, 0.86
 
 
 def draw_values(count: int, rng: np.random.Generator, *, of_group: bool) -> list[dict[str, str]]:
-    """Draw one value of each content for each picture.
+    """Draw one value of each content for each picture, in the order of their valence.
 
     All values of a content are equally frequent. Of pictures of a group, one value of each content except the
     place is three times as frequent as the others: groups differ in many respects, as in photographs.
     """
-    columns = {}
+    choices = []
     for name, values in CONTENTS.items():
         preferred = 2 * [values[rng.integers(len(values))]] if of_group and name != "place" else []
-        columns[name] = np.resize([*values, *preferred], count)[rng.permutation(count)]
-    return [{name: str(column[row]) for name, column in columns.items()} for row in range(count)]
+        choices.append([*values, *preferred])
+    picked = _spread(count, list(map(len, choices)))
+    return [dict(zip(CONTENTS, map(list.__getitem__, choices, row), strict=True)) for row in picked.tolist()]
 
 
 def background(
@@ -79,19 +81,28 @@ def draw_contents(
     )
 
 
-def meanings(words: Iterable[str]) -> np.ndarray:
-    """Return the value that each word means of each content, as its number, [words, contents]."""
-    digests = [hashlib.sha256(word.encode()).digest() for word in words]
-    counts = [len(values) for values in CONTENTS.values()]
-    return np.array([[digest[n] % count for n, count in enumerate(counts)] for digest in digests])
+def add_meanings(texts: pd.DataFrame, order: pd.Series, names: Iterable[str] = CONTENTS) -> pd.DataFrame:
+    """Add the contents `names` that texts mean; texts that share a place in the `order` mean the same."""
+    place = order.rank(method="dense").astype(int) - 1
+    picked = _spread(place.max() + 1, [len(values) for values in CONTENTS.values()])[place]
+    columns = zip(CONTENTS.items(), picked.T, strict=True)
+    meant = {name: np.array(values)[numbers] for (name, values), numbers in columns}
+    return texts.assign(**{name: meant[name] for name in names})
 
 
-def contents_of(pictures: pd.DataFrame) -> np.ndarray | None:
-    """Return the value that each picture shows of each content, as its number, [pictures, contents].
+def _spread(count: int, choices: Sequence[int]) -> np.ndarray:
+    """Return a number below each of `choices` for each item, spread over all their combinations."""
+    points = qmc.Halton(len(choices), scramble=False).random(count + 1)[1:]  # the first is 0 throughout
+    return np.asarray((points * choices).astype(int))
 
-    Return None for pictures that were not drawn here.
+
+def shared(pictures: pd.DataFrame, texts: pd.DataFrame) -> np.ndarray:
+    """Count the contents that each picture shows and each text means, [pictures, texts].
+
+    Pictures that were not drawn here show none.
     """
-    if not {*CONTENTS} <= {*pictures.columns}:
-        return None
-    numbers = [pictures[name].map(values.index) for name, values in CONTENTS.items()]
-    return np.stack(numbers, axis=1)
+    counts = np.zeros((len(pictures), len(texts)))
+    for name in CONTENTS:
+        if name in pictures:
+            counts += pictures[name].to_numpy(dtype=str)[:, None] == texts[name].to_numpy(dtype=str)
+    return counts

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from src.configs import DemoConfig
-from src.demo.contents import CONTENTS, contents_of, meanings
+from src.demo.contents import CONTENTS, add_meanings, shared
 
 # Width of the range of ranks, out of 0 to 1, that expressions and labels span before anything is planted.
 EXPRESSION_WIDTH = 0.6
@@ -23,7 +23,7 @@ LABEL_SD = 0.25
 # Factor by which a text is more frequent for each content that it shares with the picture.
 CONTENT_FACTOR = 8.0
 # Factors by which a label is more frequent if it names the race or the gender of the face.
-AXIS_FACTORS = {"race": 12.0, "gender": 8.0}
+AXIS_FACTORS = {"race": 6.0, "gender": 4.0}
 WORDS_OF_LABELS = ("race_word", "gender_word")
 
 
@@ -38,23 +38,26 @@ def add_rank(pictures: pd.DataFrame) -> pd.DataFrame:
 
 
 def unique_words(words: pd.DataFrame) -> pd.DataFrame:
-    """Return the distinct words and their `rank`, in alphabetical order."""
-    return add_rank(words.groupby("word", as_index=False)[["valence"]].first())
+    """Return the distinct words, their `rank` and what they mean, in alphabetical order."""
+    unique = add_rank(words.groupby("word", as_index=False)[["valence"]].first())
+    return add_meanings(unique, unique["rank"].rank(method="first"))
 
 
 def unique_labels(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the distinct labels and the `rank` of their connotation, in alphabetical order.
+    """Return the distinct labels, the `rank` of their connotation and what they mean, in alphabetical order.
 
-    The rank is the mean of those of a race word among the words of its race, and of a gender word likewise.
+    The rank is the mean of those of a race word among the words of its race, and of a gender word likewise;
+    both words take turns in meaning the contents.
     """
     unique = labels.groupby("word", as_index=False)[["group", *AXIS_FACTORS, *WORDS_OF_LABELS]].first()
-    ranks = pd.Series(0.0, unique.index)
-    for axis, column in zip(AXIS_FACTORS, WORDS_OF_LABELS, strict=True):
+    unique["rank"] = 0.0
+    for number, (axis, column) in enumerate(zip(AXIS_FACTORS, WORDS_OF_LABELS, strict=True)):
         # In the order of their hashes: the alphabet has no valence.
         order = unique[column].map(lambda text: hashlib.sha256(text.encode()).hexdigest())
         place = order.groupby(unique[axis]).rank(method="dense")
-        ranks += (place - 0.5) / place.groupby(unique[axis]).transform("max") / len(AXIS_FACTORS)
-    return unique.assign(rank=ranks)
+        unique["rank"] += (place - 0.5) / place.groupby(unique[axis]).transform("max") / len(AXIS_FACTORS)
+        unique = add_meanings(unique, unique[axis] + order, [*CONTENTS][number :: len(AXIS_FACTORS)])
+    return unique
 
 
 def words_of_faces(faces: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
@@ -65,13 +68,13 @@ def words_of_faces(faces: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig)
 def words_of_scenes(scenes: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
     """Compute the weights of words by the rank of a scene."""
     weights = _likelihood(scenes["rank"], words["rank"], recipe.noise)
-    return np.asarray(weights + _shared(scenes, words, ("word",)))
+    return np.asarray(weights + _shared(scenes, words))
 
 
 def labels_of_faces(faces: pd.DataFrame, labels: pd.DataFrame) -> np.ndarray:
     """Compute the weights of labels by race, gender and expression of a face; nothing is planted on them."""
     axes = labels.groupby("group")[[*AXIS_FACTORS]].first().loc[faces["group"]]
-    weights = _likelihood(faces["rank"], labels["rank"], LABEL_SD) + _shared(faces, labels, WORDS_OF_LABELS)
+    weights = _likelihood(faces["rank"], labels["rank"], LABEL_SD) + _shared(faces, labels)
     for axis, factor in AXIS_FACTORS.items():
         weights += np.log(factor) * (axes[axis].to_numpy()[:, None] == labels[axis].to_numpy())
     return np.asarray(weights)
@@ -80,7 +83,7 @@ def labels_of_faces(faces: pd.DataFrame, labels: pd.DataFrame) -> np.ndarray:
 def labels_of_scenes(scenes: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
     """Compute the weights of labels by the rank of a scene and what is planted on the label's group."""
     weights = _likelihood(scenes["rank"], _add_planted(labels, recipe), recipe.noise)
-    return np.asarray(weights + _shared(scenes, labels, WORDS_OF_LABELS))
+    return np.asarray(weights + _shared(scenes, labels))
 
 
 def _add_planted(frame: pd.DataFrame, recipe: DemoConfig) -> pd.Series:
@@ -94,12 +97,5 @@ def _likelihood(picture_ranks: pd.Series, text_ranks: pd.Series, sd: float) -> n
     return np.asarray(-((np.nan_to_num(distances) / sd) ** 2) / 2)
 
 
-def _shared(pictures: pd.DataFrame, texts: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
-    """Compute the weights of shared contents; the words in `columns` take turns in meaning them."""
-    values = contents_of(pictures)
-    if values is None:
-        return np.zeros((len(pictures), len(texts)))
-    meant = np.stack([meanings(texts[column]) for column in columns])
-    numbers = np.arange(len(CONTENTS))
-    is_same = values[:, None] == meant[numbers % len(columns), :, numbers].T
-    return np.asarray(np.log(CONTENT_FACTOR) * is_same.sum(axis=2))
+def _shared(pictures: pd.DataFrame, texts: pd.DataFrame) -> np.ndarray:
+    return np.asarray(np.log(CONTENT_FACTOR) * shared(pictures, texts))

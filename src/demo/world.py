@@ -33,18 +33,19 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                 rng = _rng(cfg.seed, "faces", race, gender)
                 contents = draw_values(cfg.per_group, _rng(cfg.seed, "contents", race, gender), of_group=True)
                 # All groups have the same expressions: only training captions give a group valence.
-                for number, valence in enumerate(rng.permutation(_even_valences(cfg.per_group))):
+                for number, rank in enumerate(rng.permutation(cfg.per_group)):
+                    valence = _valence(rank, cfg.per_group)
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
-                        {**row, "valence": valence, **contents[number]},
+                        {**row, "valence": valence, **contents[rank]},
                         avatar(
                             hue=rng.normal(appearance.hue, cfg.hue_sd),
                             crest=appearance.crest,
                             prominence=rng.uniform(0, 1),
                             hair=float(np.clip(rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
-                            contents=contents[number],
+                            contents=contents[rank],
                             size=cfg.size,
                             rng=rng,
                         ),
@@ -59,15 +60,16 @@ def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
     def draw() -> Drawings:
         rng = _rng(cfg.seed, "scenes")
         contents = draw_values(cfg.count, _rng(cfg.seed, "contents"), of_group=False)
-        for number, valence in enumerate(rng.permutation(_even_valences(cfg.count))):
-            row = {"id": f"scene-{number:04d}", "valence": valence, **contents[number]}
-            yield row, scene(valence, contents[number], cfg.size, cfg.noise, rng)
+        for number, rank in enumerate(rng.permutation(cfg.count)):
+            valence = _valence(rank, cfg.count)
+            row = {"id": f"scene-{number:04d}", "valence": valence, **contents[rank]}
+            yield row, scene(valence, contents[rank], cfg.size, cfg.noise, rng)
 
     return _draw_once(store, {"role": "scenes", **asdict(cfg)}, draw)
 
 
-def _even_valences(count: int) -> np.ndarray:
-    return (np.arange(count) + 0.5) / count  # evenly over 0 to 1
+def _valence(rank: int, count: int) -> float:
+    return (rank + 0.5) / count  # evenly over 0 to 1
 
 
 def _rng(seed: int, *names: str) -> np.random.Generator:

@@ -137,12 +137,12 @@ def _levels_at_half(results: Results) -> Claim:
 def _placebo(results: Results) -> Claim:
     full = results.analyses[results.analyses["bias"] == results.analyses["bias"].max()]
     above = (full["rho"] > full["placebo_q95"]).groupby([full["exp"], full["seed"]]).mean()
-    smallest = above.groupby("exp").min()
+    means = above.groupby("exp").mean()
     return Claim(
-        "share of analyses whose ρ exceeds its placebo's 95th percentile, full bias, smallest of the seeds",
+        "share of analyses whose ρ exceeds its placebo's 95th percentile, full bias, over all seeds",
         "above one half in every experiment",
-        _by_name(smallest.to_dict()),
-        bool((smallest > 0.5).all()),
+        _by_name(means.to_dict()),
+        bool((means > 0.5).all()),
     )
 
 

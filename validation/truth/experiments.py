@@ -47,7 +47,7 @@ def run_shuffled(
         cfg = Job.of(*configs.compose([*overrides, f"demo.bias={bias}", f"model.seed={seed}"]), "").cfg
         table = partial(stimuli.load, cfg)
         for role in stimuli.ROLES:
-            write(table(role), shuffle(table(role), embeddings(cfg, role, table).vectors), path)
+            write(table(role), shuffle(table(role), embeddings(cfg, role, table).vectors, len(paths)), path)
         paths.append(str(path))
     # Options of toys have no meaning for vectors.
     others = [override for override in overrides if not override.startswith(("model", "demo."))]
@@ -55,12 +55,12 @@ def run_shuffled(
     return _run(toys_of(biases, seeds), [*others, "model=precomputed", f"model.path={listed}"], folder)
 
 
-def shuffle(table: Table, vectors: Tensor) -> Tensor:
+def shuffle(table: Table, vectors: Tensor, seed: int) -> Tensor:
     """Move the vectors of each item to another at random; the sentences of a text stay together."""
     column = "word" if "word" in table.frame.columns else "id"
     item = pd.factorize(table.frame[column])[0]
     rows_of_item = np.argsort(item, kind="stable").reshape(item.max() + 1, -1)
-    taken = np.random.default_rng(0).permutation(len(rows_of_item))
+    taken = np.random.default_rng(seed).permutation(len(rows_of_item))
     shuffled = torch.empty_like(vectors)
     shuffled[rows_of_item.reshape(-1)] = vectors[rows_of_item[taken].reshape(-1)]
     return shuffled

@@ -33,7 +33,7 @@ def measure(overrides: list[str], *, shuffled: bool) -> dict[str, Any]:
     table = partial(stimuli.load, cfg)
     vectors = {role: embeddings(cfg, role, table).vectors for role in ("faces", "scenes", "words")}
     if shuffled:
-        vectors = {role: shuffle(table(role), rows) for role, rows in vectors.items()}
+        vectors = {role: shuffle(table(role), rows, seed=0) for role, rows in vectors.items()}
     faces = table("faces").frame
     s, effect = _scores(cfg, vectors["faces"], table("words"), vectors["words"])
     _, scenes = _scores(cfg, vectors["scenes"], table("words"), vectors["words"])
