@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import vl_convert
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -16,6 +17,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 matplotlib.use("Agg")
+# Its letters in figures that are converted from SVG.
+vl_convert.register_font_directory(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf"))
 
 # Okabe & Ito's palette, distinct for any colour vision; shapes differ too. Their yellow is too pale for
 # lines on white: Tol's wine replaces it.
@@ -24,6 +27,9 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 # Maximum letters of a name in a figure.
 ROOM = 40
 DPI = 150
+# Widths of a column in inches, of the IEEE's journals and of the ACL's proceedings. The page has the former,
+# figures for the latter lie in a folder of their own.
+COLUMN, ACL, ACL_FOLDER = 3.5, 3.03, "acl"
 # Lower, as a page holds dozens of dense figures.
 DENSE_DPI = 120
 
@@ -110,21 +116,34 @@ def _save_light(figure: Figure, alternative: str, path: Path) -> None:
     quantized.save(path, optimize=True, pnginfo=description)
 
 
-def save_drawing(drawing: Drawing, folder: Path) -> Picture:
-    """Write the files of a figure into a folder.
+def _save_vectors(drawing: Drawing, path: Path) -> None:
+    """Write a figure as SVG, and the same as PNG and PDF next to it."""
+    save_vector(drawing.figure, drawing.title, drawing.alternative, path)
+    vector = path.read_text(encoding="utf-8")
+    path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(vector))
+    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(vector, ppi=DPI)))
+    description = PngInfo()
+    description.add_itxt("Description", drawing.alternative)
+    picture.save(path.with_suffix(".png"), compress_level=2, dpi=(DPI, DPI), pnginfo=description)
 
-    Returns its picture for the page: the SVG, or the PNG of a dense figure.
+
+def save_drawing(drawing: Drawing, folder: Path) -> Picture:
+    """Write the files of a figure into a folder: SVG, PNG and PDF, or the PNG of a dense figure.
+
+    A figure as wide as a column is also written at the width of the ACL's, into a folder of its own. Returns
+    its picture for the page: the SVG, or the PNG of a dense figure.
     """
-    png_path, svg_path = folder / f"{drawing.name}.png", folder / f"{drawing.name}.svg"
     if drawing.dense:
-        _save_light(drawing.figure, drawing.alternative, png_path)
-        source, kind = png_path, "image/png"
+        source, kind = folder / f"{drawing.name}.png", "image/png"
+        _save_light(drawing.figure, drawing.alternative, source)
     else:
-        save(drawing.figure, drawing.alternative, png_path)
-        # The layout is already computed.
-        drawing.figure.set_layout_engine("none")
-        save_vector(drawing.figure, drawing.title, drawing.alternative, svg_path)
-        source, kind = svg_path, "image/svg+xml"
+        source, kind = folder / f"{drawing.name}.svg", "image/svg+xml"
+        _save_vectors(drawing, source)
+        if drawing.figure.get_figwidth() == COLUMN:
+            (folder / ACL_FOLDER).mkdir(exist_ok=True)
+            drawing.figure.set_figwidth(ACL)
+            _save_vectors(drawing, folder / ACL_FOLDER / source.name)
+            drawing.figure.set_figwidth(COLUMN)
     width, height = (round(float(inches) * 96) for inches in drawing.figure.get_size_inches())
     address = f"data:{kind};base64,{base64.b64encode(source.read_bytes()).decode()}"
     return Picture(drawing.name, drawing.title, drawing.alternative, drawing.caption, address, width, height)

@@ -11,14 +11,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import blended_transform_factory
 
-from src.report.drawing import plain, style
+from src.report.drawing import COLUMN, plain, style
 
-# Inches: width of the figure, and height of a row of points.
-WIDTH, ROW = 4.4, 0.17
+# Inches: height of a row of points.
+ROW = 0.165
 # In rows: height of a block's name, and the gap between names that several rows share.
 HEAD, GAP = 1.5, 0.4
 # Maximum letters of a name at the left, and of a block's name without and with a note.
-LETTERS, ALONE, NOTED = 21, 50, 28
+LETTERS, ALONE, NOTED = 21, 40, 20
 BAND = "#c4c4c4"
 # Columns of the rows, and defaults of missing columns.
 COLUMNS: dict[str, Any] = {
@@ -31,19 +31,19 @@ COLUMNS: dict[str, Any] = {
 def canvas(height: float, title: str, key: Sequence[Line2D | Patch]) -> tuple[Figure, Axes]:
     """Make a narrow figure with its title and its legend above a plot of `height` inches."""
     labels = [str(entry.get_label()).split("\n") for entry in key]
-    columns = 2 if all(len(line) <= 27 for label in labels for line in label) else 1
+    columns = 2 if all(len(line) <= 19 for label in labels for line in label) else 1
     legend_height = 0.32 + 0.175 * -(-len(key) // columns) * max(map(len, labels), default=0)
-    figure = Figure(figsize=(WIDTH, legend_height + height + 0.5), layout="constrained")
+    figure = Figure(figsize=(COLUMN, legend_height + height + 0.5), layout="constrained")
     # The legend has the title: constrained layout would overlap two separate ones.
     options: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False}
-    options |= {"fontsize": 8, "title_fontsize": 9.5, "labelspacing": 0.35, "columnspacing": 1}
+    options |= {"fontsize": 7.5, "title_fontsize": 9, "labelspacing": 0.35, "columnspacing": 1}
     options |= {"handlelength": 1.6, "borderpad": 0.2, "borderaxespad": 0.1, "ncols": columns}
-    figure.legend(handles=list(key), title=plain(title, 52), **options)
+    figure.legend(handles=list(key), title=plain(title, 40), **options)
     axes = figure.subplots()
     axes.spines[["left", "right", "top"]].set_visible(False)
-    axes.tick_params(labelsize=8.5)
+    axes.tick_params(labelsize=8)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.label.set_fontsize(8.5)
+        axis.label.set_fontsize(8)
     return figure, axes
 
 
@@ -172,7 +172,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
 
 def _write(figure: Figure, axes: Axes, rows: pd.DataFrame, heads: pd.Series) -> None:
     across = axes.get_yaxis_transform()
-    for x, side, column, size in ((-0.02, "right", "name", 8), (1.02, "left", "text", 7.5)):
+    for x, side, column, size in ((-0.02, "right", "name", 7.5), (1.02, "left", "text", 7)):
         for y, text in zip(rows["y"], rows[column], strict=True):
             if text:
                 axes.text(x, y, plain(text, LETTERS), fontsize=size, ha=side, va="center", transform=across)
@@ -185,6 +185,6 @@ def _write(figure: Figure, axes: Axes, rows: pd.DataFrame, heads: pd.Series) -> 
         stroke: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6, "in_layout": False, "clip_on": False}
         axes.plot([0.02, 0.98], [y - 0.75] * 2, transform=block_transform, **stroke)
         room = NOTED if row["note"] else ALONE
-        axes.text(0.02, y, plain(row["block"], room), fontsize=8.5, fontweight="bold", **options)
+        axes.text(0.02, y, plain(row["block"], room), fontsize=8, fontweight="bold", **options)
         if row["note"]:
-            axes.text(0.98, y, plain(row["note"], 44), fontsize=7.5, ha="right", **options)
+            axes.text(0.98, y, plain(row["note"], 34), fontsize=7, ha="right", **options)

@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from src import configs
-from src.report import format
+from src.report import explorer, format
 from src.report.findings import Findings
 from src.report.folder import Folder
 from src.report.study import Section, report_of
@@ -41,7 +41,16 @@ def write(findings: Findings, folder: Path) -> Path:
         "jobs": format.records(jobs),
     }
     rendered = [_rendered(section, context) for section in sections]
-    return render("page.html", {**context, "sections": rendered, "tables": report_folder.tables}, folder)
+    explored = [section.explored for section in sections if section.explored is not None]
+    scripts = explorer.scripts() if explored else []
+    context |= {
+        "sections": rendered,
+        "tables": report_folder.tables,
+        "explorer": explorer.explorer(explored) if explored else None,
+        "scripts": scripts,
+        "digests": [section.script for section in sections if section.script] + [hash for _, hash in scripts],
+    }
+    return render("page.html", context, folder)
 
 
 def render(template: str, context: Mapping[str, Any], folder: Path, templates: Sequence[Path] = ()) -> Path:
@@ -71,7 +80,7 @@ def _rendered(section: Section, context: Mapping[str, Any]) -> dict[str, Any]:
     def html(name: str) -> Markup:
         return Markup(environment.get_template(name).render(values)) if name else Markup("")
 
-    parts = {name: html(getattr(section, name)) for name in ("facts", "guide", "missing")}
+    parts = {name: html(getattr(section, name)) for name in ("table", "facts", "guide", "missing")}
     return {**vars(section), **parts, "body": Markup("").join(map(html, section.body))}
 
 

@@ -26,14 +26,20 @@ class Section:
     templates: Path | None = None  # folder of the section's templates
     context: Mapping[str, Any] = field(default_factory=dict)  # values of its templates
     body: tuple[str, ...] = ()  # templates of the section itself, in order
-    # Templates for the head of the page: main numbers, how to read them, list items of missing results.
+    # What the numbers say, in sentences, for the head of the page.
+    conclusions: Sequence[str] = ()
+    # Analyses for the explorer, see `explorer.explorer`; None if the section has tables of its own.
+    explored: pd.DataFrame | None = None
+    # Templates: the main table, before the explorer; for the head of the page: the specification, how to read
+    # the numbers, list items of missing results.
+    table: str = ""
     facts: str = ""
     guide: str = ""
     missing: str = ""
     links: tuple[tuple[str, str], ...] = ()  # anchors and titles for the list of contents
     # Title -> anchors and names of a further list.
     link_lists: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    script: str = ""  # SHA-256 of an inline script of the section, base64
+    script: str = ""  # SHA-256 of an inline script of the section, see `explorer.digest`
 
 
 def concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from src.metrics import benjamini_hochberg
@@ -49,6 +50,26 @@ def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def main_analyses(findings: Findings) -> pd.DataFrame:
     """Return the analyses under the first specification."""
     return first_specification(findings.of("propagation"))
+
+
+def most_different(analyses: pd.DataFrame, count: int) -> list[str]:
+    """Return the names of at most `count` models whose levels differ most, in the order of the analyses.
+
+    From the two most distant, the model is added that is furthest from its nearest chosen one. Distances are
+    between levels, each standardised over the models; rho takes the place of levels that are undefined.
+    """
+    models = [*dict.fromkeys(analyses["model"])]
+    if len(models) <= count:
+        return models
+    value = "level" if analyses["level"].notna().any() else "rho"
+    levels = analyses.pivot_table(index="model", columns=["exp", "stratum"], values=value).reindex(models)
+    spread = levels.std(ddof=0)
+    standardised = ((levels - levels.mean()) / spread.where(spread > 0)).fillna(0).to_numpy()
+    distances = np.linalg.norm(standardised[:, None] - standardised, axis=2)
+    chosen = [*np.unravel_index(distances.argmax(), distances.shape)][:count]
+    while len(chosen) < count:
+        chosen.append(distances[:, chosen].min(axis=1).argmax())
+    return [models[number] for number in sorted(map(int, chosen))]
 
 
 def label(rows: pd.DataFrame, score: str, default: str) -> str:

@@ -14,18 +14,15 @@ from src.report.format import COLUMNS, records
 from src.studies.propagation import retrieved_items
 from src.studies.propagation.combined import LEVEL, main_analyses
 from src.studies.propagation.paper_figures import PAIRS
-from src.studies.propagation.tables import OVERALL, REPLICATED, summary
+from src.studies.propagation.tables import OVERALL, PUBLISHED_HEADING, REPLICATED
 
 Row = Mapping[str, Any]
 LATEX_COMMENT = "Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}."
-PUBLISHED_HEADING = "Ghate et al."
 # Retrieved items in each direction, per stratum.
 MAX_ITEMS = 5
 CONTRIBUTORS = ["config", "exp", "model", *retrieved_items.COLUMNS]
 # The single values of rho in the paper's text (docs/methods.md, section 2).
 SINGLES = Path(__file__).with_name("ghate2025_single.csv")
-# Rounding tolerance for a mean at an end of the paper's interval.
-TOLERANCE = 1e-12
 
 
 def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
@@ -33,18 +30,6 @@ def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
     names = (*(column.name for column in COLUMNS), *LEVEL, "rho_placebo_units")
     completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
     return in_order(completed, exp=[*dict.fromkeys([*sum(PAIRS, ()), *completed["exp"]])])
-
-
-def main_table(analyses: pd.DataFrame) -> dict[str, Any]:
-    """Build the table of mean ± SD of rho by experiment and model; for dataset=paper also the paper's."""
-    means = summary(analyses).assign(beside=compare_with_paper)
-    lines = []
-    models = [*dict.fromkeys(means["model"])]
-    for (exp, paper), rows in means.groupby(["exp", "paper"], sort=False):
-        cells = {row["model"]: row for row in records(rows)}
-        name = "all" if exp == OVERALL else exp
-        lines.append({"exp": name, "paper": "" if exp == OVERALL else paper, "cells": cells})
-    return {"lines": lines, "models": models, "compared": "published_mean" in means, "table": means}
 
 
 def latex_table(means: pd.DataFrame) -> str:
@@ -68,18 +53,6 @@ def _mean_and_sd(mean: float, sd: float) -> str:
     if pd.isna(mean):
         return ""
     return f"${mean:.2f}" + ("$" if pd.isna(sd) else rf" \pm {sd:.2f}$")
-
-
-def compare_with_paper(means: pd.DataFrame) -> pd.Series:
-    """Label each mean of `tables.summary` as `inside` or `outside` the paper's mean ± SD, or as empty.
-
-    The label is descriptive: the paper's SD is a spread over analyses, not a tolerance.
-    """
-    if "published_mean" not in means:
-        return pd.Series("", index=means.index, dtype=object)
-    distance = (means["mean"] - means["published_mean"]).abs()
-    is_inside = distance <= means["published_sd"] + TOLERANCE
-    return is_inside.map({True: "inside", False: "outside"}).where(distance.notna(), "")
 
 
 def singles(analyses: pd.DataFrame) -> pd.DataFrame:

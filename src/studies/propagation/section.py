@@ -7,8 +7,9 @@ from typing import Any
 import pandas as pd
 
 from src.report import format
+from src.report.explorer import UNITS, sample_units
 from src.report.drawing import Drawing
-from src.report.findings import Findings, list_specifications
+from src.report.findings import Findings, list_specifications, of_specification
 from src.report.folder import Folder
 from src.report.format import grouped
 from src.report.study import Section
@@ -21,14 +22,19 @@ from src.studies.propagation import (
     paper_figures,
     scaling,
     sensitivity,
+    tables,
 )
-from src.studies.propagation.combined import label, main_analyses
-from src.studies.propagation.tables import above
+from src.studies.propagation.combined import label, main_analyses, most_different
+from src.studies.propagation.conclusions import conclusions, differing_models
 
-# Number of models per experiment with scatter plots and contributors on the page.
-DETAILED = 8
+# Number of models in the figures of the page, and of those with scatter plots and contributors: the models
+# that differ most.
+FEATURED, DETAILED = 12, 3
+# Maximum number of analyses with a sample of their units on the page.
+MAX_SAMPLED = 4000
 OUTCOME_LABELS = dict.fromkeys(("words", "scenes"), "mean valence")
 OUTCOME_LABELS |= dict.fromkeys(("labels", "faces"), "share of the group")
+MEASURE = "level of carry-over"
 # Links at the top of the page: id of the part, text.
 LINKS = (
     *(("main", "Main table"), ("level", "Level by group"), ("rho", "Figures 2–5: ρ by group")),
@@ -47,46 +53,62 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         return None
     contents, undefined = Contents(findings, folder), analyses[analyses["rho"].isna()]
     missing = {"count": len(undefined), "rows": format.records(undefined)[: format.LONGEST]}
-    context: dict[str, Any] = {"facts": facts(findings), "missing": missing, "detailed": DETAILED}
+    specifications = list_specifications(analyses)
+    context: dict[str, Any] = {
+        "missing": missing,
+        "specifications": len(specifications),
+        "specification": describe(specifications[0]),
+        "intrinsic": label(analyses, "intrinsic", paper_figures.SC_EAT),
+        "outcomes": sorted({*analyses.get("extrinsic_label", pd.Series(dtype=object)).dropna()}),
+        "figures_models": len(contents.featured),
+        "models_left": contents.analyses["model"].nunique() - len(contents.featured),
+    }
     context |= contents.overview() | contents.comparisons()
-    context |= {"experiments": contents.experiments(), "models": contents.models()}
+    context["experiments"] = contents.experiments()
     return Section(
         rows=contents.analyses,
         templates=Path(__file__).with_name("templates"),
         context=context,
-        body=("overview.html", "comparisons.html", "models.html", "experiments.html"),
+        body=("figures.html", "comparisons.html", "experiments.html"),
+        conclusions=[*conclusions(analyses), *differing_models(contents.model_differences)],
+        explored=explored(findings),
+        table="main.html",
         facts="facts.html",
         guide="guide.html",
         missing="missing.html",
         links=LINKS,
-        link_lists={
-            title: [(entry["slug"], entry["name"]) for entry in context[title.lower()]]
-            for title in ("Models", "Experiments")
-        },
+        link_lists={"Experiments": [(entry["slug"], entry["name"]) for entry in context["experiments"]]},
     )
 
 
-def facts(findings: Findings) -> dict[str, Any]:
-    """Return the numbers at the top of the page, under the first specification."""
-    analyses, specifications = main_analyses(findings), list_specifications(findings.of("propagation"))
-    rho, is_above = analyses["rho"], above(analyses)
-    return {
-        "specifications": len(specifications),
-        "specification": describe(specifications[0]),
-        "level_small_q": int((analyses["level_q"] <= 0.05).sum()),
-        "with_level_q": int(analyses["level_q"].count()),
-        "slope": float(analyses["slope"].mean()),
-        "ceilings": int((analyses["ceiling"] == True).sum()),  # noqa: E712  the column may hold None
-        "defined": int(rho.count()),
-        "mean": float(rho.mean()),
-        "sd": float(rho.std(ddof=1)),
-        "above": int(is_above.sum()),
-        "compared": int(is_above.count()),
-        "small_q": int((analyses["q"] <= 0.05).sum()),
-        "with_q": int(analyses["q"].count()),
-        "intrinsic": label(analyses, "intrinsic", paper_figures.SC_EAT),
-        "outcomes": sorted({*analyses.get("extrinsic_label", pd.Series(dtype=object)).dropna()}),
-    }
+def explored(findings: Findings) -> pd.DataFrame:
+    """Return all analyses for the explorer, the first specification's first, with samples of their units."""
+    analyses = findings.of("propagation")
+    specifications = list_specifications(analyses)
+    rows = pd.concat([of_specification(analyses, each).assign(specification=describe(each)) for each in specifications])
+    rows = rows.assign(group=rows["stratum"], measure=MEASURE, status=_statuses(rows))
+    units: dict[tuple[str, str], object] = {}
+    for job in rows.head(MAX_SAMPLED).drop_duplicates("config").to_dict("records"):
+        if not findings.has(job["config"], "targets"):
+            continue
+        targets = findings.read(job["config"], "targets")
+        # Names of faces may identify a person.
+        is_named = not str(job["exp"]).startswith("faces_to_")
+        for stratum, subset in targets.groupby("stratum", sort=False):
+            names = subset["id"] if is_named else None
+            units[job["config"], str(stratum)] = sample_units(subset["intrinsic"], subset["extrinsic"], names)
+    keys = zip(rows["config"], rows["stratum"], strict=True)
+    return rows.assign(**{UNITS: [units.get(key) for key in keys]})
+
+
+def _statuses(rows: pd.DataFrame) -> pd.Series:
+    """Return the status of each analysis; the last that applies."""
+    statuses = pd.Series("no q", rows.index, dtype=object)
+    statuses[rows["level_q"] <= 0.05] = "level: q ≤ .05"
+    statuses[rows["level_q"] > 0.05] = "level: q > .05"
+    statuses[rows["ceiling"] == True] = "at the ceiling"  # noqa: E712  the column may hold None
+    statuses[rows["rho"].isna()] = "no ρ"
+    return statuses
 
 
 class Contents:
@@ -96,23 +118,28 @@ class Contents:
         self.findings = findings
         self.analyses = main_analyses(findings)
         self.folder = folder
+        self.featured = most_different(self.analyses, FEATURED)
+        self.model_differences = differences.models(findings)
         self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
 
     def overview(self) -> dict[str, Any]:
         """Build the main table, the paper's figures, and the heatmap of all values of rho."""
-        main = page_tables.main_table(self.analyses)
-        self.folder.table("summary", main["table"], "the main table")
-        latex = page_tables.latex_table(main["table"])
+        means = tables.summary(self.analyses)
+        self.folder.table("summary", means, "the main table")
+        latex = page_tables.latex_table(means)
         self.folder.text("main.tex", latex, "the main table as LaTeX (booktabs)")
         singles = page_tables.singles(self.analyses)
         if len(singles):
             self.folder.table("published", singles, "the paper's single ρ's next to ours")
         self.levels = {exp: self.folder.pictures(self.plot_levels(exp)) for exp in self.slugs}
         self.dots = {exp: self.folder.pictures(self.plot_rhos(exp)) for exp in self.slugs}
-        title = f"{self.findings.dataset}: {len(self.analyses)} analyses"
-        heatmap, alternative = figures.heatmap(self.analyses, title=title)
+        featured = self._featured(self.analyses)
+        title = f"{self.findings.dataset}: {len(featured)} of {len(self.analyses)} analyses"
+        heatmap, alternative = figures.heatmap(featured, title=title)
         return {
-            "main": main,
+            "main": tables.main_table(self.analyses, compared=True),
+            "main_caption": tables.caption(self.findings.of("propagation")),
+            "compared": "published_mean" in means,
             "singles": format.records(singles),
             "levels": _pair_up(self.levels),
             "rhos": _pair_up(self.dots),
@@ -145,9 +172,11 @@ class Contents:
         sets, adjusted = joint.joint_tests(findings)
         self.folder.table("joint", sets, "tests of sets of analyses: the median and the largest level")
         self.folder.table("joint-analyses", adjusted, "p of each level, adjusted for all analyses")
-        models, groups = differences.models(findings), differences.groups(findings)
+        models, groups = self.model_differences, differences.groups(findings)
         self.folder.table("differences-models", models, "two models on the same experiment and group")
         self.folder.table("differences-groups", groups, "two groups of one experiment and model")
+        models = self._featured(self._featured(models, "first"), "second")
+        groups = self._featured(groups)
         points = scaling.points(findings)
         quantities = scaling.known_quantities(points)
         if quantities:
@@ -174,34 +203,19 @@ class Contents:
     def experiment(self, exp: str, contributors: Mapping[str, list[page_tables.Row]]) -> dict[str, Any]:
         """Build the values of an experiment; `contributors` are by config of the job."""
         exp_rows = self.analyses[self.analyses["exp"] == exp]
-        configs = [*dict.fromkeys(exp_rows["config"])]
-        jobs = configs[:DETAILED]
+        detailed = most_different(self._featured(self.analyses), DETAILED)
+        jobs = [*dict.fromkeys(exp_rows["config"][exp_rows["model"].isin(detailed)])]
         numbered = [(config, n) for n, config in enumerate(jobs, 1) if self.findings.has(config, "targets")]
         models = dict(zip(exp_rows["config"], exp_rows["model"], strict=True))
         return {
             "name": exp,
             "slug": self.slugs[exp],
             "paper": exp_rows["paper"].iloc[0],
-            "dots": self.levels[exp] + self.dots[exp],
-            "rows": format.records(exp_rows),
-            "left": len(configs) - len(jobs),
+            "left": exp_rows["config"].nunique() - len(jobs),
             "scatters": self.folder.pictures([self.scatter(*job) for job in numbered]),
             "contributors": {models[job]: contributors[job] for job in jobs if job in contributors},
             "retrieves_faces": exp.endswith("_to_faces"),
         }
-
-    def models(self) -> list[dict[str, Any]]:
-        """Build the values of each model."""
-        strata, entries = [*dict.fromkeys(self.analyses["stratum"])], []
-        for number, (model, rows) in enumerate(self.analyses.groupby("model", sort=False), 1):
-            slug, known = f"model-{number}", self.findings.models
-            blocks = [_title(*row) for row in zip(rows["exp"], rows["paper"], strict=True)]
-            by = ("block", "stratum")
-            plots = figures.plot_rhos(rows.assign(block=blocks), strata, by=by, name=slug, title=str(model))
-            about = format.records(known[known["model"] == model])[:1] if len(known) else []
-            entry = {"name": model, "slug": slug, "dots": self.folder.pictures(plots)}
-            entries.append(entry | {"rows": format.records(rows), "about": about[0] if about else {}})
-        return entries
 
     def plot_levels(self, exp: str) -> list[Drawing]:
         """Plot the level by group and model of an experiment; nothing without levels."""
@@ -214,10 +228,12 @@ class Contents:
         rows, models, named = self._series(exp)
         return figures.plot_rhos(rows, models, **named, name=f"rho-{self.slugs[exp]}")
 
+    def _featured(self, rows: pd.DataFrame, column: str = "model") -> pd.DataFrame:
+        return rows[rows[column].isin(self.featured)]
+
     def _series(self, exp: str) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
-        rows = self.analyses[self.analyses["exp"] == exp]
-        models = [*dict.fromkeys(self.analyses["model"])]
-        return rows, models, {"by": ("stratum", "model"), "title": _title(exp, rows["paper"].iloc[0])}
+        rows = self._featured(self.analyses[self.analyses["exp"] == exp])
+        return rows, self.featured, {"by": ("stratum", "model"), "title": _title(exp, rows["paper"].iloc[0])}
 
     def scatter(self, config: str, number: int) -> Drawing:
         """Plot both scores of each unit of a job."""

@@ -1,6 +1,7 @@
 """Build the table at the end of a sweep, in the layout of the paper."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from src.report.findings import SPECIFICATION
+from src.report.findings import SPECIFICATION, list_specifications
 from src.report.tables import describe, first
 from src.studies.propagation.combined import score_names
 
@@ -17,6 +18,11 @@ OVERALL = "all"
 PUBLISHED = Path(__file__).with_name("ghate2025.csv")
 # Dataset that replicates the paper's; only its results are listed with the paper's numbers.
 REPLICATED = "paper"
+PUBLISHED_HEADING, DASH = "Ghate et al.", "–"
+# Models across the table; more of them are rows. Columns of which none but names and counts may wrap.
+MAX_ACROSS, FIXED = 6, 13
+# Rounding tolerance for a mean at an end of the paper's interval.
+TOLERANCE = 1e-12
 PAPER_NOTE = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
 
 
@@ -87,52 +93,85 @@ def mean_tree(analyses: pd.DataFrame) -> dict[str, Any]:
     return tree
 
 
-def terminal(analyses: pd.DataFrame, title: str) -> Table:
-    """Return the summary as a table for the terminal: experiments down, models across."""
-    means = summary(analyses)
-    analyses, specification, others = first(analyses)
-    is_above = above(analyses)
-    has_placebo, compared = bool(is_above.notna().any()), "published_mean" in means
-    models = [*dict.fromkeys(means["model"])]
-    models = models[:1] if len(models) == 2 else models  # with a single model "all" repeats it
-    has_level = bool(means["level_with_q"].any())
-    caption = "mean ± SD of Spearman's ρ over analyses" + PAPER_NOTE * compared
-    if has_level:
-        caption = f"level: number of analyses whose level of carry-over has q ≤ .05; slope: mean; {caption}"
-    if has_placebo:
-        caption += "; above placebo: number above their placebo's 95th percentile"
-    if others:
-        caption += f"; of {describe(specification)}, the first of {others + 1} specifications"
-    table = Table(title=title, caption=caption)
-    for name in ("experiment", "paper"):
-        table.add_column(name, no_wrap=True)
-    names = [
-        *["level", "slope"] * has_level,
-        *map(str, models),
-        *["Ghate et al."] * compared,
-        "analyses",
-        *["above placebo"] * has_placebo,
-    ]
-    for heading in names:
-        table.add_column(Text(heading), justify="right", no_wrap=heading == "Ghate et al.")
-    for (exp, paper), rows in means.groupby(["exp", "paper"], sort=False):
-        cells = rows.set_index("model").to_dict("index")
+def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFrame:
+    """Lay out `summary` as texts: experiments down and models across; models down if they are many.
+
+    No cell is empty: a dash stands for what a model or an experiment does not have. `compared` says of each
+    mean whether it lies inside or outside the paper's mean ± SD.
+    """
+    means, rows = summary(analyses), first(analyses)[0]
+    models = [name for name in dict.fromkeys(means["model"]) if name != OVERALL]
+    is_wide = len(models) > MAX_ACROSS
+    down, across = ("model", "exp") if is_wide else ("exp", "model")
+    # A single model or experiment is no table of its own next to "all".
+    columns = [name for name in dict.fromkeys(means[across]) if name != OVERALL]
+    columns += [OVERALL] * (not is_wide and len(columns) > 1)
+    is_above = above(rows)
+    papers = means.drop_duplicates("exp").set_index("exp")["paper"]
+    lines = []
+    for name in [each for each in dict.fromkeys(means[down]) if each != OVERALL] + [OVERALL]:
+        cells = means[means[down] == name].set_index(across).to_dict("index")
         overall = cells[OVERALL]
-        texts = [str(exp), "" if exp == OVERALL else str(paper)]
-        if has_level:
-            texts += [f"{overall['level_small_q']} of {overall['level_with_q']}", f"{overall['slope']:.2f}"]
-        for model in models:
-            cell = cells.get(model)
-            texts.append("" if cell is None else _mean_and_sd(cell["mean"], cell["sd"]) or "none")
-        if compared:
-            texts.append(_mean_and_sd(overall["published_mean"], overall["published_sd"]))
+        line = {"model" if is_wide else "experiment": str(name)}
+        if not is_wide:
+            line["paper"] = DASH if name == OVERALL else str(papers[name] or DASH)
+        if means["level_with_q"].any():
+            line["level"] = f"{overall['level_small_q']} of {overall['level_with_q']}"
+            line["slope"] = _mean_and_sd(overall["slope"])
+        for column in columns:
+            cell = cells.get(column, {"mean": math.nan, "sd": math.nan})
+            text = _mean_and_sd(cell["mean"], math.nan if is_wide else cell["sd"])
+            if compared and text != DASH and (comparison := compare_with_paper(cell)):
+                text += f", {comparison}"
+            line[str(papers[column] or column) if is_wide else str(column)] = text
+        if "published_mean" in means and not is_wide:
+            line[PUBLISHED_HEADING] = _mean_and_sd(overall["published_mean"], overall["published_sd"])
         undefined = f", {overall['undefined']} undefined" if overall["undefined"] else ""
-        texts.append(f"{overall['analyses']}{undefined}")
-        if has_placebo:
-            exp_above = is_above[(analyses["exp"] == exp) | (exp == OVERALL)]
-            texts.append(f"{int(exp_above.sum())} of {int(exp_above.count())}")
-        table.add_row(*texts, end_section=exp == [name for name in means["exp"] if name != OVERALL][-1])
+        line["analyses"] = f"{overall['analyses']}{undefined}"
+        if is_above.notna().any():
+            chosen = is_above[(rows[down] == name) | (name == OVERALL)]
+            line["above placebo"] = f"{int(chosen.sum())} of {int(chosen.count())}"
+        lines.append(line)
+    return pd.DataFrame(lines).fillna(DASH)
+
+
+def caption(analyses: pd.DataFrame) -> str:
+    """Explain the columns of `main_table`."""
+    table, specifications = main_table(analyses), list_specifications(analyses)
+    parts = []
+    if "level" in table:
+        parts.append("level: number of analyses whose level of carry-over has q ≤ .05; slope: mean")
+    statistic = "mean" if "model" in table else "mean ± SD"
+    parts.append(f"{statistic} of Spearman's ρ over analyses" + PAPER_NOTE * (PUBLISHED_HEADING in table))
+    if "above placebo" in table:
+        parts.append("above placebo: number above their placebo's 95th percentile")
+    if len(specifications) > 1:
+        parts.append(f"of {describe(specifications[0])}, the first of {len(specifications)} specifications")
+    return "; ".join(parts)
+
+
+def terminal(analyses: pd.DataFrame, title: str) -> Table:
+    """Return `main_table` for the terminal."""
+    frame = main_table(analyses)
+    table = Table(title=title, caption=caption(analyses))
+    for number, name in enumerate(frame.columns):
+        # Only names and counts may be broken into lines: then the others fit.
+        is_fixed = name not in ("model", "level", "analyses", "above placebo") and len(frame.columns) <= FIXED
+        table.add_column(Text(name), justify="right" if number else "left", no_wrap=is_fixed)
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(Text, row), end_section=row[0] == frame.iloc[-2, 0])
     return table
+
+
+def compare_with_paper(cell: Mapping[str, Any]) -> str:
+    """Return whether a mean of `summary` lies inside or outside the paper's mean ± SD; empty without either.
+
+    The answer is descriptive: the paper's SD is a spread over analyses, not a tolerance.
+    """
+    distance = abs(cell["mean"] - cell.get("published_mean", math.nan))
+    if math.isnan(distance):
+        return ""
+    return "inside" if distance <= cell["published_sd"] + TOLERANCE else "outside"
 
 
 def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
@@ -149,7 +188,7 @@ def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
     return table, f"{dataset}: mean ρ over {spreads['readings'].max()} specifications; descriptive"
 
 
-def _mean_and_sd(mean: float, sd: float) -> str:
+def _mean_and_sd(mean: float, sd: float = math.nan) -> str:
     if pd.isna(mean):
-        return ""
+        return DASH
     return f"{mean:.2f}" + ("" if pd.isna(sd) else f" ± {sd:.2f}")

@@ -1,0 +1,118 @@
+"""Build the explorer of a page: all analyses as data, with the script that filters, sorts and plots them."""
+
+import base64
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import vl_convert
+from markupsafe import Markup
+
+from src.report.format import COLUMNS, LONGEST, records
+
+TEMPLATES = Path(__file__).with_name("templates")
+# Columns of texts -> their headings; the first three are always in the table, the others where they differ.
+TEXTS = {"model": "model", "exp": "experiment", "group": "group", "status": "status", "measure": "measure"}
+TEXTS |= {"study": "study", "specification": "specification"}
+ALWAYS = ("model", "exp", "group", "status")
+# Optional column of the rows: the units of an analysis, see `sample_units`.
+UNITS = "units"
+# Maximum units of an analysis in its scatter plot, of which some are named; steps of an axis.
+MAX_UNITS, MAX_NAMED, STEPS = 100, 5, 255
+PLOTS = ("forest_plot", "scatter")
+
+
+def explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
+    """Return the values of the explorer's template: the first rows, and all rows as JSON.
+
+    The tables have the columns `TEXTS`, `config` (of the job) and `reason`, any of `COLUMNS`, and optionally
+    `UNITS`.
+    """
+    rows = pd.concat(tables, ignore_index=True)
+    rows = rows.reindex(columns=[*TEXTS, "config", "reason", *(column.name for column in COLUMNS), UNITS])
+    texts = [name for name in TEXTS if name in ALWAYS or rows[name].nunique() > 1]
+    columns = [column for column in COLUMNS if rows[column.name].notna().any()]
+    data: dict[str, Any] = {"count": len(rows), "texts": {}, "numbers": {}}
+    for name in (*TEXTS, "reason"):
+        codes, values = pd.factorize(rows[name].fillna("").astype(str))
+        data["texts"][name] = {"codes": codes.tolist(), "values": values.tolist()}
+    for column in COLUMNS:
+        # As the table shows them: the page needs no further digits.
+        rounded = [None if pd.isna(value) else round(value, column.digits) for value in rows[column.name]]
+        data["numbers"][column.name] = {"values": rounded, "digits": column.digits}
+    data["units"] = rows[UNITS].astype(object).where(rows[UNITS].notna(), None).tolist()
+    data["plots"] = {name: json.loads((TEMPLATES / f"{name}.vl.json").read_text("utf-8")) for name in PLOTS}
+    return {
+        "rows": records(rows.drop(columns=UNITS).head(LONGEST)),
+        "count": len(rows),
+        "texts": {name: TEXTS[name] for name in texts},
+        "columns": columns,
+        "filters": [name for name in TEXTS if name != "model" and rows[name].nunique() > 1],
+        "models": [*dict.fromkeys(rows["model"])],
+        "headings": TEXTS,
+        "choices": {name: [*dict.fromkeys(rows[name].dropna())] for name in TEXTS},
+        "has_rho": bool(rows["rho"].notna().any()),
+        "data": Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")),
+    }
+
+
+def sample_units(measured: pd.Series, retrieved: pd.Series, names: pd.Series | None) -> dict[str, Any] | None:
+    """Return a seeded sample of the units of an analysis, quantised for its scatter plot; None without units.
+
+    Both scores have an entry per unit. `names` are those of the units; None for faces, which stay anonymous.
+
+    Returns:
+        `n`, the number of units; `x` and `y`, the ends of the scores; `points`, bytes in base64: the scores
+        of each unit in the sample, in `STEPS` from end to end; `line`, the heights of the least-squares line
+        at both ends of `x`; `far`: name, x and y of the units furthest from the line.
+    """
+    scores = np.stack([measured.to_numpy(float), retrieved.to_numpy(float)])
+    defined = np.isfinite(scores).all(axis=0)
+    scores = scores[:, defined]
+    count = scores.shape[1]
+    if not count:
+        return None
+    x, y = scores
+    slope = np.cov(x, y, ddof=0)[0, 1] / x.var() if x.var() else 0.0
+    fitted = y.mean() + slope * (x - x.mean())
+    lowest, highest = scores.min(axis=1), scores.max(axis=1)
+    chosen = np.random.default_rng(0).permutation(count)[:MAX_UNITS]
+    ranges = np.where(highest > lowest, highest - lowest, 1.0)
+    steps = np.rint((scores[:, chosen].T - lowest) / ranges * STEPS).astype(np.uint8)
+    furthest = np.argsort(-np.abs(y - fitted), kind="stable")[:MAX_NAMED] if names is not None else []
+    units = [] if names is None else names.to_numpy()[defined]
+    return {
+        "n": count,
+        "x": _rounded([lowest[0], highest[0]]),
+        "y": _rounded([lowest[1], highest[1]]),
+        "points": base64.b64encode(steps.tobytes()).decode(),
+        "line": _rounded([y.mean() + slope * (end - x.mean()) for end in (lowest[0], highest[0])]),
+        "far": [[str(units[unit]), *_rounded([x[unit], y[unit]])] for unit in furthest],
+    }
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]
+
+
+def scripts() -> list[tuple[Markup, str]]:
+    """Return the page's scripts, each with its SHA-256 in base64 for the page's security policy."""
+    sources = [_libraries(), (TEMPLATES / "explorer.js").read_text(encoding="utf-8")]
+    return [(Markup(source), digest(source)) for source in sources]
+
+
+def digest(script: str) -> str:
+    """Return the SHA-256 of an inline script in base64, as a page's security policy names it."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@functools.cache
+def _libraries() -> str:
+    # Vega, Vega-Lite and Vega-Embed, which are part of the package: nothing is downloaded.
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script")
