@@ -1,5 +1,6 @@
 """Compute differences of models and of groups with their uncertainty (docs/methods.md, section 6.2)."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -9,7 +10,7 @@ import pandas as pd
 from src.metrics import benjamini_hochberg
 from src.report.findings import Findings
 from src.studies.propagation.combined import main_analyses
-from src.studies.propagation.estimates import LEVEL, RHO, JobEstimates, compare
+from src.studies.propagation.estimates import LEVEL, RHO, JobEstimates, compare_all
 from src.studies.shared.draws import StimulusHashes
 
 # Columns of rho and of level in both tables of differences: `ci_low` and `ci_high` are those of `difference`.
@@ -40,14 +41,17 @@ def models(findings: Findings) -> pd.DataFrame:
     """
     stimuli, estimates, rows = StimulusHashes(findings), JobEstimates(findings), []
     for _, stratum_rows in main_analyses(findings).groupby(["exp", "paper", "stratum"], sort=False):
-        for first, second in combinations(stratum_rows.to_dict("records"), 2):
+        analyses, by_stimuli = stratum_rows.to_dict("records"), defaultdict(list)
+        for number, each in enumerate(analyses):
+            by_stimuli[stimuli.stimuli_hash(each["config"], each["stratum"])].append(number)
+        compared: dict[tuple[int, int], dict[str, Any]] = {}
+        for numbers in by_stimuli.values():
+            compared |= _compare_all(estimates, analyses, numbers)
+        for pair in combinations(range(len(analyses)), 2):
+            first, second = (analyses[number] for number in pair)
             row = _difference(first, second, "model", ("exp", "paper", "stratum"))
             row |= {"config_first": first["config"], "config_second": second["config"]}
-            hashes = [stimuli.stimuli_hash(each["config"], each["stratum"]) for each in (first, second)]
-            if hashes[0] != hashes[1]:
-                rows.append(row | {"reason": "other targets, or other A and B"})
-            else:
-                rows.append(row | _compare(estimates, first, second))
+            rows.append(row | compared.get(pair, {"reason": "other targets, or other A and B"}))
     return _with_q(pd.DataFrame(rows, columns=MODELS))
 
 
@@ -59,9 +63,10 @@ def groups(findings: Findings) -> pd.DataFrame:
     """
     estimates, rows = JobEstimates(findings), []
     for _, group_rows in main_analyses(findings).dropna(subset=["group"]).groupby("config", sort=False):
-        for first, second in combinations(group_rows.to_dict("records"), 2):
-            row = _difference(first, second, "group", ("exp", "paper", "model", "config"))
-            rows.append(row | _compare(estimates, first, second))
+        analyses = group_rows.to_dict("records")
+        for (first, second), compared in _compare_all(estimates, analyses, range(len(analyses))).items():
+            shared = ("exp", "paper", "model", "config")
+            rows.append(_difference(analyses[first], analyses[second], "group", shared) | compared)
     return _with_q(pd.DataFrame(rows, columns=GROUPS))
 
 
@@ -85,17 +90,23 @@ def _difference(first: Analysis, second: Analysis, column: str, shared: Sequence
     return row
 
 
-def _compare(estimates: JobEstimates, first: Analysis, second: Analysis) -> dict[str, Any]:
-    row: dict[str, Any] = {"reason": incomparable(first, second)}
-    for kind in (RHO, LEVEL):
-        pair = [estimates.of(each["config"], each, kind) for each in (first, second)]
-        if pair[0] is None or pair[1] is None or (kind == RHO and row["reason"]):
-            continue
-        result = compare(pair[0], pair[1], is_correlation=kind == RHO)
-        prefix = "level_delta_" if kind == LEVEL else "ci_"
-        row |= {f"{prefix}low": result.low, f"{prefix}high": result.high}
-        row["level_delta_p" if kind == LEVEL else "delta_p"] = result.p
-    return row
+def _compare_all(
+    estimates: JobEstimates, analyses: Sequence[Analysis], numbers: Sequence[int]
+) -> dict[tuple[int, int], dict[str, Any]]:
+    """Compare all pairs of the numbered analyses."""
+    results: dict[tuple[int, int], dict[str, Any]] = {
+        (first, second): {"reason": incomparable(analyses[first], analyses[second])}
+        for first, second in combinations(numbers, 2)
+    }
+    for kind, prefix, p in ((RHO, "ci_", "delta_p"), (LEVEL, "level_delta_", "level_delta_p")):
+        of_kind = {
+            number: estimates.of(analyses[number]["config"], analyses[number], kind) for number in numbers
+        }
+        known = {number: estimate for number, estimate in of_kind.items() if estimate is not None}
+        pairs = [pair for pair in combinations(known, 2) if kind == LEVEL or not results[pair]["reason"]]
+        for pair, result in compare_all(known, pairs, is_correlation=kind == RHO).items():
+            results[pair] |= {f"{prefix}low": result.low, f"{prefix}high": result.high, p: result.p}
+    return results
 
 
 def incomparable(first: Analysis, second: Analysis) -> str:

@@ -1,7 +1,8 @@
 """Compare rho and level of two analyses by the jackknife (docs/methods.md, section 6.2)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from src.studies.shared.cluster_jackknife import WAYS, deletions, is_by_template
 
 RHO, LEVEL = "rho", "level"
 Statistic = Callable[[np.ndarray], np.ndarray]
+Transform = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -52,30 +54,92 @@ def compare(first: Estimate, second: Estimate, is_correlation: bool) -> Differen
     Interval and p are NaN where one of the statistics is undefined without a cluster, or has too few
     clusters. Correlations are tested after Fisher's transformation; their difference is shown as it is.
     """
-    delta = first.value - second.value
+    if first.units.equals(second.units):
+        return _compare_paired({0: first, 1: second}, [(0, 1)], is_correlation)[0, 1]
     df = min(first.replicates.df, second.replicates.df)
+    if _are_separate(first, second):
 
-    def variance(transform: Callable[[np.ndarray], np.ndarray]) -> float:
-        if first.units.equals(second.units):
-            paired = _pair(first.replicates, second.replicates)
-        elif _are_separate(first, second):
+        def variance(transform: Transform) -> float:
             return float((first.replicates.variance(transform) + second.replicates.variance(transform))[0])
+
+    else:
+        union = _union(first, second)
+
+        def variance(transform: Transform) -> float:
+            differences = union.variance(lambda values: transform(values[:, :1]) - transform(values[:, 1:]))
+            return float(differences[0])
+
+    variances = variance(_as_is), variance(fisher if is_correlation else _as_is)
+    return _difference(first, second, *variances, df, is_correlation)
+
+
+def compare_all(
+    estimates: Mapping[int, Estimate], pairs: Sequence[tuple[int, int]], is_correlation: bool
+) -> dict[tuple[int, int], Difference]:
+    """Compare pairs of numbered estimates as `compare` does; those of the same units at once."""
+    first_of_same_units: dict[int, int] = {}
+    for number, estimate in estimates.items():
+        others = dict.fromkeys(first_of_same_units.values())
+        same = (other for other in others if estimates[other].units.equals(estimate.units))
+        first_of_same_units[number] = next(same, number)
+    results, paired = {}, defaultdict(list)
+    for first, second in pairs:
+        if first_of_same_units[first] == first_of_same_units[second]:
+            paired[first_of_same_units[first]].append((first, second))
         else:
-            paired = _union(first, second)
-        return float(paired.variance(lambda values: transform(values[:, :1]) - transform(values[:, 1:]))[0])
-
-    low, high = t_interval(delta, variance(lambda values: values), df)
-    if not is_correlation:
-        return Difference(delta, low, high, t_test(delta, variance(lambda values: values), df))
-    transformed = float(fisher(np.array(first.value)) - fisher(np.array(second.value)))
-    return Difference(delta, low, high, t_test(transformed, variance(fisher), df))
+            results[first, second] = compare(estimates[first], estimates[second], is_correlation)
+    for same_units in paired.values():
+        results |= _compare_paired(estimates, same_units, is_correlation)
+    return results
 
 
-def _pair(first: Replicates, second: Replicates) -> Replicates:
-    """Return replicates of both statistics of the same deletions, [G, 2]."""
-    ways = [(sign, np.hstack([a, b])) for (sign, a), (_, b) in zip(first.ways, second.ways, strict=True)]
-    cells = np.hstack([first.cells, second.cells])
-    return Replicates(tuple(ways), cells, first.df, first.reason or second.reason)
+def _compare_paired(
+    estimates: Mapping[int, Estimate], pairs: Sequence[tuple[int, int]], is_correlation: bool
+) -> dict[tuple[int, int], Difference]:
+    """Compare pairs of estimates which are all of the same units."""
+    names, positions = np.unique(pairs, return_inverse=True)
+    first, second = positions.reshape(-1, 2).T
+    replicates = _stack([estimates[name].replicates for name in names.tolist()])
+
+    def variances(transform: Transform) -> np.ndarray:
+        def differences(values: np.ndarray) -> np.ndarray:
+            transformed = np.ascontiguousarray(transform(values).T)
+            return np.asarray((transformed[first] - transformed[second]).T)
+
+        return replicates.variance(differences)
+
+    of_intervals = variances(_as_is)
+    of_tests = variances(fisher) if is_correlation else of_intervals
+    results = {}
+    for (a, b), of_interval, of_test in zip(pairs, of_intervals.tolist(), of_tests.tolist(), strict=True):
+        both = estimates[a], estimates[b]
+        results[a, b] = _difference(*both, of_interval, of_test, replicates.df, is_correlation)
+    return results
+
+
+def _as_is(values: np.ndarray) -> np.ndarray:
+    return values
+
+
+def _difference(
+    first: Estimate, second: Estimate, of_interval: float, of_test: float, df: int, is_correlation: bool
+) -> Difference:
+    """Return the difference of two estimates from the variances for its interval and for its test."""
+    delta = tested = first.value - second.value
+    if is_correlation:
+        tested = float(fisher(np.array(first.value)) - fisher(np.array(second.value)))
+    return Difference(delta, *t_interval(delta, of_interval, df), t_test(tested, of_test, df))
+
+
+def _stack(replicates: Sequence[Replicates]) -> Replicates:
+    """Return replicates of several statistics of the same deletions, [G, number of statistics]."""
+    ways = tuple(
+        (same[0][0], np.hstack([values for _, values in same]))
+        for same in zip(*(each.ways for each in replicates), strict=True)
+    )
+    cells = np.hstack([each.cells for each in replicates])
+    reason = next((each.reason for each in replicates if each.reason), "")
+    return Replicates(ways, cells, replicates[0].df, reason)
 
 
 def _are_separate(first: Estimate, second: Estimate) -> bool:
