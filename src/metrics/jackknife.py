@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy import stats
+from scipy import special
 
 # More clusters than this are dealt into as many parts, which are left out instead.
 MAX_PARTS = 100
@@ -154,7 +154,7 @@ def t_interval(estimate: float, variance: float, df: int) -> tuple[float, float]
     """
     if not (math.isfinite(estimate) and math.isfinite(variance)):
         return math.nan, math.nan
-    half = float(stats.t.ppf(0.975, df)) * math.sqrt(variance)
+    half = float(special.stdtrit(df, 0.975)) * math.sqrt(variance)
     return estimate - half, estimate + half
 
 
@@ -170,7 +170,7 @@ def t_test(estimate: float, variance: float, df: int) -> float:
         return math.nan
     if estimate == 0:
         return 1.0
-    return float(2 * stats.t.sf(abs(estimate) / math.sqrt(variance), df)) if variance > 0 else 0.0
+    return float(2 * special.stdtr(df, -abs(estimate) / math.sqrt(variance))) if variance > 0 else 0.0
 
 
 def fisher(rho: np.ndarray) -> np.ndarray:
@@ -222,7 +222,7 @@ def ratio(
         difference = later - r * reference
         return difference / math.sqrt(error) if error else math.copysign(math.inf, difference)
 
-    limit, one_sided = (float(stats.t.ppf(level, df)) for level in (0.975, 0.95))
+    limit, one_sided = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
     # (later - r reference)² = limit² (v_later + r² v_reference - 2 r v_both), a quadratic equation in r.
     a = reference**2 - limit**2 * v_reference
     b = later * reference - limit**2 * v_both

@@ -94,7 +94,9 @@ def save(figure: Figure, alternative: str, path: Path) -> None:
 def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> None:
     """Write an SVG with `<title>` and `<desc>`, letters as text, and reproducible bytes."""
     drawn = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "carryover"}):
+    # A short list of fonts: each piece of text names it.
+    fonts = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
+    with matplotlib.rc_context({**fonts, "svg.hashsalt": "carryover"}):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
     head, tag, rest = drawn.getvalue().partition("<svg ")

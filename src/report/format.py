@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from src.report.drawing import brief
 
 # Maximum rows of a table on the page; the files under tables/ have all rows.
-LONGEST = 300
+LONGEST = 100
 # Maximum letters of a name in a cell.
 LONGEST_NAME = 60
 

@@ -32,14 +32,14 @@ MAX_SD_RATIO = 1.5
 Analysis = dict[Any, Any]  # row of the analyses
 
 
-def models(findings: Findings) -> pd.DataFrame:
+def models(findings: Findings, estimates: JobEstimates) -> pd.DataFrame:
     """Compare pairs of models on the same experiment and stratum, under the first specification (`MODELS`).
 
     Interval and p are from the jackknife over clusters of targets, which leave both models at once; q is
     Benjamini-Hochberg's over the p of this table. `reason` explains what is missing: models with other
     targets or other sets A and B are not compared, nor is rho where one is at its ceiling or ranges differ.
     """
-    stimuli, estimates, rows = StimulusHashes(findings), JobEstimates(findings), []
+    stimuli, rows = StimulusHashes(findings), []
     for _, stratum_rows in main_analyses(findings).groupby(["exp", "paper", "stratum"], sort=False):
         analyses, by_stimuli = stratum_rows.to_dict("records"), defaultdict(list)
         for number, each in enumerate(analyses):
@@ -55,13 +55,13 @@ def models(findings: Findings) -> pd.DataFrame:
     return _with_q(pd.DataFrame(rows, columns=MODELS))
 
 
-def groups(findings: Findings) -> pd.DataFrame:
+def groups(findings: Findings, estimates: JobEstimates) -> pd.DataFrame:
     """Compare pairs of groups within an experiment and model, under the first specification (`GROUPS`).
 
     The corpus, A and B are taken as fixed; clusters that both groups share, as words of labels, leave both at
     once. `reason` and q are as in `models`.
     """
-    estimates, rows = JobEstimates(findings), []
+    rows = []
     for _, group_rows in main_analyses(findings).dropna(subset=["group"]).groupby("config", sort=False):
         analyses = group_rows.to_dict("records")
         for (first, second), compared in _compare_all(estimates, analyses, range(len(analyses))).items():

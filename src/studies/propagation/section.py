@@ -26,6 +26,7 @@ from src.studies.propagation import (
 )
 from src.studies.propagation.combined import label, main_analyses, most_different
 from src.studies.propagation.conclusions import conclusions, differing_models
+from src.studies.propagation.estimates import JobEstimates
 
 # Number of models in the figures of the page, and of those with scatter plots and contributors: the models
 # that differ most.
@@ -119,7 +120,8 @@ class Contents:
         self.analyses = main_analyses(findings)
         self.folder = folder
         self.featured = most_different(self.analyses, FEATURED)
-        self.model_differences = differences.models(findings)
+        self.estimates = JobEstimates(findings)
+        self.model_differences = differences.models(findings, self.estimates)
         self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
 
     def overview(self) -> dict[str, Any]:
@@ -172,7 +174,7 @@ class Contents:
         sets, adjusted = joint.joint_tests(findings)
         self.folder.table("joint", sets, "tests of sets of analyses: the median and the largest level")
         self.folder.table("joint-analyses", adjusted, "p of each level, adjusted for all analyses")
-        models, groups = self.model_differences, differences.groups(findings)
+        models, groups = self.model_differences, differences.groups(findings, self.estimates)
         self.folder.table("differences-models", models, "two models on the same experiment and group")
         self.folder.table("differences-groups", groups, "two groups of one experiment and model")
         models = self._featured(self._featured(models, "first"), "second")

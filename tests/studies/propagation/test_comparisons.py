@@ -14,7 +14,7 @@ from src.report import page
 from src.storage import results
 from src.studies.propagation import differences, joint, page_tables, paper_figures, scaling, sensitivity
 from src.studies.propagation.combined import combine, main_analyses
-from src.studies.propagation.estimates import Estimate, compare
+from src.studies.propagation.estimates import Estimate, JobEstimates, compare
 from src.studies.shared.cluster_jackknife import deletions
 from tests import reference
 from tests.report import factory
@@ -91,7 +91,7 @@ LEVEL_COLUMNS = ["level_delta", "level_delta_low", "level_delta_high", "level_de
 
 
 def test_differences_of_models_leave_clusters_out_of_both(findings):
-    table = differences.models(findings)
+    table = differences.models(findings, JobEstimates(findings))
     # Three pairs of models in each of 2 + 6 x 3 analyses, of one specification.
     assert len(table) == 3 * 20
     analyses = main_analyses(findings).set_index(["config", "stratum"])
@@ -126,15 +126,15 @@ def test_models_with_other_targets_or_sets_are_not_compared(tmp_path):
     targets.iloc[::-1].to_parquet(findings.folders[configs[1]] / "targets.parquet")
     sets = findings.read(configs[2], "attributes").assign(id=["words-1", "words-3"])
     sets.astype({"id": "string"}).to_parquet(findings.folders[configs[2]] / "attributes.parquet")
-    table = differences.models(findings)
+    table = differences.models(findings, JobEstimates(findings))
     counts = table.groupby(["first", "second"])[["ci_low", "delta_p", "level_delta_p"]].count()
     assert (counts.loc[("toy_s", "toy_m")] >= [5, 5, 6]).all()
     assert (counts.loc[[("toy_s", "toy_l"), ("toy_m", "toy_l")]] == 0).all(axis=None)
     targets.to_parquet(findings.folders[configs[1]] / "targets.parquet")
-    pd.testing.assert_frame_equal(differences.models(findings), table, check_exact=False, rtol=1e-9)
+    pd.testing.assert_frame_equal(differences.models(findings, JobEstimates(findings)), table, check_exact=False, rtol=1e-9)
     changed = targets.assign(id=targets["id"].where(targets["stratum"] != "Black Men", "x" + targets["id"]))
     changed.to_parquet(findings.folders[configs[1]] / "targets.parquet")
-    table = differences.models(findings).set_index(["first", "second", "stratum"])
+    table = differences.models(findings, JobEstimates(findings)).set_index(["first", "second", "stratum"])
     assert table.loc[("toy_s", "toy_m", "Black Men"), "reason"] == "other targets, or other A and B"
     assert table.loc[("toy_s", "toy_m", "White Men"), "reason"] == ""
 
@@ -142,7 +142,7 @@ def test_models_with_other_targets_or_sets_are_not_compared(tmp_path):
 @pytest.mark.parametrize("exp", ["faces_to_words", "labels_to_scenes", "labels_to_faces", "scenes_to_labels"])
 def test_differences_of_groups_leave_shared_clusters_out_of_both(lab_findings, exp):
     jobs = main_analyses(lab_findings).query("model == 'sharp' and exp == @exp").set_index("stratum")
-    everything = differences.groups(lab_findings)
+    everything = differences.groups(lab_findings, JobEstimates(lab_findings))
     rows = everything[everything["config"] == jobs["config"].iloc[0]]
     assert len(rows) == 6
     for row in rows.iloc[::2].to_dict("records"):
@@ -369,7 +369,7 @@ def lab_findings(tmp_path_factory):
 
 
 def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
-    result, groups = differences.models(lab_findings), differences.groups(lab_findings)
+    result, groups = differences.models(lab_findings, JobEstimates(lab_findings)), differences.groups(lab_findings, JobEstimates(lab_findings))
     assert len(result) == len(main_analyses(lab_findings)) / 2
     for table in (result, groups):
         compared = table[table["reason"] == ""]
