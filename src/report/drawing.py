@@ -95,8 +95,8 @@ def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> Non
     """Write an SVG with `<title>` and `<desc>`, letters as text, and reproducible bytes."""
     drawn = io.StringIO()
     # A short list of fonts: each piece of text names it.
-    fonts = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
-    with matplotlib.rc_context({**fonts, "svg.hashsalt": "carryover"}):
+    letters: dict[Any, Any] = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
+    with matplotlib.rc_context({**letters, "svg.hashsalt": "carryover"}):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
     head, tag, rest = drawn.getvalue().partition("<svg ")

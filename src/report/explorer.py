@@ -84,8 +84,8 @@ def sample_units(measured: pd.Series, retrieved: pd.Series, names: pd.Series | N
     chosen = np.random.default_rng(0).permutation(count)[:MAX_UNITS]
     ranges = np.where(highest > lowest, highest - lowest, 1.0)
     steps = np.rint((scores[:, chosen].T - lowest) / ranges * STEPS).astype(np.uint8)
-    furthest = np.argsort(-np.abs(y - fitted), kind="stable")[:MAX_NAMED] if names is not None else []
-    units = [] if names is None else names.to_numpy()[defined]
+    furthest = np.argsort(-np.abs(y - fitted), kind="stable")[: 0 if names is None else MAX_NAMED]
+    units = np.empty(count) if names is None else names.to_numpy()[defined]
     return {
         "n": count,
         "x": _rounded([lowest[0], highest[0]]),

@@ -120,7 +120,7 @@ def split(names: Sequence[str], size: int, name: str, title: str) -> Iterator[tu
 
 def in_digits(value: float, digits: int = 2) -> str:
     """Format a number for a figure, or return "undefined"."""
-    return "undefined" if pd.isna(value) else f"{value:.{digits}f}".replace("-", "−")
+    return "undefined" if pd.isna(value) else f"{value:z.{digits}f}".replace("-", "−")
 
 
 def point_style(number: int, filled: bool = True) -> dict[str, Any]:

@@ -79,8 +79,7 @@ def number(value: object, digits: int = 2) -> str:
     """Format a number for readers; a dash where it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return "–"
-    text = f"{float(value):.{digits}f}"
-    return text.replace("-", "−") if float(text) else text.lstrip("-")
+    return f"{float(value):z.{digits}f}".replace("-", "−")
 
 
 def exact(value: object) -> str:

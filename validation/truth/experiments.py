@@ -40,7 +40,7 @@ def run_shuffled(
     biases: Sequence[float], seeds: Sequence[int], overrides: list[str], folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Run the experiments on shuffled vectors of the same toys."""
-    paths = []
+    paths: list[str] = []
     for bias, seed in toys_of(biases, seeds):
         path = folder / f"bias={bias:g} seed={seed}"
         path.mkdir(parents=True)

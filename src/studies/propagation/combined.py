@@ -52,7 +52,7 @@ def main_analyses(findings: Findings) -> pd.DataFrame:
     return first_specification(findings.of("propagation"))
 
 
-def most_different(analyses: pd.DataFrame, count: int) -> list[str]:
+def furthest_apart(analyses: pd.DataFrame, count: int) -> list[str]:
     """Return the names of at most `count` models whose levels differ most, in the order of the analyses.
 
     From the two most distant, the model is added that is furthest from its nearest chosen one. Distances are

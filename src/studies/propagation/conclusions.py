@@ -1,32 +1,29 @@
 """State in sentences what the analyses of a sweep show, with intervals and numbers of analyses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from src.report.drawing import brief
-from src.report.tables import describe, first
+from src.report.tables import first
 from src.stimuli import CARRIES
 from src.studies.propagation.tables import above
 
 # What the corpus of an experiment with groups carries -> sentence about the largest level.
 LARGEST = {
-    "valence": "A group retrieves the most different valence in {}: its mean differs from that of the other groups by {}.",
+    "valence": "A group retrieves the most different valence in {}: its mean less that of the others is {}.",
     "group": "Valence changes the share of a group the most in {}: by {} per SD of the rating.",
 }
 MAX_NAMED = 3
 SIGNIFICANT = 0.05
 
 
-def conclusions(analyses: pd.DataFrame, dataset: str = "") -> list[str]:  # noqa: ARG001
-    """Return sentences about the first specification of analyses of propagation, as `analyses.csv` has them."""
+def conclusions(analyses: pd.DataFrame) -> list[str]:
+    """Return sentences about the first specification of analyses, which are as in `analyses.csv`."""
     if analyses.empty:
         return []
-    rows, specification, others = first(analyses)
-    sentences = [*_levels(rows), *_largest(rows), *_models(rows), *_ceilings(rows), *_rhos(rows)]
-    if others:
-        sentences.append(f"All of this is of {describe(specification)}, the first of {others + 1} specifications.")
-    return sentences
+    rows, _, _ = first(analyses)
+    return [*_levels(rows), *_largest(rows), *_models(rows), *_ceilings(rows), *_rhos(rows)]
 
 
 def differing_models(differences: pd.DataFrame) -> Iterator[str]:
@@ -34,28 +31,27 @@ def differing_models(differences: pd.DataFrame) -> Iterator[str]:
     tested = differences["level_delta_q"].dropna()
     if len(tested):
         yield (
-            f"The level of two models differs with q ≤ .05 in {int((tested <= SIGNIFICANT).sum())} of {len(tested)} "
-            "comparisons on the same experiment and group."
+            f"The level of two models differs with q ≤ .05 in {_count(tested <= SIGNIFICANT)} comparisons "
+            "on the same experiment and group."
         )
 
 
 def _levels(rows: pd.DataFrame) -> Iterator[str]:
     is_baseline = rows["exp"].map(_is_baseline)
-    for kind, chosen in (("a group and valence", rows[~is_baseline]), ("one property (baselines)", rows[is_baseline])):
+    for kind, chosen in (
+        ("a group and valence", rows[~is_baseline]),
+        ("one property (baselines)", rows[is_baseline]),
+    ):
         tested = chosen[chosen["level_q"].notna()]
-        if tested.empty:
-            continue
-        unclear = tested[tested["level_q"] > SIGNIFICANT]
-        sentence = (
-            f"Of {len(tested)} analyses of {kind}, {len(tested) - len(unclear)} have a level of carry-over that "
-            "differs from chance (q ≤ .05)"
-        )
-        if len(unclear):
-            counts = unclear.groupby(["exp", "model"], sort=False).size()
-            totals = tested.groupby(["exp", "model"], sort=False).size()
-            cells = [f"{exp} of {brief(model)} ({count} of {totals[exp, model]})" for (exp, model), count in counts.items()]
-            sentence += f"; it does not in {_listed(cells)}"
-        yield sentence + "."
+        if len(tested):
+            is_clear = tested["level_q"] <= SIGNIFICANT
+            sentence = (
+                f"In {_count(is_clear)} analyses of {kind}, the level of carry-over differs from chance"
+            )
+            sentence += " (q ≤ .05)"
+            if is_clear.any() and not is_clear.all():
+                sentence += f"; not so in {_counts(tested[~is_clear], tested)}"
+            yield sentence + "."
 
 
 def _largest(rows: pd.DataFrame) -> Iterator[str]:
@@ -63,48 +59,49 @@ def _largest(rows: pd.DataFrame) -> Iterator[str]:
     for kind, sentence in LARGEST.items():
         chosen = rows[(carried == kind) & ~rows["exp"].map(_is_baseline)]
         if chosen["level"].notna().any():
-            row = chosen.loc[chosen["level"].abs().idxmax()]
-            where = f"{row['exp']} of {brief(str(row['model']))}, {row['stratum']}"
-            yield sentence.format(where, _level(row))
+            row = chosen.iloc[int(chosen["level"].abs().fillna(-1).argmax())]
+            yield sentence.format(_name(row), _level(row))
 
 
 def _models(rows: pd.DataFrame) -> Iterator[str]:
     rows = rows[~rows["exp"].map(_is_baseline) & rows["level"].notna()]
     if rows["model"].nunique() < 2:
         return
-    largest = rows.loc[rows.groupby(["exp", "stratum"], sort=False)["level"].apply(lambda level: level.abs().idxmax())]
-    counts = largest["model"].value_counts()
+    by_size = rows.sort_values("level", key=abs, ascending=False, kind="stable")
+    counts = by_size.drop_duplicates(["exp", "stratum"])["model"].value_counts()
     yield (
-        f"Of {rows['model'].nunique()} models, {brief(str(counts.index[0]))} has the largest |level| most often: in "
-        f"{counts.iloc[0]} of {len(largest)} pairs of an experiment and a group."
+        f"Of {rows['model'].nunique()} models, {brief(str(counts.index[0]))} has the largest |level| most "
+        f"often: in {counts.iloc[0]} of {counts.sum()} pairs of an experiment and a group."
     )
 
 
 def _ceilings(rows: pd.DataFrame) -> Iterator[str]:
-    at_ceiling = rows[rows["ceiling"] == True]  # noqa: E712  the column may hold None
-    if len(at_ceiling):
-        counts = at_ceiling.groupby("exp", sort=False).size()
-        cells = [f"{exp} ({count} of {(rows['exp'] == exp).sum()})" for exp, count in counts.items()]
+    is_at_ceiling = rows["ceiling"] == True  # noqa: E712  the column may hold None
+    if is_at_ceiling.any():
         yield (
-            f"{len(at_ceiling)} of {len(rows)} analyses are at their ceiling, where ρ falls although carry-over is "
-            f"strong: {_listed(cells)}."
+            f"{_count(is_at_ceiling)} analyses are at their ceiling, where ρ falls although carry-over is "
+            f"strong: {_counts(rows[is_at_ceiling], rows)}."
         )
 
 
 def _rhos(rows: pd.DataFrame) -> Iterator[str]:
     rho, is_above = rows["rho"].dropna(), above(rows).dropna()
     if len(rho):
-        spread = f" ± {_number(rho.std(ddof=1), 2)}" if len(rho) > 1 else ""
-        sentence = f"Mean ρ is {_number(rho.mean(), 2)}{spread} (SD) over {len(rho)} analyses" if spread else (
-            f"ρ is {_number(rho.mean(), 2)} in the only analysis"
-        )
+        sentence = f"ρ is {_number(rho.mean(), 2)} in the only analysis"
+        if len(rho) > 1:
+            sentence = f"Mean ρ is {_number(rho.mean(), 2)} ± {_number(rho.std(ddof=1), 2)} (SD) over "
+            sentence += f"{len(rho):,} analyses"
         if len(is_above):
-            sentence += f"; {int(is_above.sum())} of {len(is_above)} exceed the 95th percentile of their placebo"
+            sentence += f"; {_count(is_above)} exceed the 95th percentile of their placebo"
         yield sentence + "."
-    undefined = rows[rows["rho"].isna()]
-    if len(undefined):
-        cells = [f"{row['exp']} of {brief(str(row['model']))}, {row['stratum']}" for row in undefined.to_dict("records")]
-        yield f"{len(undefined)} of {len(rows)} analyses have no ρ: {_listed(cells)}."
+    is_undefined = rows["rho"].isna()
+    if is_undefined.any():
+        names = [_name(row) for _, row in rows[is_undefined].iterrows()]
+        yield f"ρ is undefined in {_count(is_undefined)} analyses: {_listed(names)}."
+
+
+def _name(row: pd.Series) -> str:
+    return f"{row['exp']} of {brief(str(row['model']))}, {row['stratum']}"
 
 
 def _level(row: pd.Series) -> str:
@@ -115,9 +112,22 @@ def _level(row: pd.Series) -> str:
     return text + (f", q = {_number(row['level_q'], 3)})" if pd.notna(row["level_q"]) else ")")
 
 
-def _listed(cells: list[str]) -> str:
-    rest = len(cells) - MAX_NAMED
-    return ", ".join(cells[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+def _count(mask: pd.Series) -> str:
+    return f"{int(mask.sum()):,} of {len(mask):,}"
+
+
+def _counts(rows: pd.DataFrame, totals: pd.DataFrame) -> str:
+    """Count rows among others, by experiment and model, or by experiment if that is too long a list."""
+    by_model = [frame["exp"] + " of " + frame["model"].astype(str).map(brief) for frame in (rows, totals)]
+    names = by_model if by_model[0].nunique() <= MAX_NAMED else [rows["exp"], totals["exp"]]
+    sizes = names[1].value_counts()
+    counts = names[0].value_counts(sort=False).items()
+    return _listed([f"{name} ({count} of {sizes[str(name)]})" for name, count in counts])
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _carried(exp: str) -> list[str]:
@@ -131,4 +141,4 @@ def _is_baseline(exp: str) -> bool:
 
 
 def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{value:z.{digits}f}".replace("-", "−")

@@ -11,9 +11,8 @@ from matplotlib.lines import Line2D
 
 from src.report import heatmap as report_heatmap
 from src.report.drawing import Drawing, plain, style
-from src.report.forest_plot import canvas, describe_rows, forest_plot, in_digits, in_order, mark, split
+from src.report.forest_plot import canvas, describe_rows, forest_plot, in_digits, in_order, mark
 
-MAX_SERIES = 12  # in a figure; further series get further figures
 LABEL, LIMITS = "Spearman's ρ", (-1.02, 1.02)  # of the axis of rho
 # Sentences of captions.
 POINT = "Each point is an analysis; its ρ is at the right."
@@ -22,10 +21,11 @@ HOLLOW = (
     "Grey: from the mean to the 95th percentile (tick) of its placebo. Hollow points are not above that "
     "percentile."
 )
-LEVEL_LABEL = "level: outcome against the other groups, or per SD of the rating"
+LEVEL_LABEL = "level of carry-over"
 LEVEL_CAPTION = (
-    "Each point is an analysis; its level is at the right, its line is the 95% interval. Hollow: q > .05 "
-    "under permutations of the corpus's property."
+    "Each point is an analysis; its level is at the right, its line is the 95% interval. Level: outcome "
+    "against the other groups, or per SD of the rating. Hollow: q > .05 under permutations of the corpus's "
+    "property."
 )
 # With more points, a seeded sample is drawn and the figure states its size.
 MAX_POINTS = 2000
@@ -92,8 +92,8 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
 
 def plot_rhos(
     rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
-) -> list[Drawing]:
-    """Plot rho of rows of analyses.csv with its interval and placebo, in blocks, `MAX_SERIES` to a figure.
+) -> Drawing:
+    """Plot rho of rows of analyses.csv with its interval and placebo, in blocks.
 
     `by` are the columns that define a block and a series; the order of `series` determines colour and shape.
     """
@@ -105,16 +105,20 @@ def plot_rhos(
     values["filled"] = ~(values["value"] <= values["band_high"])
     values["text"] = values["value"].map(in_digits)
     values["words"] = values["series"] + " " + values["text"]
-    names = [label for label in series if label in {*values["series"]}]
-    return [
-        _figure(values[values["series"].isin(chunk)], series, file, heading)
-        for chunk, file, heading in split(names, MAX_SERIES, name, title)
-    ]
+    texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
+    figure, axes, values = forest_plot(
+        values, title=title, label=LABEL, series=series, limits=LIMITS, **texts
+    )
+    mark(axes, values["band_high"], values["y"])
+    optional = {INTERVAL: "low", HOLLOW: "band_high"}
+    caption = [POINT, *(text for text, column in optional.items() if values[column].notna().any())]
+    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alternative, " ".join(caption))
 
 
 def plot_levels(
     rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
-) -> list[Drawing]:
+) -> Drawing:
     """Plot levels of rows of analyses.csv with their intervals, as `plot_rhos`."""
     columns = {"level": "value", "level_low": "low", "level_high": "high"}
     values = rows.assign(block=rows[by[0]], series=rows[by[1]].astype(str)).rename(columns=columns)
@@ -122,22 +126,6 @@ def plot_levels(
     values["filled"] = ~(values["level_q"] > 0.05)
     values["text"] = values["value"].map(partial(in_digits, digits=3))
     values["words"] = values["series"] + " " + values["text"]
-    names, drawings = [label for label in series if label in {*values["series"]}], []
-    for chunk, file, heading in split(names, MAX_SERIES, name, title):
-        chosen = values[values["series"].isin(chunk)]
-        figure, _, chosen = forest_plot(
-            chosen, title=heading, label=LEVEL_LABEL, series=series, hollow="q > .05"
-        )
-        alternative = f"Dot plot of levels of carry-over with intervals. {heading}. {describe_rows(chosen)}."
-        drawings.append(Drawing(file, figure, heading, alternative, LEVEL_CAPTION))
-    return drawings
-
-
-def _figure(rows: pd.DataFrame, series: Sequence[str], name: str, title: str) -> Drawing:
-    texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
-    figure, axes, rows = forest_plot(rows, title=title, label=LABEL, series=series, limits=LIMITS, **texts)
-    mark(axes, rows["band_high"], rows["y"])
-    optional = {INTERVAL: "low", HOLLOW: "band_high"}
-    caption = [POINT, *(text for text, column in optional.items() if rows[column].notna().any())]
-    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(rows)}."
-    return Drawing(name, figure, title, alternative, " ".join(caption))
+    figure, _, values = forest_plot(values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05")
+    alternative = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alternative, LEVEL_CAPTION)

@@ -10,7 +10,7 @@ import pandas as pd
 from src.report import latex
 from src.report.findings import Findings
 from src.report.forest_plot import in_order
-from src.report.format import COLUMNS, records
+from src.report.format import COLUMNS
 from src.studies.propagation import retrieved_items
 from src.studies.propagation.combined import LEVEL, main_analyses
 from src.studies.propagation.paper_figures import PAIRS

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from src.report import format
-from src.report.explorer import UNITS, sample_units
 from src.report.drawing import Drawing
+from src.report.explorer import UNITS, sample_units
 from src.report.findings import Findings, list_specifications, of_specification
 from src.report.folder import Folder
 from src.report.format import grouped
@@ -24,7 +24,7 @@ from src.studies.propagation import (
     sensitivity,
     tables,
 )
-from src.studies.propagation.combined import label, main_analyses, most_different
+from src.studies.propagation.combined import furthest_apart, label, main_analyses
 from src.studies.propagation.conclusions import conclusions, differing_models
 from src.studies.propagation.estimates import JobEstimates
 
@@ -86,7 +86,9 @@ def explored(findings: Findings) -> pd.DataFrame:
     """Return all analyses for the explorer, the first specification's first, with samples of their units."""
     analyses = findings.of("propagation")
     specifications = list_specifications(analyses)
-    rows = pd.concat([of_specification(analyses, each).assign(specification=describe(each)) for each in specifications])
+    rows = pd.concat(
+        [of_specification(analyses, each).assign(specification=describe(each)) for each in specifications]
+    )
     rows = rows.assign(group=rows["stratum"], measure=MEASURE, status=_statuses(rows))
     units: dict[tuple[str, str], object] = {}
     for job in rows.head(MAX_SAMPLED).drop_duplicates("config").to_dict("records"):
@@ -99,7 +101,8 @@ def explored(findings: Findings) -> pd.DataFrame:
             names = subset["id"] if is_named else None
             units[job["config"], str(stratum)] = sample_units(subset["intrinsic"], subset["extrinsic"], names)
     keys = zip(rows["config"], rows["stratum"], strict=True)
-    return rows.assign(**{UNITS: [units.get(key) for key in keys]})
+    samples = pd.Series([units.get(key) for key in keys], rows.index, dtype=object)
+    return rows.assign(**{UNITS: samples})
 
 
 def _statuses(rows: pd.DataFrame) -> pd.Series:
@@ -119,7 +122,7 @@ class Contents:
         self.findings = findings
         self.analyses = main_analyses(findings)
         self.folder = folder
-        self.featured = most_different(self.analyses, FEATURED)
+        self.featured = furthest_apart(self.analyses, FEATURED)
         self.estimates = JobEstimates(findings)
         self.model_differences = differences.models(findings, self.estimates)
         self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
@@ -133,8 +136,8 @@ class Contents:
         singles = page_tables.singles(self.analyses)
         if len(singles):
             self.folder.table("published", singles, "the paper's single ρ's next to ours")
-        self.levels = {exp: self.folder.pictures(self.plot_levels(exp)) for exp in self.slugs}
-        self.dots = {exp: self.folder.pictures(self.plot_rhos(exp)) for exp in self.slugs}
+        levels = {exp: self.plot_levels(exp) for exp in self.slugs if self._rows(exp)["level"].notna().any()}
+        rhos = {exp: self.plot_rhos(exp) for exp in self.slugs}
         featured = self._featured(self.analyses)
         title = f"{self.findings.dataset}: {len(featured)} of {len(self.analyses)} analyses"
         heatmap, alternative = figures.heatmap(featured, title=title)
@@ -143,8 +146,8 @@ class Contents:
             "main_caption": tables.caption(self.findings.of("propagation")),
             "compared": "published_mean" in means,
             "singles": format.records(singles),
-            "levels": _pair_up(self.levels),
-            "rhos": _pair_up(self.dots),
+            "levels": self.pair_up(levels),
+            "rhos": self.pair_up(rhos),
             **self.valence_figures(),
             "heatmap": self.folder.picture(Drawing("heatmap", heatmap, "Every ρ", alternative)),
         }
@@ -205,7 +208,7 @@ class Contents:
     def experiment(self, exp: str, contributors: Mapping[str, list[page_tables.Row]]) -> dict[str, Any]:
         """Build the values of an experiment; `contributors` are by config of the job."""
         exp_rows = self.analyses[self.analyses["exp"] == exp]
-        detailed = most_different(self._featured(self.analyses), DETAILED)
+        detailed = furthest_apart(self._featured(self.analyses), DETAILED)
         jobs = [*dict.fromkeys(exp_rows["config"][exp_rows["model"].isin(detailed)])]
         numbered = [(config, n) for n, config in enumerate(jobs, 1) if self.findings.has(config, "targets")]
         models = dict(zip(exp_rows["config"], exp_rows["model"], strict=True))
@@ -219,23 +222,33 @@ class Contents:
             "retrieves_faces": exp.endswith("_to_faces"),
         }
 
-    def plot_levels(self, exp: str) -> list[Drawing]:
-        """Plot the level by group and model of an experiment; nothing without levels."""
-        rows, models, named = self._series(exp)
-        named |= {"name": f"level-{self.slugs[exp]}"}
-        return figures.plot_levels(rows, models, **named) if rows["level"].notna().any() else []
+    def plot_levels(self, exp: str) -> Drawing:
+        """Plot the level by group and model of an experiment."""
+        rows, named = self._rows(exp), {"name": f"level-{self.slugs[exp]}", "title": self._title(exp)}
+        return figures.plot_levels(rows, self.featured, by=("stratum", "model"), **named)
 
-    def plot_rhos(self, exp: str) -> list[Drawing]:
+    def plot_rhos(self, exp: str) -> Drawing:
         """Plot rho by group and model of an experiment."""
-        rows, models, named = self._series(exp)
-        return figures.plot_rhos(rows, models, **named, name=f"rho-{self.slugs[exp]}")
+        rows, named = self._rows(exp), {"name": f"rho-{self.slugs[exp]}", "title": self._title(exp)}
+        return figures.plot_rhos(rows, self.featured, by=("stratum", "model"), **named)
+
+    def pair_up(self, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
+        """Write drawings of experiments: the pairs of the paper's figures 2 to 5, and the others."""
+        pictures = {exp: self.folder.picture(drawing) for exp, drawing in drawings.items()}
+        pairs = [[pictures[exp] for exp in pair if exp in pictures] for pair in paper_figures.PAIRS]
+        paired = set(sum(paper_figures.PAIRS, ()))
+        others = [picture for exp, picture in pictures.items() if exp not in paired]
+        return {"all": [*pictures.values()], "pairs": [pair for pair in pairs if pair], "others": others}
 
     def _featured(self, rows: pd.DataFrame, column: str = "model") -> pd.DataFrame:
         return rows[rows[column].isin(self.featured)]
 
-    def _series(self, exp: str) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
-        rows = self._featured(self.analyses[self.analyses["exp"] == exp])
-        return rows, self.featured, {"by": ("stratum", "model"), "title": _title(exp, rows["paper"].iloc[0])}
+    def _rows(self, exp: str) -> pd.DataFrame:
+        return self._featured(self.analyses[self.analyses["exp"] == exp])
+
+    def _title(self, exp: str) -> str:
+        paper = self._rows(exp)["paper"].iloc[0]
+        return f"{exp} ({paper})" if paper and not pd.isna(paper) else exp
 
     def scatter(self, config: str, number: int) -> Drawing:
         """Plot both scores of each unit of a job."""
@@ -248,17 +261,3 @@ class Contents:
         figure, alternative = figures.scatter(targets, job_rows, **axes)
         name, title = f"scatter-{self.slugs[first['exp']]}-{number}", f"{first['exp']}, {first['model']}"
         return Drawing(name, figure, title, alternative, dense=True)
-
-
-def _pair_up(pictures: Mapping[str, list[Any]]) -> dict[str, list[list[Any]]]:
-    """Pair pictures by experiment as in the paper's figures 2 to 5; list those of other experiments apart."""
-    pairs = [[pictures[exp] for exp in pair if exp in pictures] for pair in paper_figures.PAIRS]
-    paired = set(sum(paper_figures.PAIRS, ()))
-    return {
-        "pairs": [pair for pair in pairs if pair],
-        "others": [drawn for exp, drawn in pictures.items() if exp not in paired],
-    }
-
-
-def _title(exp: str, paper: Any) -> str:
-    return f"{exp} ({paper})" if paper and not pd.isna(paper) else exp

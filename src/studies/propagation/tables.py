@@ -191,4 +191,4 @@ def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
 def _mean_and_sd(mean: float, sd: float = math.nan) -> str:
     if pd.isna(mean):
         return DASH
-    return f"{mean:.2f}" + ("" if pd.isna(sd) else f" ± {sd:.2f}")
+    return f"{mean:z.2f}" + ("" if pd.isna(sd) else f" ± {sd:.2f}")
