@@ -27,6 +27,8 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 # Maximum letters of a name in a figure.
 ROOM = 40
 DPI = 150
+# Per inch: its converter of SVG takes a CSS pixel for a point.
+POINTS, CSS_PIXELS = 72, 96
 # Widths of a column in inches, of the IEEE's journals and of the ACL's proceedings. The page has the former,
 # figures for the latter lie in a folder of their own.
 COLUMN, ACL, ACL_FOLDER = 3.5, 3.03, "acl"
@@ -123,7 +125,7 @@ def _save_vectors(drawing: Drawing, path: Path) -> None:
     save_vector(drawing.figure, drawing.title, drawing.alternative, path)
     vector = path.read_text(encoding="utf-8")
     path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(vector))
-    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(vector, ppi=DPI)))
+    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(vector, ppi=DPI * POINTS / CSS_PIXELS)))
     description = PngInfo()
     description.add_itxt("Description", drawing.alternative)
     picture.save(path.with_suffix(".png"), compress_level=2, dpi=(DPI, DPI), pnginfo=description)
@@ -146,6 +148,6 @@ def save_drawing(drawing: Drawing, folder: Path) -> Picture:
             drawing.figure.set_figwidth(ACL)
             _save_vectors(drawing, folder / ACL_FOLDER / source.name)
             drawing.figure.set_figwidth(COLUMN)
-    width, height = (round(float(inches) * 96) for inches in drawing.figure.get_size_inches())
+    width, height = (round(float(inches) * CSS_PIXELS) for inches in drawing.figure.get_size_inches())
     address = f"data:{kind};base64,{base64.b64encode(source.read_bytes()).decode()}"
     return Picture(drawing.name, drawing.title, drawing.alternative, drawing.caption, address, width, height)

@@ -27,7 +27,7 @@ class Section:
     context: Mapping[str, Any] = field(default_factory=dict)  # values of its templates
     body: tuple[str, ...] = ()  # templates of the section itself, in order
     # What the numbers say, in sentences, for the head of the page.
-    conclusions: Sequence[str] = ()
+    conclusions: list[str] = field(default_factory=list)
     # Analyses for the explorer, see `explorer.explorer`; None if the section has tables of its own.
     explored: pd.DataFrame | None = None
     # Templates: the main table, before the explorer; for the head of the page: the specification, how to read

@@ -1,5 +1,7 @@
 """Write and parse report pages, check the rules for every page, and replace the page writer by a fake."""
 
+import base64
+import hashlib
 import re
 import sys
 import types
@@ -67,7 +69,7 @@ class ParsedPage(HTMLParser):
             self.cell = None
 
     def handle_data(self, data):
-        if self.tags and self.tags[-1][0] != "style":
+        if self.tags and self.tags[-1][0] not in ("style", "script"):
             self.fragments.append(data)
         if self.cell:
             self.cell[2] += data
@@ -100,7 +102,10 @@ def texts(figure):
 
 
 def check_page(page_path, html):
-    """Check that a page loads nothing, links to its own files only, and names no CFD face; return images."""
+    """Check that a page loads nothing, links to its own files only, and names no CFD face; return images.
+
+    Its scripts are those that its policy allows by their hash.
+    """
     links = {attributes["href"] for _, attributes in html.tags if "href" in attributes}
     ids = {"#" + attributes["id"] for _, attributes in html.tags if "id" in attributes}
     assert all(link in ids or (page_path.parent / link).is_file() for link in links), links - ids
@@ -109,7 +114,15 @@ def check_page(page_path, html):
     images = [attributes for tag, attributes in html.tags if tag == "img"]
     assert all(image["src"].startswith("data:image/") and len(image["alt"]) > 40 for image in images)
     assert {image["alt"] for image in images} == set(pictures(page_path.parent).values())
-    text = re.sub(r'src="data:[^"]*"|<script>.*?</script>', "", page_path.read_text("utf-8"), flags=re.DOTALL)
+    text = page_path.read_text("utf-8")
+    for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in re.search(r'Content-Security-Policy" content="([^"]*)', text)[
+            1
+        ].replace("&#39;", "'")
+    text = re.sub(
+        r'src="data:[^"]*"|<script( type="application/json"[^>]*)?>.*?</script>', "", text, flags=re.DOTALL
+    )
     assert not re.search(r"https?:|//|@import|url\(", text)
     tables = [path.read_text("utf-8") for path in (page_path.parent / "tables").iterdir()]
     assert not any("CFD" in content for content in (text, *tables))

@@ -1,12 +1,15 @@
 """Check that the page shows the numbers of analyses.csv, lists missing results, and loads nothing."""
 
+import re
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from PIL import Image
 from scipy import stats
 
 from src.report import format, page
+from src.report.drawing import ACL, COLUMN, DPI
 from src.report.load import merge
 from src.studies.propagation.combined import LEVEL
 from tests.report import factory
@@ -38,35 +41,44 @@ def test_every_number_of_the_page_is_that_of_analyses_csv(page_path, html, findi
             assert cell["data-value"] == exact
             assert text == (_format_rounded(float(exact), DIGITS[column]) if exact else "–")
             n_cells[*key, column] = n_cells.get((*key, column), 0) + 1
-    rows = findings.of("propagation").query("protocol == 'paper'")
-    expected = {(row.config, row.stratum, name) for row in rows.itertuples() for name in DIGITS}
-    assert set(n_cells) == expected
-    # Once in the section of the model, once in that of the experiment.
-    assert set(n_cells.values()) == {2}
+    rows = findings.of("propagation")
+    assert set(n_cells) == {(row.config, row.stratum, name) for row in rows.itertuples() for name in DIGITS}
+    assert set(n_cells.values()) == {1}
 
 
-def test_the_page_starts_with_the_means_of_the_first_specification(html, findings):
+def test_the_page_opens_with_sentences_about_the_first_specification(html, findings):
     displayed = findings.of("propagation").query("protocol == 'paper'")
-    mean = next(attributes["value"] for tag, attributes in html.tags if attributes.get("data-fact") == "mean")
-    assert float(mean) == pytest.approx(displayed["rho"].mean(), rel=1e-12)
-    small = (displayed["level_q"] <= 0.05).sum()
-    assert f"level of carry-over: q ≤ .05 {small} of {len(displayed)}" in html.text
-    assert f"retrieved per unit measured {_format_rounded(displayed['slope'].mean(), 2)}" in html.text
+    mean, sd = (_format_rounded(getattr(displayed["rho"], name)(), 2) for name in ("mean", "std"))
     above = (displayed["rho"] > displayed["placebo_q95"]).sum()
-    assert f"their placebo {above} of {displayed['rho'].count()}" in html.text
-    assert f"q ≤ .05 {(displayed['q'] <= 0.05).sum()} of {displayed['q'].count()}" in html.text
+    counts = f"over {displayed['rho'].count()} analyses; {above} of {displayed['placebo_q95'].count()} exceed"
+    assert f"Mean ρ is {mean} ± {sd} (SD) {counts} the 95th percentile" in html.text
+    head = html.text[: html.text.index("What is missing")]
+    assert "analyses of a group and valence, the level of carry-over differs from chance (q ≤ .05)" in head
 
 
-def test_the_page_has_no_script_and_keeps_the_rules_of_pages(html, page_path):
-    assert "script" not in {tag for tag, _ in html.tags}
+def test_the_page_keeps_the_rules_of_pages(html, page_path):
     check_page(page_path, html)
+    assert [attributes for tag, attributes in html.tags if tag == "script"] == [
+        {"type": "application/json", "id": "explorer-data"}, {}, {},
+    ]  # fmt: skip
 
 
-def test_every_figure_is_a_png_and_all_but_scatters_are_also_svg(page_path):
+def test_figures_are_pixels_and_vectors_at_two_widths(page_path):
     folder = page_path.parent / "figures"
-    pixels, vectors = ({path.stem for path in folder.glob(f"*.{kind}")} for kind in ("png", "svg"))
+    pixels, vectors, printed = (
+        {path.stem for path in folder.glob(f"*.{kind}")} for kind in ("png", "svg", "pdf")
+    )
     assert pixels - vectors == {name for name in pixels if name.startswith("scatter-")}
-    assert vectors <= pixels
+    assert vectors == printed <= pixels
+    narrow = {path.name for path in (folder / "acl").iterdir()}
+    stems = [name for name in vectors if name.startswith(("level-", "rho-"))]
+    assert len(stems) == 2 * len(FEW)
+    assert {f"{name}.{kind}" for name in stems for kind in ("png", "svg", "pdf")} <= narrow
+    for file, inches in ((folder / f"{stems[0]}.svg", COLUMN), (folder / "acl" / f"{stems[0]}.svg", ACL)):
+        points = re.search(r'width="([\d.]+)pt"', file.read_text(encoding="utf-8"))[1]
+        assert float(points) == pytest.approx(72 * inches, abs=0.01)
+        with Image.open(file.with_suffix(".png")) as picture:
+            assert picture.width == pytest.approx(DPI * inches, abs=1)
 
 
 def test_missing_results_are_reported_with_their_reason(html, findings):
@@ -93,12 +105,22 @@ def test_disabled_analyses_are_left_out(tmp_path):
     findings = factory.draw(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
     for path in [*tmp_path.rglob("*draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
         path.unlink()
-    disabled = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units", "q"]
+    disabled = [
+        "ci_low",
+        "ci_high",
+        "placebo_mean",
+        "placebo_q95",
+        "p_placebo",
+        "rho_placebo_units",
+        "q",
+        "level_q",
+    ]
     disabled += [name for name in LEVEL if name in findings.of("propagation")]
     (tmp_path / "report").mkdir()
     reduced = findings.with_frame("propagation", findings.of("propagation").drop(columns=disabled))
     result = ParsedPage(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
-    assert "placebo was switched off" in result.text
+    assert "percentile of their placebo" not in result.text
+    assert "differs from chance" not in result.text
     assert "Fewer than two analyses have a placebo" in result.text
     assert "What is retrieved that moves" not in result.text
 

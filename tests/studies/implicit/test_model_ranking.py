@@ -214,7 +214,7 @@ def test_all_audits_of_a_store_are_ranked_each_config_once(store, tmp_path, caps
     assert "2 of 2 models have all three measures" in report_page.text
     assert "What is missing" not in report_page.text
     assert all((tmp_path / "out" / link["href"]).is_file() for _, link in report_page.tags if "href" in link)
-    assert {path.stem for path in (tmp_path / "out" / "figures").iterdir()} == {"bubbles"}
+    assert {path.stem for path in (tmp_path / "out" / "figures").rglob("*.*")} == {"bubbles"}
 
 
 @pytest.fixture

@@ -62,8 +62,8 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
     assert run(f"path={captions}", f"output={out}") == 0
     printed = capsys.readouterr().out
     assert files(out) == sorted(
-        ["counts.json", "ratios.csv", "report.json"]
-        + [f"ratios-{axis}.{kind}" for axis in ("race", "gender", "both") for kind in ("png", "svg")]
+        ["acl", "counts.json", "ratios.csv", "report.json"]
+        + [f"ratios-{axis}.{kind}" for axis in ("race", "gender", "both") for kind in ("pdf", "png", "svg")]
     )
     ratios = pd.read_csv(out / "ratios.csv").drop_duplicates(["word", "axis", "group"])
     rows = ratios.set_index(["word", "group"])
@@ -96,7 +96,7 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
     assert "Black: more often criminal" in alternative
     assert re.search("White: less often .*savage 0", alternative)
     assert "secret" not in printed + "".join(
-        path.read_text() for path in out.iterdir() if path.suffix != ".png"
+        path.read_text() for path in out.glob("*.*") if path.suffix not in (".png", ".pdf")
     )
 
 
