@@ -8,6 +8,10 @@ from rich.text import Text
 
 from src.report.findings import SPECIFICATION, Specification, list_specifications, of_specification
 
+# Models across a table; more of them are rows.
+MAX_ACROSS = 6
+DASH = "–"  # for a missing value
+
 
 def first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
     """Return the rows of the first specification, the specification, and the number of others."""
@@ -39,16 +43,18 @@ def reasons(jobs: dict[str, str], title: str) -> Table:
 
 
 def across_models(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Lay out texts for the terminal: a row per label and specification, a column per model.
+    """Lay out texts for the terminal: a row per label and specification, and a column per model.
 
+    More models than `MAX_ACROSS` are rows, with a column per label. A dash stands for what a model lacks.
     `rows` have `label`, `model`, `text` and the columns of `SPECIFICATION`; of these, `columns` are shown.
     """
+    down, across = ("model", "label") if rows["model"].nunique() > MAX_ACROSS else ("label", "model")
     lines: dict[Any, dict[str, Any]] = {}
     for row in rows.to_dict("records"):
-        key = (row["label"], *(row[name] for name in SPECIFICATION))
-        start = {"": row["label"], **{name: row[name] for name in columns}}
-        lines.setdefault(key, start)[str(row["model"])] = row["text"]
-    return pd.DataFrame(lines.values())
+        key = (row[down], *(row[name] for name in SPECIFICATION))
+        start = {"model" if down == "model" else "": row[down], **{name: row[name] for name in columns}}
+        lines.setdefault(key, start)[str(row[across])] = row["text"]
+    return pd.DataFrame(lines.values()).fillna(DASH)
 
 
 def means(rows: pd.DataFrame, label: str, value: str, null: str, layout: str) -> pd.DataFrame:

@@ -5,7 +5,7 @@ const data = JSON.parse(document.getElementById("explorer-data").textContent);
 const form = box.querySelector("form");
 const body = box.querySelector("tbody");
 const heads = [...box.querySelectorAll("thead th")];
-const [PLOTTED, LISTED, COLOURS] = [40, 100, 8];
+const [PLOTTED, LISTED, COLOURS, ROW_HEIGHT] = [40, 100, 8, 17];
 const text = (name, row) => data.texts[name].values[data.texts[name].codes[row]];
 const value = (name, row) => data.numbers[name].values[row];
 const number = (name, row) => (value(name, row) === null ? "–"
@@ -107,6 +107,7 @@ async function forest(rows) {
   const spec = structuredClone(data.plots.forest_plot);
   const width = box.querySelector(".forest").clientWidth;
   [spec.params[0].value, spec.params[1].value] = [labels, Math.min(260, 0.45 * width)];
+  spec.height = ROW_HEIGHT * Math.max(1, new Set(points.map(({ label }) => label)).size);
   if (!bandLow) spec.layer.shift();
   const view = await draw("forest", { ...spec, datasets: { rows: points } }, `Forest plot of ${points.length} analyses: ${labels}`);
   view.addSignalListener("chosen", (_, picked) => { if (picked.number) scatter(picked.number[0]); });

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from src.report.findings import SPECIFICATION, list_specifications
-from src.report.tables import describe, first
+from src.report.tables import DASH, MAX_ACROSS, describe, first
 from src.studies.propagation.combined import score_names
 
 OVERALL = "all"
@@ -18,9 +18,9 @@ OVERALL = "all"
 PUBLISHED = Path(__file__).with_name("ghate2025.csv")
 # Dataset that replicates the paper's; only its results are listed with the paper's numbers.
 REPLICATED = "paper"
-PUBLISHED_HEADING, DASH = "Ghate et al.", "–"
-# Models across the table; more of them are rows. Columns of which none but names and counts may wrap.
-MAX_ACROSS, FIXED = 6, 13
+PUBLISHED_HEADING = "Ghate et al."
+# Columns of a table in which names and counts alone may be broken into lines.
+FIXED = 13
 # Rounding tolerance for a mean at an end of the paper's interval.
 TOLERANCE = 1e-12
 PAPER_NOTE = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
@@ -100,7 +100,7 @@ def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFram
     mean whether it lies inside or outside the paper's mean ± SD.
     """
     means, rows = summary(analyses), first(analyses)[0]
-    models = [name for name in dict.fromkeys(means["model"]) if name != OVERALL]
+    models = [*dict.fromkeys(rows["model"])]
     is_wide = len(models) > MAX_ACROSS
     down, across = ("model", "exp") if is_wide else ("exp", "model")
     # A single model or experiment is no table of its own next to "all".
@@ -109,7 +109,7 @@ def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFram
     is_above = above(rows)
     papers = means.drop_duplicates("exp").set_index("exp")["paper"]
     lines = []
-    for name in [each for each in dict.fromkeys(means[down]) if each != OVERALL] + [OVERALL]:
+    for name in [*dict.fromkeys(rows[down]), OVERALL]:
         cells = means[means[down] == name].set_index(across).to_dict("index")
         overall = cells[OVERALL]
         line = {"model" if is_wide else "experiment": str(name)}
@@ -155,7 +155,6 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
     frame = main_table(analyses)
     table = Table(title=title, caption=caption(analyses))
     for number, name in enumerate(frame.columns):
-        # Only names and counts may be broken into lines: then the others fit.
         is_fixed = name not in ("model", "level", "analyses", "above placebo") and len(frame.columns) <= FIXED
         table.add_column(Text(name), justify="right" if number else "left", no_wrap=is_fixed)
     for row in frame.itertuples(index=False):

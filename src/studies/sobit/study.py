@@ -1,6 +1,7 @@
 """Define the study of So-B-IT."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -105,11 +106,11 @@ def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
     """
     if sobit.empty:
         return sobit
-    tables = []
+    rows: list[dict[str, Any]] = []
     for values, group_rows in fill_columns(sobit).groupby([*SPECIFICATION, "taxonomy"], sort=False):
         specification = dict(zip(SPECIFICATION, values, strict=False))
         counts = summarise(by_word(group_rows)).query("axis != ''").to_dict("records")
-        rows = [
+        rows += [
             {
                 **specification,
                 "model": row["model"],
@@ -120,8 +121,7 @@ def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
             for row in counts
             if row[total]
         ]
-        tables.append(across_models(pd.DataFrame(rows), "debias", "protocol", "seed"))
-    return pd.concat(tables, ignore_index=True)
+    return across_models(pd.DataFrame(rows), "debias", "protocol", "seed") if rows else pd.DataFrame()
 
 
 STUDY = Study(

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from src.report import findings
-from src.report.tables import plain
+from src.report.tables import across_models, plain
 from src.studies.propagation import figures, tables
 from src.studies.propagation.study import reliability
 
@@ -52,6 +52,51 @@ def test_published_numbers_are_joined_with_a_replication_only(analyses):
     text = render_text(tables.terminal(analyses.assign(dataset="paper"), "title"))
     assert "Ghate et al." in text
     assert "0.84 ± 0.04" in text
+
+
+@pytest.mark.parametrize("n_models", [1, 3, 6, 7, 100])
+def test_the_main_table_has_no_empty_cell_and_models_down_if_they_are_many(n_models):
+    rng = np.random.default_rng(0)
+    cells = [(f"m{n}", exp) for n in range(n_models) for exp in ("scenes_to_words", "faces_to_words")]
+    rows = pd.DataFrame(cells[1:], columns=["model", "exp"])  # the first model lacks an experiment
+    rows = rows.assign(
+        paper=rows["exp"].map({"scenes_to_words": "1*-a", "faces_to_words": None}), stratum="x"
+    )
+    rows = rows.assign(rho=rng.uniform(-1, 1, len(rows)), debias="none", protocol="paper", seed=0, reason="")
+    rows.loc[0, "rho"] = np.nan
+    table = tables.main_table(rows)
+    assert table.map(lambda text: isinstance(text, str) and bool(text.strip())).all(axis=None)
+    assert not table.isin(["nan", "None"]).any(axis=None)
+    models = {f"m{n}" for n in range(n_models)}
+    if n_models > 6:
+        assert [*table["model"]] == [*dict.fromkeys(rows["model"]), "all"]
+        cell = table.set_index("model").loc["m5", "faces_to_words"]
+        assert (
+            cell == f"{rows[(rows['model'] == 'm5') & (rows['exp'] == 'faces_to_words')]['rho'].iloc[0]:.2f}"
+        )
+        return
+    assert models <= {*table.columns}
+    overall = table.set_index("experiment").loc["all", "all" if n_models > 1 else "m0"]
+    assert overall.split(" ")[0] in (tables.DASH, f"{rows['rho'].mean():.2f}")
+
+
+@pytest.mark.parametrize("n_models", [6, 7])
+def test_other_studies_have_models_down_if_they_are_many(n_models):
+    specification = {"protocol": "paper", "seed": 0, "debias": "none"}
+    rows = [
+        {"model": f"m{n}", "label": label, "text": f"{n} {label}", **specification}
+        for n in range(n_models)
+        for label in ("first", "second")
+    ]
+    table = across_models(pd.DataFrame(rows[1:]), "seed")
+    models = [f"m{n}" for n in range(n_models)]
+    if n_models > 6:
+        assert table.columns.tolist() == ["model", "seed", "second", "first"]
+        assert table["model"].tolist() == models
+        assert table.iloc[0].tolist() == ["m0", 0, "0 second", "–"]
+    else:
+        assert table.columns.tolist() == ["", "seed", *models]
+        assert table.iloc[1].tolist() == ["first", 0, "–", *(f"{n} first" for n in range(1, 6))]
 
 
 @pytest.fixture

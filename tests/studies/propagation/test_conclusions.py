@@ -1,0 +1,93 @@
+"""Check the sentences about a sweep against counts and values chosen by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from src.studies.propagation.combined import furthest_apart
+from src.studies.propagation.conclusions import conclusions, differing_models
+from tests.report.factory import PAPER
+
+
+def analyses(rows):
+    frame = pd.DataFrame(rows, columns=["model", "exp", "stratum", "level", "level_q", "rho", "ceiling"])
+    frame["paper"] = frame["exp"].map(PAPER)
+    frame = frame.assign(level_low=frame["level"] - 0.01, level_high=frame["level"] + 0.01, n=40)
+    return frame.assign(protocol="paper", seed=0, debias="none", placebo_q95=0.5)
+
+
+ROWS = [
+    ("s", "scenes_to_words", "extremes", 0.30, 0.01, 0.9, False),
+    ("s", "faces_to_words", "Men", -0.20, 0.01, 0.7, True),
+    ("s", "faces_to_words", "Women", 0.05, 0.20, 0.4, False),
+    ("l", "faces_to_words", "Men", -0.10, 0.02, 0.8, False),
+    ("l", "faces_to_words", "Women", 0.06, 0.03, np.nan, False),
+    ("l", "scenes_to_labels", "Men", 0.07, 0.04, 0.6, False),
+]
+
+
+def test_sentences_have_counts_intervals_and_names():
+    assert conclusions(analyses(ROWS)) == [
+        "In 4 of 5 analyses of a group and valence, the level of carry-over differs from chance (q ≤ .05); "
+        "not so in faces_to_words of s (1 of 2).",
+        "In 1 of 1 analyses of one property (baselines), the level of carry-over differs from chance "
+        "(q ≤ .05).",
+        "A group retrieves the most different valence in faces_to_words of s, Men: its mean less that of the "
+        "others is −0.200 [−0.210, −0.190] (n = 40, q = 0.010).",
+        "Valence changes the share of a group the most in scenes_to_labels of l, Men: by 0.070 "
+        "[0.060, 0.080] (n = 40, q = 0.040) per SD of the rating.",
+        "Of 2 models, l has the largest |level| most often: in 2 of 3 pairs of an experiment and a group.",
+        "1 of 6 analyses are at their ceiling, where ρ falls although carry-over is strong: "
+        "faces_to_words of s (1 of 2).",
+        "Mean ρ is 0.68 ± 0.19 (SD) over 5 analyses; 4 of 5 exceed the 95th percentile of their placebo.",
+        "ρ is undefined in 1 of 6 analyses: faces_to_words of l, Women.",
+    ]
+
+
+def test_other_specifications_change_no_sentence():
+    rows = analyses(ROWS)
+    others = rows.assign(protocol="k_100", level=9.0, rho=-1.0)
+    assert conclusions(pd.concat([others, rows], ignore_index=True)) == conclusions(rows)
+
+
+def test_many_names_are_counted_by_experiment():
+    rows = [(f"m{n}", "faces_to_words", "Men", 0.1, 0.01 if n else 0.5, 0.5, n > 1) for n in range(6)]
+    rows += [(f"m{n}", "labels_to_scenes", "Men", 0.1, 0.5, 0.5, False) for n in range(6)]
+    sentences = conclusions(analyses(rows))
+    assert "In 5 of 12 analyses" in sentences[0]
+    assert "not so in faces_to_words (1 of 6), labels_to_scenes (6 of 6)." in sentences[0]
+    assert "faces_to_words (4 of 6)" in sentences[3]
+
+
+def test_without_levels_or_placebo_there_is_rho_alone():
+    rows = analyses(ROWS[:1]).assign(level=np.nan, level_q=np.nan, placebo_q95=np.nan)
+    assert conclusions(rows) == ["ρ is 0.90 in the only analysis."]
+    assert conclusions(pd.DataFrame()) == []
+
+
+def test_differences_of_models_are_counted():
+    (sentence,) = differing_models(pd.DataFrame({"level_delta_q": [0.01, 0.05, 0.06, np.nan]}))
+    assert sentence.startswith("The level of two models differs with q ≤ .05 in 2 of 3 comparisons")
+    assert [*differing_models(pd.DataFrame({"level_delta_q": [np.nan]}))] == []
+
+
+@pytest.mark.parametrize("value", ["level", "rho"])
+def test_models_that_lie_furthest_apart_are_chosen(value):
+    """Compare with a greedy choice in plain loops."""
+    rng = np.random.default_rng(0)
+    cells = [(f"m{n}", exp, group) for n in range(15) for exp in ("a", "b") for group in ("x", "y")]
+    frame = pd.DataFrame(cells, columns=["model", "exp", "stratum"])
+    frame["level"], frame["rho"] = rng.normal(size=(2, len(frame)))
+    frame["level"] = frame["level"] if value == "level" else np.nan
+    points = frame[value].to_numpy().reshape(15, 4)
+    points = (points - points.mean(axis=0)) / points.std(axis=0)
+
+    def distance(a, b):
+        return sum((points[a] - points[b]) ** 2) ** 0.5
+
+    pairs = [(a, b) for a in range(15) for b in range(a)]
+    chosen = {*max(pairs, key=lambda pair: distance(*pair))}
+    while len(chosen) < 5:
+        chosen.add(max({*range(15)} - chosen, key=lambda n: min(distance(n, other) for other in chosen)))
+    assert furthest_apart(frame, 5) == [f"m{n}" for n in sorted(chosen)]
+    assert furthest_apart(frame, 15) == [f"m{n}" for n in range(15)]
