@@ -50,7 +50,7 @@ def test_git_tracks_the_objects_of_the_lock_and_no_others():
     assert sum(map(len, objects.values())) <= MAX_BYTES
 
 
-def test_the_default_remote_is_verified_and_found_from_any_checkout():
+def test_the_default_remote_is_verified_and_relative_to_the_config():
     config = ConfigParser()
     config.read(CHECKOUT / ".dvc" / "config")
     (remote,) = [config[name] for name in config.sections() if config["core"]["remote"] in name]
@@ -58,7 +58,7 @@ def test_the_default_remote_is_verified_and_found_from_any_checkout():
     assert remote["verify"] == "true"
 
 
-def test_own_data_pushed_to_the_default_remote_stay_out_of_git():
+def test_git_ignores_new_objects_of_the_default_remote():
     new = str(REMOTE / "files" / "md5" / "00" / "new")
     assert git("check-ignore", new).strip() == new
 
