@@ -156,7 +156,7 @@ data: setup ## list the published datasets, or download them: make data ARGS="fe
 repro: setup ## run the DVC pipeline of params.yaml, up to docs/repro; for the demo, renew .dvc/remote
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro
 	@if grep -qx "dataset: demo" params.yaml && [ "$$($(BIN)/dvc remote default)" = repository ] \
-	  && $(BIN)/dvc remote list | grep -qF "$(CURDIR)/.dvc/remote "; then \
+	  && $(BIN)/dvc remote list | grep -F "$(CURDIR)/.dvc/remote " >/dev/null; then \
 	  rm -rf .dvc/remote; $(BIN)/dvc push dvc.yaml; \
 	fi
 
