@@ -63,6 +63,38 @@ def test_git_ignores_new_objects_of_the_default_remote():
     assert git("check-ignore", new).strip() == new
 
 
+# Records its arguments; the listing has the default remote and its place.
+DVC = """#!/bin/sh
+echo "$*" >> log
+case "$*" in "remote default") echo {name};; "remote list") echo "{name}  {place} (default)";; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("dataset", "name", "place", "pushes"),
+    [
+        ("demo", "repository", REMOTE, True),
+        ("photos", "repository", REMOTE, False),
+        ("demo", "repository", "elsewhere", False),
+        ("demo", "store", "elsewhere", False),
+    ],
+)
+def test_make_repro_pushes_the_demo_alone_and_to_the_repository_alone(tmp_path, dataset, name, place, pushes):
+    for file in ("Makefile", "requirements.txt"):
+        (tmp_path / file).write_bytes((CHECKOUT / file).read_bytes())
+    (tmp_path / "params.yaml").write_text(f"dataset: {dataset}\n")
+    (tmp_path / REMOTE).mkdir(parents=True)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "dvc").write_text(DVC.format(name=name, place=tmp_path / place))
+    (tmp_path / ".venv" / "bin" / "dvc").chmod(0o755)
+    (tmp_path / ".venv" / "ready").write_text(f"{tmp_path}\n")
+    subprocess.run(["make", "repro"], cwd=tmp_path, capture_output=True, check=True)
+    commands = (tmp_path / "log").read_text().splitlines()
+    assert commands[0] == "repro"
+    assert ("push dvc.yaml" in commands) == pushes
+    assert (tmp_path / REMOTE).exists() != pushes  # emptied before the push
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> Clone:
     """Clone a copy of the checkout, and pull."""
