@@ -151,8 +151,14 @@ report: setup ## draw the report of a sweep again: make report ARGS="sweep=lates
 data: setup ## list the published datasets, or download them: make data ARGS="fetch oasis nrc_vad"
 	$(BIN)/python -m src.stimuli $(ARGS)
 
-repro: setup ## run the DVC pipeline of params.yaml, up to docs/repro
+# The repository's own remote is made anew, so that it contains this state of the demo alone. Nothing is pushed to another
+# default remote, and nothing of another dataset.
+repro: setup ## run the DVC pipeline of params.yaml, up to docs/repro; for the demo, renew .dvc/remote
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dvc repro
+	@if grep -qx "dataset: demo" params.yaml && [ "$$($(BIN)/dvc remote default)" = repository ] \
+	  && $(BIN)/dvc remote list | grep -F "$(CURDIR)/.dvc/remote " >/dev/null; then \
+	  rm -rf .dvc/remote; $(BIN)/dvc push dvc.yaml; \
+	fi
 
 bench: setup ## measure speed and memory, next to comparable programs; an hour (ARGS="peers --quick")
 	$(BIN)/python -m benchmarks $(ARGS)

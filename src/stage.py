@@ -1,6 +1,6 @@
 """Run a stage of the pipeline (dvc.yaml).
 
-python -m src.stage ingest dataset=photos dataset.root=DIR
+python -m src.stage ingest dataset=photos dataset.root=DIR --output data/tables/photos
 python -m src.stage morph dataset=paper dataset.root=DIR
 python -m src.stage weights model=toy_m
 python -m src.stage embed model=toy_m --role faces
@@ -27,11 +27,18 @@ from src.stimuli import safe_yaml
 PARAMS = Path("params.yaml")
 
 
-def ingest(cfg: configs.RunConfig) -> None:
-    """Draw or read all stimuli except morphs, and describe them in `tables.json`."""
+def ingest(cfg: configs.RunConfig, output: Path | None = None) -> None:
+    """Draw or read all stimuli except morphs, and describe them in `tables.json`.
+
+    `output` is the folder for it, which also gets the tables, without the paths of pictures.
+    """
     tables = {role: stimuli.load(cfg, role) for role in stimuli.ROLES if role != "faces"}
     tables["faces"] = stimuli.parents(cfg) or stimuli.load(cfg, "faces")
-    _describe(Path(cfg.store.stimuli), tables)
+    _describe(output or Path(cfg.store.stimuli), tables)
+    if output:
+        for role, table in tables.items():
+            frame = table.frame.drop(columns="path", errors="ignore")
+            frame.to_parquet(output / f"{role}.parquet", index=False, compression="zstd")
 
 
 def morph(cfg: configs.RunConfig) -> None:
@@ -44,18 +51,19 @@ def weights(cfg: configs.RunConfig) -> None:
     from src.encoders import open_encoder
 
     description = open_encoder(cfg, partial(stimuli.load, cfg)).weights()
-    folder = Path(cfg.store.checkpoints)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "weights.json").write_text(json.dumps(dict(description), indent=2) + "\n")
+    _write_json(Path(cfg.store.checkpoints) / "weights.json", dict(description))
 
 
-def embed(cfg: configs.RunConfig, role: str) -> None:
-    """Embed the stimuli of one role."""
+def embed(cfg: configs.RunConfig, role: str, output: Path | None = None) -> None:
+    """Embed the stimuli of one role, and describe the vectors in `vectors.json` of a folder, if given."""
     from src.embeddings import embeddings
     from src.encoders import check_precision
 
     check_precision(cfg)
-    embeddings(cfg, role, partial(stimuli.load, cfg))
+    embedded = embeddings(cfg, role, partial(stimuli.load, cfg))
+    if output:
+        shape = list(embedded.vectors.shape)
+        _write_json(output / "vectors.json", {"sha256": embedded.hash, "shape": shape})
 
 
 def prompts(cfg: configs.RunConfig, output: Path) -> None:
@@ -77,14 +85,21 @@ def prompts(cfg: configs.RunConfig, output: Path) -> None:
     print(f"{output}: {len(table.frame)} prompts")
 
 
-def propagate(overrides: list[str], output: Path) -> int:
+def propagate(overrides: list[str], output: Path, pattern: str = "*") -> int:
     """Run the propagation experiments of a model, each in a folder of the experiment's name.
 
-    Return the exit status of the sweep.
+    Return the exit status of the sweep. Of a job's results, only files that match the pattern remain in
+    `output`; all are artifacts of its run.
     """
+    from src.storage import results
+
     sweep = [*("-m", "src.run", "-m", "exp=glob(*_to_*)", "resume=false", "report=false"), *overrides]
     sweep += [f"hydra.sweep.dir={quote(str(output))}", "hydra.sweep.subdir=${hydra:runtime.choices.exp}"]
-    return subprocess.run([sys.executable, *sweep], check=False).returncode
+    status = subprocess.run([sys.executable, *sweep], check=False).returncode
+    for path in output.glob(f"*/{results.FOLDER}/*"):
+        if not path.match(pattern):
+            path.unlink()
+    return status
 
 
 def overrides_of(names: list[str], file: Path) -> list[str]:
@@ -127,8 +142,12 @@ def _describe(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
         role: {"hash": table.hash, "rows": len(table.frame), "used": table.statement()}
         for role, table in tables.items()
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tables.json").write_text(json.dumps(descriptions, indent=2, sort_keys=True) + "\n")
+    _write_json(folder / "tables.json", dict(sorted(descriptions.items())))
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
@@ -161,15 +180,19 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     model_folders = [job.relative_to(folder).parts[0] for job in jobs]
     by_folder = (frame.assign(model=name) for name, frame in zip(model_folders, frames, strict=True))
     summary = tables.mean_tree(pd.concat(by_folder, ignore_index=True))
-    output.mkdir(parents=True, exist_ok=True)
+    _write_json(output / "metrics.json", summary)
     analyses.to_csv(output / results.ANALYSES, index=False)
-    (output / "metrics.json").write_text(json.dumps(summary, indent=2) + "\n")
     title = f"{analyses['dataset'].iloc[0]}: {len(analyses)} analyses"
     save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
 
 
 # Stage that has the option --output -> what it writes there.
-OUTPUTS = {"propagate": "folder of the results", "prompts": "Parquet file: id, sentence"}
+OUTPUTS = {
+    "ingest": "folder of the tables",
+    "embed": "folder of a description of the vectors",
+    "prompts": "Parquet file: id, sentence",
+    "propagate": "folder of the results",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -188,14 +211,16 @@ def _run(options: argparse.Namespace) -> int:
 
     overrides = overrides_of(options.params, PARAMS) + options.overrides
     if options.stage == "propagate":
-        return propagate(overrides, options.output)
+        return propagate(overrides, options.output, options.results)
     cfg = Job.of(*configs.compose(overrides), output="").cfg
-    if options.stage == "embed":
-        embed(cfg, options.role)
+    if options.stage == "ingest":
+        ingest(cfg, options.output)
+    elif options.stage == "embed":
+        embed(cfg, options.role, options.output)
     elif options.stage == "prompts":
         prompts(cfg, options.output)
     else:
-        {"ingest": ingest, "morph": morph, "weights": weights}[options.stage](cfg)
+        {"morph": morph, "weights": weights}[options.stage](cfg)
     return 0
 
 
@@ -207,7 +232,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         if name == "embed":
             stage.add_argument("--role", choices=stimuli.ROLES, required=True, help="stimuli to embed")
         if name in OUTPUTS:
-            stage.add_argument("--output", type=Path, required=True, help=OUTPUTS[name])
+            required = name in ("prompts", "propagate")
+            stage.add_argument("--output", type=Path, required=required, help=OUTPUTS[name])
+        if name == "propagate":
+            stage.add_argument("--results", default="*", metavar="PATTERN", help="files of results/ to keep")
         stage.add_argument("overrides", nargs="*", help="overrides of the config, as for src.run")
     stage = stages.add_parser("table")
     stage.add_argument("folder", type=Path, help="folder of the jobs' folders")

@@ -44,6 +44,7 @@ class Clone:
             (root / name).write_bytes((CHECKOUT / name).read_bytes())
         clone = cls(root)
         clone.run("git", "init", "--quiet")
+        clone.run("git", "add", "--all", "--force")  # new objects of the default remote are ignored
         clone.commit()
         return clone
 
@@ -107,7 +108,7 @@ class Clone:
             f"store.stimuli={data / 'stimuli' / dataset}",
             f"store.morphs={data / 'morphs' / dataset}",
             f"store.checkpoints={data / 'checkpoints' / dataset / model}",
-            f"store.dir={data / 'embeddings' / dataset / model}",
+            f"store.dir={self.root / self.params['vectors'] / dataset / model}",
             f"tracking.uri=sqlite:///{output}/mlruns/mlflow.db",
         )
 

@@ -1,5 +1,6 @@
 """Check the stages of the pipeline, and its lock."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -23,12 +24,15 @@ PIPELINE = yaml.safe_load((CHECKOUT / "dvc.yaml").read_text())
 
 def test_stages_store_the_same_bytes_as_a_sweep(stores, sweeps, tmp_path):
     overrides = [*store_overrides(stores), f"store.dir={tmp_path}/e", f"store.stimuli={tmp_path}/s", *SHRUNK]
-    assert stage.main(["ingest", *overrides]) == 0
+    assert stage.main(["ingest", "--output", str(tmp_path / "t"), *overrides]) == 0
     assert stage.main(["morph", *overrides]) == 0
-    tables = json.loads((tmp_path / "s" / "tables.json").read_text())
+    tables = json.loads((tmp_path / "t" / "tables.json").read_text())
     rows = {role: table["rows"] for role, table in tables.items()}
     assert rows == {"faces": 360, "scenes": 300, "words": 1800, "labels": 5184}
-    for name in ("weights", "embed --role faces", "embed --role words"):
+    frames = {role: pd.read_parquet(tmp_path / "t" / f"{role}.parquet") for role in rows}
+    assert {role: len(frame) for role, frame in frames.items()} == rows
+    assert not any("path" in frame for frame in frames.values())
+    for name in ("weights", "embed --role faces", f"embed --role words --output {tmp_path / 'v'}"):
         assert stage.main([*name.split(), *overrides]) == 0
     staged = pruning.list_entries(tmp_path / "e")
     swept = pruning.list_entries(stores / "embeddings")
@@ -37,6 +41,10 @@ def test_stages_store_the_same_bytes_as_a_sweep(stores, sweeps, tmp_path):
     for name in staged["entry"]:
         paths = [root / name / "embedding.safetensors" for root in (tmp_path / "e", stores / "embeddings")]
         assert paths[0].read_bytes() == paths[1].read_bytes()
+    (vectors_path,) = (tmp_path / "e" / "words").glob("*/embedding.safetensors")
+    digest = hashlib.sha256(vectors_path.read_bytes()).hexdigest()
+    described = json.loads((tmp_path / "v" / "vectors.json").read_text())
+    assert (described["sha256"], described["shape"][0]) == (digest, 1800)
 
 
 def test_the_table_gathers_every_job(sweeps, tmp_path):
@@ -49,6 +57,24 @@ def test_the_table_gathers_every_job(sweeps, tmp_path):
     assert metrics["mean"] == pytest.approx(analyses["rho"].mean())
     assert metrics["analyses"] + metrics["undefined"] == 38
     assert (tmp_path / "out" / "heatmap.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("analyses.csv", ["analyses.csv"]), ("*", ["analyses.csv", "draws.parquet", "targets.parquet"])],
+)
+def test_results_that_match_the_pattern_remain(monkeypatch, tmp_path, pattern, expected):
+    def sweep(command, check):
+        for name in ("run.log", "results/analyses.csv", "results/targets.parquet", "results/draws.parquet"):
+            (tmp_path / "words_to_faces" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "words_to_faces" / name).touch()
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setattr(subprocess, "run", sweep)
+    arguments = ["propagate", "--output", str(tmp_path), "--results", pattern, "model=toy_s"]
+    assert stage.main(arguments) == 3
+    assert sorted(path.name for path in tmp_path.glob("*/results/*")) == expected
+    assert (tmp_path / "words_to_faces" / "run.log").exists()
 
 
 def test_params_become_overrides(tmp_path, capsys):
