@@ -11,8 +11,8 @@ import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
+from src.jobs import run_params
 from src.jobs.identity import Job, Named
-from src.jobs.run_params import params
 from src.report.drawing import save
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import versions
@@ -56,7 +56,8 @@ def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None
     """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
     tags = {**names, **provenance(), "kind": "job", "overrides": overrides, "command": command}
-    run.log(params=params(job), tags=tags)
+    run.log(params=run_params.choices(job), tags=tags)
+    run.log(params=run_params.settings(job))
     run.text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
 
 
@@ -85,12 +86,12 @@ def speed(embedded: Mapping[str, Embeddings]) -> dict[str, float]:
 def metrics(job: Job, result: StudyResult) -> dict[str, float]:
     """Return the metrics of the job's study and the facts of its model, without NaN.
 
-    `rho_by_exp.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare experiments.
+    `compare_rho.EXP` repeats `rho`: MLflow's charts of runs grouped by model then compare ρ by experiment.
     """
     facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
     values = dict(study_of(job.cfg.exp).metrics(result))
     if "rho" in values:
-        values[f"rho_by_exp.{job.exp}"] = values["rho"]
+        values[f"compare_rho.{job.exp}"] = values["rho"]
     values |= {f"model.{name}": value for name, value in facts.items()}
     return {name: value for name, value in values.items() if math.isfinite(value)}
 

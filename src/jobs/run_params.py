@@ -9,20 +9,24 @@ from src.studies.protocol import study_of
 
 # Places and switches, which are no settings of a measurement.
 NOT_PARAMS = ("store", "tracking", "resume", "plan", "report")
+# Names of a job, which are the parameters that users compare and group by.
+CHOICES = ("model", "exp", "protocol", "debias")
 # Config groups of data: their lists of words, colours and planted numbers are no parameters.
 DATA = (*ROLES, "dataset", "demo")
 
 
-def params(job: Named) -> dict[str, object]:
-    """Return the settings that a job uses, nested as in its config; `config.yaml` has all of them."""
+def choices(job: Named) -> dict[str, object]:
+    """Return the names of a job as parameters."""
+    return {name: getattr(job, name) for name in CHOICES}
+
+
+def settings(job: Named) -> dict[str, object]:
+    """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
     used = {name: node for name, node in job.resolved.items() if name not in NOT_PARAMS}
     if isinstance(job, Job):
         used = _of_encoder_job(job, used)
-    return {
-        name: filled
-        for name, node in used.items()
-        if (filled := _filled(node, nested=name not in DATA)) is not None
-    }
+    groups = {name: _filled(node, nested=name not in DATA) for name, node in used.items()}
+    return {name: node for name, node in groups.items() if node is not None}
 
 
 def _of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,9 +38,11 @@ def _of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     unused |= set() if job.cfg.demo.planted else {"demo"}
     fields = study_of(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
+    # Its tags name them already.
+    used["exp"] = {name: value for name, value in used["exp"].items() if name not in ("paper", "study")}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
     if not job.cfg.debias.spurious:
-        used["debias"] = {"name": job.debias}
+        del used["debias"]
     return used
 
 

@@ -23,7 +23,7 @@ def describe(frames: Sequence[pd.DataFrame], dataset: str, lead: str = "", limit
     `frames` are the contents of the analyses.csv of jobs on one dataset; `lead` is a sentence to begin with.
     Rows of tables that exceed the limit are left out, and counted.
     """
-    sentences, renderables = [lead] if lead else [], list[RenderableType]()
+    sentences, renderables = [f"{lead}\n"] if lead else [], list[RenderableType]()
     for study, analyses in load.by_study(frames).items():
         report = report_of(study)
         sentences += [f"- {escape(sentence)}" for sentence in report.conclusions(analyses, dataset)]

@@ -100,9 +100,8 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
 def _counts(recorder: DatasetRecorder) -> str:
     """Return the number of jobs by status, in words."""
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
-    return f"{len(recorder.outcomes)} jobs: " + ", ".join(
-        f"{count} {WORDS[status]}" for status, count in statuses.items()
-    )
+    counts = ", ".join(f"{count} {WORDS[status]}" for status, count in statuses.items())
+    return f"Jobs: {counts or 'none'}."
 
 
 def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:

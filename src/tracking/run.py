@@ -62,7 +62,7 @@ class Run:
             log.warning("not logged, as it is undefined: %s", undefined)
             facts["undefined_metrics"] = undefined
         self.facts |= facts
-        texts = run_tags.stored(self.facts)
+        texts = run_tags.stored(self.facts) if facts else {}
         now = time.time_ns() // 1_000_000
         short = self._shortened([*finite, *by_path, *texts])
         batch: dict[str, Any] = {
