@@ -1,5 +1,6 @@
 """Collect the run metadata of a job: params, tags, metrics and figures."""
 
+import logging
 import math
 import subprocess
 import tempfile
@@ -7,16 +8,20 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
+import pandas as pd
 import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
 from src.jobs import run_params
 from src.jobs.identity import Job, Named
+from src.report import markdown
 from src.report.drawing import save
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import versions
 from src.studies.protocol import StudyResult, study_of
+
+log = logging.getLogger(__name__)
 
 # Artifact with the config of a job.
 CONFIG = "config.yaml"
@@ -59,6 +64,16 @@ def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None
     run.log(params=run_params.choices(job), tags=tags)
     run.log(params=run_params.settings(job))
     run.text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
+
+
+def log_description(run: tracking.Run, job: Named, analyses: pd.DataFrame) -> None:
+    """Log what the analyses of a job say, in words and tables, as the description of its run."""
+    try:
+        description = markdown.describe([analyses], job.dataset)
+    except Exception as error:  # the results are complete without it
+        log.error("%s: no description: a bug of the program", job.label, exc_info=error)
+        return
+    run.log(tags={"description": description})
 
 
 def model_tags(job: Job) -> dict[str, str]:

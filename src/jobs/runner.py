@@ -17,7 +17,6 @@ from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_i
 from src.jobs import run_metadata
 from src.jobs.identity import Named
 from src.jobs.run_names import run_name
-from src.report import markdown
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 
@@ -113,7 +112,7 @@ def run(
                     raise failure or AssertionError
                 recorder.log_sheet(runner.contact_sheet(prepared), job_run)
                 analyses = runner.perform(prepared, job_run, key)
-                job_run.log(tags={"description": markdown.describe([analyses], job.dataset)})
+                run_metadata.log_description(job_run, job, analyses)
             except Exception as error:
                 reraise_interrupt()
                 if isinstance(error, InputError):

@@ -26,7 +26,7 @@ def describe(frames: Sequence[pd.DataFrame], dataset: str, lead: str = "", limit
     sentences, renderables = [f"{lead}\n"] if lead else [], list[RenderableType]()
     for study, analyses in load.by_study(frames).items():
         report = report_of(study)
-        sentences += [f"- {escape(sentence)}" for sentence in report.conclusions(analyses, dataset)]
+        sentences += [f"- {escape(sentence)}" for sentence in report.conclusions(analyses)]
         renderables += report.terminal(analyses, dataset)
     text = "\n".join(sentences)
     for renderable in renderables:

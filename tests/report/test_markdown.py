@@ -22,7 +22,7 @@ def described(monkeypatch):
         for number in range(rows):
             table.add_row(f"m_{number}", Text("<b>0.5</b>"))
         report = StudyReport(
-            conclusions=lambda analyses, dataset: [f"{len(analyses)} analyses of {dataset}."],
+            conclusions=lambda analyses: [f"{len(analyses)} analyses."],
             terminal=lambda *_: [table, "and a line"],
         )
         monkeypatch.setattr(markdown, "report_of", lambda _: report)
@@ -35,7 +35,7 @@ def described(monkeypatch):
 def test_a_description_says_the_result_in_words_with_a_table(described):
     assert described(1, lead="Jobs: 1 finished.") == "\n".join(
         [
-            *("Jobs: 1 finished.", "", "- 2 analyses of lab.", "", "**lab: ρ**", ""),
+            *("Jobs: 1 finished.", "", "- 2 analyses.", "", "**lab: ρ**", ""),
             *(r"| model | ρ\|x |", "|---|---:|", r"| m_0 | \<b\>0.5\</b\> |", "", "mean", "", "and a line"),
         ]
     )
