@@ -57,13 +57,17 @@ def test_a_job_has_only_the_parameters_that_it_uses(job):
     assert {"seed", "protocol.k", "faces.per_group", "words.count", "templates", "exp.corpus"} <= {*logged}
     prefixes = {name.partition(".")[0] for name in logged}
     assert not prefixes & {"store", "tracking", "scenes", "labels", "debias", "resume", "plan", "report"}
-    assert not {"protocol.top_k", "protocol.iat", "protocol.set_size", "dataset.root", "model.name"} & {*logged}
+    assert not {"protocol.top_k", "protocol.iat", "protocol.set_size", "dataset.root", "model.name"} & {
+        *logged
+    }
     assert not any(name.startswith("demo.planted") for name in logged)
 
 
 def test_what_is_switched_on_is_a_parameter(job):
     logged = paths(job("debias=orth_proj", "exp=cles_emotions"))
-    assert {"debias.name", "debias.spurious", "debias.side", "protocol.partitions", "protocol.ties"} <= {*logged}
+    assert {"debias.name", "debias.spurious", "debias.side", "protocol.partitions", "protocol.ties"} <= {
+        *logged
+    }
     assert any(name.startswith("exp.sets.") for name in logged)
     assert not {"templates", "protocol.k"} & {*logged}
     assert any(name.startswith("taxonomy.") for name in paths(job("exp=sobit_association")))

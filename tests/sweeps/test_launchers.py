@@ -40,7 +40,13 @@ additional_parameters: {nice: 100}
 
 
 def sweep_job(number, text, output=Path()):
-    names = {"model": "lab", "exp": text, "protocol": "paper", "debias": "none", "cfg": SimpleNamespace(seed=0)}
+    names = {
+        "model": "lab",
+        "exp": text,
+        "protocol": "paper",
+        "debias": "none",
+        "cfg": SimpleNamespace(seed=0),
+    }
     job = SimpleNamespace(label=text, output=output, dataset="lab", columns={}, config_hash=text, **names)
     return SweepJob(number, text.split(), text, job)
 
