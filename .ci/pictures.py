@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -90,7 +90,7 @@ class Visit:
         return charts()
 
 
-def wait_until(condition, what: str) -> None:
+def wait_until(condition: Callable[[], object], what: str) -> None:
     """Wait until a condition holds on a page that is being drawn, or raise `TimeoutError`."""
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -11,8 +11,8 @@ from scipy.stats import pearsonr
 from src.embeddings import embeddings
 from src.metrics import similarity
 from src.stimuli import load
-from src.tracking import run_tags
 from src.studies.propagation.attributes import corpus_of
+from src.tracking import run_tags
 from tests import reference
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides

@@ -131,9 +131,7 @@ def test_models_with_other_targets_or_sets_are_not_compared(tmp_path):
     assert (counts.loc[("toy_s", "toy_m")] >= [5, 5, 6]).all()
     assert (counts.loc[[("toy_s", "toy_l"), ("toy_m", "toy_l")]] == 0).all(axis=None)
     targets.to_parquet(findings.folders[configs[1]] / "targets.parquet")
-    pd.testing.assert_frame_equal(
-        differences.models(findings, JobEstimates(findings)), table, check_exact=False, rtol=1e-9
-    )
+    pd.testing.assert_frame_equal(differences.models(findings, JobEstimates(findings)), table, check_exact=False, rtol=1e-9)
     changed = targets.assign(id=targets["id"].where(targets["stratum"] != "Black Men", "x" + targets["id"]))
     changed.to_parquet(findings.folders[configs[1]] / "targets.parquet")
     table = differences.models(findings, JobEstimates(findings)).set_index(["first", "second", "stratum"])
@@ -371,10 +369,7 @@ def lab_findings(tmp_path_factory):
 
 
 def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
-    result, groups = (
-        differences.models(lab_findings, JobEstimates(lab_findings)),
-        differences.groups(lab_findings, JobEstimates(lab_findings)),
-    )
+    result, groups = differences.models(lab_findings, JobEstimates(lab_findings)), differences.groups(lab_findings, JobEstimates(lab_findings))
     assert len(result) == len(main_analyses(lab_findings)) / 2
     for table in (result, groups):
         compared = table[table["reason"] == ""]
