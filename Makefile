@@ -22,7 +22,7 @@ DATABASE := sqlite:///mlruns/server/mlflow.db
 ARTIFACTS := mlruns/server/artifacts
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-thorough calibration validate audit wheel-test lint ui serve sweep report data repro bench docs lock
+.PHONY: help setup system demo demo-truth demo-generate test test-thorough calibration validate audit wheel-test lint ui serve sweep report data repro bench docs pictures lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -166,6 +166,9 @@ bench: setup ## measure speed and memory, next to comparable programs; an hour (
 docs: setup ## build the manual as a site into outputs/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "Open outputs/site/index.html. Search needs a server: $(BIN)/python -m http.server --bind 127.0.0.1 --directory outputs/site"
+
+pictures: setup ## take the pictures of the manual from the runs of make demo (needs Chromium: make system)
+	$(BIN)/python .ci/pictures.py $(STORE)
 
 lock: ## resolve pyproject.toml into requirements.txt (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

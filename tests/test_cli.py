@@ -1,5 +1,6 @@
 """Check the command line: misspelt names, missing files, interrupts."""
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -103,9 +104,10 @@ def test_a_failed_job_is_recorded_and_the_sweep_continues(lab, analyse, tmp_path
     assert len(failed) == 4
     for run in failed:
         folder = tmp_path / f"mlruns/artifacts/precomputed/{run.info.run_id}/artifacts"
-        assert [path.name for path in folder.iterdir()] == ["traceback.txt"]
+        assert sorted(path.name for path in folder.iterdir()) == ["config.yaml", "traceback.txt"]
         assert (run.data.tags["model"], run.data.params["protocol.k"]) == ("lab", "11")
-        assert len(run.data.tags["input.scenes"]) == 64
+        assert len(json.loads(run.data.tags["inputs"])["input.scenes"]) == 64
+        assert "50 vectors are not of unit length" in run.data.tags["mlflow.note.content"]
     assert (parent.info.status, parent.data.metrics["failed"]) == ("FAILED", 4)
 
 

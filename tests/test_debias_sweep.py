@@ -1,5 +1,6 @@
 """Sweep over methods of debiasing and all experiments on the shrunk built-in world."""
 
+import json
 from collections import Counter
 
 import pandas as pd
@@ -59,11 +60,11 @@ def test_a_run_of_an_audit_logs_its_metrics_and_the_projected_prompts(swept):
         [experiment], "tags.exp = 'cles_emotions' and tags.debias = 'orth_proj_scm' and tags.kind = 'job'"
     )
     metrics = run.data.metrics
-    emotions = [metrics[f"cles_gap.{name}"] for name in ("emotions_positive", "emotions_negative")]
-    assert metrics["cles_gap.emotions"] == pytest.approx(sum(emotions) / 2)
+    emotions = [metrics[f"cles_gap/{name}"] for name in ("emotions_positive", "emotions_negative")]
+    assert metrics["cles_gap/emotions"] == pytest.approx(sum(emotions) / 2)
     assert "rho" not in metrics
     assert "'A photo of a niffite person.'" in run.data.tags["notes"]
-    assert {"input.prompts", "input.faces.vectors"} <= set(run.data.tags)
+    assert {"input.prompts", "input.faces.vectors"} <= set(json.loads(run.data.tags["inputs"]))
 
 
 def test_a_second_sweep_reuses_all_jobs(swept, stores, tmp_path, capsys):

@@ -56,7 +56,7 @@ def test_recorded_answers_are_scored_tracked_and_reused(tmp_path):
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     (run,) = client.search_runs([client.get_experiment_by_name("subtler").experiment_id])
     assert run.data.metrics["share_unmatched"] == 0.25
-    assert run.data.metrics["tau_c.SAI.published"] == pytest.approx(0)
+    assert run.data.metrics["tau_c/SAI.published"] == pytest.approx(0)
     assert command(tmp_path, *overrides) == 0
     assert len(client.search_runs([run.info.experiment_id])) == 1
 

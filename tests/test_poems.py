@@ -46,7 +46,7 @@ def test_poems_are_written_compared_tracked_and_reused(tmp_path, folder, monkeyp
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     (run,) = client.search_runs([client.get_experiment_by_name("poem").experiment_id])
     assert run.data.metrics["faces"] == 18
-    assert run.data.metrics["cles_gap.positive.kept"] == pytest.approx(
+    assert run.data.metrics["cles_gap/positive.kept"] == pytest.approx(
         rows.loc[(rows["pool"] == "positive") & (rows["shared"] == "kept"), "cles_gap"].mean()
     )
     assert len(run.data.tags["weights.sha256"]) == 64

@@ -12,6 +12,7 @@ from src.embeddings import embeddings
 from src.metrics import similarity
 from src.stimuli import load
 from src.studies.propagation.attributes import corpus_of
+from src.tracking import run_tags
 from tests import reference
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides
@@ -124,13 +125,13 @@ def test_a_parent_carries_the_table_and_the_heatmap(client, sweeps, stores):
 
 
 def test_a_job_s_run_can_be_traced(client, sweeps, stores):
-    speeds = {"images_per_second", "sentences_per_second"}  # logged by the job that embedded
+    speeds = {"speed/images_per_second", "speed/sentences_per_second"}  # logged by the job that embedded
     (run,) = [
         run
         for run in runs_below(stores, "demo")[1]
         if run.data.tags.get("exp") == "faces_to_words" and speeds & {*run.data.metrics}
     ]
-    tags, metrics = run.data.tags, run.data.metrics
+    tags, metrics = run_tags.facts(run.data.tags), run.data.metrics
     names = ("model", "dataset", "exp", "paper", "debias", "protocol", "git.commit", "git.dirty", "config")
     assert {*names} <= {*tags}
     assert len(tags["input.faces"]) == len(tags["input.words.vectors"]) == 64
@@ -139,11 +140,11 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
     rows = rows[rows["exp"] == "faces_to_words"]
     assert metrics["rho"] == pytest.approx(rows["rho"].mean())
     for group, rho in zip(rows["group"], rows["rho"], strict=True):
-        assert metrics[f"rho.{group}"] == pytest.approx(rho)
-        assert f"effect_size.{group}" in metrics
+        assert metrics[f"rho/{group}"] == pytest.approx(rho)
+        assert f"effect_size/{group}" in metrics
     assert run.data.params["protocol.k"] == "60"
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
-    assert artifacts == {"results", "scatter.png"}
+    assert artifacts == {"config.yaml", "results", "scatter.png"}
     assert len(client.list_artifacts(run.info.run_id, "results")) == 7
 
 

@@ -138,7 +138,9 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
     results.write(job.output, results.named(job.columns, result.analyses), result.tables)
     tags = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
     tags |= {f"input.{role}.vectors": item.hash for role, item in vectors.items()}
-    metrics = run_metadata.metrics(job, result) | run_metadata.speed(vectors) | {"analysis_seconds": seconds}
+    metrics = (
+        run_metadata.metrics(job, result) | run_metadata.speed(vectors) | {"speed.analysis_seconds": seconds}
+    )
     run.log(tags={**run_metadata.model_tags(job), **tags}, metrics=metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     run_metadata.log_figures(job, result, run)

@@ -1,5 +1,6 @@
-"""Collect the run metadata of a job: tags, metrics and figures."""
+"""Collect the run metadata of a job: params, tags, metrics and figures."""
 
+import logging
 import math
 import subprocess
 import tempfile
@@ -7,14 +8,23 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
+import pandas as pd
+import yaml
+
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
+from src.jobs import run_params
 from src.jobs.identity import Job, Named
+from src.report import markdown
 from src.report.drawing import save
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import versions
 from src.studies.protocol import StudyResult, study_of
 
+log = logging.getLogger(__name__)
+
+# Artifact with the config of a job.
+CONFIG = "config.yaml"
 # Libraries that affect numbers or their storage.
 LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
 
@@ -47,10 +57,23 @@ def commit(checkout: Path) -> dict[str, str]:
         return unknown
 
 
-def job_tags(job: Named, overrides: str) -> dict[str, str]:
-    """Return the tags of a job's run that are known before any work."""
+def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None:
+    """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
-    return {**names, **provenance(), "kind": "job", "overrides": overrides}
+    tags = {**names, **provenance(), "kind": "job", "overrides": overrides, "command": command}
+    run.log(params=run_params.choices(job), tags=tags)
+    run.log(params=run_params.settings(job))
+    run.text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
+
+
+def log_description(run: tracking.Run, job: Named, analyses: pd.DataFrame) -> None:
+    """Log what the analyses of a job say, in words and tables, as the description of its run."""
+    try:
+        description = markdown.describe([analyses], job.dataset)
+    except Exception as error:  # the results are complete without it
+        log.error("%s: no description: a bug of the program", job.label, exc_info=error)
+        return
+    run.log(tags={"description": description})
 
 
 def model_tags(job: Job) -> dict[str, str]:
@@ -66,19 +89,25 @@ def model_tags(job: Job) -> dict[str, str]:
 
 def speed(embedded: Mapping[str, Embeddings]) -> dict[str, float]:
     """Return the metrics of stimuli per second, for roles embedded in this run."""
-    totals = {"images_per_second": [0, 0.0], "sentences_per_second": [0, 0.0]}
+    totals = {"speed.images_per_second": [0, 0.0], "speed.sentences_per_second": [0, 0.0]}
     for role, embeddings in embedded.items():
         if embeddings.seconds:
-            name = "images_per_second" if role in IMAGE_ROLES else "sentences_per_second"
+            name = "speed.images_per_second" if role in IMAGE_ROLES else "speed.sentences_per_second"
             totals[name][0] += len(embeddings.vectors)
             totals[name][1] += embeddings.seconds
     return {name: count / seconds for name, (count, seconds) in totals.items() if seconds}
 
 
 def metrics(job: Job, result: StudyResult) -> dict[str, float]:
-    """Return the metrics of the job's study and the facts of its model, without NaN."""
+    """Return the metrics of the job's study and the facts of its model, without NaN.
+
+    `compare_rho.EXP` repeats `rho`: MLflow's charts of runs grouped by model then compare ρ by experiment.
+    """
     facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
-    values = {**study_of(job.cfg.exp).metrics(result), **facts}
+    values = dict(study_of(job.cfg.exp).metrics(result))
+    if "rho" in values:
+        values[f"compare_rho.{job.exp}"] = values["rho"]
+    values |= {f"model.{name}": value for name, value in facts.items()}
     return {name: value for name, value in values.items() if math.isfinite(value)}
 
 

@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import Named
+from src.jobs.run_names import run_name
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 
@@ -49,6 +50,7 @@ class Recorder:
 
     tracker: Tracker  # store of their runs
     parent: Run | None  # parent run; None for a job outside of a sweep
+    command: str = ""  # command as typed
     sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs that are already logged
 
     def log_sheet(self, sheet: Path | None, run: Run | None) -> None:
@@ -101,17 +103,20 @@ def run(
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error
-    job_run = recorder.tracker.job(job.dataset, job.label, recorder.parent)
+    job_run = recorder.tracker.job(job.dataset, run_name(job), recorder.parent)
     try:
         with recorder.tracker.recorded(job_run):
             try:
-                job_run.log(params=job.resolved, tags=run_metadata.job_tags(job, overrides))
+                run_metadata.log_job(job_run, job, overrides, recorder.command)
                 if prepared is None or failure:
                     raise failure or AssertionError
                 recorder.log_sheet(runner.contact_sheet(prepared), job_run)
                 analyses = runner.perform(prepared, job_run, key)
-            except Exception:
+                run_metadata.log_description(job_run, job, analyses)
+            except Exception as error:
                 reraise_interrupt()
+                if isinstance(error, InputError):
+                    job_run.log(tags={"description": f"**Failed.** {redact(str(error))}"})
                 raise
         if job_run.lost:
             raise InputError(

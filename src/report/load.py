@@ -193,7 +193,9 @@ def models_of(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFr
         model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN} for model in models
     }
     for run in runs.values():
-        known: dict[str, object] = {name: run.metrics[name] for name in FACTS if name in run.metrics}
+        # Older runs have the metrics without the prefix.
+        metrics = {name.removeprefix("model."): value for name, value in run.metrics.items()}
+        known: dict[str, object] = {name: metrics[name] for name in FACTS if name in metrics}
         known |= {"pretraining": run.tags["pretraining"]} if run.tags.get("pretraining") else {}
         rows.setdefault(run.tags.get("model", ""), {}).update(known)
     columns = ["model", *FACTS, "pretraining"]

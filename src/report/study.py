@@ -66,6 +66,8 @@ class StudyReport:
     arrange: Callable[[pd.DataFrame], pd.DataFrame] = lambda analyses: analyses
     # (findings, folder) -> section, or None without analyses; writes its figures and tables into the folder.
     section: Callable[[Findings, Folder], Section | None] = lambda _, __: None
+    # (analyses) -> sentences that state what they show, for descriptions of runs.
+    conclusions: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()
     # (analyses, dataset) -> tables and lines to print at the end of a sweep.
     terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
     # (analyses, dataset, folder) -> metrics of the parent run; writes its files into the folder.

@@ -48,6 +48,7 @@ class Batch:
     jobs: list[tuple[int, list[str], str]]  # number, overrides and name of the model of each
     parents: Mapping[str, str]  # dataset -> id of its parent run
     globbed: bool  # see `Sweep`
+    command: str  # see `Sweep`
 
 
 def origin(config: DictConfig, module: str) -> Origin:
@@ -95,7 +96,9 @@ def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, comm
     paths = [folder / f"{number}.json" for number in range(len(groups))]
     for path, group in zip(paths, groups, strict=True):
         jobs = [(entry.number, entry.overrides, entry.job.model) for entry in group]
-        path.write_text(json.dumps(asdict(Batch(*command, jobs, parents, sweep.globbed)), indent=1))
+        path.write_text(
+            json.dumps(asdict(Batch(*command, jobs, parents, sweep.globbed, sweep.command)), indent=1)
+        )
     return paths
 
 

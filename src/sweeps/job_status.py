@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import pandas as pd
 from rich.console import Console
 
 from src.jobs.identity import Named
-from src.jobs.runner import FAILED, NOT_APPLICABLE, REUSED, Outcome, Recorder
-from src.report import load, publish, tables
+from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
+from src.report import load, markdown, publish, tables
 from src.report.study import report_of
 from src.storage import results
 from src.tracking import Run, find_run
 
 log = logging.getLogger(__name__)
+
+# Statuses of jobs in words.
+WORDS = {FINISHED: "finished", REUSED: "reused", FAILED: "failed", NOT_APPLICABLE: "not applicable"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,15 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
             metrics |= report_of(study).summarise(rows, dataset, folder)
         jobs(recorder).to_csv(folder / "jobs.csv", index=False)
         parent.artifacts(folder, "summary")
-    parent.log(metrics=metrics)
+    description = markdown.describe(recorder.ordered_analyses(), dataset, _counts(recorder))
+    parent.log(metrics=metrics, tags={"description": description})
+
+
+def _counts(recorder: DatasetRecorder) -> str:
+    """Return the number of jobs by status, in words."""
+    statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
+    counts = ", ".join(f"{count} {WORDS[status]}" for status, count in statuses.items())
+    return f"Jobs: {counts or 'none'}."
 
 
 def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:

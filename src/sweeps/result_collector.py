@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from src.jobs.run_names import run_name
 from src.jobs.runner import FAILED, FINISHED, REUSED, Outcome
 from src.storage import results
 from src.sweeps.job_batch import read_outcome
@@ -49,19 +50,19 @@ class ResultCollector:
         self._close([*self.waiting.values()], reason, failed=False)
 
     def _close(self, entries: Sequence[SweepJob], reason: str, *, failed: bool) -> None:
-        # Label -> id and status of its run. A process may die after a job's run ended but before it writes
+        # Name of a run -> its id and status. A process may die after a job's run ended but before it writes
         # the outcome: then the store decides.
         runs: dict[str, tuple[str, str]] = {}
         for dataset, recorder in self._recorders.items():
-            labels = {entry.job.label for entry in entries if entry.job.dataset == dataset}
-            if labels and recorder.parent:
+            names = {run_name(entry.job) for entry in entries if entry.job.dataset == dataset}
+            if names and recorder.parent:
                 try:
-                    runs |= recorder.tracker.end_children(recorder.parent, labels, reason)
+                    runs |= recorder.tracker.end_children(recorder.parent, names, reason)
                 except Exception as error:  # the store may be unreachable for a while
                     log.warning("cannot mark the runs of lost jobs yet: %r", error)
         with self._lock:
             for entry in entries:
-                run, status = runs.get(entry.job.label, ("", ""))
+                run, status = runs.get(run_name(entry.job), ("", ""))
                 if entry.number not in self.waiting:
                     continue
                 if status == "FINISHED":

@@ -19,6 +19,7 @@ from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, rer
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Named
 from src.jobs.plan import Planned
+from src.jobs.run_names import sweep_name
 from src.jobs.runner import FAILED, Outcome, Runner, failed, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
@@ -132,7 +133,8 @@ class Sweep:
             try:
                 if dataset not in self.recorders:
                     texts = [text for _, (name, text) in sorted(jobs.items()) if name == dataset]
-                    self.recorders[dataset] = self._recorder(entry.job, texts)
+                    swept = [other.job for other in entries if other.job.dataset == dataset]
+                    self.recorders[dataset] = self._recorder(swept, texts)
                 opened.append(entry)
             except Exception as error:
                 reraise_interrupt()
@@ -141,13 +143,14 @@ class Sweep:
                 self._reject(entry, error)
         return opened
 
-    def _recorder(self, job: Named, texts: list[str]) -> DatasetRecorder:
+    def _recorder(self, jobs: list[Named], texts: list[str]) -> DatasetRecorder:
+        job = jobs[0]
         tracker = Tracker(job.cfg.tracking.uri)
         if not self.folder:
-            return DatasetRecorder(tracker, None, report=job.cfg.report)
+            return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = next_number(tracker)
-        parent = tracker.open(job.dataset, "sweep")
-        recorder = DatasetRecorder(tracker, parent, overrides=texts, report=job.cfg.report)
+        parent = tracker.open(job.dataset, sweep_name(jobs))
+        recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
         tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
         parent.log(tags={**run_metadata.provenance(), **tags})
         # If the sweep is killed, the list of requested jobs shows which are missing.

@@ -66,7 +66,9 @@ def _run_job(
             job = replace(named(runner, hydra_config, job_config), model=model)
             if job.dataset not in recorders:
                 tracker = Tracker(job.cfg.tracking.uri)
-                recorders[job.dataset] = Recorder(tracker, Run(batch.parents[job.dataset], tracker))
+                recorders[job.dataset] = Recorder(
+                    tracker, Run(batch.parents[job.dataset], tracker), batch.command
+                )
         except Exception as error:
             outcomes.append(failed(error))
             return

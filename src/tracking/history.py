@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from src.tracking import names, pages, tracking_server
+from src.tracking import names, pages, run_tags, tracking_server
 from src.tracking.runs import LIMIT_EXPERIMENT, PARENT_TAG, Tracker
 
 # Tag of a sweep's parent run: a counter, independent of the clock.
@@ -20,8 +20,8 @@ class StoredRun:
     dataset: str  # name of its experiment
     status: str  # RUNNING, FINISHED, FAILED or KILLED
     started: str  # start time, ISO 8601, UTC
-    tags: Mapping[str, str]  # value of each tag
-    metrics: Mapping[str, float]  # value of each metric
+    tags: Mapping[str, str]  # value of each tag, as by `run_tags.facts`
+    metrics: Mapping[str, float]  # value of each metric, named as by `names.ungrouped`
 
 
 def sweeps(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
@@ -86,4 +86,6 @@ def _search(tracker: Tracker, wanted: str, order: str, datasets: Mapping[str, st
 
 def _stored_run(run: Any, dataset: str) -> StoredRun:
     started = datetime.fromtimestamp(run.info.start_time / 1000, UTC).isoformat(timespec="seconds")
-    return StoredRun(run.info.run_id, dataset, run.info.status, started, run.data.tags, run.data.metrics)
+    tags = run_tags.facts(run.data.tags)
+    metrics = {names.ungrouped(name): value for name, value in run.data.metrics.items()}
+    return StoredRun(run.info.run_id, dataset, run.info.status, started, tags, metrics)

@@ -43,6 +43,24 @@ def decoded(name: str) -> str:
     return ESCAPE.sub(_character, name)
 
 
+def metric(name: str) -> str:
+    """Return the name of a metric that MLflow accepts: its pages group metrics by what precedes a slash.
+
+    >>> metric("rho.mood (day)"), metric("rho"), metric("rho.a.b/c")
+    ('rho/mood _x28_day_x29_', 'rho', 'rho/a.b_x2F_c')
+    """
+    return "/".join(map(encoded, name.split(".", 1)))
+
+
+def ungrouped(metric_name: str) -> str:
+    """Return the name of a metric with a dot after its prefix, as in code and in stores of older versions.
+
+    >>> ungrouped("rho/mood _x28_day_x29_"), ungrouped("rho.older")
+    ('rho.mood _x28_day_x29_', 'rho.older')
+    """
+    return metric_name.replace("/", ".", 1)
+
+
 def paths(node: object, prefix: str = "") -> dict[str, object]:
     """Flatten nested values to names: their keys, encoded and joined by dots; a dot in a key is escaped.
 

@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 import psutil
 
 from src.storage.cache import fingerprint
-from src.tracking import pages
+from src.tracking import pages, run_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -91,13 +91,11 @@ def end_dead_runs(client: MlflowClient) -> int:
     """End the RUNNING runs whose process died, as KILLED with a tag `ended`; return their number."""
     from mlflow.exceptions import MlflowException
 
-    # Quotes do not occur in real host names, and could break the filter.
-    host = platform.node().replace("'", "").replace('"', "")
-    running = f"attributes.status = 'RUNNING' and tags.`{HOST}` = '{host}'"
+    running = "attributes.status = 'RUNNING'"
     # Collect all runs first: changing them while paginating would skip some.
     ended = 0
     for run in [*pages.runs(client, [*pages.experiments(client)], running)]:
-        if not has_ended(run.data.tags):
+        if not has_ended(run_tags.facts(run.data.tags)):
             continue
         try:
             # The run, and then its process, may have ended normally since the query.

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from src.tracking import names, tracking_server
+from src.tracking import names, run_tags, tracking_server
+from src.tracking.run_tags import LIMIT_TAG
 from src.tracking.tracking_server import Unreachable
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Characters that MLflow stores of a parameter, a tag and a digest.
-LIMIT_PARAM, LIMIT_TAG, LIMIT_DIGEST = 6000, 5000, 36
+# Characters that MLflow stores of a parameter and a digest.
+LIMIT_PARAM, LIMIT_DIGEST = 6000, 36
 # Phrases in errors of databases (SQLite, PostgreSQL, MySQL) about a row that exists already.
 TAKEN = ("unique constraint", "duplicate entry")
 # Artifact that maps the shortened names in MLflow to the full names.
@@ -35,6 +36,8 @@ class Run:
     tracker: Tracker  # store of the run
     # Names that are too long for MLflow, by their shortened names.
     full_names: dict[str, str] = field(default_factory=dict, kw_only=True)
+    # Logged tags, to store those of a group together, see `run_tags`.
+    facts: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def log(
         self,
@@ -46,17 +49,20 @@ class Run:
         """Log values by name. NaN and infinity are listed in the tag `undefined_metrics`, not logged.
 
         Parameters may be nested as in a config; their name is the path of their keys (`names.paths`).
+        A metric `PREFIX.NAME` is stored as `PREFIX/NAME`, see `names.metric`; tags as by `run_tags.stored`.
         """
         from mlflow.entities import Metric, Param, RunTag
 
-        encoded_metrics = {names.encoded(name): float(value) for name, value in (metrics or {}).items()}
+        encoded_metrics = {names.metric(name): float(value) for name, value in (metrics or {}).items()}
         finite = {name: value for name, value in encoded_metrics.items() if math.isfinite(value)}
         by_path = names.paths(params or {})
-        texts = {names.encoded(name): text for name, text in (tags or {}).items()}
-        undefined = ", ".join(sorted(name for name in metrics or {} if names.encoded(name) not in finite))
+        facts = dict(tags or {})
+        undefined = ", ".join(sorted(name for name in metrics or {} if names.metric(name) not in finite))
         if undefined:
             log.warning("not logged, as it is undefined: %s", undefined)
-            texts["undefined_metrics"] = undefined
+            facts["undefined_metrics"] = undefined
+        self.facts |= facts
+        texts = run_tags.stored(self.facts) if facts else {}
         now = time.time_ns() // 1_000_000
         short = self._shortened([*finite, *by_path, *texts])
         batch: dict[str, Any] = {
@@ -119,7 +125,8 @@ class Run:
 
     def tag(self, name: str) -> str:
         """Return the value of a tag; empty if it is not set."""
-        return str(self.tracker.ask(lambda: self.tracker.client.get_run(self.id)).data.tags.get(name, ""))
+        stored = self.tracker.ask(lambda: self.tracker.client.get_run(self.id))
+        return run_tags.facts(stored.data.tags).get(name, "")
 
     def fetch(self, name: str, folder: Path) -> Path:
         """Copy artifacts of the run, a folder or a file, into an existing folder under their name.

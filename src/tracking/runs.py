@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from src.errors import RESUME_HINT, InputError, redact, write_refusal
-from src.tracking import database, names, pages, repair, tracking_server
+from src.tracking import database, names, pages, repair, run_tags, tracking_server
 from src.tracking.database import SQLITE
 from src.tracking.run import JobRun, Run
 from src.tracking.tracking_server import Unreachable
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Tag that makes MLflow's pages open on runs, not on traces of language models.
-KIND = {"mlflow.experimentKind": "custom_model_development"}
+# Tag of an experiment that makes MLflow's pages open on runs, not on traces of language models.
+KIND, RUNS = "mlflow.experimentKind", "custom_model_development"
 PARENT_TAG = "mlflow.parentRunId"
 LOST = "the tracking store was out of reach while it ran"
 # Maximum number of finished runs of one key to return.
@@ -127,7 +127,7 @@ class Tracker:
         if experiment is None:
             location = None if self._artifacts is None else (self._artifacts / _folder_name(name)).as_uri()
             try:
-                self.client.create_experiment(name, artifact_location=location, tags=KIND)
+                self.client.create_experiment(name, artifact_location=location, tags={KIND: RUNS})
             except MlflowException:
                 # Another process made it meanwhile.
                 if self.client.get_experiment_by_name(name) is None:
@@ -144,11 +144,15 @@ class Tracker:
                 f"{experiment.artifact_location}, a folder on the server's machine. Start a server "
                 "that clients upload artifacts to, with a new database: make serve"
             )
+        if KIND not in experiment.tags:  # made by another program
+            with suppress(MlflowException):  # no permission: it only affects the view
+                self.client.set_experiment_tag(experiment.experiment_id, KIND, RUNS)
         return str(experiment.experiment_id)
 
     def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
         """Start a run, to be ended by `close` or by the context `recorded`."""
-        tags = repair.process() | ({PARENT_TAG: parent.id} if parent else {})
+        tags = run_tags.stored(repair.process()) | run_tags.user()
+        tags |= {PARENT_TAG: parent.id} if parent else {}
 
         def create() -> Any:
             experiment_id = self.get_or_create_experiment(experiment)
@@ -199,14 +203,14 @@ class Tracker:
         """End a run as FINISHED, FAILED or KILLED."""
         run.end(status)
 
-    def end_children(self, parent: Run, labels: Collection[str], why: str) -> dict[str, tuple[str, str]]:
+    def end_children(self, parent: Run, run_names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
         """End, as KILLED, the RUNNING children of a parent run, whose processes have already ended.
 
-        `labels` are the names of the children, `why` becomes their tag `ended`. Returns id and status of the
-        run of each label that has one.
+        `run_names` are the names of the children, `why` becomes their tag `ended`. Returns id and status of
+        the run of each name that has one.
         """
-        titles = {names.title(label): label for label in labels}
-        run_by_label: dict[str, tuple[str, str]] = {}
+        titles = {names.title(name): name for name in run_names}
+        run_by_name: dict[str, tuple[str, str]] = {}
         wanted = f"tags.`{PARENT_TAG}` = '{parent.id}'"
 
         def children() -> list[Any]:
@@ -221,10 +225,10 @@ class Tracker:
                 self.ask(partial(self.client.set_tag, run.info.run_id, "ended", why))
                 self.ask(partial(self.client.set_terminated, run.info.run_id, "KILLED"))
                 status = "KILLED"
-            # A requeued task makes several runs of a label: a FINISHED one takes precedence.
-            if status == "FINISHED" or titles[title] not in run_by_label:
-                run_by_label[titles[title]] = run.info.run_id, status
-        return run_by_label
+            # A requeued task makes several runs of a name: a FINISHED one takes precedence.
+            if status == "FINISHED" or titles[title] not in run_by_name:
+                run_by_name[titles[title]] = run.info.run_id, status
+        return run_by_name
 
     @contextmanager
     def recorded(self, run: Run) -> Iterator[None]:

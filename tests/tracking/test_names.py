@@ -57,7 +57,7 @@ def test_a_store_takes_every_word_and_gives_it_back(tracker, tmp_path):
     data = tracker.client.get_run(run.id).data
     full_names = json.loads(run.fetch("names.json", tmp_path).read_text("utf-8"))
     metrics, tags = (
-        {names.decoded(full_names.get(name, name)): value for name, value in values.items()}
+        {names.decoded(names.ungrouped(full_names.get(name, name))): value for name, value in values.items()}
         for values in (data.metrics, data.tags)
     )
     assert metrics == numbers
@@ -102,6 +102,7 @@ def test_an_audit_whose_sets_have_awkward_names_is_recorded_and_reported(tmp_pat
     tracker = Tracker(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
     (job,) = finished(tracker, "precomputed")
     full_names = json.loads(Run(job.id, tracker).fetch("names.json", tmp_path).read_text("utf-8"))
+    full_names = {names.ungrouped(short): names.ungrouped(name) for short, name in full_names.items()}
     measured = {names.decoded(full_names.get(name, name)) for name in job.metrics}
     assert measured >= {f"cles_gap.{word}" for word in table["attribute"]}
     assert "mood (day)" in (tmp_path / "out" / "report" / "index.html").read_text("utf-8")

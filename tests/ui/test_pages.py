@@ -1,12 +1,13 @@
 """Check MLflow's pages of a sweep of three models and eight experiments in a headless browser."""
 
+import importlib.util
 import sys
 
 import pytest
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
-from src.tracking import Tracker
+from src.tracking import Tracker, run_tags
 from tests.commands import SMALL, command
 from tests.conftest import precomputed, store_overrides
 from tests.launched import runs_of
@@ -16,6 +17,16 @@ from tests.tracking import servers
 pytestmark = pytest.mark.thorough
 
 SCREENSHOTS = CHECKOUT / "outputs" / "ui"
+MODELS = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """Return the module that takes the pictures of the manual."""
+    spec = importlib.util.spec_from_file_location("pictures", CHECKOUT / ".ci" / "pictures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +87,7 @@ def open_page(server, browser):
 def swept(store, tmp_path_factory):
     """Return the parent run and its 24 children."""
     folder = tmp_path_factory.mktemp("three")
-    labs = ",".join(str(precomputed(folder / name, seed)) for seed, name in enumerate(("a", "b", "c")))
+    labs = ",".join(str(precomputed(folder / name, seed)) for seed, name in enumerate(MODELS))
     arguments = [
         "model=precomputed",
         f"model.path={labs}",
@@ -95,9 +106,11 @@ def swept(store, tmp_path_factory):
 def test_the_experiment_lists_the_sweep_and_the_parent_its_results(open_page, swept):
     parent, _ = swept
     experiment = f"experiments/{parent.info.experiment_id}/runs"
-    open_page(experiment, "experiment", "precomputed", "sweep")
+    open_page(experiment, "experiment", "precomputed", "a, b, c ×")
     page = f"{experiment}/{parent.info.run_id}"
-    open_page(page, "parent", "analyses", "rho_sd")
+    text = open_page(page, "parent", "analyses", "rho_sd", "python -m src.run", "Jobs: 24 finished.")
+    assert parent.data.tags["mlflow.user"] in text
+    assert parent.data.tags["mlflow.source.git.commit"][:7] in text
     open_page(f"{page}/artifacts/summary/heatmap.png", "heatmap", "heatmap.png", "summary.csv", "jobs.csv")
 
 
@@ -105,8 +118,8 @@ def test_a_job_lists_its_inputs(open_page, swept):
     _, children = swept
     run = next(run for run in children if run.data.tags["exp"] == "faces_to_words")
     page = f"experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
-    text = open_page(page, "job", "Datasets", "precomputed faces")
-    assert run.data.tags["input.faces"][:36] in text
+    text = open_page(page, "job", "Datasets", "precomputed faces", " · faces_to_words", "Description")
+    assert run_tags.facts(run.data.tags)["input.faces"][:36] in text
 
 
 def test_the_report_opens_as_an_artifact(open_page, swept):
@@ -128,3 +141,45 @@ def test_twenty_four_jobs_can_be_compared(open_page, swept):
         return "rho" in [title.text for title in browser.find_elements("css selector", ".axis-title")]
 
     open_page(path, "compare-24", "Comparing 24 Runs", "Parallel Coordinates Plot", ready=drawn)
+
+
+@pytest.fixture
+def visit(pictures, server, chromium, swept):
+    """Return a first visit to MLflow's pages, which remember nothing."""
+    first = pictures.Visit(chromium, server)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return first
+
+
+def rho(children, model, exp):
+    """Return ρ of a job as MLflow's charts and descriptions round it."""
+    names = model, exp
+    (run,) = [run for run in children if (run.data.params["model"], run.data.params["exp"]) == names]
+    return f"{run.data.metrics['rho']:.2f}"
+
+
+def test_three_models_are_compared_on_rho_by_experiment_in_five_clicks(visit, swept):
+    _, children = swept
+    visit.browser.set_window_size(1800, 1000)
+    charts = visit.compare_models("precomputed")
+    visit.browser.save_screenshot(str(SCREENSHOTS / "compare-models.png"))
+    assert visit.clicks == 5
+    for text in charts:
+        title, *labels = text.splitlines()
+        exp = title.removeprefix("compare_rho/")
+        assert {rho(children, model, exp) for model in MODELS} <= {*labels}
+        assert {*MODELS} <= {*labels}
+
+
+def test_a_sweep_describes_rho_of_three_models_by_experiment_in_four_clicks(visit, swept, pictures):
+    parent, children = swept
+    visit.open_experiment("precomputed")
+    visit.click(pictures.LABEL.format(parent.info.run_name))
+    visit.click(pictures.LABEL.format("Show more"))
+    visit.see("above placebo")
+    visit.browser.save_screenshot(str(SCREENSHOTS / "description.png"))
+    assert visit.clicks == 4
+    lines = visit.text().splitlines()
+    for exp in ("faces_to_words", "words_to_scenes"):
+        (row,) = [line for line in lines if line.startswith(f"{exp} ")]
+        assert all(rho(children, model, exp) in row for model in MODELS)

@@ -18,6 +18,7 @@ from src.report.tables import describe, first, plain
 from src.stimuli import CARRIES, IMAGE_ROLES
 from src.studies.propagation import experiment, figures, measures, tables
 from src.studies.propagation.combined import combine
+from src.studies.propagation.conclusions import conclusions
 from src.studies.propagation.config import PropagationConfig
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_scores import MAX_SAMPLED
@@ -150,6 +151,11 @@ STUDY = Study(
     cost=cost,
     further_versions=lambda cfg: measures.versions(cfg.protocol),
     report=StudyReport(
-        combine=combine, arrange=arrange, section=section, terminal=terminal, summarise=summarise
+        combine=combine,
+        arrange=arrange,
+        section=section,
+        conclusions=conclusions,
+        terminal=terminal,
+        summarise=summarise,
     ),
 )

@@ -1,0 +1,94 @@
+"""Store the tags of a run as few tags, under the names that MLflow's pages know, and read them back.
+
+In code, each fact has a tag of its own (`version.torch`, `input.faces`, `command`). A store has one tag per
+group of facts, as JSON, and MLflow's own names for command, commit and user. Older runs have a tag per fact.
+"""
+
+import getpass
+import json
+from collections.abc import Mapping
+
+from src.tracking import names
+
+# Characters that MLflow stores of a tag; its newer servers accept 8000.
+LIMIT_TAG = 5000
+# Tag of a group -> prefixes of its facts.
+GROUPS = {
+    "environment.process": ("process.",),
+    "environment.versions": ("version.",),
+    "inputs": ("input.", "used."),
+}
+# Name of a fact -> MLflow's name of its tag.
+MLFLOW_NAMES = {
+    "command": "mlflow.source.name",
+    "git.commit": "mlflow.source.git.commit",
+    "git.dirty": "mlflow.source.git.dirty",
+    "description": "mlflow.note.content",
+}
+# MLflow's pages display the source of a JOB unchanged; of other types only what follows the last slash.
+SOURCE_TYPE = {"mlflow.source.type": "JOB"}
+# Value of a fact that is not known, which needs no tag.
+UNKNOWN = "unknown"
+
+
+def user() -> dict[str, str]:
+    """Return the tag of the user's name; empty if the system does not know it."""
+    try:
+        return {"mlflow.user": getpass.getuser()}
+    except (KeyError, OSError, ImportError):  # a container whose user id has no name
+        return {}
+
+
+def stored(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags to store for facts, with encoded names.
+
+    A group whose JSON is too long for a tag is stored as a tag per fact.
+
+    >>> stored({"version.torch": "2.9", "version.numpy": "2.4", "command": "python -m src.run", "exp": "x"})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'exp': 'x', 'mlflow.source.name': 'python -m src.run', 'mlflow.source.type': 'JOB',
+     'environment.versions': '{"version.torch": "2.9", "version.numpy": "2.4"}'}
+    """
+    groups = {group: _of_group(facts, prefixes) for group, prefixes in GROUPS.items()}
+    grouped = {name for values in groups.values() for name in values}
+    single = {name: text for name, text in facts.items() if name not in grouped}
+    tags = {
+        MLFLOW_NAMES.get(name) or names.encoded(name): text
+        for name, text in single.items()
+        if not (name in MLFLOW_NAMES and text == UNKNOWN)
+    }
+    if "command" in facts:
+        tags |= SOURCE_TYPE
+    for group, values in groups.items():
+        text = json.dumps(values, ensure_ascii=False)
+        if len(text) > LIMIT_TAG:
+            tags |= {names.encoded(name): value for name, value in values.items()}
+        elif values:
+            tags[group] = text
+    return tags
+
+
+def facts(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts that tags of a store hold, with the other tags unchanged.
+
+    >>> facts({"inputs": '{"input.faces": "ab"}', "mlflow.source.git.commit": "cd", "exp": "x"})
+    {'exp': 'x', 'input.faces': 'ab', 'git.commit': 'cd'}
+    """
+    known = {name: text for name, text in tags.items() if name not in (*GROUPS, *MLFLOW_NAMES.values())}
+    for group in GROUPS:
+        known = {**_values(tags.get(group, "")), **known}
+    own = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
+    return {**own, **known}
+
+
+def _of_group(facts: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
+    return {name: text for name, text in facts.items() if name.startswith(prefixes)}
+
+
+def _values(text: str) -> dict[str, str]:
+    """Return the facts of a group; empty if a user changed its tag to something else."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return {}
+    return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
