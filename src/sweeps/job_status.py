@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
+from src.configs import DemoConfig
 from src.jobs.identity import Named
 from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, markdown, publish, tables
@@ -41,6 +42,7 @@ class DatasetRecorder(Recorder):
 
     overrides: list[str] | None = None  # overrides of each requested job, as typed; None for a single job
     report: bool = False  # whether to draw a report at the end
+    planted: str = ""  # description of the planted bias of a built-in world
     outcomes: dict[int, Outcome] = field(default_factory=dict)  # number -> outcome of each job that ended
     # Number -> analyses.csv of each job with results.
     analyses: dict[int, pd.DataFrame] = field(default_factory=dict)
@@ -117,9 +119,27 @@ def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
     return index
 
 
+def describe_planted(demo: DemoConfig) -> str:
+    """Describe the planted bias of a built-in world in words; empty if there is none.
+
+    >>> describe_planted(DemoConfig(bias=0.5, noise=0.2, planted={"Men": -0.3, "Women": 0.3}))
+    'shifts of the valence rank in captions, from -0.30 for Men to +0.30 for Women, times 0.5'
+    """
+    if not demo.bias or not any(demo.planted.values()):
+        return ""
+    ends = (min(demo.planted, key=demo.planted.__getitem__), max(demo.planted, key=demo.planted.__getitem__))
+    low, high = (f"{demo.planted[group]:+.2f} for {group}" for group in ends)
+    return f"shifts of the valence rank in captions, from {low} to {high}, times {demo.bias:g}"
+
+
 def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> None:
-    """Print the results of a dataset's jobs, the number of reused ones, and those not applicable."""
+    """Print the results of a dataset's jobs, the number of reused ones, and those not applicable.
+
+    Those of a built-in world are compared with its planted bias.
+    """
+    conclusions: list[str] = []
     for study, rows in load.by_study(recorder.ordered_analyses()).items():
+        conclusions += report_of(study).conclusions(rows)
         for renderable in report_of(study).terminal(rows, dataset):
             console.print(renderable)
     if reused := recorder.count(REUSED):
@@ -128,6 +148,10 @@ def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> 
             "(resume=false computes them again)."
         )
     print_reasons([*recorder.outcomes.values()], NOT_APPLICABLE, "Not applicable", console)
+    if recorder.planted and conclusions:
+        lines = [f"Planted: {recorder.planted}.", f"Found: {conclusions[0]}"]
+        lines.append(f"Next, without a bias: {recorder.command} demo.bias=0")
+        console.print("\n".join(lines), soft_wrap=True, highlight=False, markup=False)
 
 
 def print_reasons(outcomes: list[Outcome], status: str, title: str, console: Console) -> None:

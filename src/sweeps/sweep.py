@@ -17,7 +17,7 @@ from rich.console import Console
 from src import configs
 from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, reraise_interrupt, write_refusal
 from src.jobs import plan, run_metadata
-from src.jobs.identity import Named
+from src.jobs.identity import Job, Named
 from src.jobs.plan import Planned
 from src.jobs.run_names import sweep_name
 from src.jobs.runner import FAILED, Outcome, Runner, failed, run
@@ -150,7 +150,10 @@ class Sweep:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = next_number(tracker)
         parent = tracker.open(job.dataset, sweep_name(jobs))
-        recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
+        planted = job_status.describe_planted(job.cfg.demo) if isinstance(job, Job) else ""
+        recorder = DatasetRecorder(
+            tracker, parent, self.command, overrides=texts, report=job.cfg.report, planted=planted
+        )
         tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
         parent.log(tags={**run_metadata.provenance(), **tags})
         # If the sweep is killed, the list of requested jobs shows which are missing.

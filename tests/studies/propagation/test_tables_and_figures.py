@@ -59,9 +59,7 @@ def test_the_main_table_has_no_empty_cell_and_models_down_if_they_are_many(n_mod
     rng = np.random.default_rng(0)
     cells = [(f"m{n}", exp) for n in range(n_models) for exp in ("scenes_to_words", "faces_to_words")]
     rows = pd.DataFrame(cells[1:], columns=["model", "exp"])  # the first model lacks an experiment
-    rows = rows.assign(
-        paper=rows["exp"].map({"scenes_to_words": "1*-a", "faces_to_words": ""}), stratum="x"
-    )
+    rows = rows.assign(paper=rows["exp"].map({"scenes_to_words": "1*-a", "faces_to_words": ""}), stratum="x")
     rows = rows.assign(rho=rng.uniform(-1, 1, len(rows)), debias="none", protocol="paper", seed=0, reason="")
     rows.loc[0, "rho"] = np.nan
     table = tables.main_table(rows)
