@@ -83,7 +83,7 @@ def test_a_sweep_in_ascii_ends_with_its_report_writes_utf_8_and_opens_no_connect
     planted, found, after = [
         line for line in text.splitlines() if line.startswith(("Planted: ", "Found: ", "Next"))
     ]
-    assert "-0.36 for Laapian Men to +0.26 for Niffite Women, times 1." in planted
+    assert "-0.33 for Laapian Men to +0.23 for Niffite Women, times 1." in planted
     assert "analyses of a group and valence" in found
     assert after.startswith("Next, without a bias: python -m src.run -m exp=faces_to_words,labels_to_scenes ")
     assert after.endswith(" demo.bias=0")

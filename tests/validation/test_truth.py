@@ -82,11 +82,12 @@ OBSERVED = {"draw": 0, "exp": "words_to_faces"}
         ({"draws": changed("level", lambda level: level + 0.5, bias=1.0, stratum="A", **OBSERVED)}, [1, 2]),
         ({"draws": changed("level", lambda level: -level, bias=0.5, **OBSERVED)}, [2]),
         ({"analyses": changed("level_p", lambda p: p + 0.1, bias=0.5, exp="words_to_faces")}, [3]),
-        ({"analyses": changed("rho", lambda rho: rho - 0.2, bias=1.0, seed=1, exp="scenes_to_words")}, [4]),
+        ({"analyses": changed("rho", lambda rho: rho - 0.2, bias=1.0, exp="scenes_to_words")}, [4]),
         ({"toys": changed("pearson", lambda r: r - 0.1, bias=1.0)}, [5]),
         ({"toys": changed("slope", lambda slope: -slope, bias=0.5)}, [6]),
         ({"toys": changed("spearman", lambda rho: rho - 0.2, bias=0.0, seed=2)}, [7]),
         ({"toys": changed("cles_gap", lambda gap: gap + 0.3, bias=0.25)}, [8]),
+        ({"toys": changed("cles_gap", lambda gap: gap - 0.12, bias=1.0)}, [8]),
         ({"toys": changed("auc_race", lambda auc: auc - 0.05, bias=1.0)}, [9]),
     ],
 )
