@@ -42,7 +42,7 @@ COMPARED = {
     "note": "{note}",
 }
 # Functions of `benchmarks.commands`.
-PARTS = ("stages", "sweeps", "peers", "growth", "uncertainty", "sobit", "scale")
+PARTS = ("stages", "sweeps", "many_models", "peers", "growth", "uncertainty", "sobit", "scale")
 
 
 def machine() -> dict[str, object]:
@@ -102,7 +102,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
 
 def _run(name: str, size: Size, folder: Path) -> Iterator[dict[str, Any]]:
     """Run a benchmark, print its rows and yield them; some benchmarks write files to `folder`."""
-    needs_folder = name in ("stages", "sweeps", "uncertainty", "sobit", "scale")
+    needs_folder = name in ("stages", "sweeps", "many_models", "uncertainty", "sobit", "scale")
     for row in getattr(commands, name)(*((size, folder) if needs_folder else (size,))):
         print(_line(row), flush=True)
         yield asdict(row) | ({"times": row.speedup} if isinstance(row, Comparison) else {})

@@ -12,6 +12,7 @@ from statistics import mean
 from benchmarks.analysis import analysis, measure_experiment, sum_experiments
 from benchmarks.corpora import captions
 from benchmarks.image_embedding import time_pictures
+from benchmarks.many_models import seconds_to_first_view, write_models
 from benchmarks.scale import TARGETS, measure
 from benchmarks.sizes import QUICK, Size
 from benchmarks.stand_ins import AUDITS, EXPERIMENTS, LEVELS, audit_tables, paper_tables, write
@@ -122,6 +123,23 @@ def _sweep(size: Size, folder: Path, name: str, overrides: list[str]) -> Row:
     command = ["src.run", "-m", *_world(size, folder), f"protocol.k={size.k}", *overrides, "resume=false"]
     command += [f"tracking.uri=sqlite:///{folder / DATABASE}", f"hydra.sweep.dir={folder}/{name}"]
     return _timed(f"sweep {name}", command)
+
+
+def many_models(size: Size, folder: Path) -> Iterator[Row]:
+    """Time a sweep of many precomputed models, its report, and the first view of the page in a browser."""
+    stimuli = replace(size, paper_faces=360, paper_scenes=180, paper_words=200)
+    paths = ",".join(map(str, write_models(stimuli, folder)))
+    tracking = f"tracking.uri=sqlite:///{folder / DATABASE}"
+    sweep = ["src.run", "-m", "model=precomputed", f"model.path={paths}", "exp=glob(*_to_*)", "protocol.k=60"]
+    sweep += ["labels=race_gender", "report=false", tracking, f"hydra.sweep.dir={folder}/sweep"]
+    what = f"{size.many_models} models x 8 experiments"
+    yield _timed(f"{what}: sweep", sweep)
+    row = _timed(f"{what}: report", ["src.report", "sweep=latest", tracking, f"output={folder}/report"])
+    yield replace(row, limit=60)
+    page = folder / "report" / "index.html"
+    yield Row(f"{what}: size of the page, MB instead of seconds", page.stat().st_size / 1e6, row.peak_mb, 8)
+    if (seconds := seconds_to_first_view(page)) is not None:
+        yield Row(f"{what}: first view of the page in a browser", seconds, row.peak_mb, 3)
 
 
 def growth(size: Size) -> Iterator[Row]:

@@ -37,6 +37,7 @@ class Size:
         models: number of toys in a sweep.
         encoders: encoders that embed texts and pictures.
         experiments: number of experiments on random vectors.
+        many_models: number of precomputed models in a sweep.
         repeats: number of rounds in which sweeps are timed.
     """
 
@@ -58,6 +59,7 @@ class Size:
     models: int = 3
     encoders: tuple[str, ...] = ("clip_b32", "clip_l14")
     experiments: int = 8
+    many_models: int = 100
     repeats: int = 3
 
 
@@ -79,5 +81,6 @@ QUICK = Size(
     models=1,
     encoders=("clip_b32",),
     experiments=2,
+    many_models=8,
     repeats=1,
 )
