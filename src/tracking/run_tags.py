@@ -77,8 +77,8 @@ def facts(tags: Mapping[str, str]) -> dict[str, str]:
     known = {name: text for name, text in tags.items() if name not in (*GROUPS, *MLFLOW_NAMES.values())}
     for group in GROUPS:
         known = {**_values(tags.get(group, "")), **known}
-    own = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
-    return {**own, **known}
+    renamed = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
+    return {**renamed, **known}
 
 
 def _of_group(facts: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
