@@ -119,6 +119,7 @@ lint: setup ## run ruff, mypy, the import contracts, and the checks of names, do
 
 ui: setup ## show the runs in MLflow on 127.0.0.1 (PORT=5000)
 	$(BIN)/python -m src.tracking $(STORE)
+	@echo "Open http://127.0.0.1:$(PORT) and choose Model training at the top left (docs/tracking.md)."
 	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri $(STORE) --host 127.0.0.1 --port $(PORT)
 
 serve: setup ## start an MLflow server for several machines (DATABASE=, ARTIFACTS=, HOST=127.0.0.1, PORT=5000, NAMES=)

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from selenium.webdriver.remote.webdriver import WebDriver
 
 DOCS = Path(__file__).parents[1] / "docs"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-SIZE = (1800, 1000)
+SIZE, REPORT_SIZE = (1800, 1000), (1280, 1100)
 # Seconds to wait for a page or a server, and between two attempts.
 PATIENCE, PAUSE = 60.0, 0.3
 # MLflow opens a panel of its assistant at the first visit.
@@ -158,8 +159,29 @@ def take_mlflow(browser: WebDriver, store: str) -> None:
         browser.save_screenshot(str(DOCS / "mlflow.png"))
 
 
+def take_report(browser: WebDriver, store: str) -> None:
+    """Take docs/report.png: the explorer in the report of the newest sweep of the dataset `demo`."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            sys.executable,
+            "-m",
+            "src.report",
+            "sweep=latest",
+            "dataset=demo",
+            f"tracking.uri={store}",
+        ]
+        subprocess.run([*command, f"output={folder}/report"], check=True, stdout=subprocess.DEVNULL)
+        browser.set_window_size(*REPORT_SIZE)
+        browser.get(Path(folder, "report", "index.html").as_uri())
+        explorer = browser.find_element(By.ID, "explorer")
+        wait_until(lambda: len(explorer.find_elements(By.CSS_SELECTOR, ".plots svg")) == 2, "both plots")
+        browser.execute_script("arguments[0].scrollIntoView()", explorer)
+        browser.save_screenshot(str(DOCS / "report.png"))
+        browser.set_window_size(*SIZE)
+
+
 # Pictures of the manual; each function writes its own from the runs of a store.
-PICTURES = (take_mlflow,)
+PICTURES = (take_mlflow, take_report)
 
 
 def main(arguments: list[str]) -> int:

@@ -80,11 +80,11 @@ def test_a_sweep_in_ascii_ends_with_its_report_writes_utf_8_and_opens_no_connect
     assert not any(word in text for word in ("Traceback", "Logging error", "nanobind"))
     assert text.rstrip().splitlines()[-1] == f"Report: {tmp_path}/out/report/index.html"
     # What was planted and found precedes it, and how to see the world without its bias.
-    planted, found, after = [
+    planted, measured, after = [
         line for line in text.splitlines() if line.startswith(("Planted: ", "Found: ", "Next"))
     ]
     assert "-0.33 for Laapian Men to +0.23 for Niffite Women, times 1." in planted
-    assert "analyses of a group and valence" in found
+    assert "analyses of a group and valence" in measured
     assert after.startswith("Next, without a bias: python -m src.run -m exp=faces_to_words,labels_to_scenes ")
     assert after.endswith(" demo.bias=0")
     assert "?" in text  # in place of a letter such as rho

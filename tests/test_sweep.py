@@ -1,10 +1,12 @@
 """Run the main job on the shrunk built-in world: a toy, all eight experiments, twice."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from mlflow import MlflowClient
 from scipy.stats import pearsonr
 
@@ -12,7 +14,7 @@ from src.embeddings import embeddings
 from src.metrics import similarity
 from src.stimuli import load
 from src.studies.propagation.attributes import corpus_of
-from src.tracking import run_tags
+from src.tracking import LIMIT_TAG, run_tags
 from tests import reference
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides
@@ -26,6 +28,8 @@ COLUMNS += ["y_min", "y_max", "at_bound", "ceiling", "ties", "df"]
 COLUMNS += ["ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"]
 COLUMNS += ["placebo_n", "rho_placebo_units", "property_q05", "property_q95", "rho_property_units"]
 COLUMNS += ["property_r2", "property_r2_draws", "clusters", "movable", "log10_placements"]
+
+PROTOCOL = "paper+k=60+placebo=20+bootstrap=20+attribute_draws=2+property_draws=2"
 
 FILES = ("analyses.csv", "summary.csv", "jobs.csv", "asked.json", "heatmap.png")
 
@@ -64,8 +68,7 @@ def test_thirty_eight_rows_in_eight_experiments(sweeps):
     }
     assert dict(zip(rows["exp"], rows["paper"], strict=True)) == reference.EXPERIMENTS
     unique_values = {name: rows[name].unique().tolist() for name in ("model", "dataset", "protocol")}
-    few = "placebo=20+bootstrap=20+attribute_draws=2+property_draws=2"
-    assert unique_values["protocol"] == [f"paper+k=60+{few}"]
+    assert unique_values["protocol"] == [PROTOCOL]
     assert (unique_values["model"], unique_values["dataset"]) == (["shrunk+steps=300"], ["demo"])
     assert rows["config"].nunique() == 8
     single = rows[rows["paper"].str.startswith("1*")]
@@ -138,11 +141,15 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
     assert tags["used.words"].startswith("words: 300 used of 7520, 1800 sentences (303 entries")
     rows = sweeps[0].analyses()
     rows = rows[rows["exp"] == "faces_to_words"]
-    assert metrics["rho"] == pytest.approx(rows["rho"].mean())
+    assert metrics["rho"] == metrics["compare_rho/faces_to_words"] == pytest.approx(rows["rho"].mean())
+    assert {"model/parameters_millions", "speed/analysis_seconds"} <= {*metrics}
     for group, rho in zip(rows["group"], rows["rho"], strict=True):
         assert metrics[f"rho/{group}"] == pytest.approx(rho)
         assert f"effect_size/{group}" in metrics
     assert run.data.params["protocol.k"] == "60"
+    assert (run.data.params["exp"], run.data.params["model"]) == ("faces_to_words", "shrunk+steps=300")
+    assert len(run.data.params) <= 50
+    assert len([name for name in run.data.tags if not name.startswith("mlflow.")]) <= 22
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
     assert artifacts == {"config.yaml", "results", "scatter.png"}
     assert len(client.list_artifacts(run.info.run_id, "results")) == 7
@@ -157,3 +164,25 @@ def test_a_job_by_itself_has_no_parent(stores, tmp_path, capsys):
     assert rows["protocol"].str.startswith("paper+k=60+ddof=0+").all()
     assert "scenes_to_words" in capsys.readouterr().out
     assert "mlflow.parentRunId" not in runs_below(stores, "demo")[1][-1].data.tags
+
+
+def test_runs_say_what_mlflow_s_pages_display(client, sweeps, stores, tmp_path):
+    parents, jobs = runs_below(stores, "demo")
+    for run in (*parents, *jobs[:8]):
+        tags = run.data.tags
+        assert tags["mlflow.source.name"].startswith("python -m src.run -m 'exp=glob(*_to_*)'")
+        assert len(tags["mlflow.source.git.commit"]) == 40
+        assert tags["mlflow.user"]
+        assert len(tags["mlflow.note.content"]) <= LIMIT_TAG
+    assert [run.info.run_name for run in parents] == [f"shrunk+steps=300 × 8 experiments × {PROTOCOL}"] * 2
+    settings = PROTOCOL.removeprefix("paper+")
+    names = {f"shrunk+steps=300 · {exp} · {settings}" for exp in reference.EXPERIMENTS}
+    assert {run.info.run_name for run in jobs[:8]} == names
+    first, second = (parent.data.tags["mlflow.note.content"] for parent in parents)
+    assert first.startswith("Jobs: 8 finished.\n\n- ")
+    assert second == first.replace("finished", "reused", 1)
+    assert "| faces_to_words &nbsp;|" in first
+    job = next(run for run in jobs if run.data.tags["exp"] == "words_to_faces")
+    assert "| words_to_faces &nbsp;|" in job.data.tags["mlflow.note.content"]
+    path = client.download_artifacts(job.info.run_id, "config.yaml", str(tmp_path))
+    assert yaml.safe_load(Path(path).read_text("utf-8"))["scenes"]["count"] == 300

@@ -13,6 +13,8 @@ from src.tracking import LIMIT_TAG
 
 # Characters with a meaning in Markdown; an underscore within a word has none.
 SPECIAL = re.compile(r"([\\`*\[\]<>|])")
+# Between two cells: MLflow's pages draw tables without any space.
+PADDING = " &nbsp;| "
 # Characters that are reserved for the note on rows that are left out.
 NOTE_LENGTH = 100
 
@@ -71,4 +73,4 @@ def _lines(table: Table) -> Iterator[str]:
 
 
 def _line(cells: Iterator[RenderableType] | Sequence[RenderableType]) -> str:
-    return f"| {' | '.join(map(escape, cells))} |"
+    return f"| {PADDING.join(map(escape, cells))} |"

@@ -120,7 +120,7 @@ def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
 
 
 def describe_planted(demo: DemoConfig) -> str:
-    """Describe the planted bias of a built-in world in words; empty if there is none.
+    """Describe the planted bias of a built-in world in words; an empty text without one.
 
     >>> describe_planted(DemoConfig(bias=0.5, noise=0.2, planted={"Men": -0.3, "Women": 0.3}))
     'shifts of the valence rank in captions, from -0.30 for Men to +0.30 for Women, times 0.5'

@@ -44,9 +44,9 @@ def stored(facts: Mapping[str, str]) -> dict[str, str]:
 
     A group whose JSON is too long for a tag is stored as a tag per fact.
 
-    >>> stored({"version.torch": "2.9", "version.numpy": "2.4", "command": "python -m src.run", "exp": "x"})
+    >>> stored({"version.torch": "2.9", "version.numpy": "2.4", "git.commit": "ab", "exp": "x"})
     ... # doctest: +NORMALIZE_WHITESPACE
-    {'exp': 'x', 'mlflow.source.name': 'python -m src.run', 'mlflow.source.type': 'JOB',
+    {'mlflow.source.git.commit': 'ab', 'exp': 'x',
      'environment.versions': '{"version.torch": "2.9", "version.numpy": "2.4"}'}
     """
     groups = {group: _of_group(facts, prefixes) for group, prefixes in GROUPS.items()}
@@ -72,13 +72,13 @@ def facts(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the facts that tags of a store hold, with the other tags unchanged.
 
     >>> facts({"inputs": '{"input.faces": "ab"}', "mlflow.source.git.commit": "cd", "exp": "x"})
-    {'exp': 'x', 'input.faces': 'ab', 'git.commit': 'cd'}
+    {'git.commit': 'cd', 'input.faces': 'ab', 'exp': 'x'}
     """
     known = {name: text for name, text in tags.items() if name not in (*GROUPS, *MLFLOW_NAMES.values())}
     for group in GROUPS:
         known = {**_values(tags.get(group, "")), **known}
-    own = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
-    return {**own, **known}
+    renamed = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
+    return {**renamed, **known}
 
 
 def _of_group(facts: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:

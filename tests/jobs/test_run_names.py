@@ -31,13 +31,13 @@ def test_jobs_of_a_sweep_have_distinct_names(job):
 
 
 def test_a_sweep_is_named_by_what_it_varies(job):
-    one = job("model=toy_s")
-    models = [replace(one, model=f"m{number}") for number in range(100)]
-    exps = [replace(one, exp=f"e{number}") for number in range(8)]
-    assert sweep_name([one]) == "toy_s × faces_to_words"
+    small = job("model=toy_s")
+    models = [replace(small, model=f"m{number}") for number in range(100)]
+    exps = [replace(small, exp=f"e{number}") for number in range(8)]
+    assert sweep_name([small]) == "toy_s × faces_to_words"
     assert sweep_name(models[:3]) == "m0, m1, m2 × faces_to_words"
     assert sweep_name([*models, *exps]) == "101 models × 9 experiments"
-    assert sweep_name([one, replace(one, model="m" * 61)]) == "2 models × faces_to_words"
+    assert sweep_name([small, replace(small, model="m" * 61)]) == "2 models × faces_to_words"
     assert sweep_name([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
         "toy_m × faces_to_words × k_100, paper × seed 2"
     )

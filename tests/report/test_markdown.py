@@ -36,7 +36,15 @@ def test_a_description_says_the_result_in_words_with_a_table(described):
     assert described(1, lead="Jobs: 1 finished.") == "\n".join(
         [
             *("Jobs: 1 finished.", "", "- 2 analyses.", "", "**lab: ρ**", ""),
-            *(r"| model | ρ\|x |", "|---|---:|", r"| m_0 | \<b\>0.5\</b\> |", "", "mean", "", "and a line"),
+            *(
+                r"| model &nbsp;| ρ\|x |",
+                "|---|---:|",
+                r"| m_0 &nbsp;| \<b\>0.5\</b\> |",
+                "",
+                "mean",
+                "",
+                "and a line",
+            ),
         ]
     )
 

@@ -78,6 +78,8 @@ def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
         assert [run.info.status for run in (*parents, *jobs)] == ["FINISHED"] * 5
         parent_ids = [run.data.tags["mlflow.parentRunId"] for run in jobs]
         assert parent_ids == [parents[0].info.run_id, *[parents[1].info.run_id] * 2]
+        commands = [run.data.tags["mlflow.source.name"] for run in (*parents, *jobs)]
+        assert commands == [commands[0], commands[1], commands[0], commands[1], commands[1]]
         # Both folders have this name; the path in the tag tells them apart.
         assert {run.data.tags["model"].split("+")[0] for run in jobs} == {"mine"}
         files = ("analyses.csv", "summary.csv", "jobs.csv")

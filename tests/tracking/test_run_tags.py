@@ -23,8 +23,8 @@ def test_facts_are_stored_under_the_names_that_mlflow_displays():
     assert tags["mlflow.source.type"] == "JOB"
     assert tags["mlflow.source.git.commit"] == "c" * 40
     assert tags["mlflow.note.content"] == "**x**"
-    own = {name for name in tags if not name.startswith("mlflow.")}
-    assert own == {"environment.process", "environment.versions", "inputs", "exp", "weights.sha256"}
+    visible = {name for name in tags if not name.startswith("mlflow.")}
+    assert visible == {"environment.process", "environment.versions", "inputs", "exp", "weights.sha256"}
     assert json.loads(tags["inputs"])["used.faces"] == "faces: 3 used of 3"
 
 
@@ -64,7 +64,7 @@ def test_a_user_without_a_name_makes_no_tag(monkeypatch):
     assert run_tags.user() == {}
 
 
-def test_tags_that_are_logged_one_after_another_stay_together(tmp_path):
+def test_tags_that_are_logged_in_steps_stay_together(tmp_path):
     tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db")
     run = tracker.open("demo", "a job")
     run.log(tags={"kind": "job", "input.faces": "a"})

@@ -57,7 +57,7 @@ def claims(results: Results) -> Iterator[Claim]:
     yield _placebo(results)
     yield from _scores(results.toys)
     if results.toys["cles_gap"].notna().all():
-        yield _rises("|CLES − ½| of the planted contrast of looks", results.toys, "cles_gap", GAP)
+        yield _rises("|CLES − ½| of the planted contrast of looks", results.toys, "cles_gap", minimum=GAP)
     aucs = [f"auc_{axis}" for axis in AXES]
     if results.toys[aucs].notna().all(axis=None):
         full = results.toys[results.toys["bias"] == results.toys["bias"].max()][aucs].mean()
@@ -166,14 +166,16 @@ def _scores(toys: pd.DataFrame) -> Iterator[Claim]:
     )
 
 
-def _rises(quantity: str, toys: pd.DataFrame, column: str, least: float | None = None) -> Claim:
+def _rises(quantity: str, toys: pd.DataFrame, column: str, minimum: float | None = None) -> Claim:
     means = toys.groupby("bias")[column].mean()
     return Claim(
         f"{quantity}, mean over seeds",
-        "rises with the bias" + ("" if least is None else f", to at least {least}"),
+        "rises with the bias" + ("" if minimum is None else f", to at least {minimum}"),
         ", ".join(f"{bias:g}: {mean:.3f}" for bias, mean in means.items()),
         bool(
-            means.is_monotonic_increasing and means.is_unique and (least is None or means.iloc[-1] >= least)
+            means.is_monotonic_increasing
+            and means.is_unique
+            and (minimum is None or means.iloc[-1] >= minimum)
         ),
     )
 
