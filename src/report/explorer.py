@@ -4,8 +4,9 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import pandas as pd
 import vl_convert
 from markupsafe import Markup
 
+from src.report.findings import SPECIFICATION, list_specifications, of_specification
 from src.report.format import COLUMNS, LONGEST, records
+from src.report.tables import describe
 
 TEMPLATES = Path(__file__).with_name("templates")
 # Columns of texts -> their headings; the first three are always in the table, the others where they differ.
@@ -25,13 +28,47 @@ UNITS = "units"
 # Maximum units of an analysis in its scatter plot, of which some are named; steps of an axis.
 MAX_UNITS, MAX_NAMED, STEPS = 100, 5, 255
 PLOTS = ("forest_plot", "scatter")
+SIGNIFICANT = 0.05
+Q_STATUSES = ["level: q ≤ .05", "level: q > .05"]
+
+
+def explored(
+    analyses: pd.DataFrame,
+    *,
+    study: str,
+    group: pd.Series,
+    measure: str | pd.Series,
+    numbers: Mapping[str, str],
+    statuses: Mapping[str, pd.Series] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """Return the analyses of a study as rows of the explorer, those of the first specification first.
+
+    Args:
+        analyses: contents of analyses.csv.
+        study: name of the study.
+        group: text of each row: what it is about.
+        measure: name of the number in the column `level`; a text, or one of each row.
+        numbers: name of a column of `COLUMNS` -> column of the analyses.
+        statuses: status -> mask of the rows that have it; the last that applies.
+    """
+    values = {name: analyses[column] for name, column in numbers.items() if column in analyses}
+    q = values.get("level_q", pd.Series(np.nan, analyses.index)).astype(float)
+    status = pd.Series(np.select([q <= SIGNIFICANT, q > SIGNIFICANT], Q_STATUSES, "no q"), analyses.index)
+    for name, is_so in statuses.items():
+        status[is_so] = name
+    rows = analyses.reindex(columns=[*SPECIFICATION, "model", "exp", "config", "reason"])
+    rows = rows.assign(study=study, group=group, measure=measure, status=status, **values)
+    each = [
+        of_specification(rows, specification).assign(specification=describe(specification))
+        for specification in list_specifications(rows)
+    ]
+    return pd.concat(each, ignore_index=True)
 
 
 def explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
     """Return the values of the explorer's template: the first rows, and all rows as JSON.
 
-    The tables have the columns `TEXTS`, `config` (of the job) and `reason`, any of `COLUMNS`, and optionally
-    `UNITS`.
+    The tables are from `explored`, and may have a column `UNITS`.
     """
     rows = pd.concat(tables, ignore_index=True)
     rows = rows.reindex(columns=[*TEXTS, "config", "reason", *(column.name for column in COLUMNS), UNITS])

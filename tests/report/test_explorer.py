@@ -50,7 +50,7 @@ def test_units_are_those_of_the_job_and_faces_have_no_names(findings):
     rows = explored(findings)
     for row in rows.to_dict("records"):
         targets = findings.read(row["config"], "targets")
-        scores = targets[targets["stratum"] == row["stratum"]][["intrinsic", "extrinsic"]].dropna()
+        scores = targets[targets["stratum"] == row["group"]][["intrinsic", "extrinsic"]].dropna()
         assert row["units"]["n"] == len(scores)
         assert bool(row["units"]["far"]) == (not row["exp"].startswith("faces_to_"))
 

@@ -7,17 +7,24 @@ import numpy as np
 import pandas as pd
 
 from src.report.drawing import Drawing
+from src.report.explorer import explored
 from src.report.findings import Findings, first_specification, list_specifications, of_specification
 from src.report.folder import Folder
 from src.report.format import LONGEST, records
 from src.report.study import Section
 from src.report.tables import describe
 from src.studies.implicit import figures, model_ranking
-from src.studies.implicit.model_ranking import null_statistic
+from src.studies.implicit.model_ranking import IAT, null_statistic
 
 # Maximum number of models whose figures and pairs the page shows.
 DETAILED = 8
 TEMPLATES = Path(__file__).with_name("templates")
+# Column of the report's explorer -> columns of audits by CLES and by IAT.
+EXPLORED = {
+    "level": ("cles", "iat_signed"),
+    "level_low": ("cles_low", "iat_low"),
+    "level_high": ("cles_high", "iat_high"),
+}
 MIN_RANKED = 2  # models with every measure; with fewer the page has no ranking
 
 
@@ -25,11 +32,31 @@ def section(findings: Findings, folder: Folder) -> Section:
     """Write the figures and tables of the audits."""
     return Section(
         rows=first_specification(findings.of("implicit")),
+        explored=explored_pairs(findings.of("implicit")),
         templates=TEMPLATES,
         context={"implicit": context(findings, folder)},
         body=("implicit.html",),
         links=(("implicit", "Implicit bias"),),
     )
+
+
+def explored_pairs(audits: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for the report's explorer for each pair of groups: the CLES, or the IAT, of the pair."""
+    is_iat = null_statistic(audits) == IAT
+    group = audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"]
+    columns = {
+        "": ("cles", "iat_signed"),
+        "_low": ("cles_low", "iat_low"),
+        "_high": ("cles_high", "iat_high"),
+    }
+    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(columns.values(), ())])])
+    values = {
+        f"level{end}": complete[iat].where(is_iat, complete[cles]) for end, (cles, iat) in columns.items()
+    }
+    rows = audits.assign(**values, n=audits["n_a"] + audits["n_b"])
+    measure = is_iat.map({True: "IAT", False: "CLES"})
+    numbers = {name: name for name in (*values, "n")} | {"level_p": "p_null"}
+    return explored(rows, study="implicit", group=group, measure=measure, numbers=numbers)
 
 
 def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:

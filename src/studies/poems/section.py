@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.ticker import MultipleLocator
 
 from src.report.drawing import Drawing
+from src.report.explorer import explored
 from src.report.findings import Findings, first_specification, list_specifications
 from src.report.folder import Folder
 from src.report.forest_plot import forest_plot, in_digits, in_order
@@ -16,6 +17,14 @@ from src.studies.poems.poem_generation import POLES
 
 # Maximum number of models whose figures and tables the page shows.
 DETAILED = 8
+# Column of the report's explorer -> column of the analyses.
+EXPLORED = {
+    "level": "cles",
+    "level_low": "cles_low",
+    "level_high": "cles_high",
+    "level_p": "p",
+    "level_q": "q",
+}
 LABEL = "CLES: share of face pairs in which the first scores higher"
 
 
@@ -39,11 +48,17 @@ def section(findings: Findings, folder: Folder) -> Section:
     }
     return Section(
         rows=rows,
+        explored=explored(analyses, study="poems", group=_names(analyses), measure="CLES", numbers=EXPLORED),
         templates=Path(__file__).with_name("templates"),
         context={"poems": context},
         body=("poems.html",),
         links=(("poems", "Poems about faces"),),
     )
+
+
+def _names(rows: pd.DataFrame) -> pd.Series:
+    pairs = rows["group_a"] + ", " + rows["group_b"]
+    return pairs + ": " + rows["pool"] + ", shared tokens " + rows["shared"]
 
 
 def _model(rows: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[str, Any]:

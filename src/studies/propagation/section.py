@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from src.report import format
+from src.report import explorer, format
 from src.report.drawing import Drawing
 from src.report.explorer import UNITS, sample_units
-from src.report.findings import Findings, list_specifications, of_specification
+from src.report.findings import Findings, list_specifications
 from src.report.folder import Folder
-from src.report.format import grouped
+from src.report.format import COLUMNS, grouped
 from src.report.study import Section
 from src.report.tables import describe
 from src.studies.propagation import (
@@ -85,11 +85,15 @@ def section(findings: Findings, folder: Folder) -> Section | None:
 def explored(findings: Findings) -> pd.DataFrame:
     """Return all analyses for the explorer, the first specification's first, with samples of their units."""
     analyses = findings.of("propagation")
-    specifications = list_specifications(analyses)
-    rows = pd.concat(
-        [of_specification(analyses, each).assign(specification=describe(each)) for each in specifications]
+    rows = explorer.explored(
+        analyses,
+        study="propagation",
+        group=analyses["stratum"],
+        measure=MEASURE,
+        numbers={column.name: column.name for column in COLUMNS},
+        # The column may hold None.
+        statuses={"at the ceiling": analyses["ceiling"] == True, "no ρ": analyses["rho"].isna()},  # noqa: E712
     )
-    rows = rows.assign(group=rows["stratum"], measure=MEASURE, status=_statuses(rows))
     units: dict[tuple[str, str], object] = {}
     for job in rows.head(MAX_SAMPLED).drop_duplicates("config").to_dict("records"):
         if not findings.has(job["config"], "targets"):
@@ -100,19 +104,9 @@ def explored(findings: Findings) -> pd.DataFrame:
         for stratum, subset in targets.groupby("stratum", sort=False):
             names = subset["id"] if is_named else None
             units[job["config"], str(stratum)] = sample_units(subset["intrinsic"], subset["extrinsic"], names)
-    keys = zip(rows["config"], rows["stratum"], strict=True)
+    keys = zip(rows["config"], rows["group"], strict=True)
     samples = pd.Series([units.get(key) for key in keys], rows.index, dtype=object)
     return rows.assign(**{UNITS: samples})
-
-
-def _statuses(rows: pd.DataFrame) -> pd.Series:
-    """Return the status of each analysis; the last that applies."""
-    statuses = pd.Series("no q", rows.index, dtype=object)
-    statuses[rows["level_q"] <= 0.05] = "level: q ≤ .05"
-    statuses[rows["level_q"] > 0.05] = "level: q > .05"
-    statuses[rows["ceiling"] == True] = "at the ceiling"  # noqa: E712  the column may hold None
-    statuses[rows["rho"].isna()] = "no ρ"
-    return statuses
 
 
 class Contents:

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from src.report import latex
+from src.report.explorer import explored
 from src.report.findings import SPECIFICATION, Findings
 from src.report.folder import Folder
 from src.report.format import records, slugs
@@ -18,6 +19,8 @@ from src.studies.subtler.scoring import ALL, GAPS, RATES
 # Maximum number of models whose tables, and comparisons of tasks, the page shows.
 DETAILED = 8
 ALPHA = 0.05
+# Column of the report's explorer -> column of the analyses.
+EXPLORED = {"level": "tau_c", "level_low": "tau_c_low", "level_high": "tau_c_high", "level_p": "p", "n": "n"}
 COMMENT = (
     "Stuart's tau-c with its 95% interval over sentence templates and stimuli, and the number of answers.\n"
     "% Needs \\usepackage{booktabs}."
@@ -60,11 +63,25 @@ def section(findings: Findings, folder: Folder) -> Section:
     }
     return Section(
         rows=first,
+        explored=_explored(analyses),
         templates=Path(__file__).with_name("templates"),
         context={"subtler": context},
         body=("subtler.html",),
         links=(("subtler", "Subtler biases"),),
     )
+
+
+def _explored(analyses: pd.DataFrame) -> pd.DataFrame:
+    rows = subtler.fill_columns(analyses)
+    group = rows[["coding", "domain", "direction", "gender"]].astype(str).agg(" ".join, axis=1)
+    numbers = {
+        "level": "tau_c",
+        "level_low": "tau_c_low",
+        "level_high": "tau_c_high",
+        "level_p": "p",
+        "n": "n",
+    }
+    return explored(rows, study="subtler", group=group, measure="τ-c", numbers=numbers)
 
 
 def count_answers(totals: pd.DataFrame) -> pd.DataFrame:

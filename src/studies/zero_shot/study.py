@@ -4,6 +4,7 @@ import pandas as pd
 from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
+from src.report.explorer import explored
 from src.report.findings import Findings, first_specification
 from src.report.folder import Folder
 from src.report.study import Section, StudyReport
@@ -14,6 +15,8 @@ from src.studies.zero_shot.config import ZeroShotConfig
 
 TITLE = "accuracy (chance)"
 LOGGED_METRICS = ("accuracy", "chance")
+# Column of the report's explorer -> column of the analyses.
+EXPLORED = {"level": "accuracy", "level_low": "ci_low", "level_high": "ci_high", "n": "n"}
 
 
 def roles(exp: ZeroShotConfig) -> tuple[str, ...]:
@@ -46,8 +49,11 @@ def metrics(result: experiment.Accuracy) -> dict[str, float]:
 
 
 def section(findings: Findings, folder: Folder) -> Section:  # noqa: ARG001
-    """Return the rows for the top of the page; the section on debiasing presents the numbers."""
-    return Section(rows=first_specification(findings.of(STUDY.name)))
+    """Return the rows for the top of the page and its explorer; the section on debiasing presents them."""
+    analyses = findings.of(STUDY.name)
+    group = pd.Series("", analyses.index)
+    rows = explored(analyses, study=STUDY.name, group=group, measure="accuracy", numbers=EXPLORED)
+    return Section(rows=first_specification(analyses), explored=rows)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
