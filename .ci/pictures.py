@@ -30,7 +30,7 @@ PATIENCE, PAUSE = 60.0, 0.3
 ASSISTANT = "mlflow.assistant.fab.autoOpenedOnFirstLoad_v1"
 # Elements of MLflow's pages: a link or a switch by its text, an item of an open menu, the view of charts.
 LABEL = "(//*[normalize-space()='{}'])[last()]"
-ITEM = "(//*[starts-with(@role, 'menuitem')][normalize-space()='{}'])[1]"
+ITEM = "(//*[starts-with(@role, 'menuitem')][normalize-space()='{}'])[last()]"
 CHARTS = "//input[@value='CHART']/ancestor::label"
 # Lines of a chart that is drawn: its title, and at least a bar and its model.
 MIN_LINES = 3

@@ -98,3 +98,12 @@ def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_p
             r"<(?:script|img|link|iframe)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", page.read_text("utf-8")
         )
         assert not loaded, page
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 1), (["sqlite:///nowhere.db"], 1)])
+def test_the_pictures_name_the_store_that_they_need(tmp_path, arguments, code):
+    command = [sys.executable, str(CHECKOUT / ".ci" / "pictures.py"), *arguments]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == code
+    assert "make demo" in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -174,8 +174,8 @@ def test_runs_say_what_mlflow_s_pages_display(client, sweeps, stores, tmp_path):
         assert len(tags["mlflow.source.git.commit"]) == 40
         assert tags["mlflow.user"]
         assert len(tags["mlflow.note.content"]) <= LIMIT_TAG
-    assert [run.info.run_name for run in parents] == [f"shrunk+steps=300 × 8 experiments × {PROTOCOL}"] * 2
     settings = PROTOCOL.removeprefix("paper+")
+    assert [run.info.run_name for run in parents] == [f"shrunk+steps=300 × 8 experiments × {settings}"] * 2
     names = {f"shrunk+steps=300 · {exp} · {settings}" for exp in reference.EXPERIMENTS}
     assert {run.info.run_name for run in jobs[:8]} == names
     first, second = (parent.data.tags["mlflow.note.content"] for parent in parents)

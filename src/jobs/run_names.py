@@ -20,9 +20,14 @@ def run_name(job: Named) -> str:
 
 
 def _settings(job: Named) -> list[str]:
-    settings = [] if job.protocol == PROTOCOL else [job.protocol.removeprefix(f"{PROTOCOL}+")]
+    settings = [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
     settings += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
     return settings + ([] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"])
+
+
+def _changes(protocol: str) -> str:
+    """Return a protocol without the name of the default that it changes."""
+    return protocol.removeprefix(f"{PROTOCOL}+")
 
 
 def sweep_name(jobs: Sequence[Named]) -> str:
@@ -30,7 +35,7 @@ def sweep_name(jobs: Sequence[Named]) -> str:
     parts = [
         _listed("models", [job.model for job in jobs]),
         _listed("experiments", [job.exp for job in jobs]),
-        _listed("protocols", [job.protocol for job in jobs], PROTOCOL),
+        _listed("protocols", [_changes(job.protocol) for job in jobs], PROTOCOL),
         _listed("projections", [job.debias for job in jobs], DEBIAS),
         _listed("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {SEED}"),
     ]
