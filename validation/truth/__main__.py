@@ -62,11 +62,30 @@ def _main(options: argparse.Namespace) -> int:
         json.dumps(checks.to_dict("records"), indent=2, ensure_ascii=False) + "\n", "utf-8"
     )
     save(*plot_planted(tables[0][1]), options.output / "planted.png")
+    (options.output / "README.md").write_text(page(checks, overrides), "utf-8")
     Console(width=None if sys.stdout.isatty() else 160).print(
         plain(checks, "What was planted, and what is measured")
     )
     print(f"Written to {options.output}")
     return int(not checks[["holds", "refuted"]].all(axis=None))
+
+
+def page(checks: pd.DataFrame, overrides: list[str]) -> str:
+    """Write a page of the claims, with what was measured on the toys and on their shuffled vectors.
+
+    `checks` has the fields of `Claim`, and `shuffled` and `refuted`.
+    """
+    verdicts = {"holds": {True: "yes", False: "no"}, "refuted": {True: "no", False: "yes"}}
+    cells = checks.assign(**{name: checks[name].map(words) for name, words in verdicts.items()})
+    cells = cells.rename(columns={"refuted": "holds on them", "shuffled": "on shuffled vectors"})
+    cells = cells.map(lambda text: str(text).replace("|", "\\|"))
+    lines = [
+        "# Planted and measured bias",
+        f"Made by `python -m validation.truth {' '.join(overrides)}`; [what is claimed](../trust.md).",
+        cells.to_markdown(index=False, disable_numparse=True),
+        "![Scores of each group's faces against its planted valence, by strength of the bias.](planted.png)",
+    ]
+    return "\n\n".join(lines) + "\n"
 
 
 def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
