@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,34 @@ def _vectors(
         valence = frame["valence"].to_numpy() - 0.5
     vectors += 2 * SIGNAL * valence[:, None] * directions[-2]
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+def draw(database: Path, folder: Path) -> tuple[float, float, float]:
+    """Draw the report of the newest sweep of a store.
+
+    Args:
+        database: SQLite database of the runs.
+        folder: new folder for the report.
+
+    Returns:
+        Seconds to load the results from the store, seconds to draw the report, and the peak memory of the
+        process (10^6 bytes).
+    """
+    import resource
+
+    from src.report import load, publish
+    from src.report.__main__ import choose
+    from src.tracking import Tracker
+
+    tracker = Tracker(f"sqlite:///{database}", make=False)
+    with tempfile.TemporaryDirectory() as copies:
+        start = time.perf_counter()
+        findings = load.load_merged(tracker, [choose(tracker, "latest", "")], Path(copies))
+        loaded = time.perf_counter()
+        publish.publish(findings, folder)
+        drawn = time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return loaded - start, drawn - loaded, peak
 
 
 def seconds_to_first_view(page: Path) -> float | None:

@@ -92,12 +92,13 @@ def build_findings(
 
 def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | None:
     """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
-    jobs = _jobs(tracker, sweep, folder)
+    runs = {run.id: run for run in children(tracker, sweep)}
+    jobs = _jobs(tracker, sweep, runs.values(), folder)
     folders: dict[str, Path] = {}
     for row in jobs.index[jobs["status"].isin([FINISHED, REUSED])]:
         run, config = str(jobs.loc[row, "run"]), str(jobs.loc[row, "config"])
         try:
-            folders[config] = fetch(tracker, run, folder)
+            folders[config] = fetch(tracker, run, folder, runs.get(run))
         except OSError as error:
             reason = f"results of run {run} cannot be read ({error})"
             jobs.loc[row, ["status", "reason"]] = [MISSING, reason]
@@ -127,7 +128,7 @@ def missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> list[
     return unfinished
 
 
-def _jobs(tracker: Tracker, sweep: StoredRun, folder: Path) -> pd.DataFrame:
+def _jobs(tracker: Tracker, sweep: StoredRun, runs: Iterable[StoredRun], folder: Path) -> pd.DataFrame:
     # jobs.csv may lack finished jobs: older sweeps wrote it at their end only, and a process may have been
     # killed between the end of a job and the update. These jobs are added from the runs of the sweep.
     text = _text(tracker, sweep, JOBS, folder)
@@ -135,7 +136,7 @@ def _jobs(tracker: Tracker, sweep: StoredRun, folder: Path) -> pd.DataFrame:
     known = set(listed["run"])
     rows = [
         {key: run.tags.get(key) for key in (*JOB_COLUMNS, "overrides")} | {"status": FINISHED, "run": run.id}
-        for run in children(tracker, sweep)
+        for run in runs
         if run.status == "FINISHED" and run.id not in known
     ]
     return table([*listed.to_dict("records"), *rows])
@@ -167,9 +168,12 @@ def _requested(text: str) -> list[str] | None:
     return overrides if isinstance(overrides, list) else None
 
 
-def fetch(tracker: Tracker, run: str, folder: Path) -> Path:
-    """Copy a run's `results/` into a folder; raise `OSError` if they are missing or were changed."""
-    record = find_run(tracker, run)
+def fetch(tracker: Tracker, run: str, folder: Path, record: StoredRun | None = None) -> Path:
+    """Copy a run's `results/` into a folder; raise `OSError` if they are missing or were changed.
+
+    `record` is the run as it is stored, if that is known.
+    """
+    record = record or find_run(tracker, run)
     if record is None:
         raise FileNotFoundError("the run was deleted")
     run_folder = folder / run

@@ -150,7 +150,11 @@ class Sweep:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = next_number(tracker)
         parent = tracker.open(job.dataset, sweep_name(jobs))
-        planted = job_status.describe_planted(job.cfg.demo) if isinstance(job, Job) else ""
+        # Only toys learn from captions with a planted bias.
+        toys = [
+            each for each in jobs if isinstance(each, Job) and isinstance(each.cfg.model, configs.ToyConfig)
+        ]
+        planted = job_status.describe_planted(toys[0].cfg.demo) if toys else ""
         recorder = DatasetRecorder(
             tracker, parent, self.command, overrides=texts, report=job.cfg.report, planted=planted
         )

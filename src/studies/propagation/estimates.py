@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import Replicates, fisher, replicate, t_interval, t_test
+from src.metrics.jackknife import Deletions, Replicates, fisher, replicate, t_interval, t_test
 from src.report.findings import Findings
 from src.studies.propagation.level import summarise
 from src.studies.propagation.uncertainty import mean_rhos
@@ -80,7 +80,7 @@ def compare_all(
     first_of_same_units: dict[int, int] = {}
     for number, estimate in estimates.items():
         others = dict.fromkeys(first_of_same_units.values())
-        same = (other for other in others if estimates[other].units.equals(estimate.units))
+        same = (other for other in others if _are_same(estimates[other].units, estimate.units))
         first_of_same_units[number] = next(same, number)
     results, paired = {}, defaultdict(list)
     for first, second in pairs:
@@ -91,6 +91,10 @@ def compare_all(
     for same_units in paired.values():
         results |= _compare_paired(estimates, same_units, is_correlation)
     return results
+
+
+def _are_same(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    return first is second or first.equals(second)
 
 
 def _compare_paired(
@@ -162,6 +166,15 @@ def _union(first: Estimate, second: Estimate) -> Replicates:
     return replace(replicate(deletions(units), both), reason=reason)
 
 
+@dataclass(frozen=True)
+class _Units:
+    """Units of an estimate, the masks of groups that it compares, and its deletions."""
+
+    units: pd.DataFrame
+    groups: Sequence[np.ndarray]
+    deletions: Deletions
+
+
 class JobEstimates:
     """Estimates of the analyses of a sweep; the tables of a job (given by its config) are read once."""
 
@@ -169,6 +182,7 @@ class JobEstimates:
         self._findings = findings
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
         self._estimates: dict[tuple[str, str, str], Estimate | None] = {}
+        self._last: dict[bool, _Units] = {}  # units of the last estimate with groups, and without
 
     def of(self, config: str, row: dict[str, Any], kind: str) -> Estimate | None:
         """Return rho or level of an analysis, a row of the analyses; None if its job lacks the clusters."""
@@ -199,7 +213,7 @@ class JobEstimates:
         def statistic(weights: np.ndarray) -> np.ndarray:
             return mean_rhos(*scores, weights, blocks)[:, None]
 
-        return _estimate(float(row["rho"]), statistic, rows)
+        return self._estimate(float(row["rho"]), statistic, rows)
 
     def _level(self, config: str, row: dict[str, Any]) -> Estimate | None:
         table = self._table(config, "levels")
@@ -213,12 +227,24 @@ class JobEstimates:
         scores = rows[["measured", "retrieved"]].to_numpy()
         levels = partial(summarise, given, in_group, scores)
         groups = (in_group, ~in_group) if given is None else ()
-        return _estimate(float(row["level"]), lambda weights: levels(weights)[:, :1], rows, groups)
+        return self._estimate(float(row["level"]), lambda weights: levels(weights)[:, :1], rows, groups)
+
+    def _estimate(
+        self,
+        value: float,
+        statistic: Statistic,
+        rows: pd.DataFrame,
+        groups: Sequence[np.ndarray] = (),
+    ) -> Estimate:
+        names = [name for name in ("id", "template", *WAYS) if name in rows]
+        units, is_level = rows[names].reset_index(drop=True), bool(groups)
+        # The same units of the next model have the same deletions.
+        last = self._last.get(is_level)
+        if last and units.equals(last.units) and _are_equal(groups, last.groups):
+            return Estimate(value, statistic, last.units, replicate(last.deletions, statistic))
+        self._last[is_level] = _Units(units, groups, deletions(units, groups))
+        return Estimate(value, statistic, units, replicate(self._last[is_level].deletions, statistic))
 
 
-def _estimate(
-    value: float, statistic: Statistic, rows: pd.DataFrame, groups: Sequence[np.ndarray] = ()
-) -> Estimate:
-    names = [name for name in ("id", "template", *WAYS) if name in rows]
-    units = rows[names].reset_index(drop=True)
-    return Estimate(value, statistic, units, replicate(deletions(units, groups), statistic))
+def _are_equal(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:
+    return len(first) == len(second) and all(map(np.array_equal, first, second))

@@ -32,7 +32,7 @@ class StimulusHashes:
     def sets_hash(self, config: Any) -> str:
         """Hash the items of A and B, or the faces of an audit: equal hashes mean equal sets."""
         has_attributes = self.findings.has(config, "attributes")
-        return _hash(self.findings.read(config, "attributes")) if has_attributes else ""
+        return _digest(_hashes(self.findings.read(config, "attributes"))) if has_attributes else ""
 
     def stimuli_hash(self, config: Any, stratum: Any) -> str:
         """Hash the targets and sets of an analysis: equal hashes mean paired draws."""
@@ -42,12 +42,16 @@ class StimulusHashes:
                 sets = self.sets_hash(config)
                 targets = self.findings.read(config, "targets")
                 columns = [name for name in ("id", "template") if name in targets]
-                for name, rows in targets.groupby("stratum", sort=False):
-                    self.hashes[config][name] = sets + _hash(rows[columns])
+                hashes = _hashes(targets[columns])
+                for name, positions in targets.groupby("stratum", sort=False).indices.items():
+                    self.hashes[config][name] = sets + _digest(hashes[positions])
         return self.hashes[config].get(stratum, "")
 
 
-def _hash(frame: pd.DataFrame) -> str:
+def _hashes(frame: pd.DataFrame) -> np.ndarray:
+    return pd.util.hash_pandas_object(frame.astype("string"), index=False).to_numpy()
+
+
+def _digest(hashes: np.ndarray) -> str:
     # Sorting makes the hash independent of the order of rows.
-    rows = np.sort(pd.util.hash_pandas_object(frame.astype("string"), index=False).to_numpy())
-    return hashlib.sha256(rows.tobytes()).hexdigest()
+    return hashlib.sha256(np.sort(hashes).tobytes()).hexdigest()
