@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 64
 # Lengths of the common direction, and of those of groups and valence at full bias; the noise has 1.
-SHARED, SIGNAL = 2.0, 1.0
+SHARED, SIGNAL = 2.0, 0.3
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Seconds to wait for the first view.
 PATIENCE = 60

@@ -34,7 +34,7 @@ hypothesis.settings.load_profile("suite")
 # The built-in world, shrunk: seconds to draw, seconds to learn.
 SHRUNK = [
     "faces.per_group=60", "scenes.count=300", "words.count=300", "protocol.k=60",
-    "model=toy_s", "model.name=shrunk", "model.steps=300", "trainer=cpu", "trainer.workers=0", *FEW_DRAWS,
+    "model=toy_s", "model.name=shrunk", "model.steps=500", "trainer=cpu", "trainer.workers=0", *FEW_DRAWS,
 ]  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_thirty_eight_rows_in_eight_experiments(sweeps):
     assert dict(zip(rows["exp"], rows["paper"], strict=True)) == reference.EXPERIMENTS
     unique_values = {name: rows[name].unique().tolist() for name in ("model", "dataset", "protocol")}
     assert unique_values["protocol"] == [PROTOCOL]
-    assert (unique_values["model"], unique_values["dataset"]) == (["shrunk+steps=300"], ["demo"])
+    assert (unique_values["model"], unique_values["dataset"]) == (["shrunk+steps=500"], ["demo"])
     assert rows["config"].nunique() == 8
     single = rows[rows["paper"].str.startswith("1*")]
     assert single["group"].isna().all()
@@ -147,7 +147,7 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
         assert metrics[f"rho/{group}"] == pytest.approx(rho)
         assert f"effect_size/{group}" in metrics
     assert run.data.params["protocol.k"] == "60"
-    assert (run.data.params["exp"], run.data.params["model"]) == ("faces_to_words", "shrunk+steps=300")
+    assert (run.data.params["exp"], run.data.params["model"]) == ("faces_to_words", "shrunk+steps=500")
     assert len(run.data.params) <= 50
     assert len([name for name in run.data.tags if not name.startswith("mlflow.")]) <= 22
     artifacts = {item.path for item in client.list_artifacts(run.info.run_id)}
@@ -175,8 +175,8 @@ def test_runs_say_what_mlflow_s_pages_display(client, sweeps, stores, tmp_path):
         assert tags["mlflow.user"]
         assert len(tags["mlflow.note.content"]) <= LIMIT_TAG
     settings = PROTOCOL.removeprefix("paper+")
-    assert [run.info.run_name for run in parents] == [f"shrunk+steps=300 × 8 experiments × {settings}"] * 2
-    names = {f"shrunk+steps=300 · {exp} · {settings}" for exp in reference.EXPERIMENTS}
+    assert [run.info.run_name for run in parents] == [f"shrunk+steps=500 × 8 experiments × {settings}"] * 2
+    names = {f"shrunk+steps=500 · {exp} · {settings}" for exp in reference.EXPERIMENTS}
     assert {run.info.run_name for run in jobs[:8]} == names
     first, second = (parent.data.tags["mlflow.note.content"] for parent in parents)
     assert first.startswith("Jobs: 8 finished.\n\n- ")

@@ -13,7 +13,7 @@ def test_a_plan_of_nothing_makes_nothing(tmp_path, capsys):
     assert not (tmp_path / "p").exists()
     output = " ".join(capsys.readouterr().out.split())
     assert "Plan of 8 jobs: nothing is run" in output
-    assert "train shrunk+steps=300 on demo" in output
+    assert "train shrunk+steps=500 on demo" in output
     assert "stored" not in output.split("What they need")[1].split("In all")[0].replace("│ │", "")
 
 
@@ -27,7 +27,7 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_pa
     assert command(tmp_path / "o", *arguments, "resume=false").code == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "finished, in run" not in output
-    for what in ("draw demo faces", "train shrunk+steps=300", "embed demo words with shrunk+steps=300"):
+    for what in ("draw demo faces", "train shrunk+steps=500", "embed demo words with shrunk+steps=500"):
         assert "stored" in output.split(what)[1].split("├")[0], what
     assert sorted(path for path in stores.rglob("*")) == before
 
@@ -40,7 +40,7 @@ def test_planned_disk_space_is_about_that_of_the_files(stores, sweeps, job):
     files = {
         "draw demo faces": "stimuli/*/*-*.png",
         "embed demo words with ": "embeddings/words/*/*.safetensors",
-        "train shrunk+steps=300 on demo": "checkpoints/*/model.safetensors",
+        "train shrunk+steps=500 on demo": "checkpoints/*/model.safetensors",
         "resize demo faces, geometry ": "pictures/*/pixels.npy",
     }
     for what, pattern in files.items():

@@ -91,7 +91,7 @@ def test_missing_results_are_reported_with_their_reason(html, findings):
         assert message in html.text
     (row,) = findings.of("propagation").query("rho.isna()").to_dict("records")
     analysis = " ".join(f"{row['model']}, {row['exp']}, {row['stratum']} (k_100, seed 0)".split())
-    assert f"Without ρ: 1 analysis. {analysis}: every unit has the same outcome" in html.text
+    assert f"Without ρ, 1 analysis: every unit has the same outcome {analysis}" in html.text
 
 
 def test_the_page_of_a_sweep_without_results_says_so(tmp_path):

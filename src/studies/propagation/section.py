@@ -53,10 +53,9 @@ def section(findings: Findings, folder: Folder) -> Section | None:
     if analyses.empty:
         return None
     contents, undefined = Contents(findings, folder), analyses[analyses["rho"].isna()]
-    missing = {"count": len(undefined), "rows": format.records(undefined)[: format.LONGEST]}
     specifications = list_specifications(analyses)
     context: dict[str, Any] = {
-        "missing": missing,
+        "missing": grouped(format.records(undefined), "reason"),
         "specifications": len(specifications),
         "specification": describe(specifications[0]),
         "intrinsic": label(analyses, "intrinsic", paper_figures.SC_EAT),
