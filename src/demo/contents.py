@@ -39,8 +39,9 @@ FRAME, SKY, GROUND = 0.05, 0.15, 0.86
 def draw_values(count: int, rng: np.random.Generator, *, of_group: bool) -> list[dict[str, str]]:
     """Draw one value of each content for each picture, in the order of their valence.
 
-    All values of a content are (nearly) equally frequent. Of pictures of a group, one value of each content except the
-    place is three times as frequent as the others: groups differ in many respects, as in photographs.
+    All values of a content are (nearly) equally frequent. Of pictures of a group, one value of each content
+    except the place is three times as frequent as the others: groups differ in many respects, as in
+    photographs.
     """
     choices = []
     for name, values in CONTENTS.items():
