@@ -174,8 +174,8 @@ def take_report(browser: WebDriver, store: str) -> None:
         browser.set_window_size(*REPORT_SIZE)
         browser.get(Path(folder, "report", "index.html").as_uri())
         explorer = browser.find_element(By.ID, "explorer")
-        wait_until(lambda: len(explorer.find_elements(By.CSS_SELECTOR, ".plots svg")) == 2, "both plots")
-        browser.execute_script("arguments[0].scrollIntoView()", explorer)
+        wait_until(lambda: len(explorer.find_elements(By.CSS_SELECTOR, ".plots svg.marks")) == 2, "both plots")
+        browser.execute_script("arguments[0].scrollIntoView({behavior: 'instant'})", explorer)
         browser.save_screenshot(str(DOCS / "report.png"))
         browser.set_window_size(*SIZE)
 

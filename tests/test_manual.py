@@ -7,7 +7,12 @@ import sys
 import tomllib
 
 import pytest
+import yaml
 
+from src.storage import results
+from src.studies.propagation import tables
+from src.studies.propagation.combined import combine
+from src.studies.propagation.conclusions import conclusions
 from tests.paths import CHECKOUT
 
 FOLDERS = {"src": "*.py", "benchmarks": "*.py", "validation": "*.py", "tests": "*.py", "conf": "*.yaml"}
@@ -107,3 +112,20 @@ def test_the_pictures_name_the_store_that_they_need(tmp_path, arguments, code):
     assert ended.returncode == code
     assert "make demo" in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_the_readme_quotes_the_table_and_the_opening_sentences_of_the_demo():
+    """Compare with the results of the pipeline, which runs the jobs of the demo."""
+    readme = (CHECKOUT / "README.md").read_text("utf-8").replace("\\*", "*")
+    models = yaml.safe_load((CHECKOUT / "params.yaml").read_text("utf-8"))["models"]
+    analyses = combine([results.read_csv(CHECKOUT / "docs" / "repro" / results.ANALYSES)])
+    order = analyses["model"].map(models.index)
+    analyses = analyses.iloc[order.argsort(kind="stable")].reset_index(drop=True)
+    table = tables.main_table(analyses)
+    quoted = [line.strip("| ").split(" | ") for line in readme.splitlines() if line.startswith("| ")]
+    start = quoted.index([*table.columns])
+    assert quoted[start + 1 : start + 1 + len(table)] == table.to_numpy().tolist()
+    text = " ".join(readme.split())
+    sentences = conclusions(analyses)
+    assert len(sentences) >= 5
+    assert "- " + " - ".join(sentences) in text
