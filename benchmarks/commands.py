@@ -115,7 +115,7 @@ def _mean_analysis_seconds(database: Path) -> float:
     """Average the seconds that the jobs in a database logged for their analysis, from vectors to numbers."""
     from src.tracking import Tracker, finished
 
-    return mean(job.metrics["analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
+    return mean(job.metrics["speed.analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
 
 
 def _sweep(size: Size, folder: Path, name: str, overrides: list[str]) -> Row:

@@ -48,7 +48,8 @@ def place_weights(hub, tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, capsys):
+def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")  # all of a row of the table on one line
     place_weights(cache, tmp_path)
     overrides = [f"dataset.root={root}", *SMALL, *store_overrides(tmp_path)]
     first = command(tmp_path / "first", *HEADLINE, *overrides)

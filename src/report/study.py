@@ -30,8 +30,8 @@ class Section:
     conclusions: list[str] = field(default_factory=list)
     # Analyses for the explorer, see `explorer.explorer`; None if the section has tables of its own.
     explored: pd.DataFrame | None = None
-    # Templates: the main table and how to read its numbers, before the explorer; for the head of the page: the
-    # specification, list items of missing results.
+    # Templates: the main table and how to read its numbers, before the explorer; for the head of the page:
+    # the specification, list items of missing results.
     table: str = ""
     facts: str = ""
     guide: str = ""

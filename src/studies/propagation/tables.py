@@ -19,8 +19,8 @@ PUBLISHED = Path(__file__).with_name("ghate2025.csv")
 # Dataset that replicates the paper's; only its results are listed with the paper's numbers.
 REPLICATED = "paper"
 PUBLISHED_HEADING = "Ghate et al."
-# Columns of a table in which names and counts alone may be broken into lines.
-FIXED = 13
+# Maximum letters of names in the first column that are never broken into lines.
+MAX_NAME = 20
 # Rounding tolerance for a mean at an end of the paper's interval.
 TOLERANCE = 1e-12
 PAPER_NOTE = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
@@ -153,10 +153,16 @@ def caption(analyses: pd.DataFrame) -> str:
 def terminal(analyses: pd.DataFrame, title: str) -> Table:
     """Return `main_table` for the terminal."""
     frame = main_table(analyses)
-    table = Table(title=title, caption=caption(analyses))
+    table = Table(title=title, caption=caption(analyses), padding=0)
+    is_short = frame.iloc[:, 0].str.len().max() <= MAX_NAME
     for number, name in enumerate(frame.columns):
-        is_fixed = name not in ("model", "level", "analyses", "above placebo") and len(frame.columns) <= FIXED
-        table.add_column(Text(name), justify="right" if number else "left", no_wrap=is_fixed)
+        # In a narrow terminal, cells are broken into lines; none is cut off.
+        table.add_column(
+            Text(name),
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=is_short and not number,
+        )
     for row in frame.itertuples(index=False):
         table.add_row(*map(Text, row), end_section=row[0] == frame.iloc[-2, 0])
     return table

@@ -1,5 +1,7 @@
 """Check the main table, its layout as in the paper, and figures with their text alternatives."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,6 +76,23 @@ def test_the_main_table_has_no_empty_cell_and_models_down_if_they_are_many(n_mod
     assert models <= {*table.columns}
     overall = table.set_index("experiment").loc["all", "all" if n_models > 1 else "m0"]
     assert overall.split(" ")[0] in (tables.DASH, f"{rows['rho'].mean():.2f}")
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("name", ["clip_b32", "a_model_with_a_name_of_forty_letters_____"])
+def test_no_cell_of_the_terminal_is_cut_off(analyses, width, name):
+    rows = analyses.assign(dataset="paper", model=analyses["model"].replace("toy_s", name))
+    rows = rows.assign(group="x", stratum="x", level_q=0.01, level=0.1, slope=0.5, placebo_q95=0.0)
+    console = Console(width=width, record=True)
+    with console.capture() as printed:
+        console.print(tables.terminal(rows, "title"))
+    lines = printed.get().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in printed.get()
+    assert not any(double in printed.get() for double in ("││", "┃┃"))
+    cells = [re.split("[│┃]", line)[1:-1] for line in lines if line[:1] in "│┃"]
+    text = "".join("".join(cell.split()) for column in zip(*cells, strict=True) for cell in column)
+    assert all("".join(str(cell).split()) in text for cell in tables.main_table(rows).to_numpy().ravel())
 
 
 @pytest.mark.parametrize("n_models", [6, 7])
