@@ -157,12 +157,8 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
     is_short = frame.iloc[:, 0].str.len().max() <= MAX_NAME
     for number, name in enumerate(frame.columns):
         # In a narrow terminal, cells are broken into lines; none is cut off.
-        table.add_column(
-            Text(name),
-            justify="right" if number else "left",
-            overflow="fold",
-            no_wrap=is_short and not number,
-        )
+        options: dict[str, Any] = {"justify": "right"} if number else {"no_wrap": is_short}
+        table.add_column(Text(name), overflow="fold", **options)
     for row in frame.itertuples(index=False):
         table.add_row(*map(Text, row), end_section=row[0] == frame.iloc[-2, 0])
     return table
