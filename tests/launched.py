@@ -109,6 +109,6 @@ class TwoModels:
 
     def slowly(self, name: str, *overrides: str) -> "Started":
         """Start a sweep of three jobs per model, each of which takes a few seconds."""
-        slow = ["exp=faces_to_words", "seed=0,1,2", *SMALL, "protocol.placebo=10000"]
+        slow = ["exp=faces_to_words", "seed=0,1,2", *SMALL, "protocol.placebo=50000"]
         arguments = ["-m", *self.models(), *slow, *store_overrides(self.folder), *overrides]
         return Started(self.folder / name, arguments)
