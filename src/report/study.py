@@ -28,7 +28,7 @@ class Section:
     body: tuple[str, ...] = ()  # templates of the section itself, in order
     # What the numbers say, in sentences, for the head of the page.
     conclusions: list[str] = field(default_factory=list)
-    # Analyses for the explorer, see `explorer.explorer`; None if the section has tables of its own.
+    # Rows of the explorer, see `explorer.explored`; None if the section has tables of its own.
     explored: pd.DataFrame | None = None
     # Templates: the main table and how to read its numbers, before the explorer; for the head of the page:
     # the specification, list items of missing results.
