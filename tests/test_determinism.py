@@ -19,7 +19,7 @@ import torch
 from safetensors.numpy import load_file
 
 from src.jobs import encoder_job, run_metadata
-from src.metrics import common_language, correlation
+from src.metrics import correlation, implicit
 from src.studies.propagation import similarity_blocks
 from src.studies.sobit import caption_association, prompts
 from src.studies.zero_shot import experiment
@@ -43,7 +43,7 @@ EACH += ["sobit_association", "sobit_retrieval"]
 PORTIONS = [
     (similarity_blocks, "BLOCK", 2**14), (experiment, "BLOCK", 64),
     (prompts, "MAX_COSINES", 10_000), (caption_association, "MAX_LABELS", 5_000),
-    (correlation, "BLOCK", 2**12), (common_language, "BLOCK", 2**12),
+    (correlation, "BLOCK", 2**12), (implicit, "BLOCK", 2**12),
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Build the sentences that define a projection from the names of a dataset's groups."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -57,7 +57,9 @@ def prompts(config: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
         return None
     _check(config)
     named_groups = _groups(config, groups)
-    spurious = sorted({config.spurious.replace(BLANK, phrase) for phrase in _spurious_phrases(named_groups)})
+    phrases = {noun for group in named_groups for noun in group.nouns}
+    phrases |= {f"{group.adjective} person" for group in named_groups if group.adjective}
+    spurious = sorted({config.spurious.replace(BLANK, phrase) for phrase in phrases})
     pairs = [
         (template.replace(BLANK, a.phrase), template.replace(BLANK, b.phrase))
         for template in config.classes
@@ -100,31 +102,22 @@ def _check(config: DebiasConfig) -> None:
 def _groups(config: DebiasConfig, names: Sequence[str]) -> list[_Group]:
     if not names:
         raise InputError(f"debias={config.name}: no groups, so no direction to remove. Use debias=none.")
-    nouns = {noun.lower(): tuple(words) for noun, words in config.nouns.items()}
-    by_name = {name: _group(name, nouns) for name in sorted(set(names))}
-    phrases = Counter(group.phrase for group in by_name.values())
-    for phrase, count in phrases.items():
-        if count > 1:
-            same = [name for name, group in by_name.items() if group.phrase == phrase]
+    known = {noun.lower(): tuple(words) for noun, words in config.nouns.items()}
+    groups, names_of_phrase = [], defaultdict(list)
+    for name in sorted(set(names)):
+        words = name.replace("_", " ").lower().split()
+        if not words:
+            raise InputError(f"debias: the name of the group {name!r} holds no word. Rename it.")
+        nouns = known.get(words[-1], ())
+        groups.append(_Group(" ".join(words[:-1] if nouns else words), nouns))
+        names_of_phrase[groups[-1].phrase].append(name)
+    for phrase, same in names_of_phrase.items():
+        if len(same) > 1:
             raise InputError(
                 f"debias={config.name}: the groups {' and '.join(map(repr, same))} have the same phrase, "
                 f"{phrase!r}. Give them different words in debias.nouns, or rename them."
             )
-    return list(by_name.values())
-
-
-def _group(name: str, nouns: dict[str, tuple[str, ...]]) -> _Group:
-    words = name.replace("_", " ").lower().split()
-    if not words:
-        raise InputError(f"debias: the name of the group {name!r} holds no word. Rename it.")
-    if words[-1] in nouns:
-        return _Group(" ".join(words[:-1]), nouns[words[-1]])
-    return _Group(" ".join(words), ())
-
-
-def _spurious_phrases(groups: list[_Group]) -> set[str]:
-    nouns = {noun for group in groups for noun in group.nouns}
-    return nouns | {f"{group.adjective} person" for group in groups if group.adjective}
+    return groups
 
 
 def _is_pair(a: _Group, b: _Group) -> bool:

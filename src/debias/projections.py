@@ -49,23 +49,20 @@ def projection(
         )
     rows = {sentence: row for row, sentence in enumerate(prompts.table.frame["sentence"])}
     unit = torch.nn.functional.normalize(vectors.double(), dim=-1)
-    uncalibrated = _complement(unit[[rows[sentence] for sentence in prompts.spurious]].T)
+    # M M⁺ from the left singular vectors only: the pseudo-inverse would divide by small values.
+    columns = unit[[rows[sentence] for sentence in prompts.spurious]].T
+    left, values, _ = torch.linalg.svd(columns, full_matrices=False)
+    basis = left[:, values > MIN_RELATIVE_VALUE * values.max()]
+    identity = torch.eye(width, dtype=torch.float64)
+    uncalibrated = identity - basis @ basis.T
     if not prompts.pairs:
         return uncalibrated
     first, second = ([rows[a] for a, _ in prompts.pairs], [rows[b] for _, b in prompts.pairs])
     z = unit[first] - unit[second]
-    calibration = torch.eye(width, dtype=torch.float64) + config.strength / len(z) * z.T @ z
+    calibration = identity + config.strength / len(z) * z.T @ z
     # Both are symmetric: the transposed solution of calibration · X = P0 is P0 · calibration⁻¹.
     calibrated: Tensor = torch.linalg.solve(calibration, uncalibrated).T
     return calibrated
-
-
-def _complement(columns: Float[Tensor, "width n"]) -> Float[Tensor, "width width"]:
-    # M M⁺ from the left singular vectors only: the pseudo-inverse would divide by small values.
-    left, values, _ = torch.linalg.svd(columns, full_matrices=False)
-    basis = left[:, values > MIN_RELATIVE_VALUE * values.max()]
-    complement: Tensor = torch.eye(len(columns), dtype=torch.float64) - basis @ basis.T
-    return complement
 
 
 def project(
@@ -93,7 +90,10 @@ def project(
         )
     projected = vectors.double() @ projection.double().T
     norms = projected.norm(dim=-1, keepdim=True)
-    removed = _removal_mask(table, (norms < MIN_NORM).flatten(1).any(dim=1))
+    removed = (norms < MIN_NORM).flatten(1).any(dim=1)
+    if table.role in TEXT_ROLES:
+        words = table.frame["word"]
+        removed = torch.tensor(words.isin(words[removed.numpy()]).to_numpy())
     projected /= norms
     if not removed.any():
         return table, projected, []
@@ -101,14 +101,6 @@ def project(
     remaining = replace(table, frame=table.frame[remains.numpy()].reset_index(drop=True))
     note = _removal_note(table, remaining, removed)
     return replace(remaining, notes=(*table.notes, note)), projected[remains], [note]
-
-
-def _removal_mask(table: Table, vanished: Bool[Tensor, " n"]) -> Bool[Tensor, " n"]:
-    """Mask the stimuli to remove: vanished ones, and the other sentences of their words."""
-    if table.role not in TEXT_ROLES or not vanished.any():
-        return vanished
-    words = table.frame["word"]
-    return torch.tensor(words.isin(words[vanished.numpy()]).to_numpy())
 
 
 def _removal_note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -> str:

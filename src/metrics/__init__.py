@@ -1,6 +1,6 @@
 """Compute all metrics, with pure functions on arrays and tensors: they need no models and no files."""
 
-from src.metrics.association import EmbeddingAssociation, eat, sc_eat, sc_eats
+from src.metrics.association import EmbeddingAssociation, Factors, eat, factorise, sc_eat, sc_eats, sc_eats_qr
 from src.metrics.choice_rates import (
     choice_rates,
     choice_tables,
@@ -9,7 +9,6 @@ from src.metrics.choice_rates import (
     resampled_tables,
     stuart_tau_c,
 )
-from src.metrics.common_language import cles, partition_cles, resampled_cles
 from src.metrics.correlation import Correlation, auc, spearman, spearman_columns, weighted_spearman
 from src.metrics.groups import (
     WelchTests,
@@ -23,17 +22,19 @@ from src.metrics.groups import (
     welch_tests,
 )
 from src.metrics.implicit import (
+    cles,
     cles_mcgraw_wong,
     cohens_d,
     delta_gap,
     iat,
     iat_scores,
     iat_totals,
+    partition_cles,
     partition_gaps,
+    resampled_cles,
     upper_tail,
     z_score,
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
-from src.metrics.sc_eat_qr import Factors, factorise, sc_eats_qr
 from src.metrics.similarity import cosines, pool_vectors, similarity, unit

@@ -37,8 +37,7 @@ def choice_tables(
     """
     n_clusters = int(cluster.max()) + 1 if len(cluster) else 0
     cells = (2 * cluster + (x < 0)) * 4 + np.where(matched, COLUMNS[y], UNMATCHED)
-    tables: np.ndarray = np.bincount(cells, minlength=8 * n_clusters).reshape(n_clusters, 2, 4)
-    return tables
+    return np.asarray(np.bincount(cells, minlength=8 * n_clusters).reshape(n_clusters, 2, 4))
 
 
 def resampled_tables(
@@ -50,8 +49,7 @@ def resampled_tables(
     >>> resampled_tables(tables, np.array([[0, 2]])).tolist()
     [[[16, 18, 20, 22], [24, 26, 28, 30]]]
     """
-    samples: np.ndarray = np.tensordot(weights, tables, axes=1)
-    return samples
+    return np.asarray(np.tensordot(weights, tables, axes=1))
 
 
 def choice_rates(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 2 3"]:
@@ -65,8 +63,7 @@ def choice_rates(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 2 3
     """
     matched = tables[..., :UNMATCHED].astype(float)
     with np.errstate(invalid="ignore"):
-        rates: np.ndarray = 100 * matched / matched.sum(axis=-1, keepdims=True)
-    return rates
+        return np.asarray(100 * matched / matched.sum(axis=-1, keepdims=True))
 
 
 def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
@@ -79,8 +76,7 @@ def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
     [50.0, -25.0, -25.0]
     """
     rates = choice_rates(tables)
-    gaps: np.ndarray = rates[..., 0, :] - rates[..., 1, :]
-    return gaps
+    return np.asarray(rates[..., 0, :] - rates[..., 1, :])
 
 
 def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
@@ -102,8 +98,7 @@ def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     signs = np.sign(np.subtract.outer(ANSWERS, ANSWERS))
     difference = ((positive @ signs) * negative).sum(axis=-1)
     defined = (positive.sum(axis=-1) > 0) & (negative.sum(axis=-1) > 0)
-    tau: np.ndarray = np.where(defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan)
-    return tau
+    return np.asarray(np.where(defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan))
 
 
 def kendall_tau_b(x: Int[np.ndarray, " n"], y: Int[np.ndarray, " n"]) -> tuple[float, float]:

@@ -92,8 +92,7 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
 def _doubled_centred_ranks(columns: np.ndarray) -> np.ndarray:
     """Compute 2 (midrank - mean rank) within each column."""
     # Sums of integers are exact: the sum of squares of a constant column is 0, not 1e-17.
-    doubled: np.ndarray = 2 * stats.rankdata(columns, axis=0) - (len(columns) + 1)
-    return doubled
+    return np.asarray(2 * stats.rankdata(columns, axis=0) - (len(columns) + 1))
 
 
 def weighted_spearman(

@@ -28,8 +28,7 @@ def group_association(
     >>> group_association(np.array([[0.0, 1.0]]), np.array([[False], [True]])).round(4)
     array([[1.4142]])
     """
-    associations: np.ndarray = standardise(cosines) @ members * association_factors(members)
-    return associations
+    return np.asarray(standardise(cosines) @ members * association_factors(members))
 
 
 def standardise(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
@@ -73,13 +72,11 @@ class WelchTests:
     def score(self) -> Float[np.ndarray, "w r g"]:
         """Compute the normal score of |t|, Φ⁻¹(F(|t|)), which is comparable over degrees of freedom."""
         # The lower tail keeps its precision where F is near 1.
-        scores: np.ndarray = -ndtri(stdtr(self.df, -np.abs(self.difference) / self.error))
-        return scores
+        return np.asarray(-ndtri(stdtr(self.df, -np.abs(self.difference) / self.error)))
 
     def difference_at(self, score: Float[np.ndarray, "w r g"] | float) -> Float[np.ndarray, "w r g"]:
         """Compute the absolute difference that has the score, given errors and degrees of freedom."""
-        differences: np.ndarray = -stdtrit(self.df, ndtr(-score)) * self.error
-        return differences
+        return np.asarray(-stdtrit(self.df, ndtr(-score)) * self.error)
 
 
 def welch_tests(

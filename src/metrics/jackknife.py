@@ -103,14 +103,8 @@ def _too_few(clusters: np.ndarray) -> str:
     return "" if len(np.unique(clusters)) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} clusters"
 
 
-@dataclass(frozen=True)
-class Replicates:
+class Replicates(Deletions):
     """Statistics of the subsamples of `Deletions`: by way [G, S], and of the cells."""
-
-    ways: tuple[tuple[int, np.ndarray], ...]
-    cells: np.ndarray
-    df: int
-    reason: str = ""
 
     def variance(self, combine: Combination = lambda statistics: statistics) -> np.ndarray:
         """Compute the jackknife variance of each combination of statistics, [T].

@@ -50,8 +50,7 @@ def _largest(values: np.ndarray, start: int, k: int, exact_values: ExactValues, 
         rank = np.arange(len(uncertain_rows)) - np.searchsorted(uncertain_rows, uncertain_rows)
         is_certain[uncertain[rank < missing[uncertain_rows]]] = True
         columns = columns[is_certain]
-    selected: np.ndarray = columns.reshape(-1, k)
-    return selected
+    return np.asarray(columns.reshape(-1, k))
 
 
 def _candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -96,8 +96,7 @@ def retrieve_screened(
         targets = slice(rows[0], rows[-1] + 1)
         if len(rows) < MAX_UNSURE * (targets.stop - targets.start) * len(y):
             return paired_cosines(x, y, rows, columns)
-        exact: np.ndarray = cosines(x[targets], y).numpy()[rows - targets.start, columns]
-        return exact
+        return np.asarray(cosines(x[targets], y).numpy()[rows - targets.start, columns])
 
     return largest_columns(products(x.float(), y_float32), k, exact_values, slack)
 

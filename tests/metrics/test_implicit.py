@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from src import metrics
-from src.metrics import common_language
+from src.metrics import implicit
 from tests import implicit as naive
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -77,7 +77,7 @@ def test_weights_are_repetitions(pair, ties, seed, block_size):
     weights_a, weights_b = (rng.integers(0, 4, size=(5, len(side))).astype(np.int16) for side in pair)
     weights_a[0] = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(common_language, "BLOCK", block_size)
+        patch.setattr(implicit, "BLOCK", block_size)
         result = metrics.resampled_cles(to_a, to_b, weights_a, weights_b, ties)
     for share, repeats_a, repeats_b in zip(result, weights_a, weights_b, strict=True):
         if not repeats_a.sum() or not repeats_b.sum():

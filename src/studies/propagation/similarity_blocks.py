@@ -59,7 +59,7 @@ def similarity_blocks(
 
 
 def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
-    """Return whether a measure's shortcut by vectors (of SC-EAT: `src.metrics.sc_eat_qr`) takes less time."""
+    """Return whether a measure's shortcut by vectors (of SC-EAT: `sc_eats_qr`) takes less time."""
     # Multiplications per target: D² / 2 for each property by the shortcut, D for each item by similarities.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
