@@ -12,7 +12,7 @@ from torch import Tensor
 
 from src import configs
 from src.embeddings.store import TENSOR, Embeddings
-from src.encoders.facts import UNKNOWN
+from src.encoders.catalogue import UNKNOWN
 from src.encoders.protocol import EncoderFamily
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed_tables

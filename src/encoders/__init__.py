@@ -34,11 +34,11 @@ def require(cfg: configs.RunConfig) -> None:
 
 
 def check_precision(cfg: configs.RunConfig) -> None:
-    """Check that this machine computes in the precision of a job's model (`processor.check_precision`)."""
+    """Check that this machine computes in the precision of a job's model (`precision.check_precision`)."""
     if isinstance(cfg.model, configs.EncoderConfig) and cfg.model.precision != "fp32":
-        from src.encoders import processor
+        from src.encoders import precision
 
-        processor.check_precision("model.precision", cfg.model.precision, cfg.trainer.accelerator)
+        precision.check_precision("model.precision", cfg.model.precision, cfg.trainer.accelerator)
 
 
 def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:

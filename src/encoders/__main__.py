@@ -21,28 +21,30 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     replace_unprintable()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    options = _parse(arguments)
-    return exit_status(lambda: _main(options))
-
-
-def _main(options: argparse.Namespace) -> int:
+    parser = argparse.ArgumentParser(prog="python -m src.encoders", description="List or fetch encoders.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    lister = commands.add_parser("list", help="list models with parameters, GFLOPs and width")
+    lister.add_argument("--all", action="store_true", help="list all weights of open_clip")
+    lister.add_argument("--capitani", action="store_true", help="models of Capitani et al. 2024 for a sweep")
+    fetcher = commands.add_parser("fetch", help="fetch the files of a model to the hub's cache")
+    fetcher.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
+    options = parser.parse_args(arguments)
     if options.command == "fetch":
-        _fetch(options.overrides)
-    elif options.capitani:
-        _list_capitani()
-    else:
-        _list(options.all)
-    return 0
+        return exit_status(lambda: _fetch(options.overrides))
+    return exit_status(_list_capitani if options.capitani else lambda: _list(options.all))
 
 
-def _list(all_of_open_clip: bool) -> None:
+def _list(all_of_open_clip: bool) -> int:
     import pandas as pd
 
     from src.encoders import catalogue
 
-    models = {f"model={name}": model for name, model in _named_models().items()}
+    models: dict[str, configs.PretrainedConfig] = {}
     if all_of_open_clip:
         models = {f"model=open_clip model.id={id}": configs.OpenClipConfig(id=id) for id in catalogue.ids()}
+    for path in sorted((configs.CONF / "model").glob("*.yaml")) if not all_of_open_clip else ():
+        if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
+            models[f"model={path.stem}"] = _compose_published([f"model={path.stem}"])
     rows = pd.DataFrame([catalogue.profile_of(model.id) for model in models.values()])
     rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
     rows.insert(0, "choose", list(models))
@@ -50,18 +52,10 @@ def _list(all_of_open_clip: bool) -> None:
     print("GFLOPs are per image and per text. Unknown: the text tower's config is on the hub only.")
     if not all_of_open_clip:
         print("Others of open_clip: model=open_clip model.id=ID (list --all). Toys: conf/model/toy_*.yaml.")
+    return 0
 
 
-def _named_models() -> dict[str, configs.PretrainedConfig]:
-    """Return the published encoders that conf/model names, by name of the YAML file."""
-    models = {}
-    for path in sorted((configs.CONF / "model").glob("*.yaml")):
-        if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
-            models[path.stem] = _compose_published([f"model={path.stem}"])
-    return models
-
-
-def _list_capitani() -> None:
+def _list_capitani() -> int:
     from src.encoders import catalogue
 
     ids, names = catalogue.capitani()
@@ -71,14 +65,16 @@ def _list_capitani() -> None:
         "list): weights with two names appear once, under the architecture with the GELU of their training.",
         file=sys.stderr,
     )
+    return 0
 
 
-def _fetch(overrides: list[str]) -> None:
+def _fetch(overrides: list[str]) -> int:
     from src import encoders
 
     model = _compose_published(overrides)
     weights = encoders.published_encoder(model, "cpu").weights()
     print(f"{model.id}: its files are cached, revision {weights['revision']}, SHA-256 {weights['sha256']}")
+    return 0
 
 
 def _compose_published(overrides: list[str]) -> configs.PretrainedConfig:
@@ -95,17 +91,6 @@ def _compose_published(overrides: list[str]) -> configs.PretrainedConfig:
         raise InputError(f"{' '.join(overrides)}: not a published encoder. Run python -m src.encoders list")
     configs.check(model, "model")
     return model
-
-
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m src.encoders", description="List or fetch encoders.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    lister = commands.add_parser("list", help="list models with parameters, GFLOPs and width")
-    lister.add_argument("--all", action="store_true", help="list all weights of open_clip")
-    lister.add_argument("--capitani", action="store_true", help="models of Capitani et al. 2024 for a sweep")
-    fetcher = commands.add_parser("fetch", help="fetch the files of a model to the hub's cache")
-    fetcher.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
-    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

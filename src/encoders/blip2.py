@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from src import configs
-from src.encoders import facts, hub, pretrained, transformers_files
+from src.encoders import catalogue, hub, pretrained
 from src.encoders.precision import Float32, unit
 from src.encoders.preprocessing import Halves, split_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
@@ -124,14 +124,14 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     }
     return Encoder(
         identity,
-        lambda: pretrained.weights(config, lambda: transformers_files.files(source)),
+        lambda: pretrained.weights(config, lambda: pretrained.transformers_weights(source)),
         lambda: _load(config, source, other_files),
     )
 
 
 def _locate(config: configs.Blip2Config) -> hub.Source:
     remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
-    return transformers_files.locate(config, "model", "Blip2ForImageTextRetrieval", remedy)
+    return pretrained.locate(config, "model", "Blip2ForImageTextRetrieval", remedy)
 
 
 def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[str, Path]) -> Blip2:
@@ -140,8 +140,8 @@ def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     random = config.weights == "random"
-    paths = [] if random else transformers_files.files(source)
-    with pretrained.strict(config.id), transformers_files.link([*other_files.values(), *paths]) as folder:
+    paths = [] if random else pretrained.transformers_weights(source)
+    with pretrained.strict(config.id), pretrained.link([*other_files.values(), *paths]) as folder:
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
             model: Any = pretrained.build_seeded(lambda: Blip2ForImageTextRetrieval(architecture))
@@ -151,7 +151,7 @@ def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[
             options |= {"local_files_only": True, "output_loading_info": True}
             loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(folder, **options)
             model, loading_info = loaded
-            transformers_files.check_complete(loading_info)
+            pretrained.check_complete(loading_info)
         if not model.config.qformer_config.use_qformer_text_input:
             raise ValueError("its Q-Former reads no text, so it has no vectors of texts")
         # Code in a model repository is never run.
@@ -166,8 +166,8 @@ FAMILY = EncoderFamily(
     name="blip2",
     config=configs.Blip2Config,
     encoder=encoder,
-    files=lambda config: transformers_files.files(_locate(config)),
-    pretraining=facts.pretraining,
-    facts=facts.facts,
+    files=lambda config: pretrained.transformers_weights(_locate(config)),
+    pretraining=catalogue.pretraining,
+    facts=catalogue.facts,
     has_several_vectors=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",
 )

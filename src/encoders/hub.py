@@ -118,10 +118,13 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
     if key not in _refused:
         try:
             # Optional files first: once the required files are cached, nothing more is fetched.
-            extra = [path for name in optional if (path := _download(source, name))]
-            return {
-                path.name: path for path in [*extra, *(_download_any(source, names) for names in missing)]
-            }
+            paths = [path for name in optional if (path := _download(source, name))]
+            for alternatives in missing:
+                path = next(filter(None, (_download(source, name) for name in alternatives)), None)
+                if path is None:
+                    raise _Refusal(f"the repository has none of {', '.join(alternatives)}")
+                paths.append(path)
+            return {path.name: path for path in paths}
         except _Refusal as error:
             _refused[key] = str(error)
     at = f" at {source.revision}" if source.revision else ""
@@ -133,13 +136,6 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
 
 class _Refusal(Exception):
     """Refusal of a file by the hub, or an unreachable hub."""
-
-
-def _download_any(source: Source, names: Sequence[str]) -> Path:
-    for name in names:
-        if path := _download(source, name):
-            return path
-    raise _Refusal(f"the repository has none of {', '.join(names)}")
 
 
 def _download(source: Source, name: str) -> Path | None:

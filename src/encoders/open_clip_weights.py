@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from src import configs
-from src.encoders import facts, hub, pretrained
+from src.encoders import catalogue, hub, pretrained
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
 from src.storage.versions import declared, versions
@@ -150,8 +150,14 @@ def _locate(
     remedy: str,
 ) -> Published:
     """Locate the other files that a config names; `remedy` is for missing files on the hub."""
-    text = architecture["text_cfg"]
-    _reject_fetching(architecture, source.name)
+    text, vision = architecture["text_cfg"], architecture["vision_cfg"]
+    unknown_keys = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
+    tower = str(vision.get("timm_model_name") or "")
+    if unknown_keys or ":" in tower:  # code or files would be fetched from elsewhere
+        option = f"tokenizer_kwargs {', '.join(unknown_keys)}" if unknown_keys else f"timm_model_name {tower}"
+        raise InputError(
+            f"{source.name}: {CONFIG} sets {option}, which could fetch files. Choose another model."
+        )
     tokenizer_name, text_name = text.get("hf_tokenizer_name"), text.get("hf_model_name")
     # As in open_clip: the tokenizer is in the folder, or in the repository if it has its name.
     is_included = source.folder or tokenizer_name == source.name
@@ -159,16 +165,6 @@ def _locate(
     tokenizer = tokenizer_source if tokenizer_name else None
     text_config = hub.Source(text_name, remedy=remedy) if text_name else None
     return Published(architecture, preprocessing, source, names, tokenizer, text_config)
-
-
-def _reject_fetching(architecture: dict[str, Any], name: str) -> None:
-    """Reject a config that would fetch code or files from elsewhere when it is loaded."""
-    text, vision = architecture["text_cfg"], architecture["vision_cfg"]
-    unknown_keys = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
-    tower = str(vision.get("timm_model_name") or "")
-    if unknown_keys or ":" in tower:
-        option = f"tokenizer_kwargs {', '.join(unknown_keys)}" if unknown_keys else f"timm_model_name {tower}"
-        raise InputError(f"{name}: {CONFIG} sets {option}, which could fetch files. Choose another model.")
 
 
 def _checkpoint(published: Published) -> Path:
@@ -226,7 +222,7 @@ FAMILY = EncoderFamily(
     config=configs.OpenClipConfig,
     encoder=encoder,
     files=lambda config: [_checkpoint(find(config))],
-    pretraining=facts.pretraining,
-    facts=facts.facts,
+    pretraining=catalogue.pretraining,
+    facts=catalogue.facts,
     default_name=_default_name,
 )

@@ -1,13 +1,25 @@
-"""Compute towers in half precision, and projections and norms in float32."""
+"""Compute towers in half precision, projections and norms in float32; check that a CPU can."""
 
 from __future__ import annotations
 
+import logging
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from src.errors import InputError
+
+log = logging.getLogger(__name__)
+
+# Program that times layers in half precision.
+PROGRAM = Path(__file__).with_name("half_layer.py")
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -97,3 +109,33 @@ def _keep_timm_projection(visual: Any) -> None:
     if not isinstance(getattr(visual.trunk, "attn_pool", None), nn.Module):
         raise ValueError("the image tower has no known projection: use model.precision=fp32")
     visual.trunk.attn_pool = Float32(visual.trunk.attn_pool)
+
+
+@cache
+def check_precision(setting: str, precision: str, accelerator: str) -> None:
+    """Raise `InputError` if this CPU cannot compute in a setting's precision; warn once if it is slow.
+
+    A layer is computed in a separate process. `torch.cpu.get_capabilities` lists the processor's
+    instructions, not those that torch and its libraries use, and some operations of torch are slow even with
+    all of them.
+    """
+    on_cpu = accelerator == "cpu" or (accelerator == "auto" and not torch.accelerator.is_available())
+    if precision == "fp32" or not on_cpu:
+        return
+    command = [sys.executable, "-P", str(PROGRAM), precision, str(torch.get_num_threads())]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        failure = f"failed ({completed.stdout.strip() or f'exit status {completed.returncode}'})"
+        if completed.returncode < 0:
+            failure = f"ended its process by {signal.Signals(-completed.returncode).name}"
+        raise InputError(
+            f"{setting}={precision}: expected a CPU that computes in {precision}, but a layer in it "
+            f"{failure} on this one. Choose {setting}=fp32, or a GPU."
+        )
+    layer, convolution = map(float, completed.stdout.split())
+    if max(layer, convolution) > 1.5:
+        log.warning(
+            "%s=%s: slow on this CPU. A transformer layer takes %.1f times as long as in "
+            "fp32, a convolution %.1f times. Choose %s=fp32, or a GPU.",
+            *(setting, precision, layer, convolution, setting),
+        )

@@ -66,7 +66,7 @@ def split_torchvision(transform: Any) -> Halves | None:
     settings = [[name, {key: repr(getattr(step, key)) for key in STEPS[name]}] for name, step in named]
     resize, normalise = Compose(steps[:-2]), Compose(steps[-2:])
     return Halves(
-        _geometry(settings, "torchvision", "open_clip_torch"),
+        {"steps": settings, "versions": versions("pillow", "torchvision", "open_clip_torch")},
         lambda picture: np.asarray(resize(picture)).transpose(2, 0, 1),
         normalise(_every_byte())[:, 0],
     )
@@ -87,11 +87,7 @@ def split_transformers(processor: Any) -> Halves | None:
         return None
     step = ["BlipImageProcessorPil", {name: repr(value) for name, value in settings.items()}]
     resized = functools.partial(pixels, do_rescale=False, do_normalize=False)
-    return Halves(_geometry([step], "transformers"), resized, values)
-
-
-def _geometry(steps: list[Any], *libraries: str) -> dict[str, Any]:
-    return {"steps": steps, "versions": versions("pillow", *libraries)}
+    return Halves({"steps": [step], "versions": versions("pillow", "transformers")}, resized, values)
 
 
 def _every_byte() -> Image.Image:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from src import configs
-from src.encoders.facts import FACTS, UNTRAINED
+from src.encoders.catalogue import FACTS, UNTRAINED
 from src.encoders.protocol import Encoder, EncoderFamily, Training
 from src.errors import InputError
 from src.stimuli import Table, pictures
@@ -76,11 +76,6 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         return network.eval()
 
     return Encoder(identity | {"precision": config.precision}, weights, load)
-
-
-def blank(config: configs.ToyConfig) -> Any:
-    """Return the toy before its training, which knows no words."""
-    return _network(config, [])
 
 
 def _network(config: configs.ToyConfig, words: list[str], precision: str = "fp32") -> Any:
@@ -154,7 +149,7 @@ def _size(toy: configs.ToyConfig) -> tuple[float, float]:
 FAMILY = EncoderFamily(
     name="toy",
     config=configs.ToyConfig,
-    training=Training(encoder, blank),
+    training=Training(encoder, blank=lambda config: _network(config, words=[])),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
     facts=lambda config: dict(zip(FACTS, (*_size(config), math.nan), strict=True)),
 )

@@ -19,8 +19,8 @@ from src.configs import (
     VlmHfConfig,
     WeightsConfig,
 )
-from src.encoders import hub, pretrained, transformers_files
-from src.encoders.processor import check_precision
+from src.encoders import hub, pretrained
+from src.encoders.precision import check_precision
 from src.generators import chat_templates, tiny
 from src.generators.causal import Causal
 from src.generators.multimodal import Multimodal
@@ -94,12 +94,12 @@ def locate(config: WeightsConfig) -> Published:
         "Run the same command where there is a network (a gated model needs HF_TOKEN), or choose a "
         "folder with its files."
     )
-    source = transformers_files.locate(config, "llm", kind, remedy)
+    source = pretrained.locate(config, "llm", kind, remedy)
     required, optional = (*REQUIRED, *PROCESSOR_REQUIRED), (*OPTIONAL, *PROCESSOR_OPTIONAL)
     other_files = hub.files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
     for template in chat_templates.read_templates(other_files.values()):
         chat_templates.refuse_random(template, config.id)
-    return Published(config, other_files, tuple(transformers_files.files(source)))
+    return Published(config, other_files, tuple(pretrained.transformers_weights(source)))
 
 
 def load(source: Published, device: torch.device) -> Causal | Multimodal:
@@ -128,7 +128,7 @@ def _read(source: Published, kind: Any, reader: Any, precision: str, device: tor
     local = {"local_files_only": True, "trust_remote_code": False}
     with (
         pretrained.strict(source.config.id),
-        transformers_files.link([*source.other_files.values(), *source.weights]) as folder,
+        pretrained.link([*source.other_files.values(), *source.weights]) as folder,
     ):
         try:
             model, loading_info = kind.from_pretrained(
@@ -136,7 +136,7 @@ def _read(source: Published, kind: Any, reader: Any, precision: str, device: tor
             )
         except StrictDataclassError as error:  # a config.json that contradicts itself
             raise ValueError(" ".join(str(error).split())) from None
-        transformers_files.check_complete(loading_info)
+        pretrained.check_complete(loading_info)
         preprocessor = reader.from_pretrained(folder, **local)
         preprocessor.chat_template = chat_templates.pin(
             preprocessor.chat_template, chat_templates.parse_day(source.config.date)

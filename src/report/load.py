@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from src import configs
-from src.encoders.facts import FACTS, UNKNOWN
+from src.encoders.catalogue import FACTS, UNKNOWN
 from src.errors import InputError
 from src.report.findings import Findings
 from src.report.study import report_of

@@ -22,7 +22,7 @@ from benchmarks import profiles
 from src import configs, encoders
 from src.encoders import __main__ as entry
 from src.encoders import catalogue, family_of, pretrained
-from src.encoders.facts import PRETRAINING, ZERO_SHOT, cells_by_id
+from src.encoders.catalogue import PRETRAINING, ZERO_SHOT, rows_by_model
 from src.errors import InputError
 from tests.encoders.small_checkpoints import (
     COMMIT,
@@ -39,7 +39,7 @@ from tests.stimuli.served import Publisher
 
 def test_profiles_are_what_is_measured_and_what_others_publish():
     measured = profiles.profile("RN50-quickgelu", open_clip.get_model_config("RN50-quickgelu"))
-    assert catalogue.profiles()["RN50-quickgelu"] == measured
+    assert rows_by_model(catalogue.PROFILES)["RN50-quickgelu"] == measured
     # Parameters (M) and GFLOPs of both towers in open_clip's table.
     for name, parameters, gflops in (("ViT-B-32", 151.28, 14.78), ("ViT-L-14", 427.62, 175.33)):
         row = catalogue.profile_of(f"{name}/openai")
@@ -214,16 +214,16 @@ CAPITANI = {
 def test_every_model_of_capitani_has_its_pretraining_set():
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
-    names = cells_by_id(PRETRAINING, "pretraining")
-    counts = Counter(names[f"{catalogue.trained_as(*row)}/{row[1]}"] for row in rows)
+    published = rows_by_model(PRETRAINING)
+    counts = Counter(published[f"{catalogue.trained_as(*row)}/{row[1]}"]["pretraining"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
 
 
 def test_training_data_are_declared_for_every_model_that_can_be_loaded():
-    names = cells_by_id(PRETRAINING, "pretraining")
+    names = {model: row["pretraining"] for model, row in rows_by_model(PRETRAINING).items()}
     assert set(names) == {*catalogue.ids(), profiles.BLIP2}
-    assert len({*cells_by_id(ZERO_SHOT, "zero_shot")} & set(names)) == 113
+    assert len({*rows_by_model(ZERO_SHOT)} & set(names)) == 113
     assert all(name == name.strip() != "" for name in names.values())
 
 

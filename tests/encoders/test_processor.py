@@ -11,7 +11,8 @@ import torch
 from torch.nn.functional import normalize
 
 from src import configs, stage
-from src.encoders import family_of, processor
+from src.encoders import family_of
+from src.encoders import precision as half
 from src.encoders.trainer import devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
@@ -57,10 +58,10 @@ DEATHS = {
 @pytest.fixture
 def layer_program(monkeypatch, tmp_path):
     """Replace the program that computes a layer in half precision."""
-    monkeypatch.setattr(processor, "PROGRAM", tmp_path / "layer.py")
-    processor._measure.cache_clear()
+    monkeypatch.setattr(half, "PROGRAM", tmp_path / "layer.py")
+    half.check_precision.cache_clear()
     yield (tmp_path / "layer.py").write_text
-    processor._measure.cache_clear()
+    half.check_precision.cache_clear()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -95,7 +96,7 @@ def test_plan_stage_and_generative_models_refuse_a_precision_that_crashes(layer_
 def test_a_slow_precision_is_warned_of_once(layer_program, caplog, measured, warned):
     layer_program(f"print('{measured}')")
     for _ in range(2):
-        processor.check_precision("model.precision", "fp16", "cpu")
+        half.check_precision("model.precision", "fp16", "cpu")
     layer, convolution = map(float, measured.split())
     expected = f"layer takes {layer:.1f} times as long as in fp32, a convolution {convolution:.1f} times"
     assert [expected in record.getMessage() for record in caplog.records] == [True] * warned
@@ -143,7 +144,7 @@ def error_bound(precision, blocks):
 def skip_unless_computed(precision):
     """Check that the processor computes in a precision; skip the test otherwise."""
     try:
-        processor.check_precision("model.precision", precision, "cpu")
+        half.check_precision("model.precision", precision, "cpu")
     except InputError as error:
         pytest.skip(str(error))
 

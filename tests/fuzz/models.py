@@ -13,7 +13,7 @@ from safetensors.torch import save, save_file
 
 from src import configs
 from src.embeddings import precomputed_vectors
-from src.encoders import hub, open_clip_weights, transformers_files
+from src.encoders import hub, open_clip_weights, pretrained
 from src.stimuli import Table, build_table
 from src.stimuli import precomputed_tables as tables
 from src.storage import cache
@@ -122,7 +122,7 @@ def indexed(folder: Path) -> None:
 
 def sharded(folder: Path):
     place = hub.Source(str(folder), folder=True, remedy="Put the files of a model there.")
-    return transformers_files.files(place)
+    return pretrained.transformers_weights(place)
 
 
 def language(folder: Path) -> None:
