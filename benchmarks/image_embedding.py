@@ -120,7 +120,7 @@ def _runs(
     import torch
 
     from src import configs
-    from src.embeddings import microbatches
+    from src.embeddings.batches import encode_in_microbatches, microbatch_size
     from src.embeddings.predict import predict
     from src.stimuli import pictures
 
@@ -146,8 +146,8 @@ def _runs(
     yield f"{BARE} of batches", partial(bare, network.encode_images)
     if device.type == "cpu":
         with torch.inference_mode():
-            size = microbatches.microbatch_size(network.encode_images, pixels[:1])
-        encode = partial(microbatches.encode_in_microbatches, network.encode_images, size=size)
+            size = microbatch_size(network.encode_images, pixels[:1])
+        encode = partial(encode_in_microbatches, network.encode_images, size=size)
         yield f"{BARE} in the loop's passes", partial(bare, encode)
     new_name = map(str, numbers()).__next__
     for name, encoder in (("predict loop", network), (ADDS, _idle(network))):

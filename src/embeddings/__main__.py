@@ -13,7 +13,7 @@ import pandas as pd
 
 from src.configs import CHECKOUT
 from src.embeddings import pruning
-from src.errors import exit_status, replace_unprintable
+from src.errors import InputError, exit_status, replace_unprintable
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
+    if not options.store.is_dir():
+        raise InputError(f"{options.store}: no such folder. Name the folder of a store.")
     if options.command == "ls":
         rows, description = pruning.list_entries(options.store), "entries"
     else:

@@ -1,11 +1,18 @@
-"""Batch the stimuli of a table for the predict loop, independently of the process that embeds them."""
+"""Batch the stimuli of a table for the predict loop, independently of the process that embeds them.
 
-from collections.abc import Sequence
+Batches of pictures are split into microbatches that suit the memory allocator.
+"""
+
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from PIL import Image
 from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.data import Dataset
 
 from src.embeddings import image_cache
@@ -13,13 +20,24 @@ from src.encoders import Network
 
 # Minimum average number of sentences per common prefix that makes batches of a single prefix efficient.
 MIN_PER_PREFIX = 64
+# Maximum bytes of a tensor, safely below the 32 MB above which glibc maps memory.
+MAX_BYTES = 24 << 20
 
 
-class ResizedPictures(Dataset[tuple[Tensor, Tensor]]):
-    """Batches of resized pictures: rows of the table [b], and their bytes [b, 3, H, W]."""
+class Pictures(Dataset[tuple[Tensor, Tensor]]):
+    """Batches of pictures: rows of the table [b], and bytes of resized pictures or pixels, [b, 3, H, W].
 
-    def __init__(self, pictures: np.ndarray | Sequence[str], batch_size: int) -> None:
-        self.pictures, self.starts = pictures, range(0, len(pictures), batch_size)
+    With `transform`, the pictures are paths, read and preprocessed on access.
+    """
+
+    def __init__(
+        self,
+        pictures: np.ndarray | Sequence[str],
+        batch_size: int,
+        transform: Callable[[Image.Image], Tensor] | None = None,
+    ) -> None:
+        self.pictures, self.transform = pictures, transform
+        self.starts = range(0, len(pictures), batch_size)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -27,23 +45,11 @@ class ResizedPictures(Dataset[tuple[Tensor, Tensor]]):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         first = self.starts[index]
         batch = self.pictures[first : first + self.starts.step]
-        return torch.arange(first, first + len(batch)), self.stack(batch)
-
-    def stack(self, batch: np.ndarray | Sequence[str]) -> Tensor:
-        """Stack the pictures of a batch."""
-        return torch.from_numpy(np.array(batch))
-
-
-class Pictures(ResizedPictures):
-    """Batches of pictures, read and preprocessed on access: rows of the table, and their pixels."""
-
-    def __init__(self, paths: Sequence[str], network: Network, batch_size: int) -> None:
-        super().__init__(paths, batch_size)
-        self.transform = network.transform
-
-    def stack(self, batch: np.ndarray | Sequence[str]) -> Tensor:
-        """Read and stack the pictures of a batch."""
-        return torch.stack([self.transform(image_cache.read(path)) for path in batch])
+        if self.transform is None:
+            pixels = torch.from_numpy(np.array(batch))
+        else:
+            pixels = torch.stack([self.transform(image_cache.read(path)) for path in batch])
+        return torch.arange(first, first + len(batch)), pixels
 
 
 class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
@@ -83,3 +89,31 @@ def _by_prefix(rows: Tensor, tokens: Tensor) -> list[Tensor]:
     depth = int((cuts.sum(dim=0) < max(1, len(rows) // MIN_PER_PREFIX)).sum())
     ends = (cuts[:, depth - 1].nonzero().flatten() + 1).tolist() if depth else []
     return [rows[first:last] for first, last in pairwise([0, *ends, len(rows)])]
+
+
+def microbatch_size(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]) -> int:
+    """Return the number of pictures per pass: on a CPU, as many as `MAX_BYTES` per tensor allow; else all.
+
+    glibc maps allocations above 32 MB from the kernel, which clears them, and unmaps them on release
+    (mallopt(3), M_MMAP_THRESHOLD): with a large batch, every layer maps and clears its memory anew. A GPU's
+    allocator reuses memory, and large batches are the most efficient. On a CPU, the encoder is run on a
+    single picture to measure the largest output tensor of any of its modules.
+    """
+    if pixels.device.type != "cpu":
+        return len(pixels)
+    sizes = [1]
+
+    def record(_: object, __: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            sizes.append(output.nbytes)
+
+    with register_module_forward_hook(record):
+        encode(pixels[:1])
+    return max(1, MAX_BYTES // max(sizes))
+
+
+def encode_in_microbatches(
+    encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"], size: int
+) -> Float[Tensor, "n *queries width"]:
+    """Embed a batch in passes of at most `size` pictures."""
+    return torch.cat([encode(chunk) for chunk in pixels.chunk(math.ceil(len(pixels) / size))])

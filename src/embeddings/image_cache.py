@@ -43,7 +43,15 @@ def load_resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, 
 
     def build(folder: Path) -> Mapping[str, Any]:
         start, shape = time.perf_counter(), _shape(paths, split)
-        _fill(paths, split, np.lib.format.open_memmap(folder / FILE, "w+", np.uint8, shape))
+        rows = np.lib.format.open_memmap(folder / FILE, "w+", np.uint8, shape)
+
+        def put(row: int) -> None:
+            rows[row] = split.resized(read(paths[row]))
+
+        # Pillow releases the interpreter lock while it decodes and resizes: threads suffice.
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(put, range(len(paths))))  # raises the errors of the threads
+        rows.flush()
         log.info("resized %d %s in %.1f s", len(paths), table.role, time.perf_counter() - start)
         return identity | {"role": table.role, "shape": shape}
 
@@ -78,16 +86,6 @@ def read(path: str) -> Image.Image:
 
 def _shape(paths: list[str], split: Halves) -> tuple[int, ...]:
     return len(paths), *split.resized(read(paths[0])).shape
-
-
-def _fill(paths: list[str], split: Halves, rows: np.memmap[Any, Any]) -> None:
-    def put(row: int) -> None:
-        rows[row] = split.resized(read(paths[row]))
-
-    # Pillow releases the interpreter lock while it decodes and resizes: threads suffice.
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(put, range(len(paths))))  # raises the errors of the threads
-    rows.flush()
 
 
 def _has_room(needed: int, store: Path) -> bool:

@@ -15,7 +15,8 @@ from src.embeddings.store import TENSOR, Embeddings
 from src.encoders.catalogue import UNKNOWN
 from src.encoders.protocol import EncoderFamily
 from src.errors import InputError, NotApplicable, brief
-from src.stimuli import IMAGE_ROLES, PROMPTS, Table, precomputed_tables
+from src.stimuli import IMAGE_ROLES, PROMPTS, Table
+from src.stimuli.loaders import read_precomputed
 from src.storage.cache import file_hash
 
 log = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ def read(folder: Path, role: str) -> Embeddings:
         InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
             of rows do not fit.
     """
-    path = folder / f"{role}.safetensors"
-    ids = precomputed_tables.read_rows(folder, role)["id"]
+    ids = read_precomputed(folder, role)["id"]
+    path = _vectors_path(folder, role)
     stored = _load_tensor(path)
     # torch implements hardly any operation on 8-bit floats, not even isfinite.
     vectors = stored.float() if stored.is_floating_point() and stored.itemsize < 2 else stored
@@ -78,7 +79,7 @@ def prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
         InputError: the table has no column of sentences, or duplicates.
     """
     path = folder / f"{PROMPTS}.parquet"
-    frame = precomputed_tables.read_rows(folder, PROMPTS)
+    frame = read_precomputed(folder, PROMPTS)
     if "sentence" not in frame:
         raise InputError(
             f"{path}: no column sentence; found {', '.join(map(str, frame.columns))}. "
@@ -102,8 +103,7 @@ def prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
             f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it. Embed them, "
             f"and add a row and a vector for each: {listed}."
         )
-    rows: np.ndarray = pd.Index(sentences).get_indexer(pd.Index(wanted)).astype(np.int64)
-    return rows
+    return np.asarray(pd.Index(sentences).get_indexer(pd.Index(wanted)), dtype=np.int64)
 
 
 def key(folder: Path, role: str) -> str:
@@ -112,20 +112,17 @@ def key(folder: Path, role: str) -> str:
     Raises:
         InputError: the file does not exist.
     """
+    return file_hash(_vectors_path(folder, role))
+
+
+def _vectors_path(folder: Path, role: str) -> Path:
     path = folder / f"{role}.safetensors"
     if not path.is_file():
-        raise InputError(_missing(path))
-    return file_hash(path)
-
-
-def _missing(path: Path) -> str:
-    """Return the message about a missing file of vectors."""
-    return f"{path}: no such file. Save the vectors of {path.stem} there as {TENSOR!r}."
+        raise InputError(f"{path}: no such file. Save the vectors of {role} there as {TENSOR!r}.")
+    return path
 
 
 def _load_tensor(path: Path) -> Tensor:
-    if not path.is_file():
-        raise InputError(_missing(path))
     try:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())

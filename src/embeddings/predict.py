@@ -19,8 +19,8 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 from torch.utils.data import DataLoader
 
 from src import configs
-from src.embeddings import image_cache, microbatches
-from src.embeddings.batches import Pictures, ResizedPictures, Sentences
+from src.embeddings import image_cache
+from src.embeddings.batches import Pictures, Sentences, encode_in_microbatches, microbatch_size
 from src.embeddings.writer import VectorFile, finish
 from src.encoders import Network
 from src.encoders.preprocessing import normalise_bytes
@@ -115,7 +115,7 @@ class _Module(lightning.LightningModule):
         self.has_images = table.role in IMAGE_ROLES
         self.network: Any = None
         self.size: int | None = None  # number of pictures per microbatch
-        self.data: Pictures | ResizedPictures | Sentences
+        self.data: Pictures | Sentences
         self.values: Tensor | None
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 - argument of Lightning's hook
@@ -127,7 +127,7 @@ class _Module(lightning.LightningModule):
         # A buffer moves with the network to its device.
         self.register_buffer("values", values)
 
-    def batches(self, network: Network) -> tuple[Tensor | None, Pictures | ResizedPictures | Sentences]:
+    def batches(self, network: Network) -> tuple[Tensor | None, Pictures | Sentences]:
         """Return the pixel value of each byte in each channel, [3, 256], and all batches.
 
         The values are None unless resized pictures are stored.
@@ -138,19 +138,19 @@ class _Module(lightning.LightningModule):
         if split is None:
             log.info("%s: unknown preprocessing: resized pictures are not stored", self.table.role)
         elif (rows := image_cache.load_resized(self.table, split, self.store)) is not None:
-            return split.values, ResizedPictures(rows, self.batch_size)
-        return None, Pictures(self.table.frame["path"].tolist(), network, self.batch_size)
+            return split.values, Pictures(rows, self.batch_size)
+        return None, Pictures(self.table.frame["path"].tolist(), self.batch_size, network.transform)
 
     def predict_dataloader(self) -> DataLoader[Any]:
         """Assign complete batches to processes in turn, so that they are the same as in a single process."""
         share = range(self.trainer.global_rank, len(self.data), self.trainer.world_size)
         # Tokenised sentences and resized pictures need no data loader processes.
-        needed = isinstance(self.data, Pictures) and len(share) > FEW_BATCHES
+        reads = isinstance(self.data, Pictures) and self.data.transform is not None
         return DataLoader(
             self.data,
             batch_size=None,
             sampler=share,
-            num_workers=self.workers if needed else 0,
+            num_workers=self.workers if reads and len(share) > FEW_BATCHES else 0,
             # From pinned memory, Lightning copies a batch to the GPU without waiting.
             pin_memory=isinstance(self.trainer.accelerator, CUDAAccelerator),
         )
@@ -167,8 +167,8 @@ class _Module(lightning.LightningModule):
             return rows, self.network.encode_texts(tokens)[sentence_of_row]
         rows, pixels = batch
         # Computed once: it does not depend on the pictures' content, so that all processes agree.
-        self.size = self.size or microbatches.microbatch_size(self._vectors, pixels)
-        return rows, microbatches.encode_in_microbatches(self._vectors, pixels, self.size)
+        self.size = self.size or microbatch_size(self._vectors, pixels)
+        return rows, encode_in_microbatches(self._vectors, pixels, self.size)
 
     def _vectors(self, pixels: Tensor) -> Tensor:
         inputs = pixels if self.values is None else normalise_bytes(pixels, self.values)

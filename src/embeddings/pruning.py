@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.errors import InputError
 from src.stimuli import ROLES
 from src.storage import cache
 
@@ -25,12 +24,9 @@ def list_entries(root: Path) -> pd.DataFrame:
     Returns:
         Columns `entry` (path below the root), `model`, `role`, `shape`, `bytes`, `used` (time of last use),
         `state` (`intact`, or the damage).
-
-    Raises:
-        InputError: the folder does not exist.
     """
     rows = []
-    for entry in _entries(_require_folder(root)):
+    for entry in _entries(root):
         damage = cache.damaged(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
@@ -60,12 +56,9 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
 
     Returns:
         Path below the root, reason and bytes of each removed entry; with `dry`, of each to be removed.
-
-    Raises:
-        InputError: the folder does not exist.
     """
     removed = []
-    for path, reason, state in _removable(_require_folder(root), unused_days):
+    for path, reason, state in _removable(root, unused_days):
         size = _size(path)
         if dry or cache.discard(path, state):
             removed.append((str(path.relative_to(root)), reason, size))
@@ -81,7 +74,8 @@ def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, st
         if not state or not path.is_dir():
             continue
         if path.name.startswith("."):
-            if now - _last_write(path) > IN_PROGRESS:
+            # Time of the last write to a draft, or of the last touch by the process that builds it.
+            if now - max((status.st_mtime for status in _stats(path)), default=now) > IN_PROGRESS:
                 yield path, "left by a process that was stopped", state
             continue
         try:
@@ -92,17 +86,6 @@ def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, st
             yield path, f"damaged: {damage}", state
         elif unused_days is not None and idle > unused_days:
             yield path, f"not used for {idle:.0f} days", state
-
-
-def _last_write(draft: Path) -> float:
-    """Return the time of the last write to a draft, or of the last touch by the process that builds it."""
-    return max((status.st_mtime for status in _stats(draft)), default=time.time())
-
-
-def _require_folder(root: Path) -> Path:
-    if not root.is_dir():
-        raise InputError(f"{root}: no such folder. Name the folder of a store.")
-    return root
 
 
 def _size(folder: Path) -> int:

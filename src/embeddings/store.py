@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from src import configs
-from src.embeddings import microbatches
+from src.embeddings import batches
 from src.encoders import Encoder, Network
 from src.stimuli import IMAGE_ROLES, Table
 from src.storage import cache
@@ -101,7 +101,7 @@ def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, An
         "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
     # With encoder and batch size, MAX_BYTES determines the microbatches on a CPU, which affect the last bits.
-    return identity | ({"widest": microbatches.MAX_BYTES} if table.role in IMAGE_ROLES else {})
+    return identity | ({"widest": batches.MAX_BYTES} if table.role in IMAGE_ROLES else {})
 
 
 # The network loaded last, by the hash of its identity and weights.

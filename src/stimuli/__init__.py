@@ -25,9 +25,7 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     # Configs are plain dataclasses: their repr contains every field.
     key = repr((role, folder or role_config, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
     if key not in _tables and folder:
-        from src.stimuli import precomputed_tables
-
-        _tables[key] = precomputed_tables.load(folder, role)
+        _tables[key] = loaders.load_precomputed(folder, role)
     elif key not in _tables:
         _tables[key] = loaders.load_table(role, role_config, cfg.store, cfg.templates)
     return _tables[key]

@@ -9,7 +9,7 @@ from safetensors.torch import save_file as save_tensors
 
 from src.embeddings import precomputed_vectors
 from src.errors import InputError
-from src.stimuli.precomputed_tables import load
+from src.stimuli.loaders import load_precomputed as load
 from tests import conftest
 
 

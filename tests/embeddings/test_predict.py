@@ -19,7 +19,7 @@ from open_clip.transform import PreprocessCfg, image_transform, image_transform_
 from safetensors.torch import load_file
 
 from src import configs
-from src.embeddings import image_cache, microbatches, store
+from src.embeddings import batches, image_cache, store
 from src.embeddings.predict import predict
 from src.embeddings.writer import VectorFile, finish
 from src.encoders import Encoder
@@ -121,9 +121,9 @@ def needed(network):
 
 def test_microbatches_on_a_cpu_bound_the_widest_tensor(network, pixels, monkeypatch):
     for max_bytes, size in ((3 * needed(network), 3), (4 * needed(network) - 1, 3), (1, 1)):
-        monkeypatch.setattr(microbatches, "MAX_BYTES", max_bytes)
+        monkeypatch.setattr(batches, "MAX_BYTES", max_bytes)
         with torch.inference_mode():
-            assert microbatches.microbatch_size(network.encode_images, pixels) == size
+            assert batches.microbatch_size(network.encode_images, pixels) == size
     # No hook remains.
     assert not torch.nn.modules.module._global_forward_hooks
 
@@ -132,7 +132,7 @@ def test_other_devices_take_the_batch_unmeasured():
     def never(_):
         raise AssertionError
 
-    assert microbatches.microbatch_size(never, torch.empty(11, 3, 32, 32, device="meta")) == 11
+    assert batches.microbatch_size(never, torch.empty(11, 3, 32, 32, device="meta")) == 11
 
 
 @pytest.mark.parametrize(("size", "sizes"), [(11, [11]), (6, [6, 5]), (5, [4, 4, 3]), (1, [1] * 11)])
@@ -144,7 +144,7 @@ def test_vectors_are_those_of_the_batch_in_its_order(network, pixels, size, size
         return network.encode_images(piece)
 
     with torch.inference_mode():
-        result = microbatches.encode_in_microbatches(encode, pixels, size)
+        result = batches.encode_in_microbatches(encode, pixels, size)
         complete = network.encode_images(pixels)
     assert lengths == sizes
     assert (result - complete).abs().max() < 1e-6

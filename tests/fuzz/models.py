@@ -15,7 +15,7 @@ from src import configs
 from src.embeddings import precomputed_vectors
 from src.encoders import hub, open_clip_weights, pretrained
 from src.stimuli import Table, build_table
-from src.stimuli import precomputed_tables as tables
+from src.stimuli.loaders import load_precomputed
 from src.storage import cache
 from tests.encoders.small_checkpoints import SMALL, build_clip
 from tests.fuzz.harness import Parser
@@ -49,7 +49,7 @@ def vectors(folder: Path) -> None:
 
 
 def read(role: str, folder: Path):
-    table = tables.load(folder, role)
+    table = load_precomputed(folder, role)
     return table, precomputed_vectors.read(folder, role)
 
 

@@ -16,7 +16,7 @@ from src import configs
 from src.encoders import open_clip_weights as openclip
 from src.errors import InputError
 from src.stimuli import pictures, taxonomy
-from src.stimuli import precomputed_tables as tables
+from src.stimuli.loaders import load_precomputed
 from src.studies.subtler import domains
 from tests.fuzz import models
 from tests.paths import PACKAGES
@@ -58,7 +58,7 @@ def test_a_type_of_arrow_that_is_a_pickle_runs_nothing(tmp_path, mark, name):
     schema = pa.schema([pa.field("id", pa.string(), metadata=metadata), pa.field("group", pa.string())])
     pq.write_table(pa.table([["a"], ["g"]], schema=schema), tmp_path / "faces.parquet")
     try:
-        tables.load(tmp_path, "faces")
+        load_precomputed(tmp_path, "faces")
     except InputError as error:
         assert "faces.parquet" in str(error)  # noqa: PT017 - it may be read, too
 
