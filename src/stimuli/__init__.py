@@ -4,10 +4,11 @@ from src import configs
 from src.errors import InputError
 from src.stimuli import loaders
 from src.stimuli.group_sampling import group_names
+from src.stimuli.loaders import load_table
 from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, TEXT_ROLES, Table, build_table
 
 __all__ = ["CARRIES", "IMAGE_ROLES", "PROMPTS", "ROLES", "TEXT_ROLES", "Table", "build_table"]
-__all__ += ["count_drawn", "faces", "load", "parents"]
+__all__ += ["count_drawn", "load", "load_table", "parents"]
 
 _tables: dict[str, Table] = {}
 
@@ -27,7 +28,7 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     if key not in _tables and folder:
         _tables[key] = loaders.load_precomputed(folder, role)
     elif key not in _tables:
-        _tables[key] = loaders.load_table(role, role_config, cfg.store, cfg.templates)
+        _tables[key] = load_table(role, role_config, cfg.store, cfg.templates)
     return _tables[key]
 
 
@@ -36,11 +37,6 @@ def parents(cfg: configs.RunConfig) -> Table | None:
     if not isinstance(cfg.faces, configs.MorphsConfig):
         return None
     return loaders.parents(cfg.faces.parents, cfg.store)
-
-
-def faces(faces_config: configs.RoleConfig, store: configs.PicturesConfig) -> Table:
-    """Load the faces of a config, read or drawn."""
-    return loaders.load_table("faces", faces_config, store)
 
 
 def count_drawn(role_config: configs.RoleConfig, store: configs.StoreConfig) -> int:

@@ -72,7 +72,7 @@ def _fetch(names: list[str], root: Path) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from src.stimuli.obtain import obtain
+    from src.stimuli.download import obtain
 
     if not names:
         fetchable = ", ".join(dataset.name for dataset in select_datasets([]) if dataset.files)

@@ -1,7 +1,8 @@
 """Select the faces of the groups that a config names, and draw a sample of each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from src.stimuli.pictures import drop_copies
 GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfig
 
 
-def map_values(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str]], path: Path) -> pd.Series:
+def map_values(rows: pd.DataFrame, column: str, names: Mapping[Any, Sequence[Any]], path: Path) -> pd.Series:
     """Map the values of a column to the names that `faces.{column}s` gives them; null if it gives none."""
     present = set(rows[column])
     for name, values in names.items():
@@ -28,16 +29,17 @@ def map_values(rows: pd.DataFrame, column: str, names: Mapping[str, Sequence[str
 
 
 def select_groups(
-    rows: pd.DataFrame, cfg: GroupsConfig, path: Path, third: str, wanted: pd.Series | None
+    rows: pd.DataFrame, cfg: GroupsConfig, path: Path, third: str, values: Collection[object] | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """Select and name the faces of the chosen groups, and note how many are left out.
 
-    `third` names a third attribute, age or expression, by which `wanted` selects rows; None selects all.
+    `third` names a third attribute, age or expression, which must be one of `values`; None selects all.
     """
+    is_wanted = pd.Series(True, rows.index)
+    if values is not None:
+        is_wanted = map_values(rows, third, {value: [value] for value in values}, path).notna()
     race, gender = map_values(rows, "race", cfg.races, path), map_values(rows, "gender", cfg.genders, path)
-    keep = race.notna() & gender.notna()
-    if wanted is not None:
-        keep &= wanted
+    keep = race.notna() & gender.notna() & is_wanted
     if not keep.any():
         raise InputError(
             f"{path}: no face is of a chosen race, gender and {third}. Change faces.races or faces.{third}s."

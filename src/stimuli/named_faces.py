@@ -45,9 +45,7 @@ def cfd(cfg: CfdConfig) -> Loaded:
     root = Path(cfg.root)
     folders = [root / folder for folder in cfg.pictures]
     rows, picture_count, notes = _read_labels(folders, root, CFD_NAME, CFD_EXAMPLE, remedy)
-    expressions = {name: [name] for name in cfg.expressions}
-    wanted = group_sampling.map_values(rows, "expression", expressions, root).notna()
-    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", wanted)
+    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", cfg.expressions)
     groups = group_sampling.group_names(cfg.races, cfg.genders)
     frame, sample_notes = group_sampling.sample_groups(chosen, groups, cfg, root)
     notes += group_notes + sample_notes
@@ -99,7 +97,7 @@ def utkface(cfg: UtkFaceConfig) -> Loaded:
     )
     rows, picture_count, notes = _read_labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
-    wanted = None if ages is None else rows["age"].between(ages[0], ages[1])
+    wanted = None if ages is None else {*rows["age"][rows["age"].between(*ages)]}
     chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", wanted)
     groups = group_sampling.group_names(cfg.races, cfg.genders)
     frame, sample_notes = group_sampling.sample_groups(chosen, groups, cfg, root)

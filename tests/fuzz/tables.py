@@ -13,8 +13,8 @@ from PIL import Image
 
 from src import configs
 from src.stimuli import build_table, loaders, pictures, taxonomy
+from src.stimuli.download import _read_record
 from src.stimuli.morphs import landmark_templates
-from src.stimuli.obtain import _read_record
 from src.stimuli.unpack import unpack
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, yaml_changed

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from src import configs
-from src.stimuli import csv_faces, lexicons, named_faces, nrc_vad, oasis
+from src.stimuli import csv_pictures, lexicons, named_faces, nrc_vad
 from tests.stimuli import drawn
 
 FACES = {"per_group": None, "seed": 0}
@@ -33,11 +33,11 @@ OASIS = {"csv": "OASIS.csv", "pictures": "images", "lowest": 1, "highest": 7}
 NRC_VAD = {"word": None, "lowest": 0, "highest": 1}
 WARRINER = {"word": "Word", "valence": "V.Mean.Sum", "lowest": 1, "highest": 9}
 LAYOUTS = {
-    "fairface": (csv_faces.fairface, configs.FairFaceConfig, FAIRFACE),
+    "fairface": (csv_pictures.fairface, configs.FairFaceConfig, FAIRFACE),
     "cfd": (named_faces.cfd, configs.CfdConfig, CFD),
     "utkface": (named_faces.utkface, configs.UtkFaceConfig, UTKFACE),
-    "folder": (csv_faces.folder, configs.FolderConfig, FOLDER),
-    "oasis": (oasis.load, configs.OasisConfig, OASIS),
+    "folder": (csv_pictures.folder, configs.FolderConfig, FOLDER),
+    "oasis": (csv_pictures.oasis, configs.OasisConfig, OASIS),
     "nrc_vad": (nrc_vad.load, configs.NrcVadConfig, NRC_VAD),
     "nrc_vad_v2": (nrc_vad.load, configs.NrcVadConfig, NRC_VAD | {"lowest": -1}),
     "warriner": (lexicons.warriner, configs.WarrinerConfig, WARRINER),

@@ -3,7 +3,7 @@
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import combinations_with_replacement
 from pathlib import Path
@@ -16,11 +16,12 @@ from PIL import Image, ImageDraw
 from src.configs import MORPH_FAMILIES, MorphsConfig
 from src.errors import InputError
 from src.stimuli.morphs import families, standard
-from src.stimuli.morphs.methods import METHODS, Method, Parents
+from src.stimuli.morphs.methods import METHODS, Method, standardise_parents
 from src.stimuli.morphs.work import make_files, stop_workers_on_exit
 from src.stimuli.table import CONTACT_SHEET, Loaded
 from src.stimuli.work_folders import lock_folder
 from src.storage import cache
+from src.storage.versions import declared, versions
 
 TABLE = "table.parquet"
 Pair = tuple[str, str]
@@ -44,10 +45,7 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
         NotStored: within `cache.dry`, if the morphs would have to be made.
     """
     table = face_table(faces, cfg)
-    parent_rows = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
-    parents = Parents(
-        list(parent_rows.index), [Path(path) for path in parent_rows["path"]], list(parent_rows["sha256"])
-    )
+    parents = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
     method = METHODS[cfg.method](cfg, parents)
     description = {
         "role": "morphs",
@@ -55,15 +53,22 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
         "size": cfg.size,
         "seed": cfg.seed,
         "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
-        "parents": cache.fingerprint(list(zip(parents.ids, parents.hashes, strict=True))),
-        **method.describe(),
+        "parents": cache.fingerprint([*parents["sha256"].items()]),
+        **method.settings,
+        "parts": declared(f"morphs.{cfg.method}"),
+        "versions": versions("pillow", "numpy", *method.packages),
     }
-    entry = _fetch(store, description, table, parents, method, cfg.workers)
+
+    def make(draft: Path, unfinished: Path) -> None:
+        morphs = _make(draft, unfinished, table, parents, method, cfg)
+        contact_sheet(morphs, parents["path"], cfg.seed).save(draft / CONTACT_SHEET, quality=90)
+
+    entry = _fetch(store, description, make)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
-    notes = [f"{cfg.method} morphs of {len(parents.ids)} of {len(faces)} parents"]
+    notes = [f"{cfg.method} morphs of {len(parents)} of {len(faces)} parents"]
     if cfg.morphs == MORPH_FAMILIES:
-        notes += _family_notes(frame, len(faces) - len(parents.ids), cfg.per_group)
+        notes += _family_notes(frame, len(faces) - len(parents), cfg.per_group)
     notes += method.notes
     return frame, len(frame), notes
 
@@ -105,18 +110,8 @@ def _family_notes(frame: pd.DataFrame, unused: int, per_group: int) -> list[str]
     return notes + ([f"{unused} parents left over, not used"] if unused else [])
 
 
-def _is_morph(table: pd.DataFrame) -> pd.Series:
-    return table["parent_a"] != table["parent_b"]
-
-
-def _fetch(
-    store: Path,
-    description: Mapping[str, Any],
-    table: pd.DataFrame,
-    parents: Parents,
-    method: Method,
-    workers: int,
-) -> Path:
+def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Path], None]) -> Path:
+    """Return the entry of morphs; `make` fills a draft, and keeps unfinished work in another folder."""
     key = cache.fingerprint(description)
     # Next to the store, not in it: a pipeline empties its outputs before it makes them.
     unfinished = store.parent / f".{store.name}-{key}.partial"
@@ -124,14 +119,11 @@ def _fetch(
 
         def build(draft: Path) -> Mapping[str, Any]:
             until_published.enter_context(lock_folder(unfinished, "Set store.morphs.", wait=True))
-            if not cache.damaged(store / key):  # another process made it in the meantime
-                shutil.copytree(
-                    store / key, draft, ignore=shutil.ignore_patterns(cache.MANIFEST), dirs_exist_ok=True
-                )
-            else:
-                morphs = _make(draft, unfinished, table, parents, method, workers, description["size"])
-                sheet = contact_sheet(morphs, parents.pictures, description["seed"])
-                sheet.save(draft / CONTACT_SHEET, quality=90)
+            if cache.damaged(store / key):
+                make(draft, unfinished)
+            else:  # another process made it in the meantime
+                ignored = shutil.ignore_patterns(cache.MANIFEST)
+                shutil.copytree(store / key, draft, ignore=ignored, dirs_exist_ok=True)
             return description
 
         entry = cache.fetch(store, key, build)
@@ -141,30 +133,29 @@ def _fetch(
 
 def _make(
     draft: Path,
-    unfinished: Path,
+    work: Path,
     table: pd.DataFrame,
-    parents: Parents,
+    parents: pd.DataFrame,
     method: Method,
-    workers: int,
-    size: int,
+    cfg: MorphsConfig,
 ) -> pd.DataFrame:
-    index_of = {name: index for index, name in enumerate(parents.ids)}
-    indices = [(index_of[a], index_of[b]) for a, b in zip(table["parent_a"], table["parent_b"], strict=True)]
+    columns = (parents.index.get_indexer(table[name]).tolist() for name in ("parent_a", "parent_b"))
+    indices = [*zip(*columns, strict=True)]
     pairs = [(a, b) for a, b in indices if a != b]
     with stop_workers_on_exit():
-        morph = method.prepare(unfinished, workers)
-        processes = 1 if method.in_process else workers
-        morph_paths = iter(make_files(morph, pairs, unfinished / "morphs", suffix=".png", workers=processes))
+        morph = method.prepare(work)
+        processes = 1 if method.in_process else cfg.workers
+        morph_paths = iter(make_files(morph, pairs, work / "morphs", suffix=".png", workers=processes))
         # Not in the folder of the method, whose parents may have another size.
         has_parents = len(pairs) < len(indices)
-        parent_paths = parents.standardise(unfinished / "faces", size, workers) if has_parents else []
-    paths = [next(morph_paths) if a != b else parent_paths[a] for a, b in indices]
-    # Morphs and parents are numbered separately.
-    names = [
-        path.name if a != b else f"parent-{path.name}" for path, (a, b) in zip(paths, indices, strict=True)
-    ]
-    pictures = [draft / name for name in names]
-    for path, target in zip(paths, pictures, strict=True):
+        folder = work / "faces"
+        parent_paths = standardise_parents(parents, folder, cfg.size, cfg.workers) if has_parents else []
+    pictures = []
+    for a, b in indices:
+        path = next(morph_paths) if a != b else parent_paths[a]
+        # Morphs and parents are numbered separately.
+        target = draft / (path.name if a != b else f"parent-{path.name}")
+        pictures.append(target)
         try:
             os.link(path, target)  # costs nothing, and leaves the morph in place if publishing fails
         except OSError:
@@ -208,9 +199,9 @@ def _pair_of_rank(rank: int) -> tuple[int, int]:
     return rank - math.comb(high, 2), high
 
 
-def contact_sheet(morphs: pd.DataFrame, parent_paths: Mapping[str, Path], seed: int) -> Image.Image:
+def contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> Image.Image:
     """Draw a row per group: up to six of its morphs, each between its parents."""
-    morphs = morphs[_is_morph(morphs)]
+    morphs = morphs[morphs["parent_a"] != morphs["parent_b"]]
     groups = sorted(morphs["group"].unique())
     width = MAX_SHEET_MORPHS * (3 * TILE + GAP) - GAP
     sheet = Image.new("RGB", (width, len(groups) * (TITLE + TILE + GAP)), "white")

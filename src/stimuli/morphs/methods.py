@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 from src.configs import MorphsConfig
@@ -14,30 +15,12 @@ from src.errors import InputError
 from src.stimuli.morphs import landmark_templates, midpoints, networks, work
 from src.stimuli.morphs.standard import standardise
 from src.storage import cache
-from src.storage.versions import declared, versions
 
 OPENCV = "opencv-python-headless"
 # Draws the morph of two parents, given their indices.
 Morph = Callable[[int, int], np.ndarray]
-
-
-@dataclass(frozen=True)
-class Parents:
-    """The faces that are morphed: sorted ids, pictures, and SHA-256 of the pictures."""
-
-    ids: Sequence[str]
-    paths: Sequence[Path]
-    hashes: Sequence[str]
-
-    @property
-    def pictures(self) -> dict[str, Path]:
-        """Map each id to its picture."""
-        return dict(zip(self.ids, self.paths, strict=True))
-
-    def standardise(self, folder: Path, size: int, workers: int) -> list[Path]:
-        """Write the centre square of each parent to a file, and return the files."""
-        arguments = [(path, size) for path in self.paths]
-        return work.make_files(standardise, arguments, folder / "parents", suffix=".png", workers=workers)
+# Computes the face half-way between two pictures, given their landmarks if it needs them.
+Warp = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -47,37 +30,35 @@ class Method:
     # Settings that determine the bytes of morphs, besides parents, size and the code shared by all methods.
     settings: Mapping[str, object]
     packages: Sequence[str]  # distributions whose versions determine these bytes
-    # (work folder, workers) -> function that draws the morph of two parents, given their indices.
-    prepare: Callable[[Path, int], Morph]
+    # Work folder -> function that draws the morph of two parents, given their indices.
+    prepare: Callable[[Path], Morph]
     in_process: bool = False  # whether it runs in this process, as it uses a network
     notes: Sequence[str] = field(default_factory=list)  # notes for readers of results on its morphs
 
-    def describe(self) -> dict[str, object]:
-        """Describe what determines the bytes besides parents and size: method, version and libraries."""
-        return {
-            **self.settings,
-            "parts": declared(f"morphs.{self.settings['method']}"),
-            "versions": versions("pillow", "numpy", *self.packages),
-        }
+
+def standardise_parents(parents: pd.DataFrame, folder: Path, size: int, workers: int) -> list[Path]:
+    """Write the centre square of each parent to a file, and return the files."""
+    arguments = [(path, size) for path in parents["path"]]
+    return work.make_files(standardise, arguments, folder / "parents", suffix=".png", workers=workers)
 
 
-def _by_flow(cfg: MorphsConfig, parents: Parents) -> Method:
+def _by_flow(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
     """Morph by dense optical flow; see `midpoints.warp_by_flow`."""
-    return Method({"method": "flow"}, [OPENCV], partial(_prepare_warp, cfg, parents, midpoints.warp_by_flow))
+    return Method({"method": "flow"}, [OPENCV], _warping(cfg, parents, midpoints.warp_by_flow))
 
 
-def _by_landmark(cfg: MorphsConfig, parents: Parents) -> Method:
+def _by_landmark(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
     """Morph by landmarks; see `midpoints.warp_by_landmarks`."""
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
-    landmarks = landmark_templates.landmarks(Path(cfg.landmarks), parents.pictures, cfg.size)
-    points = [landmarks[name] for name in parents.ids]
+    pictures = {name: Path(path) for name, path in parents["path"].items()}
+    landmarks = landmark_templates.landmarks(Path(cfg.landmarks), pictures, cfg.size)
+    points = [landmarks[name] for name in parents.index]
     settings = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
-    prepare = partial(_prepare_warp, cfg, parents, midpoints.warp_by_landmarks, points=points)
-    return Method(settings, [OPENCV, "scipy"], prepare)
+    return Method(settings, [OPENCV, "scipy"], _warping(cfg, parents, midpoints.warp_by_landmarks, points))
 
 
-def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
+def _by_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
     """Morph by a generator of the user; see `src.stimuli.morphs.stylegan2`."""
     if cfg.generator is None:
         raise InputError(
@@ -86,16 +67,16 @@ def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
     generator = networks.check_archive(Path(cfg.generator), "faces.generator")
     vgg = networks.check_archive(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
 
-    def prepare(folder: Path, workers: int) -> Morph:
+    def prepare(folder: Path) -> Morph:
         from src.stimuli.morphs import stylegan2
 
         network = networks.load_network(generator, "faces.generator", networks.GENERATOR_ATTRIBUTES)
         features = stylegan2.vgg(networks.load_network(vgg, "faces.perceptual")) if vgg else stylegan2.pyramid
-        pictures = parents.standardise(folder, network.img_resolution, workers)
+        pictures = standardise_parents(parents, folder, network.img_resolution, cfg.workers)
         latent_space = stylegan2.estimate_space(network)
 
         def project(index: int) -> np.ndarray:
-            seed = int(parents.hashes[index][:8], 16)
+            seed = int(parents["sha256"].iloc[index][:8], 16)
             picture = _read(pictures[index])
             return stylegan2.project(network, latent_space, features, picture, steps=cfg.steps, seed=seed)
 
@@ -119,21 +100,19 @@ def _by_stylegan2(cfg: MorphsConfig, parents: Parents) -> Method:
 METHODS = {"flow": _by_flow, "landmark": _by_landmark, "stylegan2": _by_stylegan2}
 
 
-def _prepare_warp(
-    cfg: MorphsConfig,
-    parents: Parents,
-    warp: Callable[..., np.ndarray],
-    folder: Path,
-    workers: int,
-    points: Sequence[np.ndarray] = (),
-) -> Morph:
-    """Return a warp of two pictures, with their landmarks if `points` (per parent) are given."""
-    return partial(_warp, warp, parents.standardise(folder, cfg.size, workers), points)
+def _warping(
+    cfg: MorphsConfig, parents: pd.DataFrame, warp: Warp, points: Sequence[np.ndarray] = ()
+) -> Callable[[Path], Morph]:
+    """Prepare a warp of two pictures, with their landmarks if `points` (per parent) are given."""
+
+    def prepare(folder: Path) -> Morph:
+        # Unlike a nested function, a partial of a module's function can be pickled for other processes.
+        return partial(_warp, warp, standardise_parents(parents, folder, cfg.size, cfg.workers), points)
+
+    return prepare
 
 
-def _warp(
-    warp: Callable[..., np.ndarray], pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
-) -> np.ndarray:
+def _warp(warp: Warp, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int) -> np.ndarray:
     return warp(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
 
 

@@ -29,7 +29,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
         raise NotApplicable(f"task={task}: needs a multimodal model. Use llm=vlm_hf llm.id=OWNER/NAME.")
     if cfg.faces is None:
         raise InputError(f"task={task}: the dataset has no faces. Use dataset=demo, or another with faces.")
-    faces = stimuli.faces(cfg.faces, cfg.store)
+    faces = stimuli.load_table("faces", cfg.faces, cfg.store)
     log.info("%s", faces.statement())
     rows = comparison.draw_faces(faces, cfg.task.faces, cfg.seed)
     return Inputs(

@@ -1,14 +1,14 @@
-"""Load faces that a csv assigns to groups."""
+"""Load pictures that a csv describes: faces of groups, and scenes with ratings."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from src.configs import FairFaceConfig, FolderConfig
+from src.configs import FairFaceConfig, FolderConfig, OasisConfig
 from src.errors import InputError
 from src.stimuli import group_sampling, pictures
-from src.stimuli.csvs import HEADER_REMEDY, check_filled, check_unique, read_csv
+from src.stimuli.csvs import HEADER_REMEDY, check_filled, check_unique, read_csv, rescaled_ratings
 from src.stimuli.safe_paths import check_paths, posix_paths, refuse_links_out
 from src.stimuli.table import Loaded
 
@@ -26,10 +26,7 @@ def fairface(cfg: FairFaceConfig) -> Loaded:
     remedy = "Set dataset.root to the folder of fairface/, or faces.root to that of the csv (see make data)."
     header_remedy = f"{HEADER_REMEDY} For pictures of your own choose faces=folder."
     rows, notes = _read_listing(path, root, ["file", "age", "gender", "race"], remedy, header_remedy)
-    wanted = None
-    if cfg.ages is not None:
-        wanted = group_sampling.map_values(rows, "age", {age: [age] for age in cfg.ages}, path).notna()
-    chosen, group_notes = group_sampling.select_groups(rows, cfg, path, "age", wanted)
+    chosen, group_notes = group_sampling.select_groups(rows, cfg, path, "age", cfg.ages)
     frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
     frame = frame[["id", "group", "race", "gender", "age", "path", "row"]]
     frame, absent_notes = pictures.drop_absent(frame, path, root, "faces.root", ABSENT_REMEDY)
@@ -60,6 +57,40 @@ def folder(cfg: FolderConfig) -> Loaded:
         raise InputError(f"{path}: groups without a face: {', '.join(empty)}. Add some, or delete the rows.")
     frame, sample_notes = group_sampling.sample_groups(frame, groups, cfg, path)
     return pictures.add_hashes(frame), len(rows), notes + absent_notes + sample_notes
+
+
+def oasis(cfg: OasisConfig) -> Loaded:
+    """Load OASIS (Kurdi, Lozano & Banaji 2017): 900 scenes with ratings of valence from 1 to 7.
+
+    The csv has the columns `Theme` and `Valence_mean`; the pictures are `{Theme}.jpg`. Pictures of a theme,
+    as Beach 1 and Beach 2, are a cluster.
+    """
+    root = Path(cfg.root)
+    path = root / cfg.csv
+    remedy = "Set dataset.root to the folder of oasis/, or scenes.root to that of the csv (see make data)."
+    refuse_links_out([path], root, "scenes.root")
+    rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
+    check_paths(rows, "Theme", path, "scenes.root")
+    check_unique(rows, "Theme", path)
+    # The archive was published with Images/ and with images/.
+    names = {item.name.lower(): item.name for item in root.iterdir()}
+    folder, scale = cfg.pictures, (cfg.lowest, cfg.highest)
+    if not (root / folder).is_dir():
+        folder = names.get(folder.lower(), folder)
+    frame = pd.DataFrame(
+        {
+            "id": rows["Theme"],
+            "valence": rescaled_ratings(rows, "Valence_mean", "Theme", scale, path, "scenes"),
+            # Scenes of one theme are numbered: Acorns 1, Acorns 2.
+            "cluster": rows["Theme"].str.replace(r"\s*\d+$", "", regex=True),
+            "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
+            "row": rows["row"],
+        }
+    )
+    absent_remedy = "Put the pictures there, or set scenes.root and scenes.pictures to their folder."
+    frame, notes = pictures.drop_absent(frame, path, root, "scenes.root", absent_remedy)
+    frame, copy_notes = pictures.drop_copies(frame, path, cfg.duplicates, "scenes")
+    return pictures.add_hashes(frame), len(rows), notes + copy_notes
 
 
 def _read_listing(
