@@ -132,12 +132,7 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
 
 
 def _make(
-    draft: Path,
-    work: Path,
-    table: pd.DataFrame,
-    parents: pd.DataFrame,
-    method: Method,
-    cfg: MorphsConfig,
+    draft: Path, work: Path, table: pd.DataFrame, parents: pd.DataFrame, method: Method, cfg: MorphsConfig
 ) -> pd.DataFrame:
     columns = (parents.index.get_indexer(table[name]).tolist() for name in ("parent_a", "parent_b"))
     indices = [*zip(*columns, strict=True)]
