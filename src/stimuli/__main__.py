@@ -12,7 +12,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT
 from src.errors import InputError, exit_status, replace_unprintable
-from src.stimuli.public_datasets import PRESENT, DatasetStatus, command, select_datasets, status_of
+from src.stimuli.public_datasets import PRESENT, command, select_datasets, status_of
 
 ROOT = CHECKOUT / "data" / "raw"
 
@@ -50,22 +50,18 @@ def _status(names: list[str], root: Path) -> int:
     exceptions = "".join(f", {name} in its package" for name in packages)
     console.print(f"Looked for in {root}, each in a folder of its name{exceptions}.", soft_wrap=True)
     for status in statuses:
-        if status.state != PRESENT:
-            console.print(_instructions(status, root), soft_wrap=True, markup=False, highlight=False)
+        if status.state == PRESENT:
+            continue
+        dataset, steps = status.dataset, command("fetch", status.dataset, root)
+        if not dataset.files:
+            access = "request it with its form" if dataset.form else "download it by hand"
+            steps = f"{access}, and lay it out in {status.folder}: {dataset.layout}"
+        console.print(
+            f"\n{dataset.name}: {dataset.title} ({dataset.citation})\n"
+            f"  from   {dataset.address}\n  terms  {dataset.terms}\n  how    {steps}",
+            **{"soft_wrap": True, "markup": False, "highlight": False},
+        )
     return 0
-
-
-def _instructions(status: DatasetStatus, root: Path) -> str:
-    """Describe how to get a dataset that is missing or incomplete."""
-    dataset = status.dataset
-    steps = command("fetch", dataset, root)
-    if not dataset.files:
-        access = "request it with its form" if dataset.form else "download it by hand"
-        steps = f"{access}, and lay it out in {status.folder}: {dataset.layout}"
-    return (
-        f"\n{dataset.name}: {dataset.title} ({dataset.citation})\n"
-        f"  from   {dataset.address}\n  terms  {dataset.terms}\n  how    {steps}"
-    )
 
 
 def _fetch(names: list[str], root: Path) -> int:

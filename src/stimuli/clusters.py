@@ -43,24 +43,20 @@ def ways(table: Table) -> pd.DataFrame:
 
 
 def one_way(clusters: pd.DataFrame) -> pd.Series:
-    """Return a single cluster of each row: morphs that are linked by parents are one connected component."""
-    if set(PARENTS) <= {*clusters}:
-        return components(clusters)
-    return clusters[CLUSTER]
+    """Return a single cluster of each row: morphs that are linked by parents are one connected component.
 
-
-def components(parents: pd.DataFrame) -> pd.Series:
-    """Return the first parent, by name, of the connected component of each face.
-
-    Parents are the nodes of a graph, and each face is an edge between its two parents.
+    Parents are the nodes of a graph, and each face is an edge between its two parents. The first parent, by
+    name, names the component.
     """
-    pairs = parents[[*PARENTS]].to_numpy(dtype=str)
+    if not set(PARENTS) <= {*clusters}:
+        return clusters[CLUSTER]
+    pairs = clusters[[*PARENTS]].to_numpy(dtype=str)
     names, places = np.unique(pairs, return_inverse=True)
     first, second = places.reshape(pairs.shape).T
     edges = coo_array((np.ones(len(first)), (first, second)), shape=(len(names), len(names)))
     labels = connected_components(edges, directed=False)[1]
     first_of = pd.Series(names).groupby(labels).min().to_numpy()
-    return pd.Series(first_of[labels[first]], parents.index, name=CLUSTER)
+    return pd.Series(first_of[labels[first]], clusters.index, name=CLUSTER)
 
 
 def stems(words: pd.Series) -> pd.Series:

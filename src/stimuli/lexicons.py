@@ -7,11 +7,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from src.configs import VaderConfig, WarrinerConfig
-from src.errors import InputError, first_few
+from src.configs import NrcVadConfig, VaderConfig, WarrinerConfig
+from src.errors import InputError, brief, first_few
 from src.stimuli.csvs import check_filled, check_unique, read_csv, rescaled_ratings
 from src.stimuli.safe_paths import refuse_links_out
 from src.stimuli.table import Loaded
+
+# Columns of an NRC-VAD file without a header, as version 1 was published.
+COLUMNS = ["Word", "Valence", "Arousal", "Dominance"]
+NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
+# Headerless files of the other dimensions, published along with the lexicon.
+OTHER_DIMENSION = re.compile(r"(arousal|dominance|[ad]-?scores)\b", re.IGNORECASE)
+UNTRANSLATED = ("", "NO TRANSLATION")
+# Maximum number of columns that a message names.
+MAX_LISTED = 10
 
 
 def vader(cfg: VaderConfig) -> Loaded:
@@ -59,3 +68,127 @@ def only_file(path: Path, suffix: str, remedy: str) -> Path:
         raise InputError(f"{path}: {len(files)} {suffix} files{names}, expected one. {remedy}")
     refuse_links_out(files, path, "words.path")
     return files[0]
+
+
+def nrc_vad(cfg: NrcVadConfig) -> Loaded:
+    """Read NRC-VAD (Mohammad 2018, 2025): an English lexicon, also translated into a hundred languages.
+
+    The file is tab-separated, with or without a header. Only its words and valences are read, so that an
+    unreadable dominance loses no word. The words `null` and `nan` are kept as words. English words that share
+    a translation get their mean valence.
+    """
+    remedy = (
+        "Set words.path to the NRC-VAD lexicon, or dataset.root to the folder of nrc_vad/ (see make data)."
+    )
+    path, scale = only_file(Path(cfg.path), ".txt", remedy), (cfg.lowest, cfg.highest)
+    if OTHER_DIMENSION.match(path.name):
+        raise InputError(f"{path}: its name says that it contains another dimension, not valence. {remedy}")
+    header, rows = _read_rows(path)
+    word_columns = _word_columns(header, rows)
+    word_column = _word_column(header, word_columns, cfg.word, path)
+    valence_column = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
+    frame = rows[[word_column, valence_column]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
+    is_translated = word_column != word_columns[0]
+    notes = []
+    if is_translated:
+        frame = frame[~frame["word"].isin(UNTRANSLATED)]
+        notes = [f"{len(rows) - len(frame)} have no {header[word_column]}"] if len(frame) < len(rows) else []
+    check_filled(frame, "word", path)
+    if not is_translated:
+        check_unique(frame, "word", path)
+    _check_version(frame, scale, path)
+    rated = frame.assign(valence=rescaled_ratings(frame, "valence", "word", scale, path, "words"))
+    means = rated.groupby("word", sort=False)["valence"].mean().reset_index()
+    if len(means) < len(rated):
+        repeated, language = len(rated) - len(means), header[word_column]
+        notes.append(f"{repeated} repeat a word of {language}, whose valence is the mean of its rows")
+    return means, len(rows), notes
+
+
+def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
+    """Read the header (empty if absent) and the cells below it, by row number and column index."""
+    try:
+        text = path.read_text("utf-8-sig")
+        if "\0" in text:
+            row = text.partition("\0")[0].count("\n") + 1
+            raise UnicodeError(f"row {row} contains a NUL, as text in UTF-16 does")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{path}: {error}. Make it readable, and save it as text in UTF-8.") from None
+    lines = {number: line for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
+    cells = {number: [cell.strip() for cell in line.split("\t")] for number, line in lines.items()}
+    first_row, first_cells = next(iter(cells.items()), (0, []))
+    # The word `valence` would be followed by a number.
+    is_header = "valence" in map(str.lower, first_cells[1:]) and not any(map(_is_number, first_cells[1:]))
+    header = cells.pop(first_row) if is_header else []
+    if not cells:
+        raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
+    if untabbed := next((number for number in cells if "\t" not in lines[number]), 0):
+        raise InputError(
+            f"{path}, row {untabbed}: no tab in {brief(lines[untabbed].strip())!r}. Use word, tab, valence."
+        )
+    width = max(map(len, [header, *cells.values()]))
+    padded = [[*row, *[""] * (width - len(row))] for row in cells.values()]
+    rows = pd.DataFrame(padded, index=list(cells))
+    for number, *extra in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
+        if word_cell := next((cell for cell in extra if cell and not _is_number(cell)), ""):
+            raise InputError(
+                f"{path}, row {number}: {brief(word_cell)!r} after word, valence, arousal and dominance, and "
+                "no header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "
+                "Dominance and the language, separated by tabs), and set words.word to one of its columns."
+            )
+    return header, rows
+
+
+def _is_number(cell: str) -> bool:
+    return NUMBER.fullmatch(cell) is not None
+
+
+def _word_columns(header: list[str], rows: pd.DataFrame) -> list[int]:
+    """Return the indices of the columns of words; the first column if none is recognised."""
+    dimensions = [name.lower() for name in COLUMNS[1:]]
+    word_columns = [
+        index
+        for index, name in enumerate(header)
+        if name.lower() not in dimensions and not all(map(_is_number, rows[index][rows[index] != ""]))
+    ]
+    return word_columns or [0]
+
+
+def _word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:
+    """Return the index of the requested column of words."""
+    if word is None:
+        if len(word_columns) > 1:
+            names = _format_columns(header, word_columns)
+            raise InputError(f"{path}, row 1: several columns of words. Set words.word to one of {names}.")
+        return word_columns[0]
+    if not header:
+        raise InputError(f"{path}, row 1: no header with {brief(word)}. Write one, or set words.word=null.")
+    if header.count(word) != 1:
+        problem = "several columns" if word in header else "no column"
+        raise InputError(
+            f"{path}, row 1: {problem} {brief(word)}; found {brief(', '.join(header))}. Set words.word to "
+            f"one that contains words: {_format_columns(header, word_columns)}."
+        )
+    return header.index(word)
+
+
+def _format_columns(header: list[str], columns: list[int]) -> str:
+    names = [brief(header[index]) if header else COLUMNS[0] for index in columns]
+    return first_few(names, MAX_LISTED)
+
+
+def _check_version(frame: pd.DataFrame, scale: tuple[float, float], path: Path) -> None:
+    """Refuse a version of the lexicon on the scale of the other version."""
+    valence = pd.to_numeric(frame["valence"], errors="coerce")
+    negative = frame[valence.between(-1, 0, inclusive="left")]
+    if scale == (0, 1) and len(negative):
+        row, name, given = negative[["row", "word", "valence"]].iloc[0]
+        raise InputError(
+            f"{path}, row {row}: valence {given} of {brief(name)!r} is negative, on a scale from 0 to 1. "
+            "Version 2 goes from -1 to 1: choose words=nrc_vad_v2, or set words.lowest=-1."
+        )
+    if scale == (-1, 1) and valence.between(0, 1).all():
+        raise InputError(
+            f"{path}: none of {len(frame)} valences is negative, on a scale from -1 to 1. Version 1 "
+            "goes from 0 to 1: choose words=nrc_vad, or set words.lowest=0."
+        )

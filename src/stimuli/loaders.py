@@ -30,7 +30,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.FolderConfig: ("src.stimuli.csv_pictures:folder", "faces=folder"),
     configs.OasisConfig: ("src.stimuli.csv_pictures:oasis", "scenes=oasis"),
     configs.VaderConfig: ("src.stimuli.lexicons:vader", "words=vader"),
-    configs.NrcVadConfig: ("src.stimuli.nrc_vad:load", "words=nrc_vad"),
+    configs.NrcVadConfig: ("src.stimuli.lexicons:nrc_vad", "words=nrc_vad"),
     configs.WarrinerConfig: ("src.stimuli.lexicons:warriner", "words=warriner"),
 }
 

@@ -82,7 +82,16 @@ def datasets() -> dict[str, Dataset]:
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(Path(__file__).with_suffix(".yaml")))
-    return {name: _dataset(name, entry) for name, entry in content.items()}
+    by_name = {}
+    for name, entry in content.items():
+        needs = tuple(
+            Need(kind, pattern, tuple(counts) if isinstance(counts, list) else (counts,))
+            for kind, patterns in entry.pop("needs").items()
+            for pattern, counts in patterns.items()
+        )
+        files = tuple(File(**file) for file in entry.pop("files", []))
+        by_name[name] = Dataset(name=name, needs=needs, files=files, **entry)
+    return by_name
 
 
 def select_datasets(names: Iterable[str]) -> list[Dataset]:
@@ -119,13 +128,3 @@ def _rows(table: Path) -> int:
     # Universal newlines: the lines of OASIS.csv end in a lone carriage return.
     with table.open(encoding="utf-8", errors="replace", newline=None) as file:
         return sum(any(map(str.isdigit, line)) for line in file)
-
-
-def _dataset(name: str, entry: dict[str, Any]) -> Dataset:
-    needs = tuple(
-        Need(kind, pattern, tuple(counts) if isinstance(counts, list) else (counts,))
-        for kind, patterns in entry.pop("needs").items()
-        for pattern, counts in patterns.items()
-    )
-    files = tuple(File(**file) for file in entry.pop("files", []))
-    return Dataset(name=name, needs=needs, files=files, **entry)

@@ -107,12 +107,10 @@ def _language_words(language: str) -> list[str]:
             "for any other language, set taxonomy.vocabulary to a file with one word per line."
         )
     listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(language))
-    return list(dict.fromkeys(word for word in listed if _is_alphabetic(word)))
-
-
-def _is_alphabetic(word: str) -> bool:
-    """Return whether a word has letters only, including the combining marks of Hindi or Tamil."""
-    return word.isalpha() or all(unicodedata.category(sign)[0] in "LM" for sign in word)
+    # Letters only, including the combining marks of Hindi or Tamil.
+    return [
+        word for word in dict.fromkeys(listed) if {unicodedata.category(sign)[0] for sign in word} <= {*"LM"}
+    ]
 
 
 def _file_words(path: Path) -> list[str]:

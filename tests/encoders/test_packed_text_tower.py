@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.encoders.packed_text_tower import Packed
+from src.encoders.openclip import Packed
 
 CONTEXT, WORDS = 12, 30
 END = WORDS - 1

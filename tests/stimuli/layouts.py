@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from src import configs
-from src.stimuli import csv_pictures, lexicons, named_faces, nrc_vad
+from src.stimuli import csv_pictures, lexicons, named_faces
 from tests.stimuli import drawn
 
 FACES = {"per_group": None, "seed": 0}
@@ -38,8 +38,8 @@ LAYOUTS = {
     "utkface": (named_faces.utkface, configs.UtkFaceConfig, UTKFACE),
     "folder": (csv_pictures.folder, configs.FolderConfig, FOLDER),
     "oasis": (csv_pictures.oasis, configs.OasisConfig, OASIS),
-    "nrc_vad": (nrc_vad.load, configs.NrcVadConfig, NRC_VAD),
-    "nrc_vad_v2": (nrc_vad.load, configs.NrcVadConfig, NRC_VAD | {"lowest": -1}),
+    "nrc_vad": (lexicons.nrc_vad, configs.NrcVadConfig, NRC_VAD),
+    "nrc_vad_v2": (lexicons.nrc_vad, configs.NrcVadConfig, NRC_VAD | {"lowest": -1}),
     "warriner": (lexicons.warriner, configs.WarrinerConfig, WARRINER),
 }
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from src.errors import InputError
-from src.stimuli import decoding, pictures
+from src.stimuli import pictures
 from src.stimuli.morphs import standard
 
 # EXIF orientation (2.32, table 6: where row 0 and column 0 belong) -> turn that makes the array upright.
@@ -123,7 +123,7 @@ class TestOrientation:
         plain = pixels(saved(tmp_path / f"plain.{suffix}", COLOURS, **options))
         assert (pixels(path) == UPRIGHT[number](plain)).all()
         assert conversions(path) == ("EXIF orientation applied" if number > 1 else "")
-        assert decoding.upright_size(path) == pictures.read(path).size
+        assert pictures.upright_size(path) == pictures.read(path).size
         upright = saved(tmp_path / "upright.png", pixels(path))
         if suffix != "jpg":  # a JPEG is decoded at a fraction of its size
             assert (standard.standardise(path, 16) == standard.standardise(upright, 16)).all()

@@ -68,9 +68,17 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
     notes = [f"{cfg.method} morphs of {len(parents)} of {len(faces)} parents"]
     if cfg.morphs == MORPH_FAMILIES:
-        notes += _family_notes(frame, len(faces) - len(parents), cfg.per_group)
-    notes += method.notes
-    return frame, len(frame), notes
+        sizes = frame["group"].value_counts().sort_index()
+        counts = ", ".join(
+            f"{group} {size // families.FACES} ({size} faces)" for group, size in sizes.items()
+        )
+        contents = (
+            f"{families.PARENTS} parents and the {families.FACES - families.PARENTS} morphs of their pairs"
+        )
+        notes.append(f"families of {contents}: {counts}, at most {cfg.per_group} faces per group")
+        if len(parents) < len(faces):
+            notes.append(f"{len(faces) - len(parents)} parents left over, not used")
+    return frame, len(frame), [*notes, *method.notes]
 
 
 def face_table(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
@@ -100,14 +108,6 @@ def face_table(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
             a, b = table["parent_a"].map(values), table["parent_b"].map(values)
             table.insert(2, column, a.where(a == b, None))
     return table
-
-
-def _family_notes(frame: pd.DataFrame, unused: int, per_group: int) -> list[str]:
-    sizes = frame["group"].value_counts().sort_index()
-    counts = ", ".join(f"{group} {size // families.FACES} ({size} faces)" for group, size in sizes.items())
-    contents = f"{families.PARENTS} parents and the {families.FACES - families.PARENTS} morphs of their pairs"
-    notes = [f"families of {contents}: {counts}, at most {per_group} faces per group"]
-    return notes + ([f"{unused} parents left over, not used"] if unused else [])
 
 
 def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Path], None]) -> Path:
@@ -183,15 +183,12 @@ def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -
     for index, group in enumerate(sorted(groups)):
         ids = sorted(groups[group])
         rng = np.random.default_rng([seed, index])
-        ranks = np.sort(rng.choice(possible[group], per_group, replace=False))
-        drawn[group] = sorted((ids[low], ids[high]) for low, high in map(_pair_of_rank, ranks.tolist()))
+        ranks = rng.choice(possible[group], per_group, replace=False).tolist()
+        # The order is (0, 1), (0, 2), (1, 2), (0, 3), ...: pairs of the first n faces precede those of face n.
+        highs = [(1 + math.isqrt(1 + 8 * rank)) // 2 for rank in ranks]
+        lows = [rank - math.comb(high, 2) for rank, high in zip(ranks, highs, strict=True)]
+        drawn[group] = sorted((ids[low], ids[high]) for low, high in zip(lows, highs, strict=True))
     return drawn
-
-
-def _pair_of_rank(rank: int) -> tuple[int, int]:
-    # The order is (0, 1), (0, 2), (1, 2), (0, 3), ...: pairs of the first n faces precede those with face n.
-    high = (1 + math.isqrt(1 + 8 * rank)) // 2
-    return rank - math.comb(high, 2), high
 
 
 def contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> Image.Image:

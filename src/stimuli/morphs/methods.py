@@ -42,13 +42,10 @@ def standardise_parents(parents: pd.DataFrame, folder: Path, size: int, workers:
     return work.make_files(standardise, arguments, folder / "parents", suffix=".png", workers=workers)
 
 
-def _by_flow(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
-    """Morph by dense optical flow; see `midpoints.warp_by_flow`."""
-    return Method({"method": "flow"}, [OPENCV], _warping(cfg, parents, midpoints.warp_by_flow))
-
-
-def _by_landmark(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
-    """Morph by landmarks; see `midpoints.warp_by_landmarks`."""
+def _by_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
+    """Morph by dense optical flow or by landmarks; see `midpoints`."""
+    if cfg.method == "flow":
+        return Method({"method": "flow"}, [OPENCV], _warping(cfg, parents, midpoints.warp_by_flow))
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
     pictures = {name: Path(path) for name, path in parents["path"].items()}
@@ -97,7 +94,7 @@ def _by_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
 
 
 # Value of faces.method -> function that builds the method from the config and the parents.
-METHODS = {"flow": _by_flow, "landmark": _by_landmark, "stylegan2": _by_stylegan2}
+METHODS = {"flow": _by_warp, "landmark": _by_warp, "stylegan2": _by_stylegan2}
 
 
 def _warping(

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from src.stimuli.decoding import decode
+from src.stimuli.pictures import decode
 
 Box = tuple[float, float, float, float]
 # Pictures are reduced by whole factors down to this multiple of the size, and by Lanczos from there.
