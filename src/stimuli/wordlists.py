@@ -107,10 +107,9 @@ def _language_words(language: str) -> list[str]:
             "for any other language, set taxonomy.vocabulary to a file with one word per line."
         )
     listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(language))
-    # Letters only, including the combining marks of Hindi or Tamil.
-    return [
-        word for word in dict.fromkeys(listed) if {unicodedata.category(sign)[0] for sign in word} <= {*"LM"}
-    ]
+    # Letters include the combining marks of Hindi or Tamil.
+    letters = (word for word in listed if all(unicodedata.category(sign)[0] in "LM" for sign in word))
+    return list(dict.fromkeys(letters))
 
 
 def _file_words(path: Path) -> list[str]:

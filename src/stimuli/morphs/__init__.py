@@ -184,7 +184,7 @@ def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -
         ids = sorted(groups[group])
         rng = np.random.default_rng([seed, index])
         ranks = rng.choice(possible[group], per_group, replace=False).tolist()
-        # The order is (0, 1), (0, 2), (1, 2), (0, 3), ...: pairs of the first n faces precede those of face n.
+        # The order is (0, 1), (0, 2), (1, 2), (0, 3), ...: pairs of the first n faces precede face n's.
         highs = [(1 + math.isqrt(1 + 8 * rank)) // 2 for rank in ranks]
         lows = [rank - math.comb(high, 2) for rank, high in zip(ranks, highs, strict=True)]
         drawn[group] = sorted((ids[low], ids[high]) for low, high in zip(lows, highs, strict=True))
