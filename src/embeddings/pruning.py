@@ -26,7 +26,11 @@ def list_entries(root: Path) -> pd.DataFrame:
         `state` (`intact`, or the damage).
     """
     rows = []
-    for entry in _entries(root):
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        if cache.MANIFEST not in files:
+            continue
+        entry = Path(folder)
         damage = cache.damaged(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
@@ -39,14 +43,6 @@ def list_entries(root: Path) -> pd.DataFrame:
         row += [" x ".join(map(str, manifest.get("shape", []))), _size(entry)]
         rows.append([*row, used.strftime("%Y-%m-%d %H:%M"), damage or "intact"])
     return pd.DataFrame(rows, columns=["entry", "model", "role", "shape", "bytes", "used", "state"])
-
-
-def _entries(root: Path) -> Iterator[Path]:
-    """Yield the entries below a folder, sorted."""
-    for folder, subfolders, files in os.walk(root):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        if cache.MANIFEST in files:
-            yield Path(folder)
 
 
 def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[tuple[str, str, int]]:

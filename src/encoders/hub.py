@@ -64,26 +64,23 @@ def sha256(paths: Sequence[Path]) -> str:
 
     The hub's cache names a large file by its SHA-256. Raise `InputError` for a truncated or changed file.
     """
-    digests = [_verified_hash(path) for path in paths]
+    digests = []
+    for path in paths:
+        blob = path.resolve()
+        status = blob.stat()
+        key = (str(blob), status.st_size, status.st_mtime_ns)
+        if key not in _hashes:
+            _hashes[key] = cache.file_hash(blob)
+        digests.append(_hashes[key])
+        if SHA256.fullmatch(blob.name) and digests[-1] != blob.name:
+            raise InputError(
+                f"{path}: cut or changed since it was fetched ({status.st_size} bytes, SHA-256 "
+                f"{digests[-1][:12]}…, not {blob.name[:12]}…). Delete {blob} and fetch it again."
+            )
     if len(digests) == 1:
         return digests[0]
     lines = [f"{digest}  {path.name}\n" for path, digest in zip(paths, digests, strict=True)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def _verified_hash(path: Path) -> str:
-    blob = path.resolve()
-    status = blob.stat()
-    key = (str(blob), status.st_size, status.st_mtime_ns)
-    if key not in _hashes:
-        _hashes[key] = cache.file_hash(blob)
-    digest = _hashes[key]
-    if SHA256.fullmatch(blob.name) and digest != blob.name:
-        raise InputError(
-            f"{path}: cut or changed since it was fetched ({status.st_size} bytes, SHA-256 {digest[:12]}…, "
-            f"not {blob.name[:12]}…). Delete {blob} and fetch it again."
-        )
-    return digest
 
 
 def _find_cached(source: Source, name: str) -> Path | None:

@@ -140,8 +140,13 @@ class Packed:
             prefix_qkv = _qkv(block, prefix)
             suffix = _block(block, suffix, _qkv(block, suffix), mask[prefix_length:], prefix_qkv)
             prefix = _block(block, prefix, prefix_qkv, mask[:prefix_length, :prefix_length])
-        pooled_states = _last_block(last, suffix, ends - prefix_length, mask[ends], _qkv(last, prefix))
-        vectors: Tensor = tower.ln_final(pooled_states)
+        # The last block is computed for one token per text only, at the pooled positions.
+        rows, pooled = torch.arange(len(suffix), device=tokens.device), ends - prefix_length
+        queries, keys, values = _qkv(last, suffix)
+        qkv = queries[rows, :, pooled].unsqueeze(2), keys, values
+        token = suffix[rows, pooled].unsqueeze(1)
+        states = _block(last, token, qkv, mask[ends][:, None, None], _qkv(last, prefix)).squeeze(1)
+        vectors: Tensor = tower.ln_final(states)
         projection = tower.text_projection
         if projection is not None:
             vectors = projection(vectors) if isinstance(projection, nn.Linear) else vectors @ projection
@@ -172,12 +177,3 @@ def _block(block: Any, x: Tensor, qkv: QKV, mask: Tensor, prefix_qkv: QKV | None
     x = x + block.ls_1(block.attn.out_proj(attended.transpose(1, 2).flatten(2)))
     output: Tensor = x + block.ls_2(block.mlp(block.ln_2(x)))
     return output
-
-
-def _last_block(block: Any, x: Tensor, pooled: Tensor, mask: Tensor, prefix_qkv: QKV) -> Tensor:
-    """Compute a block for one token per text only, at the positions `pooled`, [texts]."""
-    queries, keys, values = _qkv(block, x)
-    rows = torch.arange(len(x), device=x.device)
-    pooled_queries = queries[rows, :, pooled].unsqueeze(2)
-    token, qkv = x[rows, pooled].unsqueeze(1), (pooled_queries, keys, values)
-    return _block(block, token, qkv, mask[:, None, None], prefix_qkv).squeeze(1)

@@ -230,16 +230,14 @@ def eat(
     s = ((targets @ a.T).mean(dim=1) - (targets @ b.T).mean(dim=1)).numpy()
     difference = s[: len(x)].mean() - s[len(x) :].mean()
     deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
-    return EmbeddingAssociation(float(difference / deviation), _p_value(s, len(x), seed))
-
-
-def _p_value(s: np.ndarray, size: int, seed: int) -> float:
     # With fixed sizes, the difference of the means grows with the sum over X alone.
-    observed = s[:size].sum() - TOLERANCE
+    size, observed = len(x), s[: len(x)].sum() - TOLERANCE
     if math.comb(len(s), size) <= EXACT_PARTITIONS:
         sums = np.array([s[list(subset)].sum() for subset in combinations(range(len(s)), size)])
-        return float((sums >= observed).mean())
-    rng = np.random.default_rng(seed)
-    permutations = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
-    count = int((permutations[:, :size].sum(axis=1) >= observed).sum())
-    return (1 + count) / (MONTE_CARLO_DRAWS + 1)
+        p = float((sums >= observed).mean())
+    else:
+        rng = np.random.default_rng(seed)
+        permutations = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
+        count = int((permutations[:, :size].sum(axis=1) >= observed).sum())
+        p = (1 + count) / (MONTE_CARLO_DRAWS + 1)
+    return EmbeddingAssociation(float(difference / deviation), p)

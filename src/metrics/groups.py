@@ -112,22 +112,20 @@ def welch_tests(
         (values @ indicators.T).reshape(shape).astype(float) for values in (cosines, squares)
     )
     sizes = np.bincount(cells[0], minlength=shape[2])
-    return [_welch_tests(sums, sums_of_squares, sizes, members) for members in groups]
-
-
-def _welch_tests(sums: np.ndarray, squares: np.ndarray, sizes: np.ndarray, members: np.ndarray) -> WelchTests:
-    """Compute tests of groups from sums, sums of squares [W, R, C] and sizes [C] of the cells."""
-    means, variances, spare = [], [], []
-    for side in (members, ~members):
-        count = sizes @ side
-        mean = sums @ side / count
-        variance = (squares @ side - count * mean**2) / (count - 1)
-        means.append(mean)
-        variances.append(np.maximum(variance, MIN_VARIANCE) / count)
-        spare.append(count - 1)
-    total = variances[0] + variances[1]
-    df = total**2 / (variances[0] ** 2 / spare[0] + variances[1] ** 2 / spare[1])
-    return WelchTests(means[0] - means[1], np.sqrt(total), df)
+    tests = []
+    for members in groups:
+        means, variances, spare = [], [], []
+        for side in (members, ~members):
+            count = sizes @ side
+            mean = sums @ side / count
+            variance = (sums_of_squares @ side - count * mean**2) / (count - 1)
+            means.append(mean)
+            variances.append(np.maximum(variance, MIN_VARIANCE) / count)
+            spare.append(count - 1)
+        total = variances[0] + variances[1]
+        df = total**2 / (variances[0] ** 2 / spare[0] + variances[1] ** 2 / spare[1])
+        tests.append(WelchTests(means[0] - means[1], np.sqrt(total), df))
+    return tests
 
 
 def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "*n"]:

@@ -147,22 +147,15 @@ def partition_cles(
     # Sums of multiples of 1/2 are exact in floating point: partitions with equal shares compare equal.
     ranks = stats.rankdata(cosines, axis=0).sum(axis=1)
     wins = members.astype(float) @ ranks - n_prompts * n_a * (n_a + 1) / 2
-    if ties == "strict":
-        wins -= _count_ties(cosines, members) / 2
-    return np.asarray(wins / (n_prompts * n_a * (members.shape[1] - n_a)))
-
-
-def _count_ties(cosines: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Count pairs of an image of A and an image of B with equal cosines, over all prompts, [R]."""
-    counts = np.zeros(len(members), dtype=np.int64)
-    for column in cosines.T:
+    # Strict wins leave out half of the pairs of an image of A and an image of B with equal cosines.
+    for column in cosines.T if ties == "strict" else ():
         order = np.argsort(column, kind="stable")
         tie_starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
         if len(tie_starts) < len(column):
             tie_sizes = np.diff(tie_starts, append=len(column))
-            n_a = np.add.reduceat(members[:, order], tie_starts, axis=1, dtype=np.int64)
-            counts += (n_a * (tie_sizes - n_a)).sum(axis=1)
-    return counts
+            tied_a = np.add.reduceat(members[:, order], tie_starts, axis=1, dtype=np.int64)
+            wins -= (tied_a * (tie_sizes - tied_a)).sum(axis=1) / 2
+    return np.asarray(wins / (n_prompts * n_a * (members.shape[1] - n_a)))
 
 
 def resampled_cles(

@@ -101,13 +101,11 @@ def build_table(
         raise InputError(f"{source}: no {role} in it. Add at least one.")
     frame = frame.assign(id=frame["id"].astype(str)).sort_values("id", kind="stable", ignore_index=True)
     _check_unique(frame, source)
-    text_columns = [column for column in (*TEXT_COLUMNS, "group") if column in required]
-    for column in text_columns:
-        _convert_texts(frame, column, source)
+    for column in (*TEXT_COLUMNS, "group"):
+        if column in required:
+            _convert_texts(frame, column, source)
     if CARRIES[role] == "valence":
         _convert_valence(frame, source)
-    for column in [column for column in ("group", "word") if column in text_columns]:
-        _check_spellings(frame[column], source)
     if role in TEXT_ROLES:
         _check_grid(frame, CARRIES[role], source)
         notes = [*notes, *_case_notes(frame["word"])]
@@ -131,18 +129,6 @@ def _check_unique(frame: pd.DataFrame, source: str) -> None:
         )
 
 
-def _check_spellings(texts: pd.Series, source: str) -> None:
-    """Refuse texts that differ only in blanks or in Unicode form, as é can be one code point or two."""
-    spellings: dict[str, str] = {}
-    for text in texts.unique():
-        first = spellings.setdefault(" ".join(unicodedata.normalize("NFC", text).split()), text)
-        if first != text:
-            raise InputError(
-                f"{source}: the {texts.name}s {brief(first)!a} and {brief(text)!a} differ in blanks "
-                "or in Unicode form (NFC) alone. Write both alike."
-            )
-
-
 def _case_notes(words: pd.Series) -> list[str]:
     distinct = pd.Series(words.unique())
     variants = distinct[distinct.str.casefold().duplicated(keep=False)].sort_values()
@@ -153,6 +139,10 @@ def _case_notes(words: pd.Series) -> list[str]:
 
 
 def _convert_texts(frame: pd.DataFrame, column: str, source: str) -> None:
+    """Convert a column to texts.
+
+    Refuse groups and words that differ only in blanks or in Unicode form, as é can be one code point or two.
+    """
     empty = frame[column].isna()
     if column == "group":
         empty |= frame[column].astype(str).str.strip() == ""
@@ -160,6 +150,14 @@ def _convert_texts(frame: pd.DataFrame, column: str, source: str) -> None:
         first = brief(frame["id"][empty].iloc[0])
         raise InputError(f"{source}: {empty.sum()} rows have no {column}, first {first!r}. Add it.")
     frame[column] = frame[column].astype(str)
+    spellings: dict[str, str] = {}
+    for text in frame[column].unique() if column in ("group", "word") else ():
+        first = spellings.setdefault(" ".join(unicodedata.normalize("NFC", text).split()), text)
+        if first != text:
+            raise InputError(
+                f"{source}: the {column}s {brief(first)!a} and {brief(text)!a} differ in blanks "
+                "or in Unicode form (NFC) alone. Write both alike."
+            )
 
 
 def _convert_valence(frame: pd.DataFrame, source: str) -> None:

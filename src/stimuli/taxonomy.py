@@ -71,8 +71,13 @@ def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> p
     """Compose the caption of each word by its type, with the right article or literally "a/an"."""
     for kind in rows["type"].unique():
         _check_type(kind, cfg, "taxonomy.captions")
-    typed_words = zip(rows["word"], rows["type"], strict=True)
-    captions = [_caption(cfg.captions[kind], word, article) for word, kind in typed_words]
+    captions = []
+    for word, kind in zip(rows["word"], rows["type"], strict=True):
+        caption = ""
+        for literal, field, _, _ in reversed(list(string.Formatter().parse(cfg.captions[kind]))):
+            fitting = article_of(caption) if field == "article" and article == "right" else "a/an"
+            caption = literal + {None: "", "word": word, "article": fitting}[field] + caption
+        captions.append(caption)
     return pd.Series(captions, index=rows.index, name="caption", dtype=str)
 
 
@@ -159,16 +164,6 @@ def _rows(category: Any, content: Any, cfg: TaxonomyConfig, place: str) -> list[
     if not rows:
         raise InputError(f"{place}: no words. Add some, or delete the category.")
     return rows
-
-
-def _caption(template: str, word: str, article: str) -> str:
-    caption = ""
-    for literal, field, _, _ in reversed(list(string.Formatter().parse(template))):
-        filled = {None: "", "word": word, "article": "a/an"}[field]
-        if field == "article" and article == "right":
-            filled = article_of(caption)
-        caption = literal + filled + caption
-    return caption
 
 
 def article_of(following: str) -> str:

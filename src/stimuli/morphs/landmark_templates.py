@@ -28,7 +28,11 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
             the first, or points outside their picture; the message counts the parents.
     """
     templates = _read_csv_points(path) if path.is_file() else _read_folder(path)
-    keys = {name: _template_key(templates, name, picture) for name, picture in parents.items()}
+    keys = {}
+    for name, picture in parents.items():
+        # CFD's template CFD_WM-257-161-N belongs to its picture CFD-WM-257-161-N.
+        stems = (name, picture.name, picture.stem, picture.stem.replace("CFD-", "CFD_", 1))
+        keys[name] = next((key for key in stems if key in templates), "")
     points = {name: templates[key] for name, key in keys.items() if key}
     absent = [name for name in parents if name not in points]
     _refuse(path, absent, len(parents), "have no landmarks", "Add them, or take other parents.")
@@ -103,9 +107,3 @@ def _read_points(file: Path) -> np.ndarray:
             "the first line may give their number."
         ) from None
     return points
-
-
-def _template_key(templates: Mapping[str, np.ndarray], name: str, picture: Path) -> str:
-    # CFD's template CFD_WM-257-161-N belongs to its picture CFD-WM-257-161-N.
-    published = picture.stem.replace("CFD-", "CFD_", 1)
-    return next((key for key in (name, picture.name, picture.stem, published) if key in templates), "")

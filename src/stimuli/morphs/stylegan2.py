@@ -7,7 +7,6 @@ FFHQ are aligned by eyes and mouth. Parents that are not aligned so are reproduc
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,11 @@ VGG_EDGE = 256  # pixels
 Features = Callable[[Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class LatentSpace:
-    """Latent space of a generator: mean of w, [1, 1, w_dim], and RMS distance from it."""
-
-    mean: Tensor
-    spread: float
+# Latent space of a generator: mean of w, [1, 1, w_dim], and RMS distance from it.
+Space = tuple[Tensor, float]
 
 
-def estimate_space(generator: Any) -> LatentSpace:
+def estimate_space(generator: Any) -> Space:
     """Compute mean and spread of 10,000 mapped samples, the same on every call."""
     device = _device(generator)
     z = torch.from_numpy(np.random.RandomState(123).randn(SAMPLES, generator.z_dim)).float()
@@ -45,28 +40,28 @@ def estimate_space(generator: Any) -> LatentSpace:
         ]
     w = torch.cat(latents).float()
     mean = w.mean(dim=0, keepdim=True)
-    return LatentSpace(mean, float(((w - mean) ** 2).sum().div(SAMPLES).sqrt()))
+    return mean, float(((w - mean) ** 2).sum().div(SAMPLES).sqrt())
 
 
 def project(
-    generator: Any, space: LatentSpace, features: Features, picture: np.ndarray, *, steps: int, seed: int
+    generator: Any, space: Space, features: Features, picture: np.ndarray, *, steps: int, seed: int
 ) -> np.ndarray:
     """Optimise the w [w_dim] whose picture is most similar to a given one, [R, R, 3] uint8.
 
     The squared distance of the features is the perceptual loss; the mean squared difference of pixels is
     added. `seed` is the random seed of the noise on w.
     """
-    device = _device(generator)
+    device, (mean, spread) = _device(generator), space
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
     with torch.no_grad():
         target_features = features(target)
-    w = space.mean.clone().requires_grad_(True)
+    w = mean.clone().requires_grad_(True)
     adam = torch.optim.Adam([w], betas=(0.9, 0.999), lr=LEARNING_RATE)
     noise = torch.Generator().manual_seed(seed)
     for step in range(steps):
         rate, noise_level = ramps(step / steps)
         adam.param_groups[0]["lr"] = LEARNING_RATE * rate
-        noisy = w + torch.randn(w.shape, generator=noise).to(device) * (space.spread * NOISE * noise_level)
+        noisy = w + torch.randn(w.shape, generator=noise).to(device) * (spread * NOISE * noise_level)
         drawn = _synthesise(generator, noisy)
         loss = (features(drawn) - target_features).square().sum() + (drawn - target).square().mean()
         adam.zero_grad()
