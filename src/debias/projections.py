@@ -34,13 +34,11 @@ def projection(
     P0 = I - M M⁺ removes the span of the spurious prompts, the columns of M. Calibrated, P is the unique
     minimum of ‖P - P0‖²_F + λ/|S| Σ ‖P z‖² over the differences z of the pairs in S (Chuang et
     al. 2023): its gradient 2 (P - P0) + 2 λ/|S| P Σ z zᵀ is zero at P0 (I + λ/|S| Σ z zᵀ)⁻¹.
-    `vectors` are those of `prompts.table`, in its order, of nonzero length.
+    `vectors` are those of `prompts.table`, in its order, finite and of nonzero length.
 
     Raises:
-        InputError: a vector holds NaN or infinity, or there are more spurious prompts than dimensions.
-        ValueError: the vectors do not match the table.
+        InputError: there are more spurious prompts than dimensions.
     """
-    _check_fit(prompts.table, vectors, dimensions=(2,))
     width, count = vectors.shape[1], len(prompts.spurious)
     if width < count:
         raise InputError(
@@ -78,11 +76,9 @@ def project(
         rounding and ties be broken at random), and notes on the removed stimuli.
 
     Raises:
-        InputError: the widths differ, a vector holds NaN or infinity, nothing remains of any stimulus, or
-            nothing of a prompt, since an audit needs all of its prompts.
-        ValueError: the vectors do not match the table.
+        InputError: the widths differ, nothing remains of any stimulus, or nothing of a prompt, since an audit
+            needs all of its prompts.
     """
-    _check_fit(table, vectors, dimensions=(2, 3))
     if vectors.shape[-1] != len(projection):
         raise InputError(
             f"{table.role} have vectors of width {vectors.shape[-1]}, the prompts of width "
@@ -119,16 +115,3 @@ def _removal_note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -
         )
     counts = f"{table.items - remaining.items} of {table.items} {table.role}"
     return f"{counts} removed, first {first!r}: the projection leaves nothing of them"
-
-
-def _check_fit(table: Table, vectors: Tensor, dimensions: tuple[int, ...]) -> None:
-    rows = len(table.frame)
-    if vectors.ndim not in dimensions or len(vectors) != rows:
-        raise ValueError(f"{table.role}: vectors of shape {list(vectors.shape)} for {rows} rows")
-    finite = torch.isfinite(vectors).flatten(1).all(dim=1)
-    if not finite.all():
-        first = table.frame["id"].iloc[int((~finite).nonzero()[0])]
-        raise InputError(
-            f"{table.role}: {int((~finite).sum())} vectors hold NaN or infinity, first that of {first!r}. "
-            "Embed them again."
-        )

@@ -19,7 +19,7 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
     """
     training = family_of(cfg.model).training
     if training:
-        return training.encoder(cfg, {role: table(role) for role in ROLES})
+        return training(cfg, {role: table(role) for role in ROLES})
     key = repr((cfg.model, cfg.trainer.accelerator))
     if key not in _open:
         _open[key] = published_encoder(cfg.model, cfg.trainer.accelerator)
@@ -61,9 +61,9 @@ def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
 
 def blank(cfg: configs.RunConfig) -> Network:
     """Build the network of a job with random weights, to measure its sizes and speed."""
-    model, training = cfg.model, family_of(cfg.model).training
-    if training:
-        return training.blank(model)
+    model, blank_network = cfg.model, family_of(cfg.model).blank
+    if blank_network:
+        return blank_network(model)
     if isinstance(model, configs.PretrainedConfig):
         model = replace(model, weights="random", sha256="")
     return published_encoder(model, cfg.trainer.accelerator).load()

@@ -59,19 +59,6 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Training:
-    """Training of a family on the dataset of a job.
-
-    Attributes:
-        encoder: (cfg, tables of all roles) -> encoder; `weights` trains it if its checkpoint is not stored.
-        blank: (config) -> network before its training.
-    """
-
-    encoder: Callable[[configs.RunConfig, Mapping[str, Table]], Encoder]
-    blank: Callable[[Any], Network]
-
-
-@dataclass(frozen=True)
 class EncoderFamily:
     """Interface of one kind of encoder to the rest of the project.
 
@@ -81,7 +68,9 @@ class EncoderFamily:
         pretraining: (config) -> short name of the data that the weights were trained on.
         encoder: (config, accelerator) -> encoder, its weights not loaded; None if it is trained on the
             dataset, or if the family has only precomputed vectors.
-        training: training on the dataset of the job.
+        training: (cfg, tables of all roles) -> encoder that is trained on the dataset of the job; `weights`
+            trains it if its checkpoint is not stored.
+        blank: (config) -> network before its training, with `training`.
         files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (see `facts.FACTS`), where known.
@@ -93,7 +82,8 @@ class EncoderFamily:
     config: type[configs.ModelConfig]
     pretraining: Callable[[Any], str]
     encoder: Callable[[Any, str], Encoder] | None = None
-    training: Training | None = None
+    training: Callable[[configs.RunConfig, Mapping[str, Table]], Encoder] | None = None
+    blank: Callable[[Any], Network] | None = None
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
     has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from src import configs
 from src.encoders.catalogue import FACTS, UNTRAINED
-from src.encoders.protocol import Encoder, EncoderFamily, Training
+from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
@@ -149,7 +149,8 @@ def _size(toy: configs.ToyConfig) -> tuple[float, float]:
 FAMILY = EncoderFamily(
     name="toy",
     config=configs.ToyConfig,
-    training=Training(encoder, blank=lambda config: _network(config, words=[])),
+    training=encoder,
+    blank=lambda config: _network(config, words=[]),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
     facts=lambda config: dict(zip(FACTS, (*_size(config), math.nan), strict=True)),
 )

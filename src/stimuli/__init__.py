@@ -52,7 +52,7 @@ def count_drawn(role_config: configs.RoleConfig, store: configs.StoreConfig) -> 
         counted = loaders.parents(faces_config, store).frame["group"].value_counts()
         group_sizes = {str(group): int(size) for group, size in counted.items()}
     if isinstance(role_config, configs.MorphsConfig) and role_config.morphs == configs.MORPH_FAMILIES:
-        from src.stimuli.morphs import families
+        from src.stimuli import morphs
 
-        return families.FACES * sum(families.count_families(group_sizes, role_config.per_group).values())
+        return morphs.FACES * sum(morphs.count_families(group_sizes, role_config.per_group).values())
     return role_config.per_group * len(group_sizes)

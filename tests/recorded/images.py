@@ -15,7 +15,7 @@ from src.configs.roles import PeopleConfig
 from src.demo import world
 from src.encoders import preprocessing
 from src.stimuli import pictures
-from src.stimuli.morphs import midpoints, networks, standard, stylegan2
+from src.stimuli.morphs import midpoints, networks, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
 from tests.stimuli.test_warps import texture
 
@@ -68,7 +68,7 @@ def draw_parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     for number, shift in enumerate((-3, 3)):
         path = folder / f"{number}.png"
         Image.fromarray(texture(shift, 40)).save(path)
-        parents.append(standard.standardise(path, 32))
+        parents.append(pictures.standardise(path, 32))
     return parents[0], parents[1]
 
 

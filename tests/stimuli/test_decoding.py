@@ -10,7 +10,6 @@ from PIL import Image, ImageCms
 
 from src.errors import InputError
 from src.stimuli import pictures
-from src.stimuli.morphs import standard
 
 # EXIF orientation (2.32, table 6: where row 0 and column 0 belong) -> turn that makes the array upright.
 UPRIGHT = {
@@ -109,9 +108,9 @@ class TestOrdinaryPictures:
         with Image.open(path) as opened:
             opened.draft("RGB", (80, 80))
             picture = opened.convert("RGB")
-        box, gap = standard.centre_square(*picture.size), standard.REDUCING_GAP
+        box, gap = pictures.centre_square(*picture.size), pictures.REDUCING_GAP
         wanted = picture.resize((40, 40), Image.Resampling.LANCZOS, box=box, reducing_gap=gap)
-        assert standard.standardise(path, 40).tobytes() == wanted.tobytes()
+        assert pictures.standardise(path, 40).tobytes() == wanted.tobytes()
 
 
 class TestOrientation:
@@ -126,7 +125,7 @@ class TestOrientation:
         assert pictures.upright_size(path) == pictures.read(path).size
         upright = saved(tmp_path / "upright.png", pixels(path))
         if suffix != "jpg":  # a JPEG is decoded at a fraction of its size
-            assert (standard.standardise(path, 16) == standard.standardise(upright, 16)).all()
+            assert (pictures.standardise(path, 16) == pictures.standardise(upright, 16)).all()
 
     @pytest.mark.filterwarnings("ignore:Corrupt EXIF|Truncated File:UserWarning")
     @pytest.mark.parametrize(

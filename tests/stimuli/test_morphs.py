@@ -24,9 +24,8 @@ from src.configs.roles import PeopleConfig
 from src.demo import world
 from src.errors import InputError
 from src.jobs.identity import Job
-from src.stimuli import clusters, morphs
-from src.stimuli.morphs import draw_pairs, midpoints, standard, work
-from src.stimuli.morphs.families import count_families, draw_families
+from src.stimuli import clusters, morphs, pictures
+from src.stimuli.morphs import count_families, draw_families, draw_pairs, midpoints, work
 from src.storage import cache
 from src.studies.shared.exchange_units import exchange_of
 from tests.commands import FEW_DRAWS, command
@@ -134,16 +133,16 @@ def test_points_follow_the_picture(tmp_path, shape, suffix):
     photo[y - 4 : y + 5, x - 4 : x + 5] = 255
     path = tmp_path / f"photo{suffix}"
     Image.fromarray(photo).save(path)
-    small = standard.standardise(path, 40)[..., 0].astype(float)
+    small = pictures.standardise(path, 40)[..., 0].astype(float)
     assert small.shape == (40, 40)
     centre = [(small.sum(axis=axis) * np.arange(40)).sum() / small.sum() for axis in (0, 1)]
-    expected = standard.standardise_points(np.array([[x, y]]), shape[1], shape[0], 40)
+    expected = pictures.standardise_points(np.array([[x, y]]), shape[1], shape[0], 40)
     assert centre == pytest.approx(expected[0].tolist(), abs=0.1)
 
 
 def test_a_morph_lies_between_its_parents(faces, made):
     def pixels(paths):
-        return [standard.standardise(path, 64).astype(float).ravel() / 255 for path in paths]
+        return [pictures.standardise(path, 64).astype(float).ravel() / 255 for path in paths]
 
     vectors = dict(zip(faces["id"], pixels(faces["path"]), strict=True))
     to_parents, to_others = [], []
@@ -184,7 +183,7 @@ class TestTable:
             "4 parents left over, not used",
         ]
         by_id = faces.set_index("id")
-        standardised = {name: standard.standardise(path, 64) for name, path in by_id["path"].items()}
+        standardised = {name: pictures.standardise(path, 64) for name, path in by_id["path"].items()}
         for group, rows in frame.groupby("group"):
             is_parent = rows["parent_a"] == rows["parent_b"]
             members = rows["id"][is_parent]
@@ -326,7 +325,7 @@ class TestWork:
         assert reused.items() <= inodes.items()
         parent_paths = stimuli.parents(cfg).frame.set_index("id")["path"]
         for row in frame[[Path(path).name in reused for path in frame["path"]]].itertuples():
-            a, b = (standard.standardise(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
+            a, b = (pictures.standardise(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
             with Image.open(row.path) as morph:
                 assert (np.asarray(morph) == midpoints.warp_by_flow(a, b)).all()
 

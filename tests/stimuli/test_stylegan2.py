@@ -16,7 +16,7 @@ from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import networks, stylegan2
-from src.stimuli.morphs.standard import standardise
+from src.stimuli.pictures import standardise
 from src.storage import cache
 from tests.paths import CHECKOUT
 from tests.security.test_no_code import Harmful

@@ -15,15 +15,19 @@ from PIL import Image, ImageDraw
 
 from src.configs import MORPH_FAMILIES, MorphsConfig
 from src.errors import InputError
-from src.stimuli.morphs import families, standard
 from src.stimuli.morphs.methods import METHODS, Method, standardise_parents
 from src.stimuli.morphs.work import make_files, stop_workers_on_exit
+from src.stimuli.pictures import standardise
 from src.stimuli.table import CONTACT_SHEET, Loaded
 from src.stimuli.work_folders import lock_folder
 from src.storage import cache
 from src.storage.versions import declared, versions
 
 TABLE = "table.parquet"
+# Numbers of parents and of faces, which are the parents and the morphs of all their pairs, of a closed family:
+# a corpus of morphs can be permuted by family (docs/methods.md, section 2, "Stimuli").
+PARENTS = 5
+FACES = PARENTS + math.comb(PARENTS, 2)
 Pair = tuple[str, str]
 # Contact sheet: maximum number of morphs per group; pixels of a tile, a gap, and the title of a row.
 MAX_SHEET_MORPHS = 6
@@ -69,12 +73,8 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
     notes = [f"{cfg.method} morphs of {len(parents)} of {len(faces)} parents"]
     if cfg.morphs == MORPH_FAMILIES:
         sizes = frame["group"].value_counts().sort_index()
-        counts = ", ".join(
-            f"{group} {size // families.FACES} ({size} faces)" for group, size in sizes.items()
-        )
-        contents = (
-            f"{families.PARENTS} parents and the {families.FACES - families.PARENTS} morphs of their pairs"
-        )
+        counts = ", ".join(f"{group} {size // FACES} ({size} faces)" for group, size in sizes.items())
+        contents = f"{PARENTS} parents and the {FACES - PARENTS} morphs of their pairs"
         notes.append(f"families of {contents}: {counts}, at most {cfg.per_group} faces per group")
         if len(parents) < len(faces):
             notes.append(f"{len(faces) - len(parents)} parents left over, not used")
@@ -88,7 +88,7 @@ def face_table(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
     """
     groups = {str(group): list(rows_of_group["id"]) for group, rows_of_group in faces.groupby("group")}
     if cfg.morphs == MORPH_FAMILIES:
-        drawn_families = families.draw_families(groups, cfg.per_group, cfg.seed)
+        drawn_families = draw_families(groups, cfg.per_group, cfg.seed)
         # The pair of a face with itself is the face.
         drawn = {
             group: [pair for family in of_group for pair in combinations_with_replacement(family, 2)]
@@ -191,6 +191,49 @@ def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -
     return drawn
 
 
+def count_families(parents: Mapping[str, int], per_group: int) -> dict[str, int]:
+    """Count the whole families of each group, given its number of parents and its maximum number of faces.
+
+    >>> count_families({"Asian Men": 52, "Black Men": 93}, 1000)
+    {'Asian Men': 10, 'Black Men': 18}
+
+    Raises:
+        InputError: a group has too few parents, or `per_group` is too small, for one family.
+    """
+    if per_group < FACES:
+        raise InputError(
+            f"faces.per_group={per_group}: a family has {FACES} faces, {PARENTS} parents and the morphs of "
+            f"their pairs. Set faces.per_group={FACES} or more, or faces.morphs=pairs."
+        )
+    small = [f"{group}: {count}" for group, count in sorted(parents.items()) if count < PARENTS]
+    if small:
+        raise InputError(
+            f"faces.morphs=families: expected at least {PARENTS} parents in each group, one family; got "
+            f"{'; '.join(small)}. Take more parents, leave the group out, or set faces.morphs=pairs."
+        )
+    return {group: min(count // PARENTS, per_group // FACES) for group, count in sorted(parents.items())}
+
+
+def draw_families(
+    groups: Mapping[str, Sequence[str]], per_group: int, seed: int
+) -> dict[str, list[list[str]]]:
+    """Draw the families of each group, each a sorted list of the ids of its parents.
+
+    The draw of group i, in sorted order, uses the stream [seed, i]; the order of the ids is irrelevant. A
+    smaller `per_group` gives the first of the same families.
+
+    Raises:
+        InputError: a group has too few parents, or `per_group` is too small, for one family.
+    """
+    counts = count_families({group: len(parents) for group, parents in groups.items()}, per_group)
+    drawn = {}
+    for index, (group, count) in enumerate(counts.items()):
+        order = np.random.default_rng([seed, index]).permutation(len(groups[group]))
+        shuffled = [sorted(groups[group])[place] for place in order]
+        drawn[group] = [sorted(shuffled[n * PARENTS : (n + 1) * PARENTS]) for n in range(count)]
+    return drawn
+
+
 def contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> Image.Image:
     """Draw a row per group: up to six of its morphs, each between its parents."""
     morphs = morphs[morphs["parent_a"] != morphs["parent_b"]]
@@ -206,6 +249,6 @@ def contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> I
         chosen = np.sort(rng.choice(len(rows), min(MAX_SHEET_MORPHS, len(rows)), replace=False))
         for column, row in enumerate(rows.iloc[chosen].itertuples()):
             for number, path in enumerate((parent_paths[row.parent_a], row.path, parent_paths[row.parent_b])):
-                tile = Image.fromarray(standard.standardise(path, TILE))
+                tile = Image.fromarray(standardise(path, TILE))
                 sheet.paste(tile, (column * (3 * TILE + GAP) + number * TILE, top + TITLE))
     return sheet

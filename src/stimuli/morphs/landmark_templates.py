@@ -8,8 +8,7 @@ import pandas as pd
 
 from src.errors import InputError, brief, first_few
 from src.stimuli.csvs import read_csv
-from src.stimuli.morphs.standard import standardise_points
-from src.stimuli.pictures import upright_size
+from src.stimuli.pictures import standardise_points, upright_size
 
 SUFFIXES = (".tem", ".txt")
 REMEDY = "Set faces.landmarks to a folder of a .tem or .txt file per face, or to a csv of fname, x, y."

@@ -13,7 +13,7 @@ from PIL import Image
 from src.configs import MorphsConfig
 from src.errors import InputError
 from src.stimuli.morphs import landmark_templates, midpoints, networks, work
-from src.stimuli.morphs.standard import standardise
+from src.stimuli.pictures import standardise
 from src.storage import cache
 
 OPENCV = "opencv-python-headless"
