@@ -24,7 +24,7 @@ from src.storage import cache
 from src.storage.versions import declared, versions
 
 TABLE = "table.parquet"
-# Numbers of parents and of faces, which are the parents and the morphs of all their pairs, of a closed family:
+# Numbers of parents and of faces (the parents and the morphs of all their pairs) of a closed family:
 # a corpus of morphs can be permuted by family (docs/methods.md, section 2, "Stimuli").
 PARENTS = 5
 FACES = PARENTS + math.comb(PARENTS, 2)
