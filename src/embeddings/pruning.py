@@ -53,35 +53,29 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
     Returns:
         Path below the root, reason and bytes of each removed entry; with `dry`, of each to be removed.
     """
-    removed = []
-    for path, reason, state in _removable(root, unused_days):
-        size = _size(path)
-        if dry or cache.discard(path, state):
-            removed.append((str(path.relative_to(root)), reason, size))
-    return removed
-
-
-def _removable(root: Path, unused_days: float | None) -> Iterator[tuple[Path, str, tuple[int, ...]]]:
-    """Yield path, reason and `cache.entry_state` of each entry or draft to remove."""
-    now = time.time()
+    removed, now = [], time.time()
     folders = [root, *(root / role for role in ROLES)]
     for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
-        state = cache.entry_state(path)
+        state, reason = cache.entry_state(path), ""
         if not state or not path.is_dir():
             continue
         if path.name.startswith("."):
             # Time of the last write to a draft, or of the last touch by the process that builds it.
             if now - max((status.st_mtime for status in _stats(path)), default=now) > IN_PROGRESS:
-                yield path, "left by a process that was stopped", state
-            continue
-        try:
-            idle = (now - (path / cache.MANIFEST).stat().st_mtime) / DAY
-        except FileNotFoundError:  # no entry, or removed meanwhile
-            continue
-        if damage := cache.damaged(path):
-            yield path, f"damaged: {damage}", state
-        elif unused_days is not None and idle > unused_days:
-            yield path, f"not used for {idle:.0f} days", state
+                reason = "left by a process that was stopped"
+        else:
+            try:
+                idle = (now - (path / cache.MANIFEST).stat().st_mtime) / DAY
+            except FileNotFoundError:  # no entry, or removed meanwhile
+                continue
+            if damage := cache.damaged(path):
+                reason = f"damaged: {damage}"
+            elif unused_days is not None and idle > unused_days:
+                reason = f"not used for {idle:.0f} days"
+        size = _size(path)
+        if reason and (dry or cache.discard(path, state)):
+            removed.append((str(path.relative_to(root)), reason, size))
+    return removed
 
 
 def _size(folder: Path) -> int:

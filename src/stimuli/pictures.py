@@ -254,17 +254,19 @@ def drop_copies(frame: pd.DataFrame, source: Path, policy: str, role: str) -> tu
     if not copies.any():
         return originals, []
     carried = "group" if "group" in frame else "valence"
-    index_of_first = dict(zip(digests[~copies], digests.index[~copies], strict=True))
-    original_of_copy = frame.loc[digests[copies].map(index_of_first)]
-    is_conflict = frame[carried][copies].to_numpy() != original_of_copy[carried].to_numpy()
     if policy == "drop":
+        is_conflict = copies & (frame[carried] != frame[carried].groupby(digests).transform("first"))
         conflicts = f", {is_conflict.sum()} of them with another {carried}" if is_conflict.any() else ""
         return originals, [f"{copies.sum()} pictures occur a second time{conflicts} ({role}.duplicates=drop)"]
-    second, first = frame[copies].iloc[0], original_of_copy.iloc[0]
+    second, first = frame[copies].iloc[0], frame[digests == digests[copies].iloc[0]].iloc[0]
     locations = [row["path"] for row in (second, first)]
     if "row" in frame:
         locations = [f"{source}, row {row['row']} ({row['path']})" for row in (second, first)]
-    conflict = f" with {carried} {first[carried]} (here {second[carried]})" if is_conflict[0] else ""
+    conflict = (
+        f" with {carried} {first[carried]} (here {second[carried]})"
+        if first[carried] != second[carried]
+        else ""
+    )
     raise InputError(
         f"{locations[0]}: the same picture, byte for byte, as {locations[1]}{conflict}; {copies.sum()} such "
         f"pictures. Delete one of each two, or set {role}.duplicates=drop to keep the first."
