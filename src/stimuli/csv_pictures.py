@@ -30,8 +30,7 @@ def fairface(cfg: FairFaceConfig) -> Loaded:
     frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
     frame = frame[["id", "group", "race", "gender", "age", "path", "row"]]
     frame, absent_notes = pictures.drop_absent(frame, path, root, "faces.root", ABSENT_REMEDY)
-    groups = group_sampling.group_names(cfg.races, cfg.genders)
-    frame, sample_notes = group_sampling.sample_groups(frame, groups, cfg, path)
+    frame, sample_notes = group_sampling.sample_groups(frame, cfg, path)
     return pictures.add_hashes(frame), len(rows), notes + group_notes + absent_notes + sample_notes
 
 
@@ -55,7 +54,7 @@ def folder(cfg: FolderConfig) -> Loaded:
     frame, absent_notes = pictures.drop_absent(frame, path, root, "faces.root", absent_remedy)
     if empty := [name for name in groups if name not in set(frame["group"])]:
         raise InputError(f"{path}: groups without a face: {', '.join(empty)}. Add some, or delete the rows.")
-    frame, sample_notes = group_sampling.sample_groups(frame, groups, cfg, path)
+    frame, sample_notes = group_sampling.sample_groups(frame, cfg, path)
     return pictures.add_hashes(frame), len(rows), notes + absent_notes + sample_notes
 
 

@@ -59,13 +59,16 @@ def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> l
 
 
 def sample_groups(
-    frame: pd.DataFrame, groups: Sequence[str], cfg: GroupsConfig | configs.FolderConfig, path: Path
+    frame: pd.DataFrame, cfg: GroupsConfig | configs.FolderConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
     """Draw `per_group` faces of each group without replacement, from distinct pictures.
 
     The draw depends on the seed and the ids; the order of the rows only decides which of several copies
     stays.
     """
+    groups = sorted(set(frame["group"]))
+    if not isinstance(cfg, configs.FolderConfig):
+        groups = group_names(cfg.races, cfg.genders)
     frame, notes = drop_copies(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}

@@ -46,8 +46,7 @@ def cfd(cfg: CfdConfig) -> Loaded:
     folders = [root / folder for folder in cfg.pictures]
     rows, picture_count, notes = _read_labels(folders, root, CFD_NAME, CFD_EXAMPLE, remedy)
     chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", cfg.expressions)
-    groups = group_sampling.group_names(cfg.races, cfg.genders)
-    frame, sample_notes = group_sampling.sample_groups(chosen, groups, cfg, root)
+    frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
     notes += group_notes + sample_notes
     repeated = frame["person"][frame.duplicated(["person", "expression"])].nunique()
     if repeated:
@@ -99,8 +98,7 @@ def utkface(cfg: UtkFaceConfig) -> Loaded:
     rows["age"] = rows["age"].astype(int)
     wanted = None if ages is None else {*rows["age"][rows["age"].between(*ages)]}
     chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", wanted)
-    groups = group_sampling.group_names(cfg.races, cfg.genders)
-    frame, sample_notes = group_sampling.sample_groups(chosen, groups, cfg, root)
+    frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
     return add_hashes(frame), picture_count, notes + group_notes + sample_notes
 
 

@@ -255,18 +255,15 @@ def drop_copies(frame: pd.DataFrame, source: Path, policy: str, role: str) -> tu
         return originals, []
     carried = "group" if "group" in frame else "valence"
     if policy == "drop":
-        is_conflict = copies & (frame[carried] != frame[carried].groupby(digests).transform("first"))
-        conflicts = f", {is_conflict.sum()} of them with another {carried}" if is_conflict.any() else ""
+        others = (copies & (frame[carried] != frame[carried].groupby(digests).transform("first"))).sum()
+        conflicts = f", {others} of them with another {carried}" if others else ""
         return originals, [f"{copies.sum()} pictures occur a second time{conflicts} ({role}.duplicates=drop)"]
     second, first = frame[copies].iloc[0], frame[digests == digests[copies].iloc[0]].iloc[0]
     locations = [row["path"] for row in (second, first)]
     if "row" in frame:
         locations = [f"{source}, row {row['row']} ({row['path']})" for row in (second, first)]
-    conflict = (
-        f" with {carried} {first[carried]} (here {second[carried]})"
-        if first[carried] != second[carried]
-        else ""
-    )
+    is_conflict = first[carried] != second[carried]
+    conflict = f" with {carried} {first[carried]} (here {second[carried]})" if is_conflict else ""
     raise InputError(
         f"{locations[0]}: the same picture, byte for byte, as {locations[1]}{conflict}; {copies.sum()} such "
         f"pictures. Delete one of each two, or set {role}.duplicates=drop to keep the first."
