@@ -104,7 +104,13 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
             disk is full.
     """
     check_address(url, url)
-    address, transfer = redact(url), _Transfer(url, sizes, progress)
+    address, attempts = redact(url), 0
+
+    def transfer(_: str, output_file: str, __: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        _receive(url, Path(output_file), sizes, progress)
+
     pooch.get_logger().setLevel("WARNING")  # its log would show passwords in addresses
     try:
         with draft_folder(target) as draft:
@@ -112,9 +118,12 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
             fetcher = pooch.create(draft, base_url="", registry=known, urls=urls, retry_if_failed=RETRIES)
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)
     except requests.RequestException as error:
+        cause: BaseException = error  # the innermost nested error is the informative one
+        while inner := cause.__cause__ or cause.__context__:
+            cause = inner
         raise InputError(
-            f"{address}: cannot be fetched ({redact(_cause(error))}; {transfer.attempts} attempts). Try "
-            "again later, or fetch it by hand: see the dataset's page."
+            f"{address}: cannot be fetched ({redact(str(cause) or type(cause).__name__)}; {attempts} "
+            "attempts). Try again later, or fetch it by hand: see the dataset's page."
         ) from None
     except OSError as error:
         raise InputError(
@@ -127,55 +136,40 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
         ) from None
 
 
-class _Transfer:
-    """Downloader for pooch, and the file it writes to; refuses replies other than a file of these sizes."""
+def _receive(url: str, output: Path, sizes: Sizes, progress: Progress) -> None:
+    """Receive a file in one attempt; refuse replies that a retry would not improve, and other sizes."""
 
-    def __init__(self, url: str, sizes: Sizes, progress: Progress) -> None:
-        self.url, self.sizes, self.progress, self.attempts = url, sizes, progress, 0
-
-    def __call__(self, url: str, output_file: str, _: Any) -> None:
-        """Make one attempt."""
-        self.attempts, self.received = self.attempts + 1, 0
-        output = Path(output_file)
-        output.unlink()  # pooch made it readable by its owner only; a new file has the usual permissions
-        headers, hooks = {"Accept-Encoding": "identity"}, {"response": self.check_reply}
-        fetch = pooch.HTTPDownloader(chunk_size=CHUNK, timeout=TIMEOUT, headers=headers, hooks=hooks)
-        with output.open("wb") as self.file:
-            fetch(url, self, None)
-        self.check_size(self.received, "received")
-
-    def check_reply(self, reply: requests.Response, **_: Any) -> None:
-        """Refuse a reply or redirection that a retry would not improve."""
+    def check_hop(reply: requests.Response, **_: Any) -> None:
         if reply.is_redirect:
-            check_address(self.url, urljoin(reply.url, reply.headers["Location"]))
-            return
-        if reply.status_code >= 500 or reply.status_code == 429:
-            return  # pooch retries
-        if problem := _problem(reply):
-            raise InputError(f"{redact(self.url)}: the server {problem}")
-        length = reply.headers.get("Content-Length", "")
-        self.total = int(length) if length.isdigit() else None
-        if self.total is not None:
-            self.check_size(self.total, "announced")
+            check_address(url, urljoin(reply.url, reply.headers["Location"]))
 
-    def write(self, chunk: bytes) -> None:
-        """Write a chunk of the body, unless the file grows too large."""
-        self.received += len(chunk)
-        self.check_size(max(self.received, self.sizes[0]), "received")  # too few bytes are refused at the end
-        self.file.write(chunk)
-        self.progress(completed=self.received, total=self.total)
-
-    def flush(self) -> None:
-        """Do nothing: closing the file flushes it."""
-
-    def check_size(self, size: int, verb: str) -> None:
-        low, high = self.sizes
+    def check_size(size: int, verb: str) -> None:
+        low, high = sizes
         if size < low or size > high:
             expected = low if low == high else f"{low} to {high}"
             raise InputError(
-                f"{redact(self.url)}: expected {expected} bytes, {verb} {size}. If this persists, the "
-                "publisher has changed the file: see its page."
+                f"{redact(url)}: expected {expected} bytes, {verb} {size}. If this persists, the publisher "
+                "has changed the file: see its page."
             )
+
+    output.unlink()  # pooch made it readable by its owner only; a new file has the usual permissions
+    headers, hooks = {"Accept-Encoding": "identity"}, {"response": check_hop}
+    options: Any = {"stream": True, "timeout": TIMEOUT, "headers": headers, "hooks": hooks}
+    with requests.get(url, **options) as reply, output.open("wb") as file:
+        if reply.status_code >= 500 or reply.status_code == 429:
+            reply.raise_for_status()  # pooch retries
+        if problem := _problem(reply):
+            raise InputError(f"{redact(url)}: the server {problem}")
+        length, received = reply.headers.get("Content-Length", ""), 0
+        total = int(length) if length.isdigit() else None
+        if total is not None:
+            check_size(total, "announced")
+        for chunk in reply.iter_content(CHUNK):
+            received += len(chunk)
+            check_size(max(received, sizes[0]), "received")  # too few bytes are refused at the end
+            file.write(chunk)
+            progress(completed=received, total=total)
+    check_size(received, "received")
 
 
 def check_address(url: str, location: str) -> None:
@@ -203,10 +197,3 @@ def _problem(reply: requests.Response) -> str:
             "and fetch the file by hand."
         )
     return ""
-
-
-def _cause(error: BaseException) -> str:
-    """Return the message of the innermost nested error, the informative one."""
-    while inner := error.__cause__ or error.__context__:
-        error = inner
-    return str(error) or type(error).__name__
