@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from src.configs import DebiasConfig
@@ -95,12 +95,6 @@ def project(
         return table, projected, []
     remains = ~removed
     remaining = replace(table, frame=table.frame[remains.numpy()].reset_index(drop=True))
-    note = _removal_note(table, remaining, removed)
-    return replace(remaining, notes=(*table.notes, note)), projected[remains], [note]
-
-
-def _removal_note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -> str:
-    """Describe the removed stimuli; raise `InputError` if they are prompts, or if no stimuli remain."""
     column = "word" if table.role in TEXT_ROLES else "id"
     first = table.frame[column][removed.numpy()].iloc[0]
     if table.role == "prompts":
@@ -114,4 +108,5 @@ def _removal_note(table: Table, remaining: Table, removed: Bool[Tensor, " n"]) -
             "Choose a model of a larger width, or another debias."
         )
     counts = f"{table.items - remaining.items} of {table.items} {table.role}"
-    return f"{counts} removed, first {first!r}: the projection leaves nothing of them"
+    note = f"{counts} removed, first {first!r}: the projection leaves nothing of them"
+    return replace(remaining, notes=(*table.notes, note)), projected[remains], [note]

@@ -56,8 +56,14 @@ def read(folder: Path, role: str) -> Embeddings:
     order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
     if vectors.nbytes > MIN_MAPPED and deviation <= ROUNDING and torch.equal(order, torch.arange(len(order))):
         return Embeddings(vectors, file_hash(path))
-    unit = torch.nn.functional.normalize(vectors[order].double(), dim=-1)
-    return Embeddings(unit, file_hash(path), notes=_renormalisation_notes(norms, role))
+    unit, notes = torch.nn.functional.normalize(vectors[order].double(), dim=-1), []
+    if changed := int(((norms - 1).abs() > NOTED_DEVIATION).any(dim=1).sum()):
+        notes.append(
+            f"{changed} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} to "
+            f"{float(norms.max()):.4f}, within rounding of 1: renormalised"
+        )
+        log.info("%s", notes[0])
+    return Embeddings(unit, file_hash(path), notes=tuple(notes))
 
 
 def prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
@@ -135,19 +141,6 @@ def _load_tensor(path: Path) -> Tensor:
     except (SafetensorError, OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         raise InputError(f"{path}: not a safetensors file ({brief(str(error))}). Write it again.") from None
     return tensor
-
-
-def _renormalisation_notes(norms: Tensor, role: str) -> tuple[str, ...]:
-    """Return and log a note on the items whose norms were off by more than rounding to float16."""
-    is_off = ((norms - 1).abs() > NOTED_DEVIATION).any(dim=1)
-    if not is_off.any():
-        return ()
-    note = (
-        f"{int(is_off.sum())} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} to "
-        f"{float(norms.max()):.4f}, within rounding of 1: renormalised"
-    )
-    log.info("%s", note)
-    return (note,)
 
 
 def _check(vectors: Tensor, stored_dtype: torch.dtype, rows: int, role: str, path: Path) -> Tensor:

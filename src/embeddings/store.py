@@ -37,6 +37,8 @@ class Embeddings:
 
 
 _recent: OrderedDict[Path, Embeddings] = OrderedDict()
+# The network loaded last, for consecutive roles of a dataset, by the hash of its identity and weights.
+_loaded: dict[str, Network] = {}
 
 
 def embed(
@@ -69,8 +71,13 @@ def embed(
         from src.embeddings.predict import predict
         from src.encoders.trainer import devices
 
+        network_key = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
+        if network_key not in _loaded:
+            # Memory may not suffice for two networks.
+            _loaded.clear()
+            _loaded[network_key] = encoder.load()
         shape, elapsed = predict(
-            *(_network(encoder), table, batch_size, trainer, folder / FILE, pictures),
+            *(_loaded[network_key], table, batch_size, trainer, folder / FILE, pictures),
             count=devices(trainer),
             load=load or encoder.load,
         )
@@ -102,17 +109,3 @@ def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, An
     }
     # With encoder and batch size, MAX_BYTES determines the microbatches on a CPU, which affect the last bits.
     return identity | ({"widest": batches.MAX_BYTES} if table.role in IMAGE_ROLES else {})
-
-
-# The network loaded last, by the hash of its identity and weights.
-_loaded: dict[str, Network] = {}
-
-
-def _network(encoder: Encoder) -> Network:
-    """Load an encoder once for consecutive roles of a dataset."""
-    key = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
-    if key not in _loaded:
-        # Memory may not suffice for two networks.
-        _loaded.clear()
-        _loaded[key] = encoder.load()
-    return _loaded[key]

@@ -79,20 +79,19 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
         return rho
     # scipy ranks on a single core but releases the interpreter lock while sorting.
     threads = torch.get_num_threads()
+
+    def doubled_centred_ranks(columns: np.ndarray) -> np.ndarray:
+        # Sums of integers are exact: the sum of squares of a constant column is 0, not 1e-17.
+        return np.asarray(2 * stats.rankdata(columns, axis=0) - (len(columns) + 1))
+
     with ThreadPoolExecutor(threads) as pool:
         first, second = (
-            np.concatenate([*pool.map(_doubled_centred_ranks, np.array_split(side, threads, axis=1))], axis=1)
+            np.concatenate([*pool.map(doubled_centred_ranks, np.array_split(side, threads, axis=1))], axis=1)
             for side in (x, y)
         )
     squares = (first**2).sum(axis=0) * (second**2).sum(axis=0)
     np.divide((first * second).sum(axis=0), np.sqrt(squares), out=rho, where=squares > 0)
     return rho
-
-
-def _doubled_centred_ranks(columns: np.ndarray) -> np.ndarray:
-    """Compute 2 (midrank - mean rank) within each column."""
-    # Sums of integers are exact: the sum of squares of a constant column is 0, not 1e-17.
-    return np.asarray(2 * stats.rankdata(columns, axis=0) - (len(columns) + 1))
 
 
 def weighted_spearman(

@@ -16,7 +16,7 @@ from src import configs
 from src.configs import PicturesConfig, registry
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli.pictures import count_conversions
-from src.stimuli.table import TEXT_ROLES, Loaded, Table, build_table
+from src.stimuli.table import TEXT_ROLES, Table, build_table
 
 # Config class -> loader (`load_table` calls it), and the option on the command line that chooses it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
@@ -44,7 +44,14 @@ def load_table(
         InputError: the stimuli cannot be read.
     """
     if isinstance(role_config, configs.OtherLayoutConfig):
-        source, loaded = role_config.loader, _load_other_layout(role_config)
+        source = role_config.loader
+        load = registry.load("loader", source, {}, FunctionType)
+        try:
+            inspect.signature(load).bind(**role_config.options)
+        except TypeError as error:
+            parameters = ", ".join(inspect.signature(load).parameters)
+            raise InputError(f"options: {source}: {error}. Its options are {parameters}.") from None
+        loaded = load(**role_config.options)
     else:
         reference, source = LOADERS[type(role_config)]
         load = registry.load("loader", source, {source: reference}, FunctionType)
@@ -80,18 +87,6 @@ def parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
     except InputError as error:
         raise InputError(qualify(str(error))) from None
     return replace(faces, notes=tuple(qualify(note) for note in faces.notes))
-
-
-def _load_other_layout(layout: configs.OtherLayoutConfig) -> Loaded:
-    """Load files by an external loader, after checking its options."""
-    load = registry.load("loader", layout.loader, {}, FunctionType)
-    try:
-        inspect.signature(load).bind(**layout.options)
-    except TypeError as error:
-        parameters = ", ".join(inspect.signature(load).parameters)
-        raise InputError(f"options: {layout.loader}: {error}. Its options are {parameters}.") from None
-    loaded: Loaded = load(**layout.options)
-    return loaded
 
 
 def read_precomputed(folder: Path, role: str) -> pd.DataFrame:

@@ -66,10 +66,24 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
         profile, orientation = picture.info.get("icc_profile"), _orientation(picture)
         conversions = [ORIENTATION] if orientation in UPRIGHT else []
         picture.load()
-        rgb, changes = _convert_to_rgb(picture, profile)
         # Pillow turns a TIFF upright while loading it, and then reports no orientation.
-        orientation = _orientation(picture)
-    return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions + changes
+        orientation, stored = _orientation(picture), picture
+        if stored.mode.startswith("I"):
+            stored = _reduce_to_8_bits(picture)
+        elif stored.has_transparency_data:
+            low, _ = stored.convert("RGBA").getchannel("A").getextrema()
+            conversions += [TRANSPARENT] if low != 255 else []
+        if stored.mode in ("F", "LAB"):
+            reason = "floating point defines no white" if stored.mode == "F" else "mode LAB is not converted"
+            raise OSError(f"{reason}: save it as RGB or grey of 8 or 16 bits")
+        if stored.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
+            raise OSError("a CMYK JPEG that does not say whether its ink is inverted: save it as RGB")
+        if stored.mode == "CMYK":
+            conversions.append(INK)
+        elif profile and not _is_srgb(profile):
+            conversions.append(PROFILE)
+        rgb = stored.convert("RGB")
+    return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions
 
 
 def upright_size(path: str | Path) -> tuple[int, int]:
@@ -85,25 +99,6 @@ def _orientation(picture: Image.Image) -> int:
         return int(picture.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:  # unparsable EXIF data: the picture is taken as it is stored
         return 1
-
-
-def _convert_to_rgb(picture: Image.Image, profile: bytes | None) -> tuple[Image.Image, list[str]]:
-    conversions = []
-    if picture.mode.startswith("I"):
-        picture = _reduce_to_8_bits(picture)
-    elif picture.has_transparency_data:
-        low, _ = picture.convert("RGBA").getchannel("A").getextrema()
-        conversions = [TRANSPARENT] if low != 255 else []
-    if picture.mode in ("F", "LAB"):
-        reason = "floating point defines no white" if picture.mode == "F" else "mode LAB is not converted"
-        raise OSError(f"{reason}: save it as RGB or grey of 8 or 16 bits")
-    if picture.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
-        raise OSError("a CMYK JPEG that does not say whether its ink is inverted: save it as RGB")
-    if picture.mode == "CMYK":
-        conversions.append(INK)
-    elif profile and not _is_srgb(profile):
-        conversions.append(PROFILE)
-    return picture.convert("RGB"), conversions
 
 
 def _reduce_to_8_bits(picture: Image.Image) -> Image.Image:

@@ -53,7 +53,17 @@ def words(cfg: TaxonomyConfig) -> pd.DataFrame:
     listed = cfg.categories if cfg.path is None else read_mapping(Path(cfg.path), "taxonomy.path", LAYOUTS)
     names = [normalise_text(category, place, "category", LAYOUTS) for category in listed]
     refuse_repeats(names, names, f"{place}: category")
-    rows = [row for category, content in listed.items() for row in _rows(category, content, cfg, place)]
+    rows: list[tuple[str, str, str | None]] = []
+    for name, content in zip(names, listed.values(), strict=True):
+        within, count = f"{place}, {brief(name)}", len(rows)
+        for kind, members in content.items() if isinstance(content, dict) else [(None, content)]:
+            if isinstance(content, dict):
+                _check_type(kind, cfg, within)
+            if not isinstance(members, list | None):
+                raise InputError(f"{within}: {members!r:.80} is not a list. {LAYOUTS}")
+            rows += [(name, normalise_text(word, within, "word", LAYOUTS), kind) for word in members or []]
+        if len(rows) == count:
+            raise InputError(f"{within}: no words. Add some, or delete the category.")
     if not rows:
         raise InputError(f"{place}: no category. {LAYOUTS}")
     table = pd.DataFrame(rows, columns=COLUMNS)
@@ -148,22 +158,6 @@ def _check_type(kind: Any, cfg: TaxonomyConfig, place: str) -> None:
             f"Known: {', '.join(cfg.captions)}. Correct it, or give it a caption: "
             f"'+taxonomy.captions.{brief(str(kind))}=\"a photo of {{article}} {{word}}\"'."
         )
-
-
-def _rows(category: Any, content: Any, cfg: TaxonomyConfig, place: str) -> list[tuple[str, str, str | None]]:
-    name = normalise_text(category, place, "category", LAYOUTS)
-    place = f"{place}, {brief(name)}"
-    words_by_type = content if isinstance(content, dict) else {None: content}
-    rows: list[tuple[str, str, str | None]] = []
-    for kind, members in words_by_type.items():
-        if isinstance(content, dict):
-            _check_type(kind, cfg, place)
-        if not isinstance(members, list | None):
-            raise InputError(f"{place}: {members!r:.80} is not a list. {LAYOUTS}")
-        rows += [(name, normalise_text(word, place, "word", LAYOUTS), kind) for word in members or []]
-    if not rows:
-        raise InputError(f"{place}: no words. Add some, or delete the category.")
-    return rows
 
 
 def article_of(following: str) -> str:

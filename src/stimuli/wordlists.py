@@ -87,29 +87,28 @@ def frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
     They are those of the file `vocabulary`, one word per line, or the words of wordfreq's list that have
     letters only, in lower case; ties are alphabetical.
     """
-    source = f"wordfreq's list {cfg.language!r}" if cfg.vocabulary is None else cfg.vocabulary
-    words = _language_words(cfg.language) if cfg.vocabulary is None else _file_words(Path(cfg.vocabulary))
+    if cfg.vocabulary is not None:
+        source, words = cfg.vocabulary, _file_words(Path(cfg.vocabulary))
+    else:
+        import wordfreq
+
+        source, known = f"wordfreq's list {cfg.language!r}", wordfreq.available_languages()
+        if cfg.language not in known:
+            raise InputError(
+                f"taxonomy.language={cfg.language}: wordfreq has no such list. Known: "
+                f"{', '.join(sorted(known))}; for any other language, set taxonomy.vocabulary to a file with "
+                "one word per line."
+            )
+        listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(cfg.language))
+        # Letters include the combining marks of Hindi or Tamil.
+        letters = (word for word in listed if all(unicodedata.category(sign)[0] in "LM" for sign in word))
+        words = list(dict.fromkeys(letters))
     if len(words) < count:
         raise InputError(
             f"protocol.vocabulary={count}: {source} has {len(words)} words. Set "
             f"protocol.vocabulary={len(words)} or less, or taxonomy.vocabulary to a longer file."
         )
     return words[:count]
-
-
-def _language_words(language: str) -> list[str]:
-    import wordfreq
-
-    known = wordfreq.available_languages()
-    if language not in known:
-        raise InputError(
-            f"taxonomy.language={language}: wordfreq has no such list. Known: {', '.join(sorted(known))}; "
-            "for any other language, set taxonomy.vocabulary to a file with one word per line."
-        )
-    listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(language))
-    # Letters include the combining marks of Hindi or Tamil.
-    letters = (word for word in listed if all(unicodedata.category(sign)[0] in "LM" for sign in word))
-    return list(dict.fromkeys(letters))
 
 
 def _file_words(path: Path) -> list[str]:

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
@@ -63,10 +64,7 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
         "versions": versions("pillow", "numpy", *method.packages),
     }
 
-    def make(draft: Path, unfinished: Path) -> None:
-        morphs = _make(draft, unfinished, table, parents, method, cfg)
-        contact_sheet(morphs, parents["path"], cfg.seed).save(draft / CONTACT_SHEET, quality=90)
-
+    make = partial(_make, table=table, parents=parents, method=method, cfg=cfg)
     entry = _fetch(store, description, make)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
@@ -133,7 +131,7 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
 
 def _make(
     draft: Path, work: Path, table: pd.DataFrame, parents: pd.DataFrame, method: Method, cfg: MorphsConfig
-) -> pd.DataFrame:
+) -> None:
     columns = (parents.index.get_indexer(table[name]).tolist() for name in ("parent_a", "parent_b"))
     indices = [*zip(*columns, strict=True)]
     pairs = [(a, b) for a, b in indices if a != b]
@@ -158,7 +156,8 @@ def _make(
     hashes = [cache.file_hash(path) for path in pictures]
     table = table.assign(path=[path.name for path in pictures], sha256=hashes)
     table.to_parquet(draft / TABLE)
-    return table.assign(path=[str(path) for path in pictures])
+    morphs = table.assign(path=[str(path) for path in pictures])
+    contact_sheet(morphs, parents["path"], cfg.seed).save(draft / CONTACT_SHEET, quality=90)
 
 
 def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:

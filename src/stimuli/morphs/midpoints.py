@@ -27,10 +27,14 @@ def warp_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     a_to_b, b_to_a = _compute_flow(a, b), _compute_flow(b, a)
     size = len(a)
     grid = np.stack(np.meshgrid(np.arange(size), np.arange(size)), axis=-1).astype(np.float32)
-    u = np.zeros_like(a_to_b)
+    scale, u = size / 224, np.zeros_like(a_to_b)
     for _ in range(ITERATIONS):
         forward, backward = _sample_at(a_to_b, grid - u / 2), _sample_at(b_to_a, grid + u / 2)
-        u = _smooth((forward - backward) / 2, forward + backward, size / 224)
+        error = ((forward + backward) ** 2).sum(-1, keepdims=True)
+        weight = 1 / (1 + error / (HALVING_ERROR * scale) ** 2)
+        weighted = np.concatenate([(forward - backward) / 2 * weight, weight], axis=-1)
+        blurred = cv2.GaussianBlur(weighted, (0, 0), BLUR * scale)
+        u = np.asarray(blurred[..., :2] / blurred[..., 2:])
     return _average(_sample_at(a, grid - u / 2), _sample_at(b, grid + u / 2))
 
 
@@ -41,13 +45,6 @@ def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(dis.calc(grey_a, grey_b, None))  # type: ignore[call-overload]
 
 
-def _smooth(u: np.ndarray, error: np.ndarray, scale: float) -> np.ndarray:
-    weight = 1 / (1 + (error**2).sum(-1, keepdims=True) / (HALVING_ERROR * scale) ** 2)
-    weighted = np.concatenate([u * weight, weight], axis=-1)
-    blurred = cv2.GaussianBlur(weighted, (0, 0), BLUR * scale)
-    return np.asarray(blurred[..., :2] / blurred[..., 2:])
-
-
 def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two in shape and colour, by landmarks.
 
@@ -56,8 +53,13 @@ def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points
     """
     size = len(a)
     inside = (np.minimum(points_a, points_b) >= 0) & (np.maximum(points_a, points_b) <= size - 1)
+    # Fixed points at the corners and edges, one pixel outside, so that every pixel lies in a triangle.
+    along = np.linspace(-1, size, 5)
+    low, high = np.full(5, -1.0), np.full(5, float(size))
+    sides = [(along, low), (along, high), (low, along), (high, along)]
+    fixed = np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
     shape_a, shape_b = (
-        np.concatenate([points[inside.all(axis=1)], _frame_points(size)]) for points in (points_a, points_b)
+        np.concatenate([points[inside.all(axis=1)], fixed]) for points in (points_a, points_b)
     )
     x, y = np.meshgrid(np.arange(size), np.arange(size))
     pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
@@ -73,14 +75,6 @@ def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points
         for picture, shape in ((a, shape_a), (b, shape_b))
     )
     return _average(warped_a, warped_b)
-
-
-def _frame_points(size: int) -> np.ndarray:
-    # Fixed points at the corners and edges, one pixel outside, so that every pixel lies in a triangle.
-    along = np.linspace(-1, size, 5)
-    low, high = np.full(5, -1.0), np.full(5, float(size))
-    sides = [(along, low), (along, high), (low, along), (high, along)]
-    return np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
 
 
 def _sample_at(array: np.ndarray, points: np.ndarray) -> np.ndarray:
