@@ -56,11 +56,11 @@ def _status(names: list[str], root: Path) -> int:
         if not dataset.files:
             access = "request it with its form" if dataset.form else "download it by hand"
             steps = f"{access}, and lay it out in {status.folder}: {dataset.layout}"
-        console.print(
+        text = (
             f"\n{dataset.name}: {dataset.title} ({dataset.citation})\n"
-            f"  from   {dataset.address}\n  terms  {dataset.terms}\n  how    {steps}",
-            **{"soft_wrap": True, "markup": False, "highlight": False},
+            f"  from   {dataset.address}\n  terms  {dataset.terms}\n  how    {steps}"
         )
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
     return 0
 
 

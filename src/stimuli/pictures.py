@@ -67,7 +67,8 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
         conversions = [ORIENTATION] if orientation in UPRIGHT else []
         picture.load()
         # Pillow turns a TIFF upright while loading it, and then reports no orientation.
-        orientation, stored = _orientation(picture), picture
+        orientation = _orientation(picture)
+        stored: Image.Image = picture
         if stored.mode.startswith("I"):
             stored = _reduce_to_8_bits(picture)
         elif stored.has_transparency_data:
