@@ -64,7 +64,7 @@ def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tm
         network = networks.load_network(saved(seeded(Perceptual), tmp_path / "vgg.pt"), "faces.perceptual")
         features = stylegan2.vgg(network)
     space = stylegan2.estimate_space(generator)
-    mean_face = drawn(generator, space.mean[0, 0]).astype(float)
+    mean_face = drawn(generator, space[0][0, 0]).astype(float)
     for w in samples(generator, 2):
         picture = drawn(generator, w)
         projected = stylegan2.project(generator, space, features, picture, steps=125, seed=0)
