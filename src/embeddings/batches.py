@@ -22,6 +22,7 @@ from src.encoders import Network
 MIN_PER_PREFIX = 64
 # Maximum bytes of a tensor, safely below the 32 MB above which glibc maps memory.
 MAX_BYTES = 24 << 20
+Transform = Callable[[Image.Image], Tensor]
 
 
 class Pictures(Dataset[tuple[Tensor, Tensor]]):
@@ -31,10 +32,7 @@ class Pictures(Dataset[tuple[Tensor, Tensor]]):
     """
 
     def __init__(
-        self,
-        pictures: np.ndarray | Sequence[str],
-        batch_size: int,
-        transform: Callable[[Image.Image], Tensor] | None = None,
+        self, pictures: np.ndarray | Sequence[str], batch_size: int, transform: Transform | None = None
     ) -> None:
         self.pictures, self.transform = pictures, transform
         self.starts = range(0, len(pictures), batch_size)

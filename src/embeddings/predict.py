@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 from torch.utils.data import DataLoader
 
-from src import configs
+from src.configs import TrainerConfig
 from src.embeddings import image_cache
 from src.embeddings.batches import Pictures, Sentences, encode_in_microbatches, microbatch_size
 from src.embeddings.writer import VectorFile, finish
@@ -38,7 +38,7 @@ def predict(
     network: Network,
     table: Table,
     batch_size: int,
-    trainer: configs.TrainerConfig,
+    trainer: TrainerConfig,
     path: Path,
     store: Path,
     count: int = 1,
@@ -100,12 +100,7 @@ class _Module(lightning.LightningModule):
     """Lightning module that embeds batches: each process makes the same batches, and embeds its share."""
 
     def __init__(
-        self,
-        load: Callable[[], Network],
-        table: Table,
-        batch_size: int,
-        trainer: configs.TrainerConfig,
-        store: Path,
+        self, load: Callable[[], Network], table: Table, batch_size: int, trainer: TrainerConfig, store: Path
     ) -> None:
         super().__init__()
         # There may be more processes than batches.

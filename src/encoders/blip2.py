@@ -36,13 +36,7 @@ class Blip2(nn.Module):
     """
 
     def __init__(
-        self,
-        model: Any,
-        processor: Any,
-        tokenizer: Any,
-        name: str,
-        pooling: str = "max",
-        precision: str = "fp32",
+        self, model: Any, processor: Any, tokenizer: Any, name: str, pooling: str, precision: str
     ) -> None:
         super().__init__()
         self.model = model

@@ -28,14 +28,15 @@ LIBRARIES = (
     *("torch", "torchvision", "pillow", "open_clip_torch", "timm"),
     *("transformers", "tokenizers", "ftfy", "regex"),
 )
+Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Published:
     """Files of an encoder, in the form of open_clip's folders."""
 
-    architecture: dict[str, Any]  # open_clip's `model_cfg`
-    preprocessing: dict[str, Any]  # open_clip's `preprocess_cfg`
+    architecture: Settings  # open_clip's `model_cfg`
+    preprocessing: Settings  # open_clip's `preprocess_cfg`
     weights: hub.Source
     names: tuple[str, ...] = WEIGHTS  # alternative names of the weights, preferred first
     tokenizer: hub.Source | None = None  # None: CLIP's, which is included in open_clip
@@ -143,11 +144,7 @@ def _read_config(source: hub.Source, remedy: str) -> Published:
 
 
 def _locate(
-    architecture: dict[str, Any],
-    preprocessing: dict[str, Any],
-    source: hub.Source,
-    names: tuple[str, ...],
-    remedy: str,
+    architecture: Settings, preprocessing: Settings, source: hub.Source, names: tuple[str, ...], remedy: str
 ) -> Published:
     """Locate the other files that a config names; `remedy` is for missing files on the hub."""
     text, vision = architecture["text_cfg"], architecture["vision_cfg"]
