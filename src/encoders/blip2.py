@@ -135,7 +135,8 @@ def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[
     logging.getLogger("transformers").setLevel(logging.ERROR)
     random = config.weights == "random"
     paths = [] if random else pretrained.transformers_weights(source)
-    with pretrained.strict(config.id), pretrained.link([*other_files.values(), *paths]) as folder:
+    files = {**other_files, **{path.name: path for path in paths}}
+    with pretrained.strict(config.id), pretrained.link(files) as folder:
         if random:
             architecture = Architecture.from_pretrained(folder, local_files_only=True)
             model: Any = pretrained.build_seeded(lambda: Blip2ForImageTextRetrieval(architecture))

@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -186,22 +185,18 @@ def _text_config_files(published: Published) -> dict[str, Path]:
 @contextmanager
 def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
     """Make a temporary folder for open_clip, with links to all files that it loads."""
-    architecture = deepcopy(published.architecture)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        links = _tokenizer_files(published)
-        if links:
-            architecture["text_cfg"].setdefault("tokenizer_kwargs", {})["trust_remote_code"] = False
-        if with_weights:
-            path = _checkpoint(published)
-            # open_clip derives the file format from the suffix.
-            links[WEIGHTS[0] if path.suffix == ".safetensors" else WEIGHTS[1]] = path
-        for name, path in _text_config_files(published).items():
-            (folder / "text").mkdir()
-            (folder / "text" / name).symlink_to(path.absolute())
-            architecture["text_cfg"]["hf_model_name"] = str(folder / "text")
-        for name, path in links.items():
-            (folder / name).symlink_to(path.absolute())
+    architecture, links = deepcopy(published.architecture), _tokenizer_files(published)
+    text = architecture["text_cfg"]
+    if links:
+        text.setdefault("tokenizer_kwargs", {})["trust_remote_code"] = False
+    if with_weights:
+        path = _checkpoint(published)
+        # open_clip derives the file format from the suffix.
+        links[WEIGHTS[0] if path.suffix == ".safetensors" else WEIGHTS[1]] = path
+    links |= {f"text/{name}": path for name, path in _text_config_files(published).items()}
+    with pretrained.link(links) as folder:
+        if published.text_config:
+            text["hf_model_name"] = str(folder / "text")
         content = {"model_cfg": architecture, "preprocess_cfg": published.preprocessing}
         (folder / CONFIG).write_text(json.dumps(content))
         yield folder

@@ -82,14 +82,16 @@ def transformers_weights(source: hub.Source) -> list[Path]:
 
 
 @contextmanager
-def link(paths: Sequence[Path]) -> Iterator[Path]:
-    """Make a temporary folder with links to the given files only.
+def link(paths: Mapping[str, Path]) -> Iterator[Path]:
+    """Make a temporary folder with links to the given files only, by their names in it.
 
-    Vectors are stored under a hash of these files: transformers must not find any others.
+    Vectors are stored under a hash of these files: libraries must not find any others.
     """
     with tempfile.TemporaryDirectory() as folder:
-        for path in paths:
-            (Path(folder) / path.name).symlink_to(path.absolute())
+        for name, path in paths.items():
+            target = Path(folder) / name
+            target.parent.mkdir(exist_ok=True)
+            target.symlink_to(path.absolute())
         yield Path(folder)
 
 

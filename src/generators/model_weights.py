@@ -126,10 +126,8 @@ def _read(source: Published, kind: Any, reader: Any, precision: str, device: tor
     logging.getLogger("transformers").setLevel(logging.ERROR)
     # Never run code of a repository.
     local = {"local_files_only": True, "trust_remote_code": False}
-    with (
-        pretrained.strict(source.config.id),
-        pretrained.link([*source.other_files.values(), *source.weights]) as folder,
-    ):
+    files = {**source.other_files, **{path.name: path for path in source.weights}}
+    with pretrained.strict(source.config.id), pretrained.link(files) as folder:
         try:
             model, loading_info = kind.from_pretrained(
                 folder, dtype=DTYPES[precision], weights_only=True, output_loading_info=True, **local
