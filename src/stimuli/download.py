@@ -137,7 +137,7 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
 
 
 def _receive(url: str, output: Path, sizes: Sizes, progress: Progress) -> None:
-    """Receive a file in one attempt; refuse replies that a retry would not improve, and other sizes."""
+    """Download a file in one attempt; refuse replies that a retry would not improve, and other sizes."""
 
     def check_hop(reply: requests.Response, **_: Any) -> None:
         if reply.is_redirect:

@@ -100,7 +100,7 @@ METHODS = {"flow": _by_warp, "landmark": _by_warp, "stylegan2": _by_stylegan2}
 def _warping(
     cfg: MorphsConfig, parents: pd.DataFrame, warp: Warp, points: Sequence[np.ndarray] = ()
 ) -> Callable[[Path], Morph]:
-    """Prepare a warp of two pictures, with their landmarks if `points` (per parent) are given."""
+    """Return the preparation of a warp of two pictures, with landmarks if `points` (per parent) are given."""
 
     def prepare(folder: Path) -> Morph:
         # Unlike a nested function, a partial of a module's function can be pickled for other processes.
