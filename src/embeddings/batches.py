@@ -66,7 +66,14 @@ class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
         self.batches = []
         for length in sorted({*self.lengths.tolist()}):
             same_length, limit = (self.lengths == length).nonzero().flatten(), max(1, max_tokens // length)
-            for group in _by_prefix(same_length, self.tokens[same_length, : length - 1]):
+            tokens = self.tokens[same_length, : length - 1]
+            # Mask [rows - 1, length]: the prefix of this length differs from that of the previous row.
+            cuts = (tokens[1:] != tokens[:-1]).int().cummax(dim=1).values.bool()
+            # The longest prefix that leaves `MIN_PER_PREFIX` rows per group on average.
+            depth = int((cuts.sum(dim=0) < max(1, len(tokens) // MIN_PER_PREFIX)).sum())
+            ends = (cuts[:, depth - 1].nonzero().flatten() + 1).tolist() if depth else []
+            for first, last in pairwise([0, *ends, len(tokens)]):
+                group = same_length[first:last]
                 self.batches += [group[start : start + limit] for start in range(0, len(group), limit)]
 
     def __len__(self) -> int:
@@ -78,15 +85,6 @@ class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
         rows = [self.rows[sentence] for sentence in sentences.tolist()]
         sentence_of_row = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
         return torch.cat(rows), sentence_of_row, self.tokens[sentences, : int(self.lengths[sentences[0]])]
-
-
-def _by_prefix(rows: Tensor, tokens: Tensor) -> list[Tensor]:
-    """Split rows of tokens by the longest prefix that leaves `MIN_PER_PREFIX` rows per group on average."""
-    # Mask [rows - 1, length]: the prefix of this length differs from that of the previous row.
-    cuts = (tokens[1:] != tokens[:-1]).int().cummax(dim=1).values.bool()
-    depth = int((cuts.sum(dim=0) < max(1, len(rows) // MIN_PER_PREFIX)).sum())
-    ends = (cuts[:, depth - 1].nonzero().flatten() + 1).tolist() if depth else []
-    return [rows[first:last] for first, last in pairwise([0, *ends, len(rows)])]
 
 
 def microbatch_size(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]) -> int:

@@ -53,12 +53,6 @@ def files(source: Source, required: Sequence[Sequence[str]], optional: Sequence[
     return {name: paths[name] for name in (*chosen, *optional) if name in paths}
 
 
-def revision(path: Path) -> str:
-    """Return the commit of a cached file; `folder` for a file of the user."""
-    parts = path.parts
-    return parts[-2] if len(parts) > 2 and parts[-3] == "snapshots" else "folder"
-
-
 def sha256(paths: Sequence[Path]) -> str:
     """Return the SHA-256 of a file, or of the SHA-256s of several, each checked against the name of its blob.
 

@@ -76,9 +76,7 @@ def find(config: configs.OpenClipConfig) -> Published:
         source = hub.Source(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _read_config(source, remedy)
     if Path(config.id).is_dir():
-        pretrained.refuse_revision(config, "model")
-        source = hub.Source(config.id, folder=True, remedy="Put the files of an open_clip model there.")
-        return _read_config(source, remedy)
+        return _read_config(pretrained.locate(config, "model", "model of open_clip", remedy), remedy)
     return _look_up(config, remedy)
 
 

@@ -39,26 +39,23 @@ def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -
             f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
             f"Fetch the right ones, or correct {group}.sha256 ('' accepts any)."
         )
-    return {"revision": hub.revision(paths[0]), "sha256": digest}
-
-
-def refuse_revision(config: PublishedConfig, group: str) -> None:
-    """Raise `InputError` if a config names a revision of a folder; `group` is its config group."""
-    if config.revision:
-        raise InputError(
-            f"{config.id}: a folder has no revision. Leave out {group}.revision (or set it to '')."
-        )
+    # The commit of a cached file; `folder` for a file of the user.
+    is_cached = paths[0].parent.parent.name == "snapshots"
+    return {"revision": paths[0].parent.name if is_cached else "folder", "sha256": digest}
 
 
 def locate(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
-    """Return the source of a checkpoint of transformers.
+    """Return the source of a model of transformers or of a folder; `group` is the config group.
 
     Raise `InputError` for an empty id or the revision of a folder.
     """
     if not config.id.strip():
         raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
     if Path(config.id).is_dir():
-        refuse_revision(config, group)
+        if config.revision:
+            raise InputError(
+                f"{config.id}: a folder has no revision. Leave out {group}.revision (or set it to '')."
+            )
         return hub.Source(config.id, folder=True, remedy=f"Put the files of a {kind} there.")
     return hub.Source(config.id, config.revision or None, remedy=remedy)
 

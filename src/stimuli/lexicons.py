@@ -84,7 +84,13 @@ def nrc_vad(cfg: NrcVadConfig) -> Loaded:
     if OTHER_DIMENSION.match(path.name):
         raise InputError(f"{path}: its name says that it contains another dimension, not valence. {remedy}")
     header, rows = _read_rows(path)
-    word_columns = _word_columns(header, rows)
+    dimensions = [name.lower() for name in COLUMNS[1:]]
+    # The first column if none is recognised.
+    word_columns = [
+        index
+        for index, name in enumerate(header)
+        if name.lower() not in dimensions and not all(map(_is_number, rows[index][rows[index] != ""]))
+    ] or [0]
     word_column = _word_column(header, word_columns, cfg.word, path)
     valence_column = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
     frame = rows[[word_column, valence_column]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
@@ -141,17 +147,6 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
 
 def _is_number(cell: str) -> bool:
     return NUMBER.fullmatch(cell) is not None
-
-
-def _word_columns(header: list[str], rows: pd.DataFrame) -> list[int]:
-    """Return the indices of the columns of words; the first column if none is recognised."""
-    dimensions = [name.lower() for name in COLUMNS[1:]]
-    word_columns = [
-        index
-        for index, name in enumerate(header)
-        if name.lower() not in dimensions and not all(map(_is_number, rows[index][rows[index] != ""]))
-    ]
-    return word_columns or [0]
 
 
 def _word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:

@@ -26,6 +26,12 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
         InputError: the file is missing or unreadable, or parents have no points, another number of them than
             the first, or points outside their picture; the message counts the parents.
     """
+
+    def refuse(names: list[str], problem: str, remedy: str) -> None:
+        if names:
+            counts = f"{len(names)} of {len(parents)} parents"
+            raise InputError(f"{path}: {counts} {problem}: {first_few(names)}. {remedy}")
+
     templates = _read_csv_points(path) if path.is_file() else _read_folder(path)
     keys = {}
     for name, picture in parents.items():
@@ -34,12 +40,12 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
         keys[name] = next((key for key in stems if key in templates), "")
     points = {name: templates[key] for name, key in keys.items() if key}
     absent = [name for name in parents if name not in points]
-    _refuse(path, absent, len(parents), "have no landmarks", "Add them, or take other parents.")
+    refuse(absent, "have no landmarks", "Add them, or take other parents.")
     sharing = [name for name, key in keys.items() if list(keys.values()).count(key) > 1]
-    _refuse(path, sharing, len(parents), "share landmarks", "Name the landmark files after the faces' ids.")
+    refuse(sharing, "share landmarks", "Name the landmark files after the faces' ids.")
     expected = len(next(iter(points.values())))
     deviating = [f"{name} ({len(face)})" for name, face in points.items() if len(face) != expected]
-    _refuse(path, deviating, len(parents), f"do not have {expected} points like the first", "Correct them.")
+    refuse(deviating, f"do not have {expected} points like the first", "Correct them.")
     sizes = {name: upright_size(picture) for name, picture in parents.items()}
     outside = [
         name
@@ -47,13 +53,8 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
         if (face < -0.5).any() or (face > np.array(sizes[name]) - 0.5).any()
     ]
     remedy = "Points are x and y in pixels of the picture itself, not of a smaller copy. Correct them."
-    _refuse(path, outside, len(parents), "have points outside their picture", remedy)
+    refuse(outside, "have points outside their picture", remedy)
     return {name: standardise_points(face, *sizes[name], size) for name, face in points.items()}
-
-
-def _refuse(path: Path, names: list[str], total: int, problem: str, remedy: str) -> None:
-    if names:
-        raise InputError(f"{path}: {len(names)} of {total} parents {problem}: {first_few(names)}. {remedy}")
 
 
 def _read_csv_points(path: Path) -> dict[str, np.ndarray]:
