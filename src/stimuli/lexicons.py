@@ -89,7 +89,7 @@ def nrc_vad(cfg: NrcVadConfig) -> Loaded:
     word_columns = [
         index
         for index, name in enumerate(header)
-        if name.lower() not in dimensions and not all(map(_is_number, rows[index][rows[index] != ""]))
+        if name.lower() not in dimensions and not all(map(NUMBER.fullmatch, rows[index][rows[index] != ""]))
     ] or [0]
     word_column = _word_column(header, word_columns, cfg.word, path)
     valence_column = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
@@ -124,7 +124,9 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
     cells = {number: [cell.strip() for cell in line.split("\t")] for number, line in lines.items()}
     first_row, first_cells = next(iter(cells.items()), (0, []))
     # The word `valence` would be followed by a number.
-    is_header = "valence" in map(str.lower, first_cells[1:]) and not any(map(_is_number, first_cells[1:]))
+    is_header = "valence" in map(str.lower, first_cells[1:]) and not any(
+        map(NUMBER.fullmatch, first_cells[1:])
+    )
     header = cells.pop(first_row) if is_header else []
     if not cells:
         raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
@@ -136,17 +138,13 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
     padded = [[*row, *[""] * (width - len(row))] for row in cells.values()]
     rows = pd.DataFrame(padded, index=list(cells))
     for number, *extra in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
-        if word_cell := next((cell for cell in extra if cell and not _is_number(cell)), ""):
+        if word_cell := next((cell for cell in extra if cell and not NUMBER.fullmatch(cell)), ""):
             raise InputError(
                 f"{path}, row {number}: {brief(word_cell)!r} after word, valence, arousal and dominance, and "
                 "no header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "
                 "Dominance and the language, separated by tabs), and set words.word to one of its columns."
             )
     return header, rows
-
-
-def _is_number(cell: str) -> bool:
-    return NUMBER.fullmatch(cell) is not None
 
 
 def _word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:
