@@ -122,11 +122,9 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
         raise InputError(f"{path}: {error}. Make it readable, and save it as text in UTF-8.") from None
     lines = {number: line for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
     cells = {number: [cell.strip() for cell in line.split("\t")] for number, line in lines.items()}
-    first_row, first_cells = next(iter(cells.items()), (0, []))
+    first_row, (_, *others) = next(iter(cells.items()), (0, [""]))
     # The word `valence` would be followed by a number.
-    is_header = "valence" in map(str.lower, first_cells[1:]) and not any(
-        map(NUMBER.fullmatch, first_cells[1:])
-    )
+    is_header = "valence" in map(str.lower, others) and not any(map(NUMBER.fullmatch, others))
     header = cells.pop(first_row) if is_header else []
     if not cells:
         raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
