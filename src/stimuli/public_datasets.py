@@ -120,11 +120,12 @@ def _count(need: Need, folder: Path) -> int:
     if need.kind == "folders":
         return sum(path.is_dir() for path in paths)
     files = [path for path in paths if path.is_file()]
-    return sum(map(_rows, files)) if need.kind == "rows" else len(files)
-
-
-def _rows(table: Path) -> int:
-    """Count the lines of ratings or labels: lines with a digit, which a header lacks."""
-    # Universal newlines: the lines of OASIS.csv end in a lone carriage return.
-    with table.open(encoding="utf-8", errors="replace", newline=None) as file:
-        return sum(any(map(str.isdigit, line)) for line in file)
+    if need.kind != "rows":
+        return len(files)
+    rows = 0
+    for table in files:
+        # Lines of ratings or labels have a digit, which a header lacks. Universal newlines: the lines of
+        # OASIS.csv end in a lone carriage return.
+        with table.open(encoding="utf-8", errors="replace", newline=None) as file:
+            rows += sum(any(map(str.isdigit, line)) for line in file)
+    return rows
