@@ -52,7 +52,7 @@ def projection(
     left, values, _ = torch.linalg.svd(columns, full_matrices=False)
     basis = left[:, values > MIN_RELATIVE_VALUE * values.max()]
     identity = torch.eye(width, dtype=torch.float64)
-    uncalibrated = identity - basis @ basis.T
+    uncalibrated: Tensor = identity - basis @ basis.T
     if not prompts.pairs:
         return uncalibrated
     first, second = ([rows[a] for a, _ in prompts.pairs], [rows[b] for _, b in prompts.pairs])

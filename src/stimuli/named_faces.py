@@ -96,7 +96,7 @@ def utkface(cfg: UtkFaceConfig) -> Loaded:
     )
     rows, picture_count, notes = _read_labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
-    wanted = None if ages is None else {*rows["age"][rows["age"].between(*ages)]}
+    wanted = None if ages is None else {*rows["age"][rows["age"].between(ages[0], ages[1])]}
     chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", wanted)
     frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
     return add_hashes(frame), picture_count, notes + group_notes + sample_notes

@@ -132,7 +132,7 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
 def _make(
     draft: Path, work: Path, table: pd.DataFrame, parents: pd.DataFrame, method: Method, cfg: MorphsConfig
 ) -> None:
-    columns = (parents.index.get_indexer(table[name]).tolist() for name in ("parent_a", "parent_b"))
+    columns = (parents.index.get_indexer(pd.Index(table[name])).tolist() for name in ("parent_a", "parent_b"))
     indices = [*zip(*columns, strict=True)]
     pairs = [(a, b) for a, b in indices if a != b]
     with stop_workers_on_exit():

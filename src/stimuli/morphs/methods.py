@@ -48,7 +48,7 @@ def _by_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
         return Method({"method": "flow"}, [OPENCV], _warping(cfg, parents, midpoints.warp_by_flow))
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
-    pictures = {name: Path(path) for name, path in parents["path"].items()}
+    pictures = {str(name): Path(path) for name, path in parents["path"].items()}
     landmarks = landmark_templates.landmarks(Path(cfg.landmarks), pictures, cfg.size)
     points = [landmarks[name] for name in parents.index]
     settings = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
