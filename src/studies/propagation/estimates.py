@@ -230,7 +230,11 @@ class JobEstimates:
         return self._estimate(float(row["level"]), lambda weights: levels(weights)[:, :1], rows, groups)
 
     def _estimate(
-        self, value: float, statistic: Statistic, rows: pd.DataFrame, groups: Sequence[np.ndarray] = ()
+        self,
+        value: float,
+        statistic: Statistic,
+        rows: pd.DataFrame,
+        groups: Sequence[np.ndarray] = (),
     ) -> Estimate:
         names = [name for name in ("id", "template", *WAYS) if name in rows]
         units, is_level = rows[names].reset_index(drop=True), bool(groups)
