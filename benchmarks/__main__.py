@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
+import torch
 
 from benchmarks import commands
 from benchmarks.sizes import QUICK, Size
 from benchmarks.timing import Comparison
 from src.configs import CHECKOUT
 from src.errors import exit_status, replace_unprintable
+from src.jobs.run_metadata import commit
 from src.storage.versions import versions
 
 LIBRARIES = (
@@ -47,9 +50,6 @@ PARTS = ("stages", "sweeps", "many_models", "peers", "growth", "uncertainty", "s
 
 def machine() -> dict[str, object]:
     """Describe the machine of the measurements."""
-    import psutil
-    import torch
-
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
     names = [line.split(":")[1].strip() for line in lines if "model name" in line]
@@ -81,8 +81,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
-    from src.jobs.run_metadata import commit
-
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "machine": machine(),
@@ -102,10 +100,13 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
 
 def _run(name: str, size: Size, folder: Path) -> Iterator[dict[str, Any]]:
     """Run a benchmark, print its rows and yield them; some benchmarks write files to `folder`."""
-    needs_folder = name in ("stages", "sweeps", "many_models", "uncertainty", "sobit", "scale")
-    for row in getattr(commands, name)(*((size, folder) if needs_folder else (size,))):
-        print(_line(row), flush=True)
-        yield asdict(row) | ({"times": row.speedup} if isinstance(row, Comparison) else {})
+    for row in getattr(commands, name)(size, folder):
+        if isinstance(row, Comparison):
+            print(f"{row.seconds:9.2f} s {row.speedup:8.2f} x  {row.what} | {row.peer}", flush=True)
+            yield asdict(row) | {"times": row.speedup}
+        else:
+            print(f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}", flush=True)
+            yield asdict(row)
 
 
 def _page(folder: Path) -> str:
@@ -114,21 +115,12 @@ def _page(folder: Path) -> str:
     for name in PARTS:
         if (path := folder / f"{name}.json").is_file():
             results = json.loads(path.read_text())
+            settings = {**results["machine"], "torch": results["versions"]["torch"]}
+            settings["commit"] = results["git"]["git.commit"][:10]
+            about = ", ".join(f"{name} {value}" for name, value in settings.items() if value)
             table = _table(results["rows"]).to_markdown(index=False, disable_numparse=True)
-            blocks += [f"## {name}", _about(results), table]
+            blocks += [f"## {name}", about, table]
     return "\n\n".join(blocks) + "\n"
-
-
-def _about(results: dict[str, Any]) -> str:
-    settings = {**results["machine"], "torch": results["versions"]["torch"]}
-    settings["commit"] = results["git"]["git.commit"][:10]
-    return ", ".join(f"{name} {value}" for name, value in settings.items() if value)
-
-
-def _line(row: commands.Row | Comparison) -> str:
-    if isinstance(row, Comparison):
-        return f"{row.seconds:9.2f} s {row.speedup:8.2f} x  {row.what} | {row.peer}"
-    return f"{row.seconds:9.2f} s {row.peak_mb:8.0f} MB  {row.what}"
 
 
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:

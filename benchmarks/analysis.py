@@ -1,20 +1,24 @@
 """Time experiments on vectors in memory, and their peers: bare products of equal shapes, a plain loop."""
 
-from __future__ import annotations
-
-import sys
+import resource
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.sizes import BLOCK, TEMPLATES, Size
+import numpy as np
+import psutil
+import torch
+from torch import Tensor
+
+from benchmarks.sizes import Size
 from benchmarks.stand_ins import paper_tables, protocol
-from benchmarks.timing import Comparison, min_seconds, seconds_of
+from benchmarks.timing import MEMORY_UNIT, Comparison, min_seconds, seconds_of
+from src.stimuli import IMAGE_ROLES, build_table
+from src.studies.propagation import experiment
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
+# Number of templates of a text; number of targets in a block of a bare product.
+TEMPLATES, BLOCK = 6, 256
 # Minimum speedups over the four peers of `analysis`, in their order (None: no limit), for the largest
 # experiment and for images with several vectors.
 MIN_SPEEDUPS = (1 / 1.6, 1 / 1.6, 30, None)
@@ -24,13 +28,7 @@ COLUMNS, LOOPED = 20_000, 12
 
 
 def analysis(size: Size, exp: str, vectors: int = 1) -> list[Comparison]:
-    """Time one experiment without uncertainty, and its peers.
-
-    Args:
-        size: size of the experiment.
-        exp: name of the experiment, TARGETS_to_CORPUS.
-        vectors: number of vectors of each image.
-    """
+    """Time an experiment `exp` without uncertainty, with a number of vectors of each image, and its peers."""
     what, run, x, y = _experiment(size, exp, vectors)
     pools = TEMPLATES if exp.endswith("_words") else 1
     peers: dict[str, Callable[[], float]] = {
@@ -39,7 +37,7 @@ def analysis(size: Size, exp: str, vectors: int = 1) -> list[Comparison]:
         "numpy, a target at a time: float64 cosines, argsort": lambda: _loop(x, y, pools, size.k, "float64"),
         "the same of float32 unit vectors": lambda: _loop(x, y, pools, size.k, "float32"),
     }
-    note = f"{_seconds_and_memory(run)[1]:.0f} MB above the vectors"
+    note = f"{_megabytes(run):.0f} MB above the vectors"
     seconds, *peers_seconds = min_seconds({"run": lambda: seconds_of(run), **peers}).values()
     limits = MIN_SPEEDUPS if exp == LARGEST or vectors > 1 else [None] * len(MIN_SPEEDUPS)
     return [
@@ -62,14 +60,13 @@ def sum_experiments(rows: list[Comparison]) -> list[Comparison]:
 def measure_experiment(size: Size, exp: str) -> tuple[str, float, float]:
     """Measure one experiment; return description, seconds, and peak memory above the vectors (10^6 bytes)."""
     what, run, *_ = _experiment(size, exp, vectors=1)
-    return what, *_seconds_and_memory(run)
+    start = time.perf_counter()
+    megabytes = _megabytes(run)
+    return what, time.perf_counter() - start, megabytes
 
 
 def _experiment(size: Size, exp: str, vectors: int) -> tuple[str, Callable[[], object], Tensor, Tensor]:
     """Make an experiment; return its description, its call, and the vectors of its targets and corpus."""
-    from src.stimuli import IMAGE_ROLES, build_table
-    from src.studies.propagation import experiment
-
     config, frames = protocol(size.k), paper_tables(size)
     targets, corpus = (build_table(role, frames[role], "stand-ins") for role in exp.split("_to_"))
     x, y = (
@@ -81,23 +78,15 @@ def _experiment(size: Size, exp: str, vectors: int) -> tuple[str, Callable[[], o
     return what, partial(experiment.run, targets, corpus, x, y, config, 0), x, y
 
 
-def _seconds_and_memory(run: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of a call, and the peak memory of the process above that before it (10^6 bytes)."""
-    import resource
-
-    import psutil
-
+def _megabytes(run: Callable[[], object]) -> float:
+    """Return the peak memory of the process during a call above that before it (10^6 bytes)."""
     # The current memory, not the peak so far: drawing vectors takes more memory than they occupy.
     before = psutil.Process().memory_info().rss
-    seconds = seconds_of(run)
-    # Linux counts in kilobytes, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - before) / 1e6
+    run()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MEMORY_UNIT - before) / 1e6
 
 
 def _random(count: int, vectors: int, width: int) -> Tensor:
-    import torch
-
     generator = torch.Generator().manual_seed(count)
     shape = (count, width) if vectors == 1 else (count, vectors, width)
     return torch.nn.functional.normalize(torch.randn(*shape, generator=generator), dim=-1)
@@ -105,8 +94,6 @@ def _random(count: int, vectors: int, width: int) -> Tensor:
 
 def _bare(x: Tensor, y: Tensor, pools: int, k: int, dtype_name: str) -> float:
     """Time the matrix products of all targets with each pool, and `topk` of random values of that shape."""
-    import torch
-
     seconds, dtype = 0.0, getattr(torch, dtype_name)
     rows: Any = x.flatten(0, -2).to(dtype)
     for pool in y.chunk(pools):
@@ -126,8 +113,6 @@ def _bare(x: Tensor, y: Tensor, pools: int, k: int, dtype_name: str) -> float:
 
 def _loop(x: Tensor, y: Tensor, pools: int, k: int, dtype: str) -> float:
     """Time numpy on a sample of targets, one after another, and scale the seconds up to all targets."""
-    import numpy as np
-
     rows = np.linspace(0, len(x) - 1, LOOPED).astype(int)
     arrays = [pool.numpy().astype(dtype) for pool in y.chunk(pools)]
     start = time.perf_counter()

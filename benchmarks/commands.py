@@ -10,15 +10,23 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.analysis import analysis, measure_experiment, sum_experiments
-from benchmarks.corpora import captions
 from benchmarks.image_embedding import time_pictures
 from benchmarks.many_models import draw, seconds_to_first_view, write_models
 from benchmarks.scale import TARGETS, measure
 from benchmarks.sizes import QUICK, Size
-from benchmarks.stand_ins import AUDITS, EXPERIMENTS, LEVELS, audit_tables, paper_tables, write
+from benchmarks.stand_ins import (
+    AUDITS,
+    EXPERIMENTS,
+    LEVELS,
+    audit_tables,
+    paper_tables,
+    write_captions,
+    write_random,
+)
 from benchmarks.text_embedding import time_texts
-from benchmarks.timing import Comparison, in_fresh_process, min_seconds
+from benchmarks.timing import MEMORY_UNIT, Comparison, in_fresh_process, min_seconds
 from src.configs import CHECKOUT
+from src.tracking import Tracker, finished
 
 # Overrides that set the size of the built-in world and a CPU; fields of `Size` are filled in.
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
@@ -39,21 +47,16 @@ sys.exit(status != 0)
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement.
+    """One measurement."""
 
-    Attributes:
-        what: description of what is measured.
-        seconds: seconds of a command from start to exit; in `growth` and in `scale`, except for captions, of
-            the computation alone; of one more job where `what` says so.
-        peak_mb: largest resident memory of one process, 10^6 bytes; in `growth`, its peak above the memory at
-            the start; in `scale`, except for captions, the same without pages of mapped files.
-        limit: upper limit of the seconds; None: no limit.
-    """
-
-    what: str
+    what: str  # description of what is measured
+    # Seconds of a command from start to exit; in `growth` and in `scale`, except for captions, of the
+    # computation alone; of one more job where `what` says so.
     seconds: float
+    # Largest resident memory of one process, 10^6 bytes; in `growth`, its peak above the memory at the start;
+    # in `scale`, except for captions, the same without pages of mapped files.
     peak_mb: float
-    limit: float | None = None
+    limit: float | None = None  # upper limit of the seconds; None: no limit
 
 
 def stages(size: Size, folder: Path) -> Iterator[Row]:
@@ -113,8 +116,6 @@ def sweeps(size: Size, folder: Path) -> Iterator[Row]:
 
 def _mean_analysis_seconds(database: Path) -> float:
     """Average the seconds that the jobs in a database logged for their analysis, from vectors to numbers."""
-    from src.tracking import Tracker, finished
-
     return mean(job.metrics["speed.analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
 
 
@@ -143,7 +144,7 @@ def many_models(size: Size, folder: Path) -> Iterator[Row]:
         yield Row(f"{what}: first view of the page in a browser", seconds, peak, 3)
 
 
-def growth(size: Size) -> Iterator[Row]:
+def growth(size: Size, _: Path) -> Iterator[Row]:
     """Time one experiment from vectors in memory as targets, corpus, width and k grow."""
     for name in ("paper_faces", "paper_words", "width", "k"):
         for divisor in (4, 2, 1):
@@ -158,18 +159,16 @@ def scale(size: Size, folder: Path) -> Iterator[Row]:
         yield Row(row["what"], row["seconds"], row["anonymous_mb"])
     for divisor in (10, 3, 1):
         count = size.streamed // divisor
-        captions(folder / "captions.parquet", count)
-        yield _timed(
-            f"captions: {count:,} counted, start to exit",
-            ["src.captions", f"path={folder}/captions.parquet", f"output={folder}/{divisor}"],
-        )
+        write_captions(folder / "captions.parquet", count)
+        command = ["src.captions", f"path={folder}/captions.parquet", f"output={folder}/{divisor}"]
+        yield _timed(f"captions: {count:,} counted, start to exit", command)
 
 
 def uncertainty(size: Size, folder: Path) -> Iterator[Row]:
     """Time each experiment at the paper's size on stored vectors, with each level of uncertainty."""
     vectors_folder = folder / "vectors"
     vectors_folder.mkdir()
-    write(paper_tables(size), size.width, vectors_folder)
+    write_random(paper_tables(size), size.width, vectors_folder)
     for exp in EXPERIMENTS[: size.experiments]:
         command = ["src.run", "model=precomputed", f"model.path={vectors_folder}", f"exp={exp}"]
         command += ["resume=false", f"protocol.k={size.k}"]
@@ -183,7 +182,7 @@ def sobit(size: Size, folder: Path) -> Iterator[Row]:
     """Time each So-B-IT audit at FairFace's size on stored vectors, with null models and intervals."""
     vectors_folder = folder / "fairface"
     vectors_folder.mkdir()
-    write(audit_tables(size, vectors_folder), size.width, vectors_folder)
+    write_random(audit_tables(size, vectors_folder), size.width, vectors_folder)
     command = ["src.run", "model=precomputed", f"model.path={vectors_folder}"]
     command += [f"taxonomy.path={vectors_folder}/list.json", "resume=false"]
     command += [f"tracking.uri=sqlite:///{folder}/sobit/mlflow.db"]
@@ -195,14 +194,12 @@ def sobit(size: Size, folder: Path) -> Iterator[Row]:
             yield _timed(f"{exp}: {size.sobit_words} words{compared}", [*command, *overrides, *paths])
 
 
-def peers(size: Size) -> Iterator[Comparison]:
+def peers(size: Size, _: Path) -> Iterator[Comparison]:
     """Compare the embedding of texts and pictures, and each experiment, with their peers."""
     for model in size.encoders:
         yield from in_fresh_process(time_texts, model, size.sentences)
     for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
-        yield from in_fresh_process(
-            time_pictures, model, count, side=224, accelerator="cpu", precision="fp32"
-        )
+        yield from in_fresh_process(time_pictures, model, count)
     rows = [row for exp in EXPERIMENTS[: size.experiments] for row in in_fresh_process(analysis, size, exp)]
     yield from rows + sum_experiments(rows)
     yield from in_fresh_process(analysis, size, "scenes_to_words", vectors=32)
@@ -223,6 +220,4 @@ def _timed(what: str, arguments: list[str]) -> Row:
         if completed.returncode:
             raise SystemExit(f"{what} failed:\n{completed.stdout}\n{completed.stderr}")
         seconds, peak = map(float, used.read().split())
-    # Linux counts in kilobytes, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return Row(what, seconds, peak * unit / 1e6)
+    return Row(what, seconds, peak * MEMORY_UNIT / 1e6)

@@ -5,8 +5,6 @@ python -m benchmarks.image_embedding clip_l14 --count 64 --side 448
 python -m benchmarks.image_embedding clip_b32 clip_l14 blip2 --accelerator gpu --precision bf16 --compile
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -16,14 +14,18 @@ from itertools import count as numbers
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.sizes import job_config
+import torch
+
+from benchmarks.stand_ins import job_config
 from benchmarks.timing import Comparison, describe_speedups, min_seconds, seconds_by_round, seconds_of
+from src import configs, encoders
+from src.demo import world
+from src.embeddings.batches import encode_in_microbatches, microbatch_size
+from src.embeddings.predict import predict
 from src.errors import replace_unprintable
-
-if TYPE_CHECKING:
-    from src.stimuli import Table
+from src.stimuli import Table, build_table, pictures
 
 # First words of the names of two kinds of runs.
 BARE, ADDS = "bare forward pass", "what the loop adds"
@@ -45,27 +47,17 @@ def time_pictures(
 ) -> list[Comparison]:
     """Time the predict loop, and its overhead alone, which varies less on a busy machine.
 
-    Args:
-        model: name of a YAML file in conf/model; the weights are random.
-        count: number of pictures, which are drawn at random.
-        side: width and height of a picture in pixels.
-        accelerator: accelerator of Lightning's trainer.
-        precision: precision of the towers.
-        compiled: also time the forward pass compiled by torch.compile, without the compilation.
+    The model of conf/model has random weights; `count` pictures of `side` pixels are drawn at random.
+    `compiled` also times the forward pass compiled by torch.compile, without the compilation.
     """
-    import torch
-
-    from src import encoders
-    from src.configs import AbstractConfig
-    from src.demo import world
-    from src.stimuli import build_table
-
     torch.manual_seed(0)
     cfg = job_config(f"model={model}", "model.weights=random", f"model.precision={precision}")
     network: Any = encoders.blank(cfg)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        frame = world.scenes(AbstractConfig(count=count, size=side, noise=0.1, seed=0), folder / "drawn")
+        frame = world.scenes(
+            configs.AbstractConfig(count=count, size=side, noise=0.1, seed=0), folder / "drawn"
+        )
         table = build_table("scenes", frame, "drawn")
         runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, folder, compiled))
         for run in runs.values():  # not timed: libraries are loaded, memory is allocated
@@ -92,9 +84,7 @@ def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[C
 
 def _rate(images: float, cfg: Any, accelerator: str) -> str:
     """Describe the images per second of the bare forward pass, and its share of the device's peak."""
-    from src.encoders import family_of
-
-    teraflops = images * family_of(cfg.model).facts(cfg.model)["gflops_image"] / 1e3
+    teraflops = images * encoders.family_of(cfg.model).facts(cfg.model)["gflops_image"] / 1e3
     name, peak = _peak(accelerator)
     share = f", {teraflops / peak:.0%} of {name}" if peak else ""
     return f"bare: {images:.3g} images/s, {teraflops:.3g} TFLOP/s{share}"
@@ -102,8 +92,6 @@ def _rate(images: float, cfg: Any, accelerator: str) -> str:
 
 def _peak(accelerator: str) -> tuple[str, float]:
     """Describe and return the peak TFLOP/s: the maker's of a GPU (0: unknown), a measured one of a CPU."""
-    import torch
-
     if _device(accelerator).type == "cuda":
         name = torch.cuda.get_device_name()
         peak = next((peak for device, peak in PEAKS.items() if device in name), 0)
@@ -117,13 +105,6 @@ def _runs(
     network: Any, table: Table, batch_size: int, accelerator: str, folder: Path, compiled: bool = False
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """Yield the name of each run, and a function that does it and returns its seconds."""
-    import torch
-
-    from src import configs
-    from src.embeddings.batches import encode_in_microbatches, microbatch_size
-    from src.embeddings.predict import predict
-    from src.stimuli import pictures
-
     trainer, device = configs.TrainerConfig(accelerator=accelerator, workers=0), _device(accelerator)
     path = folder / "vectors.safetensors"
     pixels: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
@@ -158,14 +139,11 @@ def _runs(
 
 
 def _device(accelerator: str) -> Any:
-    import torch
-
     return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def _idle(network: Any) -> Any:
     """Return an encoder with a network's preprocessing whose forward pass takes hardly any time."""
-    import torch
 
     class Idle(torch.nn.Module):
         transform, halves = network.transform, network.halves
@@ -190,9 +168,8 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="also time a forward pass of torch.compile")
     options = parser.parse_args()
     for model in options.models:
-        for row in time_pictures(
-            model, options.count, options.side, options.accelerator, options.precision, options.compile
-        ):
+        size = options.count, options.side
+        for row in time_pictures(model, *size, options.accelerator, options.precision, options.compile):
             print(json.dumps(asdict(row)), flush=True)
 
 

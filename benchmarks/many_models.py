@@ -1,19 +1,20 @@
 """Write precomputed models whose bias grows from one to the next, and view the report of a sweep of them."""
 
-from __future__ import annotations
-
+import resource
 import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
 
 from benchmarks.sizes import Size
-from benchmarks.stand_ins import paper_tables
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
+from benchmarks.stand_ins import paper_tables, write
+from benchmarks.timing import MEMORY_UNIT
+from src.report import load, publish
+from src.report.__main__ import choose
+from src.tracking import Tracker
 
 WIDTH = 64
 # Lengths of the common direction, and of those of groups and valence at full bias; the noise has 1.
@@ -29,9 +30,6 @@ def write_models(size: Size, folder: Path) -> list[Path]:
     Scenes and words have a direction of their valence, faces and labels one of their group, and of a valence
     that grows with the number of the group. From the first model to the last, the latter grows from none.
     """
-    import numpy as np
-    from safetensors.numpy import save_file
-
     tables = paper_tables(size)
     groups = sorted(tables["faces"]["group"].unique())
     folders = []
@@ -43,9 +41,7 @@ def write_models(size: Size, folder: Path) -> list[Path]:
         path = folder / f"model_{number:03d}"
         path.mkdir()
         for role, frame in tables.items():
-            vectors = _vectors(frame, groups, directions, bias, rng)
-            frame.to_parquet(path / f"{role}.parquet")
-            save_file({"embedding": vectors}, path / f"{role}.safetensors")
+            write(role, frame, _vectors(frame, groups, directions, bias, rng), path)
         folders.append(path)
     return folders
 
@@ -53,8 +49,6 @@ def write_models(size: Size, folder: Path) -> list[Path]:
 def _vectors(
     frame: pd.DataFrame, groups: list[str], directions: np.ndarray, bias: float, rng: np.random.Generator
 ) -> np.ndarray:
-    import numpy as np
-
     vectors = rng.standard_normal((len(frame), WIDTH)) / np.sqrt(WIDTH) + SHARED * directions[-1]
     if "group" in frame:
         number = frame["group"].map(groups.index).to_numpy()
@@ -67,22 +61,11 @@ def _vectors(
 
 
 def draw(database: Path, folder: Path) -> tuple[float, float, float]:
-    """Draw the report of the newest sweep of a store.
+    """Draw the report of the newest sweep in a database into a new folder.
 
-    Args:
-        database: SQLite database of the runs.
-        folder: new folder for the report.
-
-    Returns:
-        Seconds to load the results from the store, seconds to draw the report, and the peak memory of the
-        process (10^6 bytes).
+    Returns the seconds to load the results from the store, the seconds to draw the report, and the peak
+    memory of the process (10^6 bytes).
     """
-    import resource
-
-    from src.report import load, publish
-    from src.report.__main__ import choose
-    from src.tracking import Tracker
-
     tracker = Tracker(f"sqlite:///{database}", make=False)
     with tempfile.TemporaryDirectory() as copies:
         start = time.perf_counter()
@@ -90,8 +73,8 @@ def draw(database: Path, folder: Path) -> tuple[float, float, float]:
         loaded = time.perf_counter()
         publish.publish(findings, folder)
         drawn = time.perf_counter()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    return loaded - start, drawn - loaded, peak
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MEMORY_UNIT
+    return loaded - start, drawn - loaded, peak / 1e6
 
 
 def seconds_to_first_view(page: Path) -> float | None:

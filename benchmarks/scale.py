@@ -11,8 +11,6 @@ anonymous memory (RssAnon in Linux's /proc/self/status, sampled). Clean pages of
 separately: the kernel reclaims them when memory is needed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -23,21 +21,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import psutil
+import torch
+from torch import Tensor
 
-from benchmarks.corpora import CHUNK, GROUPS, WIDTH, load_mapped, write
 from benchmarks.sizes import QUICK, Size
-from benchmarks.stand_ins import paper_tables, protocol
+from benchmarks.stand_ins import CHUNK, GROUPS, WIDTH, load_mapped, paper_tables, protocol, write_corpus
 from benchmarks.timing import in_fresh_process
+from src.configs import ProtocolConfig
 from src.errors import replace_unprintable
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
-    from src.studies.propagation.attributes import Pool
+from src.stimuli import build_table
+from src.studies.propagation import experiment
+from src.studies.propagation.attributes import Pool
+from src.studies.propagation.sc_eat import SC_EAT
+from src.studies.propagation.scores import Associations, Outcomes
+from src.studies.propagation.similarity_blocks import similarity_blocks
+from src.studies.propagation.top_k import TopK
 
 # Number of retrieved items, of targets, and of targets compared with brute force.
 K, TARGETS, CHECKED = 500, 256, 3
@@ -48,7 +51,7 @@ def measure(folder: Path, items: int, targets: int) -> Iterator[dict[str, Any]]:
 
     Each measurement runs in a new process.
     """
-    write(folder, items)
+    write_corpus(folder, items)
     for divisor in (10, 3, 1):
         yield in_fresh_process(stream, folder, max(1, items // divisor), targets, K, max_bytes=0)
     for divisor in (8, 4):
@@ -56,14 +59,9 @@ def measure(folder: Path, items: int, targets: int) -> Iterator[dict[str, Any]]:
 
 
 def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> dict[str, Any]:
-    """Compute both scores of random targets with a corpus on disk.
+    """Compute both scores of random targets with the first items of a corpus that `write_corpus` wrote.
 
-    Args:
-        folder: folder of the files that `write` made.
-        items: number of items of the corpus.
-        targets: number of targets.
-        k: number of retrieved items.
-        max_bytes: bytes of the vectors in float64 above which the corpus is read in tiles; 0: always.
+    The corpus is read in tiles if its vectors in float64 take more than `max_bytes`; 0: always.
 
     Returns:
         what: description of the measurement.
@@ -72,23 +70,17 @@ def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> di
         read_mb: megabytes read from the disk, as Linux counts them.
         exact: whether the retrieved items and scores of three targets equal those of brute force.
     """
-    import numpy as np
-    import torch
-
-    from src.configs import ProtocolConfig
-    from src.studies.propagation.sc_eat import SC_EAT
-    from src.studies.propagation.scores import Associations, Outcomes
-    from src.studies.propagation.similarity_blocks import similarity_blocks
-    from src.studies.propagation.top_k import TopK
-
     corpus, pool = load_mapped(folder, items, k)
     x = torch.randn(targets, WIDTH, generator=torch.Generator().manual_seed(2))
     retrieved = TopK([pool], np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.int64))
     associations = Associations(x, corpus, [pool], SC_EAT, ProtocolConfig(ddof=1))
     outcomes = Outcomes(len(x), [pool], retrieved)
-    nearest, read_before = [], read_bytes()
+    nearest = []
     for path in folder.iterdir():
-        drop_cached_pages(path)
+        with path.open("rb") as file:  # drop its pages from the page cache, so that it is read from disk
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    read_before = psutil.Process().io_counters().read_bytes
     with sample_memory() as peak:
         start, cpu = time.perf_counter(), time.process_time()
         for block in similarity_blocks(x, corpus, [pool], every=False, max_bytes=max_bytes):
@@ -101,7 +93,7 @@ def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> di
         x[:CHECKED].numpy(), corpus, pool, torch.cat(nearest).numpy(), associations.scores, outcomes.scores
     )
     anonymous_mb, mapped_mb = peak["anonymous"] / 1e6, peak["mapped"] / 1e6
-    read_mb = (read_bytes() - read_before) / 1e6
+    read_mb = (psutil.Process().io_counters().read_bytes - read_before) / 1e6
     outcome = "exact" if exact else "WRONG"
     what = (
         f"stream: {targets} x {items:,} from disk, width {WIDTH}, k {k}: "
@@ -121,8 +113,6 @@ def _is_exact(
     outcomes: np.ndarray,
 ) -> bool:
     """Return whether items and scores equal those of numpy, with all similarities of a target in memory."""
-    import numpy as np
-
     similarities = np.empty((len(x), len(corpus)))
     for start in range(0, len(corpus), CHUNK):
         items = corpus[start : start + CHUNK].numpy().astype(float)
@@ -146,12 +136,6 @@ def _is_exact(
 
 def job(folder: Path, items: int) -> dict[str, Any]:
     """Run `labels_to_faces` without draws; time and memory include those of making the table of faces."""
-    import pandas as pd
-    import torch
-
-    from src.stimuli import build_table
-    from src.studies.propagation import experiment
-
     labels = paper_tables(QUICK)["labels"]
     labels = labels[labels["template"] == labels["template"].iloc[0]]
     groups = sorted(labels["group"].unique())
@@ -169,18 +153,6 @@ def job(folder: Path, items: int) -> dict[str, Any]:
     size = peak["anonymous"]
     what = f"job: {len(labels)} labels to {items:,} faces, {size / items:.0f} bytes a face in memory"
     return {"what": what, "seconds": seconds, "anonymous_mb": size / 1e6}
-
-
-def drop_cached_pages(path: Path) -> None:
-    """Drop a file's pages from the page cache, so that it is read from disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def read_bytes() -> int:
-    """Return the number of bytes that this process has read from disks."""
-    return int(psutil.Process().io_counters().read_bytes)
 
 
 def resident() -> dict[str, int]:

@@ -4,8 +4,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sizes import job_config
+import pandas as pd
+import torch
+from safetensors.torch import load_file
+
+from benchmarks.stand_ins import job_config
 from benchmarks.timing import Comparison, min_seconds, seconds_of
+from src import configs, encoders
+from src.embeddings.predict import predict
+from src.stimuli import Table, load
 
 BATCH = 64
 # Number of sentences that open_clip embeds; its seconds are scaled up to all sentences.
@@ -15,22 +22,13 @@ MIN_SPEEDUP = 20
 
 
 def time_texts(model: str, count: int) -> list[Comparison]:
-    """Time one model with random weights, on a CPU, in float32.
+    """Time a model of conf/model with random weights, on a CPU, in float32.
 
-    Args:
-        model: name of a YAML file in conf/model.
-        count: number of sentences, evenly spaced among those of the built-in lexicon.
+    `count` is the number of sentences, evenly spaced among those of the built-in lexicon.
     """
-    import pandas as pd
-    import torch
-    from safetensors.torch import load_file
-
-    from src import configs, encoders
-    from src.embeddings.predict import predict
-    from src.stimuli import Table
-
     network: Any = encoders.blank(job_config(f"model={model}"))
-    sentences = _sentences(count)
+    lexicon = load(job_config("model=toy_s", "words.count=null"), "words").frame["sentence"].tolist()
+    sentences = [str(lexicon[len(lexicon) * number // count]) for number in range(count)]
     tokens = network.tokenize(sentences)
     sample_indices = torch.linspace(0, len(sentences) - 1, min(SAMPLE, len(sentences))).long()
     table = Table("words", pd.DataFrame({"id": sentences, "sentence": sentences}), len(sentences))
@@ -62,12 +60,3 @@ def time_texts(model: str, count: int) -> list[Comparison]:
             f"cosines at most {difference:.0e} apart",
         )
     ]
-
-
-def _sentences(count: int) -> list[str]:
-    """Return evenly spaced sentences of the built-in lexicon."""
-    from src.stimuli import load
-
-    cfg = job_config("model=toy_s", "words.count=null")
-    all_sentences = load(cfg, "words").frame["sentence"].tolist()
-    return [str(all_sentences[len(all_sentences) * number // count]) for number in range(count)]

@@ -1,5 +1,6 @@
 """Time calls and their peers in alternation, report the minimum, and run calls in new processes."""
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -12,27 +13,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ROUNDS = 3
+# Bytes of the unit in which the system counts peak memory: kilobytes on Linux, bytes on macOS.
+MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measurement, and that of its peer in the same process.
+    """A measurement, and that of its peer in the same process."""
 
-    Attributes:
-        what: description of what is measured.
-        seconds: seconds that it takes.
-        peer: description of the peer, which does the same work, or only its unavoidable part.
-        peer_seconds: seconds that the peer takes.
-        limit: lower limit of the speedup; None: no limit.
-        note: further results, such as the largest difference between the results of both.
-    """
-
-    what: str
-    seconds: float
-    peer: str
-    peer_seconds: float
-    limit: float | None = None
-    note: str = ""
+    what: str  # description of what is measured
+    seconds: float  # seconds that it takes
+    peer: str  # description of the peer, which does the same work, or only its unavoidable part
+    peer_seconds: float  # seconds that the peer takes
+    limit: float | None = None  # lower limit of the speedup; None: no limit
+    note: str = ""  # further results, such as the largest difference between the results of both
 
     @property
     def speedup(self) -> float:

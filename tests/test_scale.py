@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import corpora, scale, stand_ins
+from benchmarks import scale, stand_ins
 from benchmarks.sizes import QUICK
 from benchmarks.timing import in_fresh_process
 from src.stimuli import build_table
@@ -18,7 +18,7 @@ from src.studies.propagation import experiment, similarity_blocks
 
 @pytest.mark.thorough
 def test_memory_does_not_grow_with_a_corpus_on_disk(tmp_path):
-    corpora.write(tmp_path, 600_000)
+    stand_ins.write_corpus(tmp_path, 600_000)
     # Samples of memory miss peaks, and allocators keep freed memory: compare medians of three runs.
     small, large = ([_streamed(tmp_path, items) for _ in range(3)] for items in (150_000, 600_000))
     assert all(measured["exact"] for measured in (*small, *large))
@@ -35,7 +35,7 @@ def _streamed(place, items):
 
 
 def test_brute_force_detects_inexact_results(tmp_path, monkeypatch):
-    corpora.write(tmp_path, 20_000)
+    stand_ins.write_corpus(tmp_path, 20_000)
     assert scale.stream(tmp_path, 20_000, 5, 50, max_bytes=2**30)["exact"]
     original = similarity_blocks.merge_tile
 

@@ -43,7 +43,7 @@ def test_results_are_written_with_the_machine(monkeypatch, tmp_path):
     row = Comparison("ours", 0.5, "theirs", 2.0, 3)
     monkeypatch.setattr(commands, "in_fresh_process", lambda *_, **__: [row])
     assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
-    monkeypatch.setattr(commands, "growth", lambda _: [commands.Row("one more", 2.0, 30.0, 90)])
+    monkeypatch.setattr(commands, "growth", lambda *_: [commands.Row("one more", 2.0, 30.0, 90)])
     assert bench.main(["growth", "--output", str(tmp_path)]) == 0
 
     results = json.loads((tmp_path / "peers.json").read_text())
