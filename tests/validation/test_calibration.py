@@ -14,10 +14,10 @@ from src.studies.propagation import experiment
 from src.studies.propagation.attributes import corpus_of
 from tests.commands import command
 from tests.paths import SHARED
+from validation import sweeps
 from validation.calibration import __main__ as calibration
 from validation.calibration import (
     bounds,
-    command_line,
     coverage,
     equality,
     nulls,
@@ -154,7 +154,7 @@ THOROUGH_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.thorough) for
 
 @pytest.mark.parametrize("kind", THOROUGH_KINDS, ids=lambda kind: kind.name)
 def test_the_command_line_gives_the_numbers_of_the_experiment(kind):
-    analyses = command_line.analyse(kind, range(2))
+    analyses = nulls.analyse_in_sweep(kind, range(2))
     for attributes, measured in analyses.items():
         for number, analysis in enumerate(measured):
             inputs = worlds.experiment(replace(kind, attributes=attributes), number)
@@ -243,7 +243,7 @@ def test_linked_morphs_have_intervals_but_no_p(parents, tmp_path, capfd):
     folder.mkdir()
     for role, frame in (("faces", items), ("words", words)):
         vectors = rng.standard_normal((len(frame), worlds.WIDTH))
-        command_line.write(*worlds.stimuli(role, frame, vectors, rng), folder)
+        sweeps.write(*worlds.stimuli(role, frame, vectors, rng), folder)
     overrides = [
         f"model.path={folder}",
         f"tracking.uri=sqlite:///{tmp_path}/mlflow.db",

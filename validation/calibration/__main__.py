@@ -78,22 +78,11 @@ FULL = 1000  # worlds of each kind, by default
 
 @dataclass(frozen=True)
 class Size:
-    """Size of the simulation.
+    """Size of the simulation."""
 
-    Attributes:
-        worlds: number of worlds of each kind.
-        population: number of units from which the truth of a population is computed.
-        quick: whether these numbers are small, so that only gross errors are found.
-    """
-
-    worlds: int = FULL
-    population: int = 400_000
-    quick: bool = False
-
-    @property
-    def is_few(self) -> bool:
-        """Return whether worlds are so few that limits are widened."""
-        return self.worlds < FULL
+    worlds: int = FULL  # number of worlds of each kind
+    population: int = 400_000  # number of units from which the truth of a population is computed
+    quick: bool = False  # whether these numbers are small, so that only gross errors are found
 
 
 QUICK = Size(worlds=4, population=20_000, quick=True)
@@ -101,61 +90,51 @@ QUICK = Size(worlds=4, population=20_000, quick=True)
 
 def measure(size: Size, name: str) -> pd.DataFrame:
     """Simulate the worlds of one of `SECTIONS` on all cores; return their table."""
-    from validation.calibration import command_line, coverage, equality, nulls, planted, studies, worlds
+    import joblib
+
+    from validation.calibration import coverage, equality, nulls, planted, studies, worlds
     from validation.calibration.populations import populations
 
-    def simulate(function: Callable[..., Any], kinds: Sequence[Any]) -> list[tuple[Any, list[Any]]]:
+    def simulate(
+        function: Callable[..., Any], kinds: Sequence[Any], numbers: Sequence[Any] = range(size.worlds)
+    ) -> list[tuple[Any, list[Any]]]:
         results = []
         for number, kind in enumerate(kinds, start=1):
-            results.append((kind, _parallel(function, [(kind, world) for world in range(size.worlds)])))
+            calls = (joblib.delayed(function)(kind, each) for each in numbers)
+            results.append((kind, joblib.Parallel(n_jobs=-1)(calls)))
             print(f"{function.__name__}: {number} of {len(kinds)}", flush=True)
         return results
 
+    few = size.worlds < FULL  # so few that limits are widened
     if name == "nulls":
-        analyses = []
-        for kind in worlds.kinds():
-            sweeps = _parallel(
-                command_line.analyse, [(kind, each) for each in command_line.sweeps(size.worlds)]
-            )
-            analyses += [
-                (kind.name, attributes, [analysis for sweep in sweeps for analysis in sweep[attributes]])
-                for attributes in worlds.ATTRIBUTES
-            ]
-            print(f"{kind.name}: simulated", flush=True)
+        sweeps = simulate(nulls.analyse_in_sweep, worlds.kinds(), nulls.ranges(size.worlds))
+        analyses = [
+            (kind.name, attributes, [analysis for sweep in of_kind for analysis in sweep[attributes]])
+            for kind, of_kind in sweeps
+            for attributes in worlds.ATTRIBUTES
+        ]
         return nulls.tabulate(analyses)
     if name == "coverage":
         samples = simulate(coverage.intervals_of, [*populations()])
-        truths = _parallel(coverage.truth_of, [(population, size.population) for population, _ in samples])
-        measured = [
-            (population, truth, ends) for (population, ends), truth in zip(samples, truths, strict=True)
-        ]
-        return coverage.tabulate(measured, size.is_few)
+        truths = simulate(coverage.truth_of, [*populations()], [size.population])
+        pairs = zip(samples, truths, strict=True)
+        return coverage.tabulate([(kind, truth, ends) for (kind, ends), (_, (truth,)) in pairs], few)
     if name == "equality":
-        return equality.tabulate(simulate(equality.p_value, equality.pairs()), size.is_few)
+        return equality.tabulate(simulate(equality.p_value, equality.pairs()), few)
     if name == "planted":
         return planted.tabulate(simulate(nulls.analyse, planted.strengths()))
     if name == "studies":
-        return studies.tabulate(simulate(studies.is_hit, studies.kinds()), size.is_few)
+        return studies.tabulate(simulate(studies.is_hit, studies.kinds()), few)
     compared = simulate(planted.compare_with_draws, planted.CLUSTER_SIZES)
-    return planted.tabulate_properties(compared, size.is_few)
-
-
-def _parallel(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
-    import joblib
-
-    results: list[Any] = joblib.Parallel(n_jobs=-1)(joblib.delayed(function)(*call) for call in calls)
-    return results
+    return planted.tabulate_properties(compared, few)
 
 
 def page(tables: Mapping[str, pd.DataFrame], arguments: str = "") -> str:
     """Format tables by the name of their section as Markdown, with explanations and the arguments used."""
-    from validation.calibration import command_line, planted, worlds
+    from validation.calibration import nulls, planted, worlds
 
-    numbers = {
-        "permutations": worlds.PROTOCOL.placebo,
-        "sweep": command_line.SWEEP_SIZE,
-        "draws": planted.PROPERTY_DRAWS,
-    }
+    numbers = {"permutations": worlds.PROTOCOL.placebo, "sweep": nulls.SWEEP_SIZE}
+    numbers["draws"] = planted.PROPERTY_DRAWS
     parts = [INTRODUCTION.format(arguments=arguments)]
     for name, table in tables.items():
         parts += [SECTIONS[name].format(**numbers), _rows(table)]

@@ -1,4 +1,6 @@
-"""Bound the shares that simulations measure, given the number of their worlds."""
+"""Bound the shares that simulations measure, given the number of their worlds, and seed the worlds."""
+
+import zlib
 
 import numpy as np
 from scipy import stats
@@ -19,16 +21,18 @@ def of_level(worlds: int) -> tuple[float, float]:
     return float(low / worlds), float(high / worlds)
 
 
-def widen(low: float, high: float, worlds: int) -> tuple[float, float]:
-    """Return wider limits of a share for a run with few worlds."""
+def limits(low: float, high: float, worlds: int, few: bool) -> tuple[float, float]:
+    """Return the limits of a share; wider ones for a run with few worlds."""
+    if not few:
+        return low, high
     tail = (1 - CERTAINTY) / 2
-    return (
-        float(stats.binom.ppf(tail, worlds, low) / worlds),
-        float(stats.binom.isf(tail, worlds, high) / worlds),
-    )
+    lowest, highest = stats.binom.ppf(tail, worlds, low), stats.binom.isf(tail, worlds, high)
+    return float(lowest / worlds), float(highest / worlds)
 
 
-def is_null_mean(values: np.ndarray) -> bool:
-    """Return whether the mean of values differs from 0 by at most 3 standard errors."""
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    return bool(abs(values.mean()) <= 3 * error)
+def generator(kind: object, number: int) -> np.random.Generator:
+    """Return the random generator of world `number` of a kind, by its description.
+
+    Worlds of different kinds are independent.
+    """
+    return np.random.default_rng([zlib.crc32(str(kind).encode()), number])

@@ -13,8 +13,8 @@ from src.studies.propagation.level import summarise
 from src.studies.propagation.uncertainty import rho_interval_of
 from src.studies.shared.cluster_jackknife import deletions
 from validation.calibration import bounds
+from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, ways_of
-from validation.calibration.seeds import generator
 
 # Limits of the coverage in each kind of samples, and of its mean over all kinds.
 OF_A_KIND, OF_THE_MEAN = (0.89, 0.985), (0.93, 0.97)
@@ -27,14 +27,9 @@ Interval = tuple[float, float]
 
 
 def intervals_of(population: Population, number: int) -> dict[str, Interval]:
-    """Draw a sample of a population and compute its 95% intervals.
+    """Draw a sample of a population, by its number, and compute its 95% intervals.
 
-    Args:
-        population: population of targets.
-        number: number of the sample, see `seeds.generator`.
-
-    Returns:
-        Intervals of `STATISTICS`, rho and mean outcome of the first group, and of rho without clusters.
+    Returns those of `STATISTICS`, rho and mean outcome of the first group, and of rho without clusters.
     """
     members, scores = population.sample(generator(population.name, number))
     ways, in_group = ways_of(members), (members["group"] == 0).to_numpy()
@@ -42,21 +37,18 @@ def intervals_of(population: Population, number: int) -> dict[str, Interval]:
     group_ways, blocks = ways[in_group], np.zeros(in_group.sum())
     single = pd.DataFrame({"cluster": [f"{unit:05d}" for unit in range(len(group_ways))]})
     removed_in_group = deletions(group_ways)
-    mean = replicate(removed_in_group, lambda rows: _means(y[in_group], rows)).variance()[0]
+    of_group = y[in_group]
+    means = replicate(removed_in_group, lambda rows: (rows @ of_group / rows.sum(axis=1))[:, None])
     levels = partial(summarise, ratings, in_group, np.column_stack([x, y]))
     level = levels(np.ones((1, len(x))))[0, 0]
     removed = deletions(ways, () if population.is_rated else (in_group, ~in_group))
     variance = replicate(removed, levels).variance()[0]
     return {
-        "rho": rho_interval_of(x[in_group], y[in_group], group_ways, blocks),
-        "mean": t_interval(float(y[in_group].mean()), float(mean), removed_in_group.df),
+        "rho": rho_interval_of(x[in_group], of_group, group_ways, blocks),
+        "mean": t_interval(float(of_group.mean()), float(means.variance()[0]), removed_in_group.df),
         "level": t_interval(float(level), float(variance), removed.df),
-        SINGLE: rho_interval_of(x[in_group], y[in_group], single, blocks),
+        SINGLE: rho_interval_of(x[in_group], of_group, single, blocks),
     }
-
-
-def _means(y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.asarray(weights @ y / weights.sum(axis=1))[:, None]
 
 
 def truth_of(population: Population, size: int) -> dict[str, float]:
@@ -70,13 +62,11 @@ def tabulate(
 ) -> pd.DataFrame:
     """Summarise the coverage by population, its limits, and whether it is inside them.
 
-    Args:
-        measured: populations, with the truth and the intervals of each sample.
-        few: whether samples are few, so that the limits are widened.
+    `measured` has populations, with the truth and the intervals of each sample; `few` samples widen limits.
     """
     rows = []
     for population, truth, samples in measured:
-        low, high = bounds.widen(*OF_A_KIND, len(samples)) if few else OF_A_KIND
+        low, high = bounds.limits(*OF_A_KIND, len(samples), few)
         row: dict[str, Any] = {"world": population.name, "rho": truth["rho"], "worlds": len(samples)}
         row |= {"low": low, "high": high}
         statistics = STATISTICS[:1] if population.is_fixed else STATISTICS
@@ -88,7 +78,7 @@ def tabulate(
         rows.append(row | {"holds": all(low <= row[f"coverage_{name}"] <= high for name in statistics)})
     table = pd.DataFrame(rows)
     means = table.filter(like="coverage_").mean()
-    low, high = bounds.widen(*OF_THE_MEAN, int(table["worlds"].sum())) if few else OF_THE_MEAN
+    low, high = bounds.limits(*OF_THE_MEAN, int(table["worlds"].sum()), few)
     mean = {"world": MEAN, "worlds": table["worlds"].sum(), "low": low, "high": high, **means}
     holds = all(low <= means[f"coverage_{name}"] <= high for name in STATISTICS)
     return pd.concat([table, pd.DataFrame([mean | {"holds": holds}])], ignore_index=True)

@@ -14,8 +14,8 @@ from src.studies.propagation.level import summarise
 from src.studies.propagation.uncertainty import mean_rhos
 from src.studies.shared.cluster_jackknife import deletions
 from validation.calibration import bounds
+from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, populations, ways_of
-from validation.calibration.seeds import generator
 
 MAX_EQUAL, MIN_POWER = 0.07, 0.9
 EQUAL = ("300 persons a group", "200 morphs of 30 parents a group", "labels 36 Ã— 24, both words count")
@@ -23,19 +23,12 @@ EQUAL = ("300 persons a group", "200 morphs of 30 parents a group", "labels 36 Ã
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models whose rhos, or levels, are compared.
+    """Two models whose rhos, or levels, are compared."""
 
-    Attributes:
-        population: population of the targets.
-        rhos: rho of the terms of each model; levels are equal in all.
-        is_level: whether levels are compared.
-        is_groups: whether the rho of two groups in the first model are compared instead of two models.
-    """
-
-    population: Population
-    rhos: tuple[float, float]
-    is_level: bool = False
-    is_groups: bool = False
+    population: Population  # population of the targets
+    rhos: tuple[float, float]  # rho of the terms of each model; levels are equal in all
+    is_level: bool = False  # whether levels are compared
+    is_groups: bool = False  # whether the rho of two groups in the first model are compared instead
 
     @property
     def compared(self) -> str:
@@ -46,10 +39,9 @@ class Pair:
 def pairs() -> list[Pair]:
     """Return pairs of equal rho, of equal level, and of groups of equal rho, and one of different rho."""
     by_name = {population.name: population for population in populations()}
-    equal = [Pair(by_name[name], (0.8, 0.8)) for name in EQUAL]
-    levels = [Pair(by_name[name], (0.8, 0.8), is_level=True) for name in EQUAL]
-    groups = [Pair(by_name[name], (0.8, 0.8), is_groups=True) for name in EQUAL]
-    return [*equal, *levels, *groups, Pair(by_name[EQUAL[0]], (0.99, 0.8))]
+    kinds: tuple[dict[str, bool], ...] = ({}, {"is_level": True}, {"is_groups": True})
+    equal = [Pair(by_name[name], (0.8, 0.8), **kind) for kind in kinds for name in EQUAL]
+    return [*equal, Pair(by_name[EQUAL[0]], (0.99, 0.8))]
 
 
 def p_value(pair: Pair, number: int) -> float:
@@ -88,24 +80,15 @@ def _rho(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def tabulate(measured: Sequence[tuple[Pair, Sequence[float]]], few: bool) -> pd.DataFrame:
     """Summarise the share of samples in which the models differ with p at most 5%, and its limits.
 
-    Args:
-        measured: pairs, with the p of each sample.
-        few: whether samples are few, so that the limits are widened.
+    `measured` has pairs, with the p of each sample; `few` samples widen the limits.
     """
     rows = []
     for pair, values in measured:
         equal = pair.is_level or pair.rhos[0] == pair.rhos[1]
-        low, high = (0.0, MAX_EQUAL) if equal else (MIN_POWER, 1.0)
-        if few:
-            low, high = bounds.widen(low, high, len(values))
+        low, high = bounds.limits(*((0.0, MAX_EQUAL) if equal else (MIN_POWER, 1.0)), len(values), few)
         share = float((np.array(values) <= bounds.ALPHA).mean())
         row: dict[str, Any] = {"world": pair.population.name, "compared": pair.compared}
-        row |= {
-            "first": pair.rhos[0],
-            "second": pair.rhos[1],
-            "worlds": len(values),
-            "low": low,
-            "high": high,
-        }
+        row |= {"first": pair.rhos[0], "second": pair.rhos[1], "worlds": len(values)}
+        row |= {"low": low, "high": high}
         rows.append(row | {"share": share, "holds": low <= share <= high and not np.isnan(values).any()})
     return pd.DataFrame(rows)

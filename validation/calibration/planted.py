@@ -10,8 +10,8 @@ import pandas as pd
 
 from src.studies.propagation import experiment
 from validation.calibration import bounds, worlds
+from validation.calibration.bounds import generator
 from validation.calibration.nulls import Analysis
-from validation.calibration.seeds import generator
 from validation.calibration.worlds import Experiment, Items, Kind
 
 STRENGTHS = (0.0, 0.5, 1.0, 2.0)
@@ -53,9 +53,7 @@ def tabulate(measured: Sequence[tuple[Kind, Sequence[Analysis]]]) -> pd.DataFram
 def property_experiment(cluster_size: int, number: int) -> Experiment:
     """Draw scenes whose ratings are an ordinary property: a random direction of their vectors, and noise.
 
-    Args:
-        cluster_size: number of scenes that share ratings and vectors in part; 1: none do.
-        number: number of the world, see `seeds.generator`.
+    As many scenes as `cluster_size` share ratings and vectors in part; 1: none do.
     """
     rng = generator(f"property, {cluster_size}", number)
     spectrum = 1 / np.sqrt(np.arange(1, AXES + 1))
@@ -98,8 +96,7 @@ def tabulate_properties(
     for cluster_size, outside in measured:
         defined = np.array(outside)[~np.isnan(outside).any(axis=1)]
         count, (above, below) = len(defined), defined.mean(axis=0)
-        limits = MIN_ABOVE, MAX_ABOVE
-        low, high = bounds.widen(*limits, count) if few else limits
+        low, high = bounds.limits(MIN_ABOVE, MAX_ABOVE, count, few)
         name = f"clusters of {cluster_size}" if cluster_size > 1 else "single scenes"
         row = {"world": name, "worlds": count, "refused": len(outside) - count, "low": low, "high": high}
         row |= {"share_above": above, "share_below": below}

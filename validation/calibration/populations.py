@@ -31,27 +31,19 @@ Shape = Callable[[np.random.Generator, Scores], Scores]
 
 @dataclass(frozen=True)
 class Population:
-    """A population of targets.
+    """A population of targets."""
 
-    Attributes:
-        name: description of the population.
-        members: (rng) -> units of a sample: `group`, of which 0 is analysed, and clusters, in columns as in
-            `src.stimuli.clusters.ways`; `race_word`, if words have terms of their own.
-        deviations: standard deviation of the terms that both scores sum: of each cluster, by the name of its
-            column, and of each `unit`; parents' terms are averaged.
-        shape: turns the sums into scores.
-        rho: correlation of the terms of both scores.
-        is_rated: whether targets have ratings, so that the level is the change per SD of these.
-        is_fixed: whether the sample fixes the mean outcome, so that only rho has an interval to check.
-    """
-
-    name: str
+    name: str  # description of the population
+    # (rng) -> units of a sample: `group`, of which 0 is analysed, and clusters, in columns as in
+    # `src.stimuli.clusters.ways`; `race_word`, if words have terms of their own.
     members: Callable[[np.random.Generator], pd.DataFrame]
+    # Standard deviation of the terms that both scores sum: of each cluster, by the name of its column, and of
+    # each `unit`; parents' terms are averaged.
     deviations: Mapping[str, float] = field(default_factory=lambda: {"unit": 1.0})
-    shape: Shape = lambda _, scores: scores
-    rho: float = 0.8
-    is_rated: bool = False
-    is_fixed: bool = False
+    shape: Shape = lambda _, scores: scores  # turns the sums into scores
+    rho: float = 0.8  # correlation of the terms of both scores
+    is_rated: bool = False  # whether targets have ratings, so that the level is the change per SD of these
+    is_fixed: bool = False  # whether the sample fixes the mean outcome: only rho has an interval to check
 
     def sample(self, rng: np.random.Generator, rhos: Sequence[float] = ()) -> tuple[pd.DataFrame, Scores]:
         """Draw the units of a sample and their scores, in models of the given rhos or in one of `rho`.
@@ -139,9 +131,8 @@ def morphs(
         drawn = pairs[rng.choice(len(pairs), count, replace=False)]
         originals = np.repeat(np.arange(parents if with_originals else 0), 2).reshape(-1, 2)
         faces.append(np.concatenate([originals, drawn]) + parents * group)
-    first, second = np.concatenate(faces).T
-    columns = {"parent_a": first, "parent_b": second, "group": np.repeat(np.arange(4), len(faces[0]))}
-    return pd.DataFrame(columns)
+    frame = pd.DataFrame(np.concatenate(faces), columns=["parent_a", "parent_b"])
+    return frame.assign(group=np.repeat(np.arange(4), len(faces[0])))
 
 
 def distinct(sample: pd.DataFrame, size: int) -> pd.DataFrame:
@@ -185,8 +176,7 @@ def _correlated(rng: np.random.Generator, size: int, rhos: Sequence[float]) -> S
 
 
 def _skewed(_: np.random.Generator, scores: Scores) -> Scores:
-    outcome = np.minimum(np.exp(scores[:, 1] - 1), 1)
-    return np.stack([scores[:, 0], outcome], axis=1)
+    return np.stack([scores[:, 0], np.minimum(np.exp(scores[:, 1] - 1), 1)], axis=1)
 
 
 def _tied(rng: np.random.Generator, scores: Scores) -> Scores:

@@ -20,7 +20,7 @@ from src.studies.sobit.captions import ratios
 from src.studies.subtler import scoring
 from src.studies.subtler.items import OPTIONS
 from validation.calibration import bounds, coverage
-from validation.calibration.seeds import generator
+from validation.calibration.bounds import generator
 
 # Sizes of the groups of a So-B-IT audit, of which the first has twice the spread of the others.
 SIZES = (10, 80, 100, 110)
@@ -34,18 +34,13 @@ TRUTH_SIZE = 400_000
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of worlds of a study.
-
-    Attributes:
-        study, name: name of the study, and description of the world.
-        is_hit: (rng, number of the world) -> whether the test rejects, or the interval holds the truth.
-        is_test: whether the null hypothesis is tested, at 5%; else a 95% interval is checked.
-    """
+    """Kind of worlds of a study."""
 
     study: str
-    name: str
+    name: str  # description of the world
+    # (rng, number of the world) -> whether the test rejects, or the interval holds the truth.
     is_hit: Callable[[np.random.Generator, int], bool]
-    is_test: bool
+    is_test: bool  # whether the null hypothesis is tested, at 5%; else a 95% interval is checked
 
 
 def kinds() -> list[Kind]:
@@ -137,17 +132,13 @@ def _tau(templates: int, stimuli: int, tau: float, rng: np.random.Generator, _: 
 def tabulate(measured: Sequence[tuple[Kind, Sequence[bool]]], few: bool) -> pd.DataFrame:
     """Summarise the share of worlds in which a test rejects, or an interval holds the truth.
 
-    Args:
-        measured: kinds, with the hit of each world.
-        few: whether worlds are few, so that the limits of coverage are widened.
+    `measured` has kinds, with the hit of each world; `few` worlds widen the limits of coverage.
     """
     rows: list[dict[str, Any]] = []
     for kind, hits in measured:
-        count, limits = len(hits), coverage.OF_A_KIND
-        if kind.is_test:
-            low, high = bounds.of_level(count)
-        else:
-            low, high = bounds.widen(*limits, count) if few else limits
+        count = len(hits)
+        in_range = bounds.limits(*coverage.OF_A_KIND, count, few)
+        low, high = bounds.of_level(count) if kind.is_test else in_range
         row = {"study": kind.study, "world": kind.name, "worlds": count, "low": low, "high": high}
         share = float(np.mean(hits))
         rows.append(row | {"share": share, "holds": low <= share <= high})

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from src.configs import CHECKOUT, ProtocolConfig
 from src.stimuli import TEXT_ROLES, Table
-from validation.calibration.seeds import generator
+from validation.calibration.bounds import generator
 
 TEMPLATES = ("a {}", "the {}")  # of words; labels have the first
 WIDTH = 16
@@ -69,65 +69,44 @@ Items = tuple[pd.DataFrame, np.ndarray]
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of experiments.
+    """Kind of experiments."""
 
-    Attributes:
-        name: description of the corpus.
-        corpus, targets: roles.
-        items: (rng) -> items of the corpus, with a property that is unrelated to their vectors.
-        k: number of retrieved items.
-        attributes: `protocol.attributes`: "corpus" or "held_out".
-        planted: strength of the groups in the vectors of the corpus; 0: null.
-    """
-
-    name: str
-    corpus: str
-    targets: str
+    name: str  # description of the corpus
+    corpus: str  # role
+    targets: str  # role
+    # (rng) -> items of the corpus, with a property that is unrelated to their vectors.
     items: Callable[[np.random.Generator], Items]
-    k: int
-    attributes: str = "corpus"
-    planted: float = 0.0
+    k: int  # number of retrieved items
+    attributes: str = "corpus"  # `protocol.attributes`: "corpus" or "held_out"
+    planted: float = 0.0  # strength of the groups in the vectors of the corpus; 0: null
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Arguments of `src.studies.propagation.experiment.run`, in its order.
-
-    Attributes:
-        targets, corpus: tables of the stimuli.
-        target_vectors, corpus_vectors: vectors of their rows, [N, D].
-        protocol: protocol of the experiment.
-        seed: random seed of the method, the number of the world.
-    """
+    """Arguments of `src.studies.propagation.experiment.run`, in its order."""
 
     targets: Table
     corpus: Table
-    target_vectors: Tensor
+    target_vectors: Tensor  # vectors of the rows of a table, [N, D]
     corpus_vectors: Tensor
     protocol: ProtocolConfig
-    seed: int
+    seed: int  # random seed of the method, the number of the world
 
 
 def kinds() -> list[Kind]:
     """Return the kinds of null experiments; scenes are OASIS's where its ratings are present."""
-    name, scenes = (
-        ("OASIS's themes and ratings", oasis) if OASIS.is_file() else ("themes of OASIS's sizes", themes)
-    )
+    scenes = ("OASIS's themes and ratings", oasis), ("themes of OASIS's sizes", themes)
+    name, items = scenes[0 if OASIS.is_file() else 1]
     return [
         Kind("morphs in closed families", "faces", "words", morphs, k=60),
-        Kind(name, "scenes", "labels", scenes, k=500),
+        Kind(name, "scenes", "labels", items, k=500),
         Kind("race words × gender words", "labels", "faces", labels, k=80),
         Kind("word families", "words", "scenes", word_families, k=60),
     ]
 
 
 def experiment(kind: Kind, number: int) -> Experiment:
-    """Draw a world, which is an experiment of a kind.
-
-    Args:
-        kind: kind of the experiment.
-        number: number of the world, see `seeds.generator`.
-    """
+    """Draw world `number` of a kind, which is an experiment."""
     rng = generator(f"{kind.name}, {kind.planted}", number)
     items, vectors = kind.items(rng)
     groups = items["group"].unique() if "group" in items else [f"group {number}" for number in range(4)]
@@ -200,10 +179,8 @@ def word_families(rng: np.random.Generator) -> Items:
     """Draw 300 words of stems with 1 to 6 words each; stems share ratings and, independently, vectors."""
     stems: dict[str, None] = {}
     while len(stems) < 150:  # more than enough
-        letters = [
-            rng.choice([*letters]) for letters in ("bdfgklmnprtv", "aeiou", "bdfgklmnprtv", "aiou", "kmnp")
-        ]
-        stems["".join(letters)] = None
+        choices = ("bdfgklmnprtv", "aeiou", "bdfgklmnprtv", "aiou", "kmnp")
+        stems["".join(rng.choice([*letters]) for letters in choices)] = None
     sizes = rng.choice(6, len(stems), p=[0.4, 0.2, 0.15, 0.1, 0.1, 0.05]) + 1
     family = np.repeat(np.arange(len(stems)), sizes)[:300]
     words = [stem + suffix for stem, size in zip(stems, sizes, strict=True) for suffix in SUFFIXES[:size]]

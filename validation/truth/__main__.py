@@ -4,8 +4,10 @@ python -m validation.truth --seeds 0,1,2 --biases 0,0.25,0.5,1 model=toy_m
 """
 
 import argparse
+import itertools
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,39 +35,32 @@ def _main(options: argparse.Namespace) -> int:
 
     from src.report.drawing import save
     from src.report.tables import plain
-    from validation.truth.experiments import run_shuffled, run_toys, toys_of
+    from validation.truth.experiments import run_shuffled, run_toys, toy_overrides
     from validation.truth.toy_scores import measure, tabulate
 
-    biases, seeds, overrides = options.biases, options.seeds, options.overrides
-    toys = [
-        [*overrides, f"demo.bias={bias:g}", f"model.seed={seed}"] for bias, seed in toys_of(biases, seeds)
-    ]
-    with TemporaryDirectory() as name:
-        folders = Path(name) / "toys", Path(name) / "shuffled"
-        folders[0].mkdir()
+    toys, overrides = [*itertools.product(options.biases, options.seeds)], options.overrides
+    with TemporaryDirectory() as of_toys, TemporaryDirectory() as of_shuffled:
         runs = (
-            run_toys(biases, seeds, overrides, folders[0]),
-            run_shuffled(biases, seeds, overrides, folders[1]),
+            run_toys(toys, overrides, Path(of_toys)),
+            run_shuffled(toys, overrides, Path(of_shuffled)),
         )
-    tables = [tabulate([measure(toy, shuffled=shuffled) for toy in toys]) for shuffled in (False, True)]
+    jobs = [[*overrides, *toy_overrides(toy)] for toy in toys]
+    tables = [tabulate([measure(job, shuffled=shuffled) for job in jobs]) for shuffled in (False, True)]
     planted = tables[0][1].groupby("group")["planted"].first()
-    of_toys, of_shuffled = (
-        list(claims(Results(planted, scores[0], *run))) for scores, run in zip(tables, runs, strict=True)
+    checks, shuffled = (
+        pd.DataFrame(map(vars, claims(Results(planted, scores[0], *run))))
+        for scores, run in zip(tables, runs, strict=True)
     )
-    checks = pd.DataFrame(map(vars, of_toys)).assign(
-        shuffled=[claim.measured for claim in of_shuffled], refuted=[not claim.holds for claim in of_shuffled]
-    )
+    checks = checks.assign(shuffled=shuffled["measured"], refuted=~shuffled["holds"])
     options.output.mkdir(parents=True, exist_ok=True)
     for table, name in zip((*tables[0], runs[0][0]), ("toys", "groups", "words", "analyses"), strict=True):
         table.to_csv(options.output / f"{name}.csv", index=False)
-    (options.output / "claims.json").write_text(
-        json.dumps(checks.to_dict("records"), indent=2, ensure_ascii=False) + "\n", "utf-8"
-    )
+    records = json.dumps(checks.to_dict("records"), indent=2, ensure_ascii=False)
+    (options.output / "claims.json").write_text(f"{records}\n", "utf-8")
     save(*plot_planted(tables[0][1]), options.output / "planted.png")
     (options.output / "README.md").write_text(page(checks, overrides), "utf-8")
-    Console(width=None if sys.stdout.isatty() else 160).print(
-        plain(checks, "What was planted, and what is measured")
-    )
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(plain(checks, "What was planted, and what is measured"))
     print(f"Written to {options.output}")
     return int(not checks[["holds", "refuted"]].all(axis=None))
 
@@ -91,11 +86,8 @@ def page(checks: pd.DataFrame, overrides: list[str]) -> str:
 def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
     """Plot the measured association of each group against its planted valence.
 
-    Args:
-        groups: columns `bias`, `seed`, `planted`, `s` and `sc_eat`; one row per group and toy.
-
-    Returns:
-        The figure and its text alternative.
+    `groups` has columns `bias`, `seed`, `planted`, `s` and `sc_eat`, and one row per group and toy. Returns
+    the figure and its text alternative.
     """
     from src.report.drawing import style
 
@@ -121,20 +113,18 @@ def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m validation.truth", description=__doc__)
-    parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
-    parser.add_argument("--biases", type=_numbers(float), default=[0, 0.25, 0.5, 1], help="planted biases")
+    parser.add_argument("--seeds", type=partial(_numbers, int), default=[0, 1, 2], help="seeds of the toys")
+    parser.add_argument(
+        "--biases", type=partial(_numbers, float), default=[0, 0.25, 0.5, 1], help="planted biases"
+    )
     parser.add_argument("--output", type=Path, default=configs.CHECKOUT / "outputs" / "truth")
     parser.add_argument("overrides", nargs="*", help="overrides as for src.run")
     return parser.parse_args(arguments)
 
 
-def _numbers(kind: type) -> Any:
-    """Return a parser of distinct numbers that are separated by commas."""
-
-    def parse(text: str) -> list[Any]:
-        return sorted({kind(number) for number in text.split(",")})
-
-    return parse
+def _numbers(kind: type, text: str) -> list[Any]:
+    """Parse distinct numbers that are separated by commas."""
+    return sorted({kind(number) for number in text.split(",")})
 
 
 if __name__ == "__main__":

@@ -58,12 +58,8 @@ def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> p
 def separation(captions: pd.DataFrame) -> dict[str, float]:
     """Compare the ranks of planted captions with those of captions about places, which are planted nowhere.
 
-    Args:
-        captions: see `associations`.
-
-    Returns:
-        `auc_AXIS` for each axis: the AUC by which the largest |C| separates captions planted on it from
-        unplanted ones. NaN where nothing is planted.
+    Returns `auc_AXIS` for each axis: the AUC by which the largest |C| of `associations` separates captions
+    planted on it from unplanted ones. NaN where nothing is planted.
     """
     from src.metrics import auc
 

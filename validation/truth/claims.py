@@ -23,19 +23,12 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Results:
-    """Results of toys with each bias and seed.
+    """Results of toys with each bias and seed."""
 
-    Attributes:
-        planted: planted valence of each group.
-        toys: table of `toy_scores.tabulate`.
-        analyses: columns `bias`, `seed`, `exp`, `stratum`, `level`, `level_p`, `rho`, `placebo_q95`.
-        draws: columns `bias`, `seed`, `exp`, `stratum`, `draw` (0: observed), `level`.
-    """
-
-    planted: pd.Series
-    toys: pd.DataFrame
-    analyses: pd.DataFrame
-    draws: pd.DataFrame
+    planted: pd.Series  # planted valence of each group
+    toys: pd.DataFrame  # table of `toy_scores.tabulate`
+    analyses: pd.DataFrame  # `bias`, `seed`, `exp`, `stratum`, `level`, `level_p`, `rho`, `placebo_q95`
+    draws: pd.DataFrame  # columns `bias`, `seed`, `exp`, `stratum`, `draw` (0: observed), `level`
 
 
 @dataclass(frozen=True)
@@ -124,14 +117,12 @@ def _rising_levels(results: Results) -> Claim:
 def _levels_at_half(results: Results) -> Claim:
     biases = sorted(results.analyses["bias"].unique())
     half = biases[len(biases) // 2]
-    rows = results.analyses[
-        (results.analyses["bias"] == half) & results.analyses["exp"].isin(GROUP_EXPERIMENTS)
-    ]
-    significant = rows["level_p"] <= P_HALF
+    of_groups = results.analyses[results.analyses["exp"].isin(GROUP_EXPERIMENTS)]
+    significant = of_groups.loc[of_groups["bias"] == half, "level_p"] <= P_HALF
     return Claim(
         f"group analyses with p of level at most {P_HALF}, bias {half:g}",
         f"at least {SHARE_HALF:.0%}",
-        f"{significant.mean():.0%} of {len(rows)}",
+        f"{significant.mean():.0%} of {len(significant)}",
         bool(significant.mean() >= SHARE_HALF),
     )
 
@@ -168,15 +159,12 @@ def _scores(toys: pd.DataFrame) -> Iterator[Claim]:
 
 def _rises(quantity: str, toys: pd.DataFrame, column: str, minimum: float | None = None) -> Claim:
     means = toys.groupby("bias")[column].mean()
+    rises = means.is_monotonic_increasing and means.is_unique
     return Claim(
         f"{quantity}, mean over seeds",
         "rises with the bias" + ("" if minimum is None else f", to at least {minimum}"),
         ", ".join(f"{bias:g}: {mean:.3f}" for bias, mean in means.items()),
-        bool(
-            means.is_monotonic_increasing
-            and means.is_unique
-            and (minimum is None or means.iloc[-1] >= minimum)
-        ),
+        bool(rises and (minimum is None or means.iloc[-1] >= minimum)),
     )
 
 

@@ -1,9 +1,5 @@
 """Run the eight experiments on toys by the project's command line, and again on their shuffled vectors."""
 
-import itertools
-import subprocess
-import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,42 +13,39 @@ from src import configs, stimuli
 from src.embeddings import embeddings
 from src.jobs.identity import Job
 from src.stimuli import Table
-from validation.calibration.command_line import write
+from validation import sweeps
 
 COLUMNS = ["exp", "stratum", "level", "level_p", "rho", "placebo_q95"]
 Toy = tuple[float, int]  # bias and seed
 
 
-def toys_of(biases: Sequence[float], seeds: Sequence[int]) -> list[Toy]:
-    """Return all combinations, in the order of a sweep."""
-    return list(itertools.product(biases, seeds))
+def toy_overrides(toy: Toy) -> list[str]:
+    """Return the overrides that choose a toy."""
+    return [f"demo.bias={toy[0]:g}", f"model.seed={toy[1]}"]
 
 
-def run_toys(
-    biases: Sequence[float], seeds: Sequence[int], overrides: list[str], folder: Path
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Train toys and run the experiments; return their analyses and the draws of their levels."""
-    sweep = [f"demo.bias={','.join(map(str, biases))}", f"model.seed={','.join(map(str, seeds))}"]
-    return _run(toys_of(biases, seeds), [*overrides, *sweep], folder)
+def run_toys(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Train toys, in the order of a sweep; run the experiments; return analyses and draws of levels."""
+    biases, seeds = (",".join(map(str, dict.fromkeys(values))) for values in zip(*toys, strict=True))
+    return _run(toys, [*overrides, f"demo.bias={biases}", f"model.seed={seeds}"], folder)
 
 
-def run_shuffled(
-    biases: Sequence[float], seeds: Sequence[int], overrides: list[str], folder: Path
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def run_shuffled(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Run the experiments on shuffled vectors of the same toys."""
     paths: list[str] = []
-    for bias, seed in toys_of(biases, seeds):
-        path = folder / f"bias={bias:g} seed={seed}"
+    for toy in toys:
+        path = folder / "bias={:g} seed={}".format(*toy)
         path.mkdir(parents=True)
-        cfg = Job.of(*configs.compose([*overrides, f"demo.bias={bias}", f"model.seed={seed}"]), "").cfg
+        cfg = Job.of(*configs.compose([*overrides, *toy_overrides(toy)]), "").cfg
         table = partial(stimuli.load, cfg)
         for role in stimuli.ROLES:
-            write(table(role), shuffle(table(role), embeddings(cfg, role, table).vectors, len(paths)), path)
+            vectors = shuffle(table(role), embeddings(cfg, role, table).vectors, len(paths))
+            sweeps.write(table(role), vectors, path)
         paths.append(str(path))
     # Options of toys have no meaning for vectors.
     others = [override for override in overrides if not override.startswith(("model", "demo."))]
     listed = ",".join(f"'{path}'" for path in paths)
-    return _run(toys_of(biases, seeds), [*others, "model=precomputed", f"model.path={listed}"], folder)
+    return _run(toys, [*others, "model=precomputed", f"model.path={listed}"], folder)
 
 
 def shuffle(table: Table, vectors: Tensor, seed: int) -> Tensor:
@@ -67,21 +60,14 @@ def shuffle(table: Table, vectors: Tensor, seed: int) -> Tensor:
 
 
 def _run(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    output = folder / "sweep"
-    tracking = f"tracking.uri=sqlite:///{folder / 'mlflow.db'}"
-    options = ["exp=glob(*_to_*)", "report=false", tracking, f"hydra.sweep.dir={output}"]
-    command = [sys.executable, "-m", "src.run", "-m", *overrides, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=configs.CHECKOUT)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)[:300]} … failed:\n{done.stderr[-2000:]}")
-    jobs = sorted((path.parent for path in output.glob("*/results")), key=lambda path: int(path.name))
+    jobs = sweeps.run([*overrides, "exp=glob(*_to_*)"], folder)
     per_toy = len(jobs) // len(toys)
     analyses, draws = [], []
     for number, job in enumerate(jobs):
         bias, seed = toys[number // per_toy]
         about: dict[str, Any] = {"bias": bias, "seed": seed}
-        rows = pd.read_csv(job / "results" / "analyses.csv", dtype={"stratum": str})[COLUMNS]
+        rows = pd.read_csv(job / "analyses.csv", dtype={"stratum": str})[COLUMNS]
         analyses.append(rows.assign(**about))
-        levels = pd.read_parquet(job / "results" / "level_draws.parquet")
+        levels = pd.read_parquet(job / "level_draws.parquet")
         draws.append(levels.assign(**about, exp=rows["exp"].iloc[0]))
     return pd.concat(analyses, ignore_index=True), pd.concat(draws, ignore_index=True)

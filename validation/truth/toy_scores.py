@@ -80,10 +80,7 @@ def _cles_gap(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> floa
 
 
 def tabulate(measured: list[dict[str, Any]]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Arrange results in three tables: of toys, of their groups, and of their captions.
-
-    Args:
-        measured: results of `measure`.
+    """Arrange results of `measure` in three tables: of toys, of their groups, and of their captions.
 
     Returns:
         toys: one row per toy: `bias, seed, spearman, cles_gap, pearson` (of planted valence and mean
