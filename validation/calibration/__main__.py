@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pandas as pd
 
 from src.configs import CHECKOUT
 from src.errors import InputError, exit_status, replace_unprintable
+from validation.calibration import coverage, equality, nulls, planted, studies, worlds
+from validation.calibration.populations import populations
 
 INTRODUCTION = """\
 # Calibration
@@ -90,10 +93,6 @@ QUICK = Size(worlds=4, population=20_000, quick=True)
 
 def measure(size: Size, name: str) -> pd.DataFrame:
     """Simulate the worlds of one of `SECTIONS` on all cores; return their table."""
-    import joblib
-
-    from validation.calibration import coverage, equality, nulls, planted, studies, worlds
-    from validation.calibration.populations import populations
 
     def simulate(
         function: Callable[..., Any], kinds: Sequence[Any], numbers: Sequence[Any] = range(size.worlds)
@@ -131,8 +130,6 @@ def measure(size: Size, name: str) -> pd.DataFrame:
 
 def page(tables: Mapping[str, pd.DataFrame], arguments: str = "") -> str:
     """Format tables by the name of their section as Markdown, with explanations and the arguments used."""
-    from validation.calibration import nulls, planted, worlds
-
     numbers = {"permutations": worlds.PROTOCOL.placebo, "sweep": nulls.SWEEP_SIZE}
     numbers["draws"] = planted.PROPERTY_DRAWS
     parts = [INTRODUCTION.format(arguments=arguments)]

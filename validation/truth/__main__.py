@@ -7,17 +7,21 @@ import argparse
 import itertools
 import json
 import sys
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from src import configs
 from src.errors import exit_status, replace_unprintable
+from src.report.drawing import save, style
+from src.report.tables import plain
 from validation.truth.claims import Results, claims
+from validation.truth.experiments import run_shuffled, run_toys, toy_overrides
+from validation.truth.toy_scores import measure, tabulate
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,13 +35,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(options: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from src.report.drawing import save
-    from src.report.tables import plain
-    from validation.truth.experiments import run_shuffled, run_toys, toy_overrides
-    from validation.truth.toy_scores import measure, tabulate
-
     toys, overrides = [*itertools.product(options.biases, options.seeds)], options.overrides
     with TemporaryDirectory() as of_toys, TemporaryDirectory() as of_shuffled:
         runs = (
@@ -89,8 +86,6 @@ def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
     `groups` has columns `bias`, `seed`, `planted`, `s` and `sc_eat`, and one row per group and toy. Returns
     the figure and its text alternative.
     """
-    from src.report.drawing import style
-
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True)
     labels = {"s": "mean s(w) of the group's faces", "sc_eat": "mean SC-EAT of the group's faces"}
@@ -113,18 +108,20 @@ def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m validation.truth", description=__doc__)
-    parser.add_argument("--seeds", type=partial(_numbers, int), default=[0, 1, 2], help="seeds of the toys")
-    parser.add_argument(
-        "--biases", type=partial(_numbers, float), default=[0, 0.25, 0.5, 1], help="planted biases"
-    )
+    parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
+    parser.add_argument("--biases", type=_numbers(float), default=[0, 0.25, 0.5, 1], help="planted biases")
     parser.add_argument("--output", type=Path, default=configs.CHECKOUT / "outputs" / "truth")
     parser.add_argument("overrides", nargs="*", help="overrides as for src.run")
     return parser.parse_args(arguments)
 
 
-def _numbers(kind: type, text: str) -> list[Any]:
-    """Parse distinct numbers that are separated by commas."""
-    return sorted({kind(number) for number in text.split(",")})
+def _numbers(kind: type) -> Any:
+    """Return a parser of distinct numbers that are separated by commas."""
+
+    def parse(text: str) -> list[Any]:
+        return sorted({kind(number) for number in text.split(",")})
+
+    return parse
 
 
 if __name__ == "__main__":

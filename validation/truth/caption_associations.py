@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from src import configs, stimuli
+from src.embeddings import embeddings
+from src.metrics import auc, group_association, similarity
 from src.stimuli import PROMPTS, Table
 
 # Axes that form groups: race, gender, or their combination.
@@ -14,8 +16,6 @@ AXES = ("race", "gender", "both")
 
 def embed_captions(cfg: configs.RunConfig, captions: list[str]) -> Any:
     """Return the vectors of captions, in the sorted order of the captions."""
-    from src.embeddings import embeddings
-
     sentences = sorted(captions)
     prompts = Table(PROMPTS, pd.DataFrame({"id": sentences, "sentence": sentences}), len(sentences))
 
@@ -39,8 +39,6 @@ def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> p
         Columns `caption`, `whose` (its key in `cfg.demo.probes`: a group or a place), `axis` on which it is
         planted (null: on none), and one for each axis: the largest |C|, in standard deviations.
     """
-    from src.metrics import group_association, similarity
-
     rows = [(caption, whose) for whose, listed in cfg.demo.probes.items() for caption in listed]
     captions = pd.DataFrame(sorted(rows), columns=["caption", "whose"])
     if not rows:
@@ -61,7 +59,5 @@ def separation(captions: pd.DataFrame) -> dict[str, float]:
     Returns `auc_AXIS` for each axis: the AUC by which the largest |C| of `associations` separates captions
     planted on it from unplanted ones. NaN where nothing is planted.
     """
-    from src.metrics import auc
-
     unplanted = captions[captions["axis"].isna()]
     return {f"auc_{axis}": auc(captions[captions["axis"] == axis][axis], unplanted[axis]) for axis in AXES}

@@ -8,7 +8,12 @@ import pandas as pd
 from scipy import stats
 
 from src import configs, stimuli
+from src.demo.captions import LOOK
+from src.embeddings import embeddings
+from src.jobs.identity import Job
+from src.metrics import cles, sc_eat, similarity
 from src.stimuli import Table
+from src.studies.propagation.attributes import corpus_of
 from validation.truth.caption_associations import associations, embed_captions, separation
 from validation.truth.experiments import shuffle
 
@@ -25,9 +30,6 @@ def measure(overrides: list[str], *, shuffled: bool) -> dict[str, Any]:
         the two groups whose looks are planted furthest apart; `groups`, a table of `planted` (valence), `s`
         (mean of s(w)) and `sc_eat` (mean effect size) by group; and `words`, see `associations`.
     """
-    from src.embeddings import embeddings
-    from src.jobs.identity import Job
-
     cfg = Job.of(*configs.compose(overrides), "").cfg
     assert isinstance(cfg.model, configs.ToyConfig)
     table = partial(stimuli.load, cfg)
@@ -51,9 +53,6 @@ def measure(overrides: list[str], *, shuffled: bool) -> dict[str, Any]:
 
 def _scores(cfg: configs.RunConfig, targets: Any, words: Table, vectors: Any) -> tuple[Any, Any]:
     # s(w) and SC-EAT of each target, averaged over the templates.
-    from src.metrics import sc_eat, similarity
-    from src.studies.propagation.attributes import corpus_of
-
     pools = corpus_of(words, cfg.protocol, cfg.seed).pools
     s, effect = np.zeros(len(targets)), np.zeros(len(targets))
     for pool in pools:
@@ -65,9 +64,6 @@ def _scores(cfg: configs.RunConfig, targets: Any, words: Table, vectors: Any) ->
 
 def _cles_gap(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> float:
     # Mean over the traits of |CLES - 1/2| between the groups with the highest and the lowest planted look.
-    from src.demo.captions import LOOK
-    from src.metrics import cles, similarity
-
     planted = pd.Series(cfg.demo.looks)
     if not len(planted):
         return float("nan")
