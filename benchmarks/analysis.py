@@ -83,7 +83,7 @@ def _megabytes(run: Callable[[], object]) -> float:
     # The current memory, not the peak so far: drawing vectors takes more memory than they occupy.
     before = psutil.Process().memory_info().rss
     run()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MEMORY_UNIT - before) / 1e6
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MEMORY_UNIT - before) / 1e6
 
 
 def _random(count: int, vectors: int, width: int) -> Tensor:

@@ -5,12 +5,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from src import configs, debias, encoders, stimuli, tracking
-from src.embeddings import Embeddings, embeddings, require
+from src.embeddings import embeddings, require
 from src.embeddings import key as vector_key
 from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
@@ -122,12 +121,21 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
     hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}
     run.log(tags=hashes | {f"used.{role}": table.statement() for role, table in prepared.tables.items()})
     # The projection comes first: it is quick, and its errors surface before the expensive embedding.
-    project = _projection(prepared)
+    projection = None
+    if prompts := prepared.debias_prompts:
+        prompt_vectors = embeddings(cfg, PROMPTS, _loader(cfg, prompts.table)).vectors
+        projection = debias.projection(cfg.debias, prompts, prompt_vectors)
     vectors = {role: embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()}
     datasets = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
     run.inputs(datasets | {f"{role} by {job.model}": item.hash for role, item in vectors.items()})
     start = time.perf_counter()
-    tables, arrays, notes = project(vectors)
+    tables, arrays = dict(prepared.tables), {role: item.vectors for role, item in vectors.items()}
+    notes = []
+    if prompts and projection is not None:
+        notes.append(f"debias={cfg.debias.name}: removed {', '.join(map(repr, prompts.spurious))}")
+        for role in sorted({*debias.projected_roles(cfg.debias)} & {*tables}):
+            tables[role], arrays[role], removals = debias.project(tables[role], arrays[role], projection)
+            notes += removals
     result = study_of(cfg.exp).run(cfg, tables, arrays)
     seconds = time.perf_counter() - start
     notes = [*notes, *result.notes]
@@ -138,36 +146,12 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
     results.write(job.output, results.named(job.columns, result.analyses), result.tables)
     tags = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
     tags |= {f"input.{role}.vectors": item.hash for role, item in vectors.items()}
-    metrics = (
-        run_metadata.metrics(job, result) | run_metadata.speed(vectors) | {"speed.analysis_seconds": seconds}
-    )
+    metrics = {**run_metadata.metrics(job, result), **run_metadata.speed(vectors)}
+    metrics["speed.analysis_seconds"] = seconds
     run.log(tags={**run_metadata.model_tags(job), **tags}, metrics=metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     run_metadata.log_figures(job, result, run)
     return results.read(job.output)
-
-
-# Stimulus tables and vectors, each by role, and notes on what was removed from them.
-Projected = tuple[Mapping[str, Table], Mapping[str, Any], list[str]]
-
-
-def _projection(prepared: Prepared) -> Callable[[Mapping[str, Embeddings]], Projected]:
-    """Return the function that projects vectors and their tables, with notes of what it removed."""
-    debias_prompts, cfg = prepared.debias_prompts, prepared.job.cfg
-    if debias_prompts is None:
-        return lambda vectors: (prepared.tables, {role: item.vectors for role, item in vectors.items()}, [])
-    prompts = embeddings(cfg, PROMPTS, _loader(cfg, debias_prompts.table))
-    projection = debias.projection(cfg.debias, debias_prompts, prompts.vectors)
-
-    def project(vectors: Mapping[str, Embeddings]) -> Projected:
-        tables, arrays = dict(prepared.tables), {role: item.vectors for role, item in vectors.items()}
-        notes = [f"debias={cfg.debias.name}: removed {', '.join(map(repr, debias_prompts.spurious))}"]
-        for role in sorted({*debias.projected_roles(cfg.debias)} & {*tables}):
-            tables[role], arrays[role], removals = debias.project(tables[role], arrays[role], projection)
-            notes += removals
-        return tables, arrays, notes
-
-    return project
 
 
 def _loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
@@ -185,12 +169,8 @@ def key(prepared: Prepared) -> str:
     if prepared.debias_prompts:
         tables["removed"] = prepared.debias_prompts.table
         versions |= declared("debias")
-    inputs = {
-        name: [
-            table.hash,
-            vector_key(cfg, table.role, _loader(cfg, table)),
-            *filter(None, [table.cluster_hash]),
-        ]
-        for name, table in tables.items()
-    }
+    inputs = {}
+    for name, table in tables.items():
+        inputs[name] = [table.hash, vector_key(cfg, table.role, _loader(cfg, table))]
+        inputs[name] += [table.cluster_hash] if table.cluster_hash else []
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

@@ -16,6 +16,7 @@ from src.generators import model_weights
 from src.generators.answer_log import AnswerLog
 from src.jobs.identity import Named, decisive, differences, resolve, task_family
 from src.jobs.plan import Planned
+from src.jobs.runner import Runner
 from src.storage import cache, results
 from src.studies.generator_protocol import Generator, Inputs, study_of
 
@@ -102,9 +103,9 @@ def key(prepared: Prepared) -> str:
 def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
     """Query the model, score its answers, write `results/`, log all, and return the job's analyses.csv."""
     job, inputs = prepared.job, prepared.inputs
-    hashes = {f"input.{name}": digest for name, digest in inputs.hashes.items()}
-    weights = {f"weights.{name}": value for name, value in prepared.weights.items()}
-    run.log(tags={**hashes, **inputs.tags, **weights})
+    tags = {f"input.{name}": digest for name, digest in inputs.hashes.items()}
+    tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights.items()}}
+    run.log(tags=tags)
     run.inputs(inputs.hashes)
     result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
     names = {"model": job.model, "task": job.exp}
@@ -114,3 +115,8 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
     run.log(tags=tags, metrics=result.metrics)
     run.artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)
+
+
+def runner() -> Runner[Task, Prepared]:
+    """Return the runner of jobs of generative models."""
+    return Runner(Task.of, plan, prepare, key, perform)

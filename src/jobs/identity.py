@@ -133,12 +133,10 @@ class Job(Named):
 
 def _hashed_fields(name: str, node: Any) -> Any:
     """Return a config group without the fields of `BY_VERSION` and `FORMERLY_FIXED`."""
-    if name in BY_VERSION:
-        return {key: value for key, value in node.items() if key != BY_VERSION[name]}
-    if name in FORMERLY_FIXED and node:
-        fixed = FORMERLY_FIXED[name].items()
-        return {key: value for key, value in node.items() if (key, value) not in fixed}
-    return node
+    if not isinstance(node, dict):
+        return node
+    field, fixed = BY_VERSION.get(name), FORMERLY_FIXED.get(name, {}).items()
+    return {key: value for key, value in node.items() if key != field and (key, value) not in fixed}
 
 
 def task_family(task: str) -> str:

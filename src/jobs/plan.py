@@ -16,6 +16,7 @@ from src.embeddings.image_cache import has_resized
 from src.encoders.preprocessing import Halves
 from src.jobs import encoder_job
 from src.jobs.identity import Job
+from src.jobs.runner import Runner
 from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
 from src.studies.protocol import study_of
@@ -82,6 +83,12 @@ def plan(job: Job) -> Planned:
             if job.cfg.resume and (run := _finished(prepared)):
                 return Planned(job.label, f"finished, in run {run}")
         return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
+
+
+def runner() -> Runner[Job, encoder_job.Prepared]:
+    """Return the runner of jobs of encoders."""
+    steps = encoder_job.prepare, encoder_job.key, encoder_job.perform, encoder_job.contact_sheet
+    return Runner(Job.of, plan, *steps)
 
 
 def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:

@@ -1,4 +1,4 @@
-"""Collect the run metadata of a job: params, tags, metrics and figures."""
+"""Collect the run metadata of a job: params (the settings that it uses), tags, metrics and figures."""
 
 import logging
 import math
@@ -7,17 +7,17 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.jobs import run_params
 from src.jobs.identity import Job, Named
 from src.report import markdown
 from src.report.drawing import save
-from src.stimuli import IMAGE_ROLES
+from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
 from src.storage.versions import versions
 from src.studies.protocol import StudyResult, study_of
 
@@ -27,6 +27,13 @@ log = logging.getLogger(__name__)
 CONFIG = "config.yaml"
 # Libraries that affect numbers or their storage.
 LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
+
+# Names of a job, which are the parameters that users compare and group by.
+CHOICES = ("model", "exp", "protocol", "debias")
+# Places and switches, which are no settings of a measurement.
+NOT_PARAMS = ("store", "tracking", "resume", "plan", "report")
+# Config groups of data: their lists of words, colours and planted numbers are no parameters.
+DATA = (*ROLES, "dataset", "demo")
 
 
 def provenance() -> dict[str, str]:
@@ -61,9 +68,46 @@ def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None
     """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
     tags = {**names, **provenance(), "kind": "job", "overrides": overrides, "command": command}
-    run.log(params=run_params.choices(job), tags=tags)
-    run.log(params=run_params.settings(job))
+    run.log(params={name: getattr(job, name) for name in CHOICES}, tags=tags)
+    run.log(params=settings(job))
     run.text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
+
+
+def settings(job: Named) -> dict[str, object]:
+    """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
+    used = {name: node for name, node in job.resolved.items() if name not in NOT_PARAMS}
+    if isinstance(job, Job):
+        used = _of_encoder_job(job, used)
+    groups = {name: _filled(node, nested=name not in DATA) for name, node in used.items()}
+    return {name: node for name, node in groups.items() if node is not None}
+
+
+def _of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop unused roles, fields of the protocol that have no effect, and what is switched off."""
+    exp, protocol = job.cfg.exp, job.cfg.protocol
+    roles = study_of(exp).roles(exp)
+    unused = {*ROLES} - {*roles}
+    unused |= set() if {*roles} & {*TEXT_ROLES} else {"templates"}
+    unused |= set() if job.cfg.demo.planted else {"demo"}
+    unused |= set() if job.cfg.debias.spurious else {"debias"}
+    fields = study_of(exp).protocol_fields(exp, protocol)
+    used = {name: node for name, node in used.items() if name not in unused}
+    # Its tags name them already.
+    used["exp"] = {name: value for name, value in used["exp"].items() if name not in ("paper", "study")}
+    used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
+    return used
+
+
+def _filled(node: object, *, nested: bool = True) -> object:
+    """Return a setting without its empty values, or None if nothing is left."""
+    if not isinstance(node, Mapping):
+        return None if node in (None, "", []) else node
+    values = {
+        name: filled
+        for name, value in node.items()
+        if (nested or not isinstance(value, Mapping)) and (filled := _filled(value)) is not None
+    }
+    return values or None
 
 
 def log_description(run: tracking.Run, job: Named, analyses: pd.DataFrame) -> None:

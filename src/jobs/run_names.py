@@ -16,13 +16,11 @@ def run_name(job: Named) -> str:
 
     Unique within the jobs of a sweep on one dataset.
     """
-    return SEPARATOR.join([job.model, job.exp, *_settings(job)])
-
-
-def _settings(job: Named) -> list[str]:
-    settings = [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
-    settings += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
-    return settings + ([] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"])
+    names = [job.model, job.exp]
+    names += [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
+    names += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
+    names += [] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"]
+    return SEPARATOR.join(names)
 
 
 def _changes(protocol: str) -> str:

@@ -74,13 +74,14 @@ class Runner(Generic[J, P]):
     build_job: Callable[[DictConfig, Mapping[str, str], str], J]
     plan: Callable[[J], Planned]  # (job) -> expected work and cost
     prepare: Callable[[J], P]  # (job) -> its inputs, checked before any expensive work
-    contact_sheet: Callable[[P], Path | None]  # (prepared) -> contact sheet of its morphs, or None
     # (prepared) -> hash of all that determines its numbers; raises `cache.NotStored` within `cache.dry` if
     # weights have to be made first.
     key: Callable[[P], str]
     # (prepared, run, key; empty if it has to be computed) -> its analyses.csv, after writing and logging its
     # results.
     perform: Callable[[P, Run, str], pd.DataFrame]
+    # (prepared) -> contact sheet of its morphs, or None.
+    contact_sheet: Callable[[P], Path | None] = lambda _: None
 
 
 def run(

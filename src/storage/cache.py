@@ -103,19 +103,15 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     except InputError:
         raise
     except Exception as error:
-        if not (why := write_refusal(error) or _denied(error, root)):
+        why = write_refusal(error)
+        if isinstance(error, PermissionError) and root in Path(error.filename or "").parents:
+            why = why or f"{error.filename}: {error.strerror}"
+        if not why:
             raise
         raise InputError(f"{root}: cannot be written ({why}). {REMEDY}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return entry
-
-
-def _denied(error: Exception, root: Path) -> str:
-    """Return the path below `root` that denied permission, with the reason; empty for any other error."""
-    if isinstance(error, PermissionError) and error.filename and root in Path(error.filename).parents:
-        return f"{error.filename}: {error.strerror}"
-    return ""
 
 
 @contextmanager

@@ -84,19 +84,14 @@ def read_csv(path: Path) -> pd.DataFrame:
     types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), **dict.fromkeys(COUNTS, "Int64")}
     analyses: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     # In these columns an empty cell is an empty text, not a missing value.
-    empty = {name: analyses[name].fillna("") for name in ("paper", "reason") if name in analyses}
-    return _with_study(analyses.assign(**empty))
-
-
-def _with_study(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `study` to rows of an older file, derived from the column specific to each study."""
-    if "study" in analyses:
-        return analyses
-    study = pd.Series("", analyses.index, dtype=object)
-    for column, name in STUDY_OF_COLUMN.items():
-        if column in analyses:
-            study[analyses[column].notna()] = name
-    analyses.insert(0, "study", study)
+    for name in {"paper", "reason"} & {*analyses}:
+        analyses[name] = analyses[name].fillna("")
+    if "study" not in analyses:  # an older file: each study has a column of its own
+        study = pd.Series("", analyses.index, dtype=object)
+        for column, name in STUDY_OF_COLUMN.items():
+            if column in analyses:
+                study[analyses[column].notna()] = name
+        analyses.insert(0, "study", study)
     return analyses
 
 

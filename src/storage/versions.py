@@ -35,7 +35,5 @@ def versions(*libraries: str) -> dict[str, str]:
     return {name: _version(name) for name in libraries}
 
 
-@cache
-def _version(library: str) -> str:
-    # Cached per process: importlib parses all metadata of the distribution on each call.
-    return importlib.metadata.version(library)
+# Cached per process: importlib parses all metadata of the distribution on each call.
+_version = cache(importlib.metadata.version)

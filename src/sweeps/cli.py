@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import importlib
 import os
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ class Command:
 
     module: str  # module on the command line, such as `src.run`
     config_name: str  # name of its main YAML in `conf/`
-    load_runner: Callable[[], Runner[Any, Any]]  # function that imports the runner of its jobs
+    jobs: str  # module with the function `runner` of its jobs, which is slow to import
     typed: str = ""  # command as typed; empty before it runs
     began: bool = False  # whether its sweep began: from then on, no error comes from composing the config
     failed: bool = False  # whether a job or a report failed
@@ -70,7 +70,8 @@ class Command:
     def runner(self) -> Runner[Any, Any]:
         """Import the runner of the command's jobs."""
         with tracking_server.announced("PyTorch and the other libraries to load"):
-            return self.load_runner()
+            runner: Runner[Any, Any] = importlib.import_module(self.jobs).runner()
+            return runner
 
     def sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:
         """Return the sweep of the command's jobs; `folder` is None for a single job.

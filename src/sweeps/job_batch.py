@@ -96,9 +96,8 @@ def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, comm
     paths = [folder / f"{number}.json" for number in range(len(groups))]
     for path, group in zip(paths, groups, strict=True):
         jobs = [(entry.number, entry.overrides, entry.job.model) for entry in group]
-        path.write_text(
-            json.dumps(asdict(Batch(*command, jobs, parents, sweep.globbed, sweep.command)), indent=1)
-        )
+        batch = Batch(*command, jobs, parents, sweep.globbed, sweep.command)
+        path.write_text(json.dumps(asdict(batch), indent=1))
     return paths
 
 

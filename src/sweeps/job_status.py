@@ -95,15 +95,10 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
             metrics |= report_of(study).summarise(rows, dataset, folder)
         jobs(recorder).to_csv(folder / "jobs.csv", index=False)
         parent.artifacts(folder, "summary")
-    description = markdown.describe(recorder.ordered_analyses(), dataset, _counts(recorder))
-    parent.log(metrics=metrics, tags={"description": description})
-
-
-def _counts(recorder: DatasetRecorder) -> str:
-    """Return the number of jobs by status, in words."""
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
     counts = ", ".join(f"{count} {WORDS[status]}" for status, count in statuses.items())
-    return f"Jobs: {counts or 'none'}."
+    description = markdown.describe(recorder.ordered_analyses(), dataset, f"Jobs: {counts or 'none'}.")
+    parent.log(metrics=metrics, tags={"description": description})
 
 
 def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
@@ -127,7 +122,7 @@ def describe_planted(demo: DemoConfig) -> str:
     """
     if not demo.bias or not any(demo.planted.values()):
         return ""
-    ends = (min(demo.planted, key=demo.planted.__getitem__), max(demo.planted, key=demo.planted.__getitem__))
+    ends = (end(demo.planted, key=demo.planted.__getitem__) for end in (min, max))
     low, high = (f"{demo.planted[group]:+.2f} for {group}" for group in ends)
     return f"shifts of the valence rank in captions, from {low} to {high}, times {demo.bias:g}"
 

@@ -177,9 +177,11 @@ class Joblib(BatchLauncher):
                 time.sleep(POLL)
                 collector.collect()
             if not stopping:
-                collector.lose(
-                    numbers, f"its process ended with status {process.returncode}: {_last_line(log_path)}"
+                lines = log_path.read_text(errors="replace").strip().splitlines() or ["no output"]
+                reason = (
+                    f"its process ended with status {process.returncode}: {lines[-1].strip()} ({log_path})"
                 )
+                collector.lose(numbers, reason)
 
         parallel = joblib.Parallel(n_jobs=n_jobs, backend="threading")
         try:
@@ -234,9 +236,3 @@ def register() -> None:
     for launcher in (Here, Joblib, Slurm):
         setattr(package, launcher.__name__, launcher)
         plugins.register(launcher)
-
-
-def _last_line(path: Path) -> str:
-    """Return the last line of a log, with its path."""
-    lines = path.read_text(errors="replace").strip().splitlines() or ["no output"]
-    return f"{lines[-1].strip()} ({path})"

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from src.errors import SECRET, InputError, redact
@@ -40,26 +40,25 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
     ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
     """
     numbers = itertools.count(1)
-    return [_without_secret(argument, numbers) for argument in arguments]
+    safe_arguments = []
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key.lstrip("+") == "llm.key" and not VARIABLE.fullmatch(value.strip("'\"")):
+            raise InputError(
+                "llm.key: expected the name of an environment variable, not a key. "
+                "Use llm.key=OPENAI_API_KEY."
+            )
 
+        def replacement(match: re.Match[str], quoted: bool = value[:1] in ("'", '"')) -> str:
+            if "${" in match["secret"]:
+                return match[0]
+            variable = f"CARRYOVER_SECRET_{next(numbers)}"
+            # Hydra removes a backslash before a character in unquoted values.
+            os.environ[variable] = match["secret"] if quoted else re.sub(r"\\(.)", r"\1", match["secret"])
+            return f"{match['before']}${{oc.env:{variable}}}"
 
-def _without_secret(argument: str, numbers: Iterator[int]) -> str:
-    key, _, value = argument.partition("=")
-    if key.lstrip("+") == "llm.key" and not VARIABLE.fullmatch(value.strip("'\"")):
-        raise InputError(
-            "llm.key: expected the name of an environment variable, not a key. Use llm.key=OPENAI_API_KEY."
-        )
-    quoted = value[:1] in ("'", '"')
-
-    def replacement(match: re.Match[str]) -> str:
-        if "${" in match["secret"]:
-            return match[0]
-        variable = f"CARRYOVER_SECRET_{next(numbers)}"
-        # Hydra removes a backslash before a character in unquoted values.
-        os.environ[variable] = match["secret"] if quoted else re.sub(r"\\(.)", r"\1", match["secret"])
-        return f"{match['before']}${{oc.env:{variable}}}"
-
-    return SECRET.sub(replacement, argument)
+        safe_arguments.append(SECRET.sub(replacement, argument))
+    return safe_arguments
 
 
 def as_sweeps(arguments: list[str]) -> list[str]:

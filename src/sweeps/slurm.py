@@ -107,7 +107,10 @@ def send(
 
     executor = SlurmExecutor(collector.folder, max_num_timeout=requeues)
     try:
-        executor.update_parameters(**_submitit_parameters(executor, parameters))
+        named = {"job_name": "carryover", **executor._convert_parameters(dict(parameters))}
+        # The default for requeueing differs between sites; some reject the wckey that submitit sets.
+        named["additional_parameters"] = {"requeue": True, **named.get("additional_parameters", {})}
+        executor.update_parameters(**named | {"stderr_to_stdout": True, "wckey": None})
         with _outside_job():
             array = executor.map_array(Task(), [str(path) for path in paths])
     except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
@@ -127,15 +130,8 @@ def send(
         raise
     finally:
         for job in array:
-            for pickled in (job.paths.submitted_pickle, job.paths.result_pickle):
-                pickled.unlink(missing_ok=True)
-
-
-def _submitit_parameters(executor: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    named = {"job_name": "carryover", **executor._convert_parameters(dict(parameters))}
-    # The default for requeueing differs between sites; some reject the wckey that submitit sets by default.
-    additional = {"requeue": True, **named.get("additional_parameters", {})}
-    return {**named, "stderr_to_stdout": True, "wckey": None, "additional_parameters": additional}
+            job.paths.submitted_pickle.unlink(missing_ok=True)
+            job.paths.result_pickle.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -146,7 +142,7 @@ def _outside_job() -> Iterator[None]:
     if "SLURM_JOB_ID" not in os.environ:
         yield
         return
-    cluster = {name: os.environ[name] for name in ("SLURM_CONF",) if name in os.environ}
+    cluster = {name: value for name, value in os.environ.items() if name == "SLURM_CONF"}
     with clean_env():
         os.environ.update(cluster)
         yield

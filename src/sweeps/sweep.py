@@ -71,7 +71,12 @@ class Sweep:
             status = "KILLED" if is_interrupt(stop) else status
             raise
         finally:
-            failure = self._closed(status)
+            try:
+                failure = self._close(status)
+            except Exception as error:
+                if not (why := write_refusal(error)):
+                    raise
+                log.error("cannot store the tables of the sweep (%s). %s", why, RESUME_HINT)
         return failure or status != "FINISHED"
 
     def perform(self, entry: SweepJob) -> None:
@@ -108,14 +113,12 @@ class Sweep:
             if entry.job.cfg.plan:
                 try:
                     self.planned.append(self.runner.plan(entry.job))
-                except NotApplicable as error:
-                    if self.globbed:
+                except Exception as error:
+                    reraise_interrupt()
+                    if isinstance(error, NotApplicable) and self.globbed:
                         self.planned.append(Planned(entry.job.label, f"not applicable: {error}"))
                     else:
                         self._reject(entry, error)
-                except Exception as error:
-                    reraise_interrupt()
-                    self._reject(entry, error)
         return [entry for entry in entries if not entry.job.cfg.plan]
 
     def _reject(self, entry: SweepJob, error: Exception) -> None:
@@ -150,31 +153,20 @@ class Sweep:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = next_number(tracker)
         parent = tracker.open(job.dataset, sweep_name(jobs))
-        # Only toys learn from captions with a planted bias.
-        toys = [
-            each for each in jobs if isinstance(each, Job) and isinstance(each.cfg.model, configs.ToyConfig)
-        ]
-        planted = job_status.describe_planted(toys[0].cfg.demo) if toys else ""
-        recorder = DatasetRecorder(
-            tracker, parent, self.command, overrides=texts, report=job.cfg.report, planted=planted
-        )
+        recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
+        for each in jobs:
+            # Only toys learn from captions with a planted bias.
+            if isinstance(each, Job) and isinstance(each.cfg.model, configs.ToyConfig):
+                recorder.planted = job_status.describe_planted(each.cfg.demo)
+                break
         tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
         parent.log(tags={**run_metadata.provenance(), **tags})
         # If the sweep is killed, the list of requested jobs shows which are missing.
         parent.text(json.dumps(texts, indent=0, ensure_ascii=False), load.OVERRIDES)
         return recorder
 
-    def _closed(self, status: str) -> bool:
-        """Close the sweep; return whether a job or a report failed, or its tables could not be saved."""
-        try:
-            return self._close(status)
-        except Exception as error:
-            if not (why := write_refusal(error)):
-                raise
-            log.error("cannot store the tables of the sweep (%s). %s", why, RESUME_HINT)
-            return True
-
     def _close(self, status: str) -> bool:
+        """Close the sweep; return whether a job or a report failed, or its tables could not be saved."""
         # A file or a pipe has no width: do not squeeze tables into 80 columns there.
         console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
         if not self.recorders and not self.rejected and not self.planned:
@@ -205,7 +197,7 @@ class Sweep:
             if recorder.parent:
                 job_status.log_summary(dataset, recorder, recorder.parent)
                 ended = "FAILED" if recorder.count(FAILED) and status == "FINISHED" else status
-                recorder.tracker.close(recorder.parent, ended)
+                recorder.parent.end(ended)
         except InputError as error:
             log.error("%s; the tables of the sweep of %s are not stored there", error, dataset)
             return False

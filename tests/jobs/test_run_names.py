@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from src.jobs import run_params
+from src.jobs import run_metadata
 from src.jobs.run_names import run_name, sweep_name
 from src.tracking import names
 
@@ -44,12 +44,12 @@ def test_a_sweep_is_named_by_what_it_varies(job):
 
 
 def paths(job):
-    return names.paths(run_params.settings(job))
+    return names.paths(run_metadata.settings(job))
 
 
 def test_a_job_has_only_the_parameters_that_it_uses(job):
     small = job("model=toy_s")
-    assert run_params.choices(small) == {
+    assert {name: getattr(small, name) for name in run_metadata.CHOICES} == {
         "model": "toy_s", "exp": "faces_to_words", "protocol": "paper", "debias": "none",
     }  # fmt: skip
     logged = paths(small)
