@@ -59,7 +59,7 @@ class Recorder:
         if sheet is None or owner is None or sheet in self.sheets:
             return
         try:
-            owner.artifact(sheet, "morphs")
+            owner.artifacts(sheet, "morphs")
         except InputError as error:  # the store may be unreachable for a while: the next job tries again
             log.warning("cannot store %s yet: %s", sheet, error)
             return

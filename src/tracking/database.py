@@ -35,7 +35,14 @@ def require(database: Path, *, make: bool = True) -> None:
         kind = "a folder" if database.is_dir() else "no ordinary file"
         raise _unreachable(database, f"expected a file, got {kind}", USE_ANOTHER)
     if make:
-        _require_folder(database)
+        try:
+            database.parent.mkdir(parents=True, exist_ok=True)
+            # SQLite writes its journal next to the database.
+            tempfile.TemporaryFile(dir=database.parent).close()
+        except OSError as error:
+            problem = f"its folder is not writable: {error.strerror}"
+            remedy = "Make the folder writable, or use another: tracking.uri=sqlite:///PATH"
+            raise _unreachable(database, problem, remedy) from None
     tables = _tables(database, writable=make) if database.is_file() and database.stat().st_size else set()
     if not make and not {"experiments", "runs"} <= tables:
         problem = "not a tracking database" if database.exists() else "the database does not exist"
@@ -75,22 +82,16 @@ def migrate(database: Path) -> None:
     MlflowClient(f"sqlite:///{database}").search_experiments(max_results=1)
 
 
-def _require_folder(database: Path) -> None:
-    try:
-        database.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite writes its journal next to the database.
-        tempfile.TemporaryFile(dir=database.parent).close()
-    except OSError as error:
-        remedy = "Make the folder writable, or use another: tracking.uri=sqlite:///PATH"
-        raise _unreachable(database, f"its folder is not writable: {error.strerror}", remedy) from None
-
-
 def _tables(database: Path, *, writable: bool) -> set[str]:
     """Return the names of a database's tables, once no other process has it locked."""
+    address = f"{database.absolute().as_uri()}?mode={'rw' if writable else 'ro'}"
     began, announced = time.monotonic(), False
     while True:
         try:
-            return _read_tables(database, writable=writable)
+            with closing(sqlite3.connect(address, uri=True, timeout=0, isolation_level=None)) as connection:
+                if writable:
+                    connection.execute("BEGIN IMMEDIATE")  # fails if another process has locked it
+                return {name for (name,) in connection.execute(TABLES)}
         except sqlite3.Error as error:
             waited, locked = time.monotonic() - began, "locked" in str(error)
             if not locked and not writable:
@@ -102,14 +103,6 @@ def _tables(database: Path, *, writable: bool) -> set[str]:
             log.warning("%s: waiting up to %g s for another process that has locked it", database, PATIENCE)
             announced = True
         time.sleep(PAUSE)
-
-
-def _read_tables(database: Path, *, writable: bool) -> set[str]:
-    address = f"{database.absolute().as_uri()}?mode={'rw' if writable else 'ro'}"
-    with closing(sqlite3.connect(address, uri=True, timeout=0, isolation_level=None)) as connection:
-        if writable:
-            connection.execute("BEGIN IMMEDIATE")  # fails if another process has locked it
-        return {name for (name,) in connection.execute(TABLES)}
 
 
 def _unreachable(database: Path, problem: str, remedy: str) -> Unreachable:

@@ -99,14 +99,13 @@ def end_dead_runs(client: MlflowClient) -> int:
             continue
         try:
             # The run, and then its process, may have ended normally since the query.
-            if client.get_run(run.info.run_id).info.status != "RUNNING":
-                continue
-            client.set_tag(run.info.run_id, "ended", "its process had died when the store was next opened")
-            client.set_terminated(run.info.run_id, "KILLED")
+            if client.get_run(run.info.run_id).info.status == "RUNNING":
+                reason = "its process had died when the store was next opened"
+                client.set_tag(run.info.run_id, "ended", reason)
+                client.set_terminated(run.info.run_id, "KILLED")
+                ended += 1
         except MlflowException as error:  # a run of another user, on a server with permissions
             log.warning("run %s cannot be marked as KILLED: %s", run.info.run_id, error)
-            continue
-        ended += 1
     if ended:
         log.warning("marked %d runs as KILLED: they were RUNNING, but their process had died", ended)
     return ended

@@ -107,19 +107,17 @@ class Run:
                     raise
         return self.tracker.client.log_inputs(self.id, datasets)
 
-    def artifacts(self, folder: Path, under: str | None = None) -> None:
-        """Log the files of a folder as artifacts."""
-        self._write(lambda: self.tracker.client.log_artifacts(self.id, str(folder), under))
-
-    def artifact(self, file: Path, under: str | None = None) -> None:
-        """Log a file as an artifact."""
-        self._write(lambda: self.tracker.client.log_artifact(self.id, str(file), under))
+    def artifacts(self, path: Path, under: str | None = None) -> None:
+        """Log a file, or the files of a folder, as artifacts."""
+        client = self.tracker.client
+        log_files = client.log_artifacts if path.is_dir() else client.log_artifact
+        self._write(lambda: log_files(self.id, str(path), under))
 
     def text(self, content: str, name: str) -> None:
         """Log a text as an artifact."""
         self._write(lambda: self.tracker.client.log_text(self.id, content, name))
 
-    def end(self, status: str) -> None:
+    def end(self, status: str = "FINISHED") -> None:
         """End the run as FINISHED, FAILED or KILLED."""
         self._write(lambda: self.tracker.client.set_terminated(self.id, status))
 

@@ -49,7 +49,10 @@ def stored(facts: Mapping[str, str]) -> dict[str, str]:
     {'mlflow.source.git.commit': 'ab', 'exp': 'x',
      'environment.versions': '{"version.torch": "2.9", "version.numpy": "2.4"}'}
     """
-    groups = {group: _of_group(facts, prefixes) for group, prefixes in GROUPS.items()}
+    groups = {
+        group: {name: text for name, text in facts.items() if name.startswith(prefixes)}
+        for group, prefixes in GROUPS.items()
+    }
     grouped = {name for values in groups.values() for name in values}
     single = {name: text for name, text in facts.items() if name not in grouped}
     tags = {
@@ -79,10 +82,6 @@ def facts(tags: Mapping[str, str]) -> dict[str, str]:
         known = {**_values(tags.get(group, "")), **known}
     renamed = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
     return {**renamed, **known}
-
-
-def _of_group(facts: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
-    return {name: text for name, text in facts.items() if name.startswith(prefixes)}
 
 
 def _values(text: str) -> dict[str, str]:

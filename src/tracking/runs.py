@@ -125,7 +125,11 @@ class Tracker:
         name = names.title(name, LIMIT_EXPERIMENT)
         experiment: Any = self.client.get_experiment_by_name(name)
         if experiment is None:
-            location = None if self._artifacts is None else (self._artifacts / _folder_name(name)).as_uri()
+            location = None
+            if self._artifacts:
+                # This folder holds a folder per run.
+                folder = re.sub(r"[^\w\-. ]", "_", name[:LIMIT_FOLDER], flags=re.ASCII).strip(". ")
+                location = (self._artifacts / (folder or "experiment")).as_uri()
             try:
                 self.client.create_experiment(name, artifact_location=location, tags={KIND: RUNS})
             except MlflowException:
@@ -150,14 +154,11 @@ class Tracker:
         return str(experiment.experiment_id)
 
     def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
-        """Start a run, to be ended by `close` or by the context `recorded`."""
+        """Start a run, to be ended by `Run.end` or by the context `recorded`."""
         tags = run_tags.stored(repair.process()) | run_tags.user()
         tags |= {PARENT_TAG: parent.id} if parent else {}
-
-        def create() -> Any:
-            experiment_id = self.get_or_create_experiment(experiment)
-            return self.client.create_run(experiment_id, run_name=names.title(name), tags=tags)
-
+        experiment_id = self.ask(lambda: self.get_or_create_experiment(experiment))
+        create = partial(self.client.create_run, experiment_id, run_name=names.title(name), tags=tags)
         return Run(self.ask(create).info.run_id, self)
 
     def job(self, experiment: str, name: str, parent: Run | None = None) -> JobRun:
@@ -199,10 +200,6 @@ class Tracker:
         search = partial(self.client.search_runs, ids, wanted, max_results=MAX_RUNS, order_by=order)
         return [Run(run.info.run_id, self) for run in self.ask(search)]
 
-    def close(self, run: Run, status: str = "FINISHED") -> None:
-        """End a run as FINISHED, FAILED or KILLED."""
-        run.end(status)
-
     def end_children(self, parent: Run, run_names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
         """End, as KILLED, the RUNNING children of a parent run, whose processes have already ended.
 
@@ -212,12 +209,8 @@ class Tracker:
         titles = {names.title(name): name for name in run_names}
         run_by_name: dict[str, tuple[str, str]] = {}
         wanted = f"tags.`{PARENT_TAG}` = '{parent.id}'"
-
-        def children() -> list[Any]:
-            experiment = self.client.get_run(parent.id).info.experiment_id
-            return [*pages.runs(self.client, [experiment], wanted)]
-
-        for run in self.ask(children):
+        experiment = self.ask(lambda: self.client.get_run(parent.id).info.experiment_id)
+        for run in self.ask(lambda: [*pages.runs(self.client, [experiment], wanted)]):
             title, status = run.info.run_name, run.info.status
             if title not in titles:
                 continue
@@ -241,15 +234,10 @@ class Tracker:
             except Exception as error:  # the store may be the cause of the failure
                 log.warning("cannot store the traceback of run %s: %s", run.id, error)
             with suppress(Unreachable):  # the original error matters more
-                self.close(run, "FAILED")
+                run.end("FAILED")
             raise
         except BaseException:
             with suppress(Unreachable):
-                self.close(run, "KILLED")
+                run.end("KILLED")
             raise
-        self.close(run)
-
-
-def _folder_name(experiment: str) -> str:
-    """Return the name of the folder of an experiment's artifacts, which holds a folder per run."""
-    return re.sub(r"[^\w\-. ]", "_", experiment[:LIMIT_FOLDER], flags=re.ASCII).strip(". ") or "experiment"
+        run.end()

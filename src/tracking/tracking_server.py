@@ -5,7 +5,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -62,8 +62,10 @@ def require(uri: str, seconds: float = FIRST_TIMEOUT, retries: int = 1) -> None:
     answer = _request(uri, SEARCH, seconds, retries)
     if answer.status_code != 200:
         raise Unreachable(f"tracking.uri={uri}: {_explain_refusal(answer, uri)}")
-    if "experiments" in _json(answer):
-        return
+    with suppress(ValueError):  # no JSON
+        content = answer.json()
+        if isinstance(content, dict) and "experiments" in content:
+            return
     # MLflow answers {} without experiments, but so do other servers to any request: check the version.
     version = _request(uri, VERSION, seconds, retries)
     if version.status_code != 200 or not re.fullmatch(r"\d+\.\d+[\w.+-]*", version.text.strip()):
@@ -155,11 +157,3 @@ def _explain_refusal(answer: Any, uri: str) -> str:
     if status >= 500:
         return f"the server answers with error {status}. See its log; its database may be unreachable."
     return _NO_SERVER
-
-
-def _json(answer: Any) -> dict[str, Any]:
-    try:
-        content = answer.json()
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -35,8 +35,8 @@ def store(tmp_path_factory):
             run = tracker.open("demo", "a job", parent)
             run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
             run.artifacts(folder / "job" / "results", "results")
-            tracker.close(run)
-        tracker.close(parent)
+            run.end()
+        parent.end()
         ids.append(parent.id)
     return folder, ids
 

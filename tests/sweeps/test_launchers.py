@@ -138,11 +138,11 @@ def test_a_process_that_ends_before_it_answers_loses_no_finished_run(tmp_path, s
     jobs = [sweep_job(number, f"n={number}", tmp_path / str(number)) for number in range(4)]
     collector = ResultCollector(tmp_path, jobs, {"lab": recorder})
     # Job 0 was killed, requeued and finished, job 1 finished, job 2 is killed, job 3 was never begun.
-    tracker.close(tracker.open("lab", "lab · n=0", parent), "KILLED")
+    tracker.open("lab", "lab · n=0", parent).end("KILLED")
     finished = [tracker.open("lab", f"lab · {name}", parent) for name in ("n=0", "n=1")]
     for number, run in enumerate(finished):
         results.write(tmp_path / str(number), pd.DataFrame({"rho": [0.5]}), {})
-        tracker.close(run)
+        run.end()
     running = tracker.open("lab", "lab · n=2", parent)
     if stopped:
         collector.stop("it was stopped")

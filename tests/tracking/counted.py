@@ -88,7 +88,7 @@ def awkward(uri: str, place: Path) -> None:
     run.log(metrics={"rho.<b>": 0.5, "tiny": 5e-324, "m" * 400: 1e308})
     run.inputs({"x" * 600: "0" * 64})
     run.text("é <b>", "summary/words.txt")
-    tracker.close(run)
+    run.end()
     logged = tracker.client.get_run(run.id).data
     assert (logged.tags["zero"], logged.metrics["tiny"]) == ("ab", 5e-324)
     assert run.fetch("summary/words.txt", place).read_text() == "é <b>"

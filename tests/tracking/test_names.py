@@ -53,7 +53,7 @@ def test_a_store_takes_every_word_and_gives_it_back(tracker, tmp_path):
     run.log(metrics=numbers, params={"exp": {"sets": dict.fromkeys(AWKWARD, "a\0b\ud800")}})
     run.log(tags={word: word for word in AWKWARD} | {"": "empty"})
     run.log(params={"": {"": 1}})
-    tracker.close(run)
+    run.end()
     data = tracker.client.get_run(run.id).data
     full_names = json.loads(run.fetch("names.json", tmp_path).read_text("utf-8"))
     metrics, tags = (

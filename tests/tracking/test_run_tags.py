@@ -70,7 +70,7 @@ def test_tags_that_are_logged_in_steps_stay_together(tmp_path):
     run.log(tags={"kind": "job", "input.faces": "a"})
     run.log(tags={"input.words": "b", "used.words": "x" * 4990})
     run.log(tags={"input.faces.vectors": "c" * 200})  # too long for a tag from here on
-    tracker.close(run)
+    run.end()
     (stored,) = finished(tracker, "demo")
     assert [stored.tags[name] for name in ("input.faces", "input.words", "input.faces.vectors")] == [
         "a", "b", "c" * 200,

@@ -75,7 +75,7 @@ def written(tmp_path):
     tracker = tracker_of(tmp_path / "old")
     run = tracker.open("data set/ü", "a job")
     run.text("text", "words.txt")
-    tracker.close(run)
+    run.end()
     return tmp_path / "old", run.id
 
 
@@ -133,7 +133,7 @@ def test_a_run_that_ends_during_the_repair_stays_finished(tmp_path, monkeypatch)
     run = tracker.open("precomputed", "a job")
 
     def end(_):
-        tracker.close(run)
+        run.end()
         return True
 
     monkeypatch.setattr(repair, "has_ended", end)

@@ -101,7 +101,7 @@ def test_missing_artifacts_are_not_requested(server, tmp_path, monkeypatch):
             run.fetch(name, tmp_path)
     monkeypatch.undo()
     assert run.fetch("folder/words.txt", tmp_path).read_text() == "text"
-    tracker.close(run)
+    run.end()
 
 
 def test_a_deleted_experiment_and_remote_artifacts_are_refused(server, tmp_path):

@@ -162,7 +162,7 @@ def store(empty_store, tmp_path_factory):
     _store_run(tracker, folder / "other", jobs[0] | {"exp": "faces_to_words"}, None, findings)
     parent = tracker.open("photos", "sweep")
     parent.log(tags={"kind": "sweep"})
-    tracker.close(parent)
+    parent.end()
     return folder, findings
 
 
@@ -180,7 +180,7 @@ def _store_run(tracker, folder, job, rows, findings, is_finished=True):
     metrics = {"cles_gap.competence": 0.1} if job["exp"] in audit_jobs.SETS else {"rho": 0.5}
     fields = {"kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40}
     run.log(tags={**tags, **pretraining, **fields}, metrics=metrics)
-    tracker.close(run, "FINISHED" if is_finished else "FAILED")
+    run.end("FINISHED" if is_finished else "FAILED")
     return run.id
 
 

@@ -105,7 +105,7 @@ def store(tmp_path_factory):
         digest = results.digest(folder / name) if name != "second" else "other"
         run.log(tags={"kind": "job", "exp": exp, "model": "toy", "results": digest})
         run.artifacts(folder / name / "results", "results")
-        tracker.close(run, status)
+        run.end(status)
         ids[name] = run.id
     return tracker, ids, uri
 
