@@ -14,13 +14,13 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from src import configs, stimuli
-from src.configs.quoting import quote
+from src.configs.composition import quote
 from src.errors import InputError, brief, exit_status, replace_unprintable
 from src.stimuli import safe_yaml
 
@@ -167,8 +167,9 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     jobs = sorted(path.parent.parent for path in folder.rglob(f"{results.FOLDER}/{results.ANALYSES}"))
     if not jobs:
         raise InputError(f"{folder}: no {results.FOLDER}/{results.ANALYSES} below it. Run a sweep into it.")
+    model_folders = [job.relative_to(folder).parts[0] for job in jobs]
     # DVC does not track results of models that params.yaml no longer names: a clone would lack them.
-    unlisted = sorted({job.relative_to(folder).parts[0] for job in jobs} - set(models)) if models else []
+    unlisted = sorted({*model_folders} - {*models}) if models else []
     if unlisted:
         raise InputError(
             f"{folder}: contains results of {', '.join(unlisted)}, not in {PARAMS}. Remove "
@@ -177,10 +178,8 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     frames = [results.read(job) for job in jobs]
     analyses = pd.concat(frames, ignore_index=True)
     # The column `model` also names changed options; metrics.json groups by the model's folder.
-    model_folders = [job.relative_to(folder).parts[0] for job in jobs]
     by_folder = (frame.assign(model=name) for name, frame in zip(model_folders, frames, strict=True))
-    summary = tables.mean_tree(pd.concat(by_folder, ignore_index=True))
-    _write_json(output / "metrics.json", summary)
+    _write_json(output / "metrics.json", tables.mean_tree(pd.concat(by_folder, ignore_index=True)))
     analyses.to_csv(output / results.ANALYSES, index=False)
     title = f"{analyses['dataset'].iloc[0]}: {len(analyses)} analyses"
     save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
@@ -213,14 +212,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.stage == "propagate":
         return propagate(overrides, options.output, options.results)
     cfg = Job.of(*configs.compose(overrides), output="").cfg
-    if options.stage == "ingest":
-        ingest(cfg, options.output)
-    elif options.stage == "embed":
-        embed(cfg, options.role, options.output)
-    elif options.stage == "prompts":
-        prompts(cfg, options.output)
-    else:
-        {"morph": morph, "weights": weights}[options.stage](cfg)
+    given = {name: value for name, value in vars(options).items() if name in ("role", "output")}
+    stages: dict[str, Callable[..., None]]
+    stages = {"ingest": ingest, "morph": morph, "weights": weights, "embed": embed, "prompts": prompts}
+    stages[options.stage](cfg, **given)
     return 0
 
 

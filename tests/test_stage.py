@@ -12,7 +12,7 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from src import stage
-from src.configs.quoting import quote
+from src.configs.composition import quote
 from src.embeddings import pruning
 from src.errors import InputError
 from src.storage.versions import declared_versions

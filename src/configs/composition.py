@@ -1,5 +1,7 @@
-"""Compose configs from conf/ and validate them against their schema."""
+"""Compose configs from conf/, validate them against their schema, and quote values of overrides."""
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ CONF = _WHEEL_CONF if _WHEEL_CONF.is_dir() else CODE / "conf"
 CHECKOUT = Path.cwd() if _WHEEL_CONF.is_dir() else CODE
 # Errors that reading a YAML may raise.
 YAML_ERRORS = (OSError, ValueError, yaml.YAMLError, RecursionError)
+# Text that needs no quotes, unless it is a number. `null`, `true` and `false` need them: Hydra converts them.
+PLAIN = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORECASE)
 # Groups after `dataset` in conf/run.yaml and conf/generate.yaml: their YAMLs override that of the dataset.
 LATER_GROUPS = ("model", "exp", "llm", "task")
 # Schema classes by name, in a config group of their own: in `model`, model=glob(*) would select them, too.
@@ -76,6 +80,31 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
     assert isinstance(content, dict)
     del content["hydra"]
     return composed, choices
+
+
+def quote(value: object) -> str:
+    """Quote a value so that Hydra parses it back unchanged.
+
+    >>> quote("demo"), quote(None), quote([1, "two words"]), quote(0.5), quote("0.5")
+    ('demo', 'null', '[1,"two words"]', '0.5', '"0.5"')
+    """
+    if isinstance(value, list):  # Hydra parses `KEY=` as the empty string, but refuses an empty item
+        return "[" + ",".join(quote(item) or '""' for item in value) + "]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if not value or (PLAIN.fullmatch(value) and not _is_number(value)):
+        return value
+    # Hydra unescapes backslashes only before a quote: one in the text, which is escaped, or the closing one.
+    value = re.sub(r'(\\*)"', r'\1\1\\"', value)
+    return '"' + re.sub(r"(\\*)\Z", r"\1\1", value) + '"'
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def register() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from src.demo.colours import Colour, rgb
-from src.demo.contents import background, draw_contents
+from src.demo.contents import Colour, background, draw_contents, rgb
 from src.errors import InputError
 
 SUPERSAMPLING = 4  # factor by which pictures are drawn larger, before they are reduced

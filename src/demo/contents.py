@@ -5,6 +5,7 @@ words differ in many directions, of which valence is one. In the order of their 
 Halton sequence: no content tells the valence, not even by chance, as it would by independent draws.
 """
 
+import colorsys
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -12,8 +13,7 @@ import pandas as pd
 from PIL import ImageDraw
 from scipy.stats import qmc
 
-from src.demo.colours import Colour, rgb
-
+Colour = tuple[int, int, int]
 # Hue of the background.
 PLACES = {"dunes": 0.12, "meadow": 0.28, "lake": 0.45, "sky": 0.62, "heath": 0.78, "terrace": 0.97}
 # Colour of the frame.
@@ -34,6 +34,12 @@ CONTENTS: dict[str, tuple[str, ...]] = {
 PLACE_SD = 0.015
 # Shares of the picture's edge: width of the frame, lower end of the sky, upper end of the ground.
 FRAME, SKY, GROUND = 0.05, 0.15, 0.86
+
+
+def rgb(hue: float, saturation: float, value: float) -> Colour:
+    """Convert hue (cyclic), saturation and value to a colour in 0 to 255."""
+    red, green, blue = colorsys.hsv_to_rgb(hue % 1, saturation, value)
+    return round(255 * red), round(255 * green), round(255 * blue)
 
 
 def draw_values(count: int, rng: np.random.Generator, *, of_group: bool) -> list[dict[str, str]]:

@@ -67,23 +67,21 @@ def words_of_faces(faces: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig)
 
 def words_of_scenes(scenes: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
     """Compute the weights of words by the rank of a scene."""
-    weights = _likelihood(scenes["rank"], words["rank"], recipe.noise)
-    return np.asarray(weights + _shared(scenes, words))
+    return _weights(scenes, words, words["rank"], recipe.noise)
 
 
 def labels_of_faces(faces: pd.DataFrame, labels: pd.DataFrame) -> np.ndarray:
     """Compute the weights of labels by race, gender and expression of a face; nothing is planted on them."""
     axes = labels.groupby("group")[[*AXIS_FACTORS]].first().loc[faces["group"]]
-    weights = _likelihood(faces["rank"], labels["rank"], LABEL_SD) + _shared(faces, labels)
+    weights = _weights(faces, labels, labels["rank"], LABEL_SD)
     for axis, factor in AXIS_FACTORS.items():
         weights += np.log(factor) * (axes[axis].to_numpy()[:, None] == labels[axis].to_numpy())
-    return np.asarray(weights)
+    return weights
 
 
 def labels_of_scenes(scenes: pd.DataFrame, labels: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
     """Compute the weights of labels by the rank of a scene and what is planted on the label's group."""
-    weights = _likelihood(scenes["rank"], _add_planted(labels, recipe), recipe.noise)
-    return np.asarray(weights + _shared(scenes, labels))
+    return _weights(scenes, labels, _add_planted(labels, recipe), recipe.noise)
 
 
 def _add_planted(frame: pd.DataFrame, recipe: DemoConfig) -> pd.Series:
@@ -92,10 +90,8 @@ def _add_planted(frame: pd.DataFrame, recipe: DemoConfig) -> pd.Series:
     return 0.5 + EXPRESSION_WIDTH * (frame["rank"] - 0.5) + recipe.bias * planted
 
 
-def _likelihood(picture_ranks: pd.Series, text_ranks: pd.Series, sd: float) -> np.ndarray:
-    distances = picture_ranks.to_numpy()[:, None] - text_ranks.to_numpy()
-    return np.asarray(-((np.nan_to_num(distances) / sd) ** 2) / 2)
-
-
-def _shared(pictures: pd.DataFrame, texts: pd.DataFrame) -> np.ndarray:
-    return np.asarray(np.log(CONTENT_FACTOR) * shared(pictures, texts))
+def _weights(pictures: pd.DataFrame, texts: pd.DataFrame, ranks: pd.Series, sd: float) -> np.ndarray:
+    """Compute the weights of texts by their ranks, and by the contents that they share with pictures."""
+    distances = pictures["rank"].to_numpy()[:, None] - ranks.to_numpy()
+    likelihood = -((np.nan_to_num(distances) / sd) ** 2) / 2
+    return np.asarray(likelihood + np.log(CONTENT_FACTOR) * shared(pictures, texts))

@@ -12,8 +12,7 @@ from PIL import Image, ImageDraw
 
 from src.configs import AbstractConfig, AvatarsConfig
 from src.demo.avatars import SATURATION, SUPERSAMPLING, avatar
-from src.demo.colours import Colour, rgb
-from src.demo.contents import background, draw_contents, draw_values
+from src.demo.contents import background, draw_contents, draw_values, rgb
 from src.storage import cache, versions
 
 TABLE = "table.parquet"
@@ -103,9 +102,8 @@ def scene(
     """
     roundness, warmth, brightness = np.clip(valence + rng.normal(0, noise, 3), 0, 1)
     scale = size * SUPERSAMPLING
-    picture = Image.new(
-        "RGB", (scale, scale), background(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
-    )
+    colour = background(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     # Shapes lie at the corners, where faces show nothing of their group.
     for corner in 2 * list(itertools.product((0.12, 0.88), (0.25, 0.75))):
@@ -115,13 +113,10 @@ def scene(
         # Roundness 0 gives a star of seven spikes, 1 a disc.
         spikes = 1 - (1 - roundness) * 0.6 * (0.5 + 0.5 * np.cos(7 * (angle - angle[0])))
         outline = centre + radius * (spikes * np.stack([np.cos(angle), np.sin(angle)])).T
-        fill = _colour(warmth, rng.uniform(0.5, 0.9), 0.2 + 0.75 * brightness, rng)
-        draw.polygon([tuple(point) for point in outline * scale], fill=fill)
+        saturation = rng.uniform(0.5, 0.9)
+        # From blue (0.62) by way of magenta to orange (1.08): the cold end never passes through green.
+        hue = 0.62 + 0.46 * warmth + rng.normal(0, 0.03)
+        value = np.clip(0.2 + 0.75 * brightness + rng.normal(0, 0.04), 0, 1)
+        draw.polygon([tuple(point) for point in outline * scale], fill=rgb(hue, saturation, value))
     draw_contents(draw, contents, rng, scale)
     return picture.resize((size, size), Image.Resampling.LANCZOS)
-
-
-def _colour(warmth: float, saturation: float, value: float, rng: np.random.Generator) -> Colour:
-    # From blue (0.62) by way of magenta to orange (1.08): the cold end never passes through green.
-    hue = 0.62 + 0.46 * warmth + rng.normal(0, 0.03)
-    return rgb(hue, saturation, np.clip(value + rng.normal(0, 0.04), 0, 1))

@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from src import configs
-from src.configs.quoting import quote
+from src.configs.composition import quote
 from src.encoders import hub
 from src.errors import InputError, brief
 from src.storage import cache

@@ -93,21 +93,18 @@ def choose(tracker: Tracker, wanted: str, dataset: str) -> StoredRun:
     if wanted == LATEST:
         return available[0]
     matches = [sweep for sweep in available if sweep.id.startswith(wanted)]
-    if len(matches) != 1:
-        problem = f"no sweep{of_dataset} has this id"
-        if matches:
-            problem = f"{len(matches)} sweeps have ids that start with this"
-        raise InputError(f"sweep={wanted}: {problem}. {_listed(tracker, matches or available)}")
-    return matches[0]
-
-
-def _listed(tracker: Tracker, available: list[StoredRun]) -> str:
-    lines = []
-    for sweep in available[:LISTED]:
+    if len(matches) == 1:
+        return matches[0]
+    some = f"{len(matches)} sweeps have ids that start with this"
+    lines = [f"sweep={wanted}: {some if matches else f'no sweep{of_dataset} has this id'}."]
+    lines[0] += " There are, newest first:"
+    listed = matches or available
+    for sweep in listed[:LISTED]:
         jobs = int(sweep.metrics.get("jobs", 0)) or len(children(tracker, sweep))
         lines.append(f"  {sweep.id}  {sweep.dataset}  {sweep.started}  {jobs} jobs  {sweep.status}")
-    more = f"\n  and {len(available) - LISTED} older ones" if len(available) > LISTED else ""
-    return "There are, newest first:\n" + "\n".join(lines) + more
+    if len(listed) > LISTED:
+        lines.append(f"  and {len(listed) - LISTED} older ones")
+    raise InputError("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -93,19 +93,34 @@ def save(figure: Figure, alternative: str, path: Path) -> None:
     canvas.print_png(path, metadata={"Description": alternative}, pil_kwargs={"compress_level": 2})
 
 
-def save_vector(figure: Figure, title: str, alternative: str, path: Path) -> None:
-    """Write an SVG with `<title>` and `<desc>`, letters as text, and reproducible bytes."""
+def _save_vectors(drawing: Drawing, path: Path) -> None:
+    """Write a figure as SVG, and the same as PNG and PDF next to it.
+
+    The SVG has `<title>` and `<desc>`, letters as text, and reproducible bytes.
+    """
     drawn = io.StringIO()
     # A short list of fonts: each piece of text names it.
     letters: dict[Any, Any] = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
     with matplotlib.rc_context({**letters, "svg.hashsalt": "carryover"}):
-        canvas: Any = FigureCanvasSVG(figure)
+        canvas: Any = FigureCanvasSVG(drawing.figure)
         canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
     head, tag, rest = drawn.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
     labelled = f'role="img" aria-labelledby="title desc" {attributes}'
-    descriptions = f'<title id="title">{escape(title)}</title><desc id="desc">{escape(alternative)}</desc>'
-    path.write_text(f"{head}{tag}{labelled}{end}\n {descriptions}{content}", encoding="utf-8")
+    descriptions = f'<title id="title">{escape(drawing.title)}</title>'
+    descriptions += f'<desc id="desc">{escape(drawing.alternative)}</desc>'
+    vector = f"{head}{tag}{labelled}{end}\n {descriptions}{content}"
+    path.write_text(vector, encoding="utf-8")
+    path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(vector))
+    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(vector, ppi=DPI * POINTS / CSS_PIXELS)))
+    png = path.with_suffix(".png")
+    picture.save(png, compress_level=2, dpi=(DPI, DPI), pnginfo=_description(drawing.alternative))
+
+
+def _description(alternative: str) -> PngInfo:
+    description = PngInfo()
+    description.add_itxt("Description", alternative)
+    return description
 
 
 def _save_light(figure: Figure, alternative: str, path: Path) -> None:
@@ -115,20 +130,7 @@ def _save_light(figure: Figure, alternative: str, path: Path) -> None:
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     quantized = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    description = PngInfo()
-    description.add_itxt("Description", alternative)
-    quantized.save(path, optimize=True, pnginfo=description)
-
-
-def _save_vectors(drawing: Drawing, path: Path) -> None:
-    """Write a figure as SVG, and the same as PNG and PDF next to it."""
-    save_vector(drawing.figure, drawing.title, drawing.alternative, path)
-    vector = path.read_text(encoding="utf-8")
-    path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(vector))
-    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(vector, ppi=DPI * POINTS / CSS_PIXELS)))
-    description = PngInfo()
-    description.add_itxt("Description", drawing.alternative)
-    picture.save(path.with_suffix(".png"), compress_level=2, dpi=(DPI, DPI), pnginfo=description)
+    quantized.save(path, optimize=True, pnginfo=_description(alternative))
 
 
 def save_drawing(drawing: Drawing, folder: Path) -> Picture:

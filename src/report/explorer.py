@@ -29,6 +29,7 @@ UNITS = "units"
 MAX_UNITS, MAX_NAMED, STEPS = 100, 5, 255
 PLOTS = ("forest_plot", "scatter")
 SIGNIFICANT = 0.05
+_bundle = functools.cache(vl_convert.javascript_bundle)
 Q_STATUSES = ["level: q ≤ .05", "level: q > .05"]
 
 
@@ -139,17 +140,12 @@ def _rounded(values: Sequence[float]) -> list[float]:
 
 def scripts() -> list[tuple[Markup, str]]:
     """Return the page's scripts, each with its SHA-256 in base64 for the page's security policy."""
-    sources = [_libraries(), (TEMPLATES / "explorer.js").read_text(encoding="utf-8")]
+    # Vega, Vega-Lite and Vega-Embed, which are part of the package: nothing is downloaded.
+    bundle = _bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    sources = [bundle, (TEMPLATES / "explorer.js").read_text(encoding="utf-8")]
     return [(Markup(source), digest(source)) for source in sources]
 
 
 def digest(script: str) -> str:
     """Return the SHA-256 of an inline script in base64, as a page's security policy names it."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-@functools.cache
-def _libraries() -> str:
-    # Vega, Vega-Lite and Vega-Embed, which are part of the package: nothing is downloaded.
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script")

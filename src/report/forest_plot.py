@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import blended_transform_factory
 
-from src.report.drawing import COLUMN, plain, style
+from src.report.drawing import COLUMN, ROOM, plain, style
 
 # Inches: height of a row of points.
 ROW = 0.165
@@ -135,18 +135,16 @@ def point_style(number: int, filled: bool = True) -> dict[str, Any]:
     }
 
 
-def legend_handles(names: Sequence[str]) -> list[Line2D]:
+def legend_handles(names: Sequence[str], room: int = ROOM) -> list[Line2D]:
     """Return the legend entries of series."""
-    return [Line2D([], [], markersize=6, label=plain(name), **point_style(n)) for n, name in enumerate(names)]
+    labels = enumerate(plain(name, room) for name in names)
+    return [Line2D([], [], markersize=6, label=label, **point_style(n)) for n, label in labels]
 
 
 def _key(rows: pd.DataFrame, numbers: dict[str, int], band: str, hollow: str) -> list[Line2D | Patch]:
     drawn = {*rows["series"]} - {""}
-    entries: list[Line2D | Patch] = [
-        Line2D([], [], markersize=6, label=plain(name, 60), **point_style(number))
-        for name, number in numbers.items()
-        if name in drawn
-    ]
+    handles = zip(numbers, legend_handles([*numbers], 60), strict=True)
+    entries: list[Line2D | Patch] = [handle for name, handle in handles if name in drawn]
     if rows["band_high"].notna().any():
         entries.append(Patch(color=BAND, label=band))
     if not rows["filled"].all():

@@ -202,8 +202,8 @@ def models_of(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFr
         known: dict[str, object] = {name: metrics[name] for name in FACTS if name in metrics}
         known |= {"pretraining": run.tags["pretraining"]} if run.tags.get("pretraining") else {}
         rows.setdefault(run.tags.get("model", ""), {}).update(known)
-    columns = ["model", *FACTS, "pretraining"]
-    return pd.DataFrame([{"model": model, **rows[model]} for model in models], columns=columns)
+    known_rows = [{"model": model, **rows[model]} for model in models]
+    return pd.DataFrame(known_rows, columns=["model", *FACTS, "pretraining"])
 
 
 def _inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:

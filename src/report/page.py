@@ -32,9 +32,15 @@ def write(findings: Findings, folder: Path) -> Path:
     if "seed" in jobs:  # an unidentified job has no seed, which would turn the others into floats
         jobs = jobs.astype({"seed": "Int64"})
     report_folder.table("jobs", jobs, "every job that ended, with its run")
+    frames = [section.rows for section in sections if len(section.rows)]
     context = {
         "findings": findings,
-        "head": _head(findings, sections),
+        "head": {  # counts of the first specification
+            "analyses": sum(map(len, frames)),
+            "models": len({name for rows in frames for name in rows["model"]}),
+            "experiments": len({name for rows in frames for name in rows["exp"]}),
+            "date": findings.started.replace("T", " ")[:16],
+        },
         "lacking": _lacking(findings),
         "columns": format.COLUMNS,
         "longest": format.LONGEST,
@@ -84,17 +90,6 @@ def _rendered(section: Section, context: Mapping[str, Any]) -> dict[str, Any]:
     return {**vars(section), **parts, "body": Markup("").join(map(html, section.body))}
 
 
-def _head(findings: Findings, sections: Sequence[Section]) -> dict[str, Any]:
-    """Return the counts at the top of the page, for the first specification."""
-    frames = [section.rows for section in sections if len(section.rows)]
-    return {
-        "analyses": sum(map(len, frames)),
-        "models": len({name for rows in frames for name in rows["model"]}),
-        "experiments": len({name for rows in frames for name in rows["exp"]}),
-        "date": findings.started.replace("T", " ")[:16],
-    }
-
-
 def _lacking(findings: Findings) -> dict[str, Any]:
     """Return the jobs without numbers, by reason."""
     jobs = findings.jobs.reindex(columns=["status", "reason", "overrides", "model", "exp", "protocol"])
@@ -112,12 +107,8 @@ def _lacking(findings: Findings) -> dict[str, Any]:
 
 def _by_reason(jobs: pd.DataFrame) -> dict[str, list[str]]:
     reasons = jobs["reason"].astype(object).fillna("").replace("", "no reason recorded")
-    rows = format.records(jobs.assign(reason=reasons))
-    return {reason: [*map(_job_text, same)] for reason, same in format.grouped(rows, "reason").items()}
-
-
-def _job_text(job: Mapping[str, Any]) -> str:
-    if job["overrides"]:
-        return str(job["overrides"])
-    names = [str(job[name]) for name in ("model", "exp", "protocol") if job[name]]
-    return " ".join(names) or "unnamed job"
+    texts: dict[str, list[str]] = {}
+    for job in format.records(jobs.assign(reason=reasons)):
+        names = " ".join(str(job[name]) for name in ("model", "exp", "protocol") if job[name])
+        texts.setdefault(job["reason"], []).append(str(job["overrides"] or names or "unnamed job"))
+    return texts

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from src.configs.quoting import quote
+from src.configs.composition import quote
 from src.jobs.runner import Outcome
 from src.sweeps.job_status import SweepJob
 from src.sweeps.overrides import MODELS
