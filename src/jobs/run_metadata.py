@@ -1,10 +1,10 @@
-"""Collect the run metadata of a job: params (the settings that it uses), tags, metrics and figures."""
+"""Collect the run metadata of a job: name, params (the settings that it uses), tags, metrics and figures."""
 
 import logging
 import math
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,11 @@ CONFIG = "config.yaml"
 # Libraries that affect numbers or their storage.
 LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
 
+SEPARATOR = " · "
+# Default choices, which no name contains.
+PROTOCOL, DEBIAS, SEED = "paper", "none", 0
+# Maximum number of choices that the name of a sweep lists, and of their characters; above, it counts them.
+MAX_LISTED, MAX_LENGTH = 3, 60
 # Names of a job, which are the parameters that users compare and group by.
 CHOICES = ("model", "exp", "protocol", "debias")
 # Places and switches, which are no settings of a measurement.
@@ -62,6 +67,47 @@ def commit(checkout: Path) -> dict[str, str]:
         }
     except OSError:  # no git on this machine
         return unknown
+
+
+def run_name(job: Named) -> str:
+    """Return the name of a job's run: model, experiment, and the rest where it is not the default.
+
+    Unique within the jobs of a sweep on one dataset.
+    """
+    names = [job.model, job.exp]
+    names += [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
+    names += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
+    names += [] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"]
+    return SEPARATOR.join(names)
+
+
+def _changes(protocol: str) -> str:
+    """Return a protocol without the name of the default that it changes."""
+    return protocol.removeprefix(f"{PROTOCOL}+")
+
+
+def sweep_name(jobs: Sequence[Named]) -> str:
+    """Return the name of a sweep over jobs on one dataset, such as `toy_s, toy_m × 8 experiments`."""
+    parts = [
+        _listed("models", [job.model for job in jobs]),
+        _listed("experiments", [job.exp for job in jobs]),
+        _listed("protocols", [_changes(job.protocol) for job in jobs], PROTOCOL),
+        _listed("projections", [job.debias for job in jobs], DEBIAS),
+        _listed("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {SEED}"),
+    ]
+    return " × ".join(filter(None, parts))
+
+
+def _listed(plural: str, choices: Sequence[str], default: str = "") -> str:
+    """List distinct choices, or count them if they are many; return an empty text for the default alone."""
+    distinct = list(dict.fromkeys(choices))
+    text = ", ".join(distinct)
+    if distinct == [default]:
+        return ""
+    if len(distinct) == 1:
+        return text
+    is_short = len(distinct) <= MAX_LISTED and len(text) <= MAX_LENGTH
+    return text if is_short else f"{len(distinct)} {plural}"
 
 
 def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None:

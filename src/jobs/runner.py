@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import Named
-from src.jobs.run_names import run_name
+from src.jobs.run_metadata import run_name
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 

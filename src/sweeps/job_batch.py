@@ -1,4 +1,4 @@
-"""Write and read batches of jobs for other processes, one per model, so that weights are loaded once.
+"""Write batches of jobs for other processes, one per model so that weights load once; collect their results.
 
 A batch is a JSON file with the overrides of its jobs and the ids of the parent runs. Each job writes its
 outcome to a JSON file and its results to its output folder. A process that gets a batch again resumes it.
@@ -7,8 +7,10 @@ outcome to a JSON file and its results to its output folder. A process that gets
 from __future__ import annotations
 
 import json
+import logging
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +18,16 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from src.configs.composition import quote
-from src.jobs.runner import Outcome
-from src.sweeps.job_status import SweepJob
+from src.jobs.run_metadata import run_name
+from src.jobs.runner import FAILED, FINISHED, REUSED, Outcome
+from src.storage import results
+from src.sweeps.job_status import DatasetRecorder, SweepJob
 from src.sweeps.overrides import MODELS
 
 if TYPE_CHECKING:
     from src.sweeps.sweep import Sweep
+
+log = logging.getLogger(__name__)
 
 # Folder in the sweep's folder, for batches, outcomes, and logs of the processes.
 FOLDER = "batches"
@@ -119,3 +125,70 @@ def read_outcome(folder: Path, number: int) -> Outcome | None:
         return Outcome(**json.loads((folder / f"job-{number}.json").read_text()))
     except FileNotFoundError:
         return None
+
+
+class ResultCollector:
+    """Collector of the results that worker processes write to `folder`, the folder of the batches.
+
+    `waiting` maps the numbers of jobs that have not ended to these jobs.
+    """
+
+    def __init__(
+        self, folder: Path, entries: Sequence[SweepJob], recorders: Mapping[str, DatasetRecorder]
+    ) -> None:
+        self.folder, self._recorders = folder, recorders
+        self.waiting = {entry.number: entry for entry in entries}
+        self._lock = threading.Lock()
+
+    def collect(self) -> None:
+        """Record the jobs that ended since the last call."""
+        with self._lock:
+            # A change of mode makes a shared file system refresh its view of the folder.
+            self.folder.chmod(self.folder.stat().st_mode)
+            for number, entry in [*self.waiting.items()]:
+                outcome = read_outcome(self.folder, number)
+                if outcome is not None:
+                    self._record(entry, outcome)
+
+    def lose(self, numbers: Iterable[int], reason: str) -> None:
+        """Mark jobs whose process died as failed, and close their runs, unless these finished."""
+        self.collect()
+        lost = [self.waiting[number] for number in numbers if number in self.waiting]
+        self._close(lost, reason, failed=True)
+
+    def stop(self, reason: str) -> None:
+        """Record the jobs that ended, and close the runs of all others, which are not continued."""
+        self.collect()
+        self._close([*self.waiting.values()], reason, failed=False)
+
+    def _close(self, entries: Sequence[SweepJob], reason: str, *, failed: bool) -> None:
+        # Name of a run -> its id and status. A process may die after a job's run ended but before it writes
+        # the outcome: then the store decides.
+        runs: dict[str, tuple[str, str]] = {}
+        for dataset, recorder in self._recorders.items():
+            names = {run_name(entry.job) for entry in entries if entry.job.dataset == dataset}
+            if names and recorder.parent:
+                try:
+                    runs |= recorder.tracker.end_children(recorder.parent, names, reason)
+                except Exception as error:  # the store may be unreachable for a while
+                    log.warning("cannot mark the runs of lost jobs yet: %r", error)
+        with self._lock:
+            for entry in entries:
+                run, status = runs.get(run_name(entry.job), ("", ""))
+                if entry.number not in self.waiting:
+                    continue
+                if status == "FINISHED":
+                    self._record(entry, Outcome(FINISHED, run))
+                elif failed:
+                    self._record(entry, Outcome(FAILED, run, reason))
+
+    def _record(self, entry: SweepJob, outcome: Outcome) -> None:
+        analyses = None
+        if outcome.status in (FINISHED, REUSED):
+            try:
+                analyses = results.read(entry.job.output)
+            except OSError as error:
+                outcome = replace(outcome, status=FAILED, reason=f"its results cannot be read: {error}")
+        del self.waiting[entry.number]
+        log.info("#%d : %s: %s", entry.number, entry.job.label, outcome.status.replace("_", " "))
+        self._recorders[entry.job.dataset].record(entry, outcome, analyses)

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, configure_log, run_job
+from hydra.core.utils import JobReturn, configure_log
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
@@ -30,8 +30,8 @@ from src.sweeps import overrides
 
 if TYPE_CHECKING:
     from src.sweeps.cli import Command
+    from src.sweeps.job_batch import ResultCollector
     from src.sweeps.job_status import SweepJob
-    from src.sweeps.result_collector import ResultCollector
     from src.sweeps.sweep import ComposedJob, Sweep
 
 log = logging.getLogger(__name__)
@@ -76,17 +76,13 @@ class Here(Launcher):
     def run_jobs(self, sweep: Sweep, entries: list[SweepJob]) -> None:
         """Run jobs, and record each with the recorder of its dataset."""
         from src.sweeps.job_batch import grouped
+        from src.sweeps.sweep import run_in_folder
 
         log.info("Launching %d jobs locally", len(entries))
         for entry in [entry for group in grouped(entries) for entry in group]:
             log.info("\t#%d : %s", entry.number, entry.typed)
-            _ = run_job(  # its return value raises the error of a failed job
-                hydra_context=self.context,
-                task_function=lambda _, entry=entry: sweep.perform(entry),  # type: ignore[misc]
-                config=self.composed.pop(entry.number),
-                job_dir_key="hydra.sweep.dir",
-                job_subdir_key="hydra.sweep.subdir",
-            ).return_value
+            config = self.composed.pop(entry.number)
+            run_in_folder(self.context, config, lambda _, entry=entry: sweep.perform(entry))  # type: ignore[misc]
             configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
 
     def _composed(self, jobs: list[tuple[int, Sequence[str]]]) -> Iterator[ComposedJob]:
@@ -123,7 +119,7 @@ class BatchLauncher(Here):
     def run_jobs(self, sweep: Sweep, entries: list[SweepJob]) -> None:
         """Send a batch per model, and collect the results."""
         from src.sweeps import job_batch
-        from src.sweeps.result_collector import ResultCollector
+        from src.sweeps.job_batch import ResultCollector
 
         groups = job_batch.grouped(entries)
         folder = job_batch.new_folder(Path(self.config.hydra.sweep.dir).absolute())

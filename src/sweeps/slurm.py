@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from src.errors import InputError
-from src.sweeps.result_collector import ResultCollector
+from src.sweeps.job_batch import ResultCollector
 
 if TYPE_CHECKING:
     from submitit.core.utils import DelayedSubmission

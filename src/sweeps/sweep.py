@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import run_job
+from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
@@ -19,7 +21,7 @@ from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, rer
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Job, Named
 from src.jobs.plan import Planned
-from src.jobs.run_names import sweep_name
+from src.jobs.run_metadata import sweep_name
 from src.jobs.runner import FAILED, Outcome, Runner, failed, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
@@ -243,6 +245,13 @@ def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
     with read_write(job_config), open_dict(job_config):
         del job_config["hydra"]
     return config.hydra, job_config
+
+
+def run_in_folder(context: HydraContext, config: DictConfig, task: TaskFunction) -> None:
+    """Run a task in the output folder of a job; raise the error of a failed task."""
+    folders = {"job_dir_key": "hydra.sweep.dir", "job_subdir_key": "hydra.sweep.subdir"}
+    # Reading the return value raises the error.
+    _ = run_job(hydra_context=context, task_function=task, config=config, **folders).return_value
 
 
 def named(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:

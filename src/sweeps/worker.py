@@ -12,7 +12,6 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.utils import run_job
 from hydra.experimental.callback import Callback
 from hydra.types import HydraContext
 from omegaconf import DictConfig
@@ -22,7 +21,7 @@ from src.errors import InputError, interrupt_on_signals, is_interrupt, replace_u
 from src.jobs.runner import Outcome, Recorder, Runner, failed, run
 from src.sweeps import job_batch, overrides
 from src.sweeps.job_batch import Batch
-from src.sweeps.sweep import located, named
+from src.sweeps.sweep import located, named, run_in_folder
 from src.tracking import Run, Tracker
 
 log = logging.getLogger(__name__)
@@ -66,9 +65,8 @@ def _run_job(
             job = replace(named(runner, hydra_config, job_config), model=model)
             if job.dataset not in recorders:
                 tracker = Tracker(job.cfg.tracking.uri)
-                recorders[job.dataset] = Recorder(
-                    tracker, Run(batch.parents[job.dataset], tracker), batch.command
-                )
+                parent = Run(batch.parents[job.dataset], tracker)
+                recorders[job.dataset] = Recorder(tracker, parent, batch.command)
         except Exception as error:
             outcomes.append(failed(error))
             return
@@ -76,13 +74,8 @@ def _run_job(
         outcomes.append(run(job, runner, recorders[job.dataset], typed, globbed=batch.globbed)[0])
 
     loader: ConfigLoader = GlobalHydra.instance().config_loader()
-    _ = run_job(  # its return value raises an error that the task did not handle
-        hydra_context=HydraContext(config_loader=loader, callbacks=Callback()),  # type: ignore[arg-type]
-        task_function=task,
-        config=config,
-        job_dir_key="hydra.sweep.dir",
-        job_subdir_key="hydra.sweep.subdir",
-    ).return_value
+    context = HydraContext(config_loader=loader, callbacks=Callback())  # type: ignore[arg-type]
+    run_in_folder(context, config, task)
     return outcomes[0]
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from src.jobs import run_metadata
-from src.jobs.run_names import run_name, sweep_name
+from src.jobs.run_metadata import run_name, sweep_name
 from src.tracking import names
 
 

@@ -16,8 +16,8 @@ from src.jobs import encoder_job
 from src.storage import results
 from src.studies.propagation import experiment
 from src.sweeps import job_batch, job_status
+from src.sweeps.job_batch import ResultCollector
 from src.sweeps.job_status import SweepJob
-from src.sweeps.result_collector import ResultCollector
 from src.tracking import Tracker
 from tests.launched import TwoModels, result_files, runs_below, summary_file
 
