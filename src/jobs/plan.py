@@ -99,10 +99,10 @@ def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
     pieces = {piece.what: piece for entry in planned for piece in entry.pieces}
     if not pieces:
         return
-    rows = [
-        (piece.what, str(piece.items), *(("stored", "") if piece.stored else ("to do", _bytes(piece.disk))))
-        for piece in pieces.values()
-    ]
+    rows = []
+    for piece in pieces.values():
+        status, disk = ("stored", "") if piece.stored else ("to do", _bytes(piece.disk))
+        rows.append((piece.what, str(piece.items), status, disk))
     missing = [piece for piece in pieces.values() if not piece.stored]
     stored = len(pieces) - len(missing)
     status = (f"{stored} stored, " if stored else "") + f"{len(missing)} to do"
@@ -129,6 +129,10 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
     return tables, counts
 
 
+# Cached for all jobs of a plan: opening a server takes several requests.
+_tracker = functools.cache(tracking.Tracker)
+
+
 def _finished(prepared: encoder_job.Prepared) -> str:
     uri = prepared.job.cfg.tracking.uri
     try:
@@ -139,12 +143,6 @@ def _finished(prepared: encoder_job.Prepared) -> str:
         return ""
     runs = _tracker(uri).finished(prepared.job.dataset, key)
     return runs[0].id if runs else ""
-
-
-@functools.cache
-def _tracker(uri: str) -> tracking.Tracker:
-    # Cached for all jobs of a plan: opening a server takes several requests.
-    return tracking.Tracker(uri)
 
 
 def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Piece]:

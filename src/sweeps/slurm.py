@@ -125,7 +125,11 @@ def send(
     except BaseException:
         log.warning("cancelling SLURM job %s", array_id)
         subprocess.run(["scancel", array_id], check=False)
-        _wait_until_cancelled(array_id)
+        deadline, running = time.monotonic() + STOP, True
+        while running and time.monotonic() < deadline:
+            known = states(array_id)
+            running = known is None or not {state for state, _ in known.values()} <= ENDED
+            time.sleep(POLL if running else 0)
         collector.stop(f"SLURM job {array_id} was cancelled, as the sweep was interrupted")
         raise
     finally:
@@ -191,12 +195,3 @@ def states(array_id: str) -> dict[str, tuple[str, str]] | None:
         return None
     lines = [line.strip().split("|", 2) for line in completed.stdout.splitlines() if line.count("|") == 2]
     return {task: (state, reason) for task, state, reason in lines}
-
-
-def _wait_until_cancelled(array_id: str) -> None:
-    deadline = time.monotonic() + STOP
-    while time.monotonic() < deadline:
-        known = states(array_id)
-        if known is not None and {state for state, _ in known.values()} <= ENDED:
-            return
-        time.sleep(POLL)

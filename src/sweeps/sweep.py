@@ -249,9 +249,8 @@ def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
 
 def run_in_folder(context: HydraContext, config: DictConfig, task: TaskFunction) -> None:
     """Run a task in the output folder of a job; raise the error of a failed task."""
-    folders = {"job_dir_key": "hydra.sweep.dir", "job_subdir_key": "hydra.sweep.subdir"}
-    # Reading the return value raises the error.
-    _ = run_job(hydra_context=context, task_function=task, config=config, **folders).return_value
+    job_return = run_job(task, config, "hydra.sweep.dir", "hydra.sweep.subdir", hydra_context=context)
+    _ = job_return.return_value  # raises the error
 
 
 def named(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:
