@@ -44,15 +44,8 @@ def explored_pairs(audits: pd.DataFrame) -> pd.DataFrame:
     """Return a row for the report's explorer for each pair of groups: the CLES, or the IAT, of the pair."""
     is_iat = null_statistic(audits) == IAT
     group = audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"]
-    columns = {
-        "": ("cles", "iat_signed"),
-        "_low": ("cles_low", "iat_low"),
-        "_high": ("cles_high", "iat_high"),
-    }
-    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(columns.values(), ())])])
-    values = {
-        f"level{end}": complete[iat].where(is_iat, complete[cles]) for end, (cles, iat) in columns.items()
-    }
+    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(EXPLORED.values(), ())])])
+    values = {name: complete[iat].where(is_iat, complete[cles]) for name, (cles, iat) in EXPLORED.items()}
     rows = audits.assign(**values, n=audits["n_a"] + audits["n_b"])
     measure = is_iat.map({True: "IAT", False: "CLES"})
     numbers = {name: name for name in (*values, "n")} | {"level_p": "p_null"}
