@@ -7,8 +7,7 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.studies.sobit.axes import Axis, Faces
-from src.studies.sobit.label_exchange import permuted_cells, reasons_without_p
+from src.studies.sobit.axes import Axis, Faces, permuted_cells, reasons_without_p
 from src.studies.sobit.prompts import cosines
 
 # Maximum numbers of standardised cosines in memory and of values of permuted labels in an array.

@@ -24,6 +24,7 @@ from src.studies.poems import study as poem_study
 from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
 from tests.report import factory
+from tests.report.conftest import frame_of
 
 IDS = st.lists(st.integers(0, 12), max_size=8)
 WORDS = {"positive": ["joy", "calm"], "negative": ["fear", "shame"]}
@@ -223,7 +224,8 @@ def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):
 
 def test_the_terminal_table_has_a_column_per_model():
     analyses = pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])
-    (row,) = poem_study.terminal_table(analyses).to_dict("records")
+    (table,) = poem_study.terminal(analyses, "demo")
+    (row,) = frame_of(table).to_dict("records")
     assert row[""] == "positive, shared tokens removed"
     assert row["protocol"] == "greedy+dataset=demo"
     mean_gap_and_top_pair = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"
