@@ -36,13 +36,14 @@ def section(findings: Findings, folder: Folder) -> Section:
         drawings = pictures(model_rows, number) | {"heatmaps": heatmaps(model_rows, limit, number)}
         detailed.append({"name": name, "rows": records(words[words["model"] == name])})
         detailed[-1] |= {kind: folder.pictures(pictured) for kind, pictured in drawings.items()}
+    face_counts = (rows["n"] + rows["n_rest"]).agg(["min", "max"]).dropna()
     # The page's security policy allows only the script with this hash.
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
     context = {
         "specification": specification,
         "others": others,
         "words": rows["caption"].nunique(),
-        "faces": word_rows.face_count(rows),
+        "faces": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
         "axis_labels": word_rows.AXIS_LABELS,
         "summary": records(summary),
         "models": detailed,
