@@ -15,21 +15,18 @@ ADDED_TOKENS = (IMAGE, "<fake_token_around_image>", "<end_of_utterance>", "<glob
 
 
 def load(config: TinyConfig) -> Causal:
-    """Build a language model and its tokenizer."""
-    return Causal(model(config), tokenizer(), config.batch_size)
+    """Build an untrained Qwen2, determined by its seed, and its tokenizer."""
+    from transformers import Qwen2ForCausalLM
+
+    bytes_tokenizer = tokenizer()
+    model = _untrained(Qwen2ForCausalLM, _qwen2(config, bytes_tokenizer), config.seed)
+    return Causal(model, bytes_tokenizer, config.batch_size)
 
 
 def load_multimodal(config: TinyVlmConfig) -> Multimodal:
     """Build a multimodal model and its processor."""
     idefics3 = processor()
     return Multimodal(multimodal(config, idefics3.tokenizer), idefics3, config.batch_size)
-
-
-def model(config: TinyConfig) -> Any:
-    """Build an untrained Qwen2, determined by its seed."""
-    from transformers import Qwen2ForCausalLM
-
-    return _untrained(Qwen2ForCausalLM, _qwen2(config, tokenizer()), config.seed)
 
 
 def multimodal(config: TinyVlmConfig, tokenizer: Any) -> Any:

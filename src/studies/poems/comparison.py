@@ -10,7 +10,6 @@ import pandas as pd
 from src.errors import InputError, NotApplicable
 from src.metrics import benjamini_hochberg, cles, interval, partition_cles, permutation_p, resampled_cles
 from src.stimuli import Table
-from src.stimuli.clusters import PARENTS
 from src.studies.shared.group_comparison import partitions
 from src.studies.shared.resampling import weights
 
@@ -56,8 +55,7 @@ def compare(
     Returns:
         `COLUMNS`, a row per pool and unordered pair of groups; `q` is Benjamini and Hochberg's over all `p`.
     """
-    parent_columns = [column for column in PARENTS if column in faces]
-    units = faces[["id", *parent_columns]].rename(columns={"id": "name"})
+    units = faces.assign(name=faces["id"])
     groups = {
         str(group): (group_rows, weights(units.loc[group_rows.index], bootstrap, seed))
         for group, group_rows in scores.groupby("group", sort=True)
@@ -71,18 +69,13 @@ def compare(
             row: dict[str, Any] = {"pool": pool, "shared": shared, **pair_columns, "pool_size": size}
             if size:
                 x, y = (table[[f"{pool}_{shared}"]].to_numpy(dtype=float) for table in (scores_a, scores_b))
-                row |= _statistics(x, y, members, weights_a, weights_b)
+                row["cles"] = cles(x, y)
+                row["cles_gap"] = abs(row["cles"] - 0.5)
+                row["cles_low"], row["cles_high"] = interval(resampled_cles(x, y, weights_a, weights_b))
+                if permutations:
+                    null = np.abs(partition_cles(np.concatenate([x, y]), members) - 0.5)
+                    row["p"] = permutation_p(null, row["cles_gap"])
             rows.append(row)
     analyses = pd.DataFrame(rows).reindex(columns=COLUMNS)
     analyses["q"] = benjamini_hochberg(analyses["p"])
     return analyses.sort_values(["pool", "shared"], ascending=False, kind="stable")
-
-
-def _statistics(
-    x: np.ndarray, y: np.ndarray, members: np.ndarray, weights_a: np.ndarray, weights_b: np.ndarray
-) -> dict[str, float]:
-    observed = cles(x, y)
-    null = np.abs(partition_cles(np.concatenate([x, y]), members) - 0.5)
-    low, high = interval(resampled_cles(x, y, weights_a, weights_b))
-    statistics = {"cles": observed, "cles_gap": abs(observed - 0.5), "cles_low": low, "cles_high": high}
-    return statistics | ({"p": permutation_p(null, statistics["cles_gap"])} if len(null) else {})
