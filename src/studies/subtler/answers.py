@@ -1,5 +1,6 @@
 """Collect a model's answers to items: free answers, or the likeliest option. Logged answers are reused."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,10 +40,7 @@ def compose_question(question: str, context: str, options: Sequence[str], order:
     """Compose the question of an item, with option `options[order[place]]` at each place."""
     values = dict(zip(SLOTS, (context, *(options[index] for index in order)), strict=True))
     # Not str.format: a context may contain braces.
-    text = question
-    for slot in SLOTS:
-        text = text.replace(f"{{{slot}}}", f"\0{slot}\0")
-    return "".join(values.get(piece, piece) for piece in text.split("\0"))
+    return re.sub(rf"{{({'|'.join(SLOTS)})}}", lambda slot: values[slot[1]], question)
 
 
 def draw_order(item: str, context: str, seed: int) -> tuple[int, ...]:
