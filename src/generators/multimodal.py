@@ -69,6 +69,8 @@ class Multimodal:
         lists of token ids, by name, whose log-probabilities are recorded at each step.
         """
         generation_config = greedy(self.model, self.processor.tokenizer, max_new_tokens)
+        end = generation_config.eos_token_id
+        ends = torch.tensor([end] if isinstance(end, int) else end or [])
         for start in range(0, len(prompts), self.batch_size):
             indices = range(start, min(start + self.batch_size, len(prompts)))
             texts = [self.question(prompts[index]) for index in indices]
@@ -80,10 +82,14 @@ class Multimodal:
             # Some model families return the prompt as well; the generated tokens are last.
             tokens = generated[:, generated.shape[1] - len(recorder.steps) :].cpu()
             log_p = torch.stack(recorder.steps).cpu()
-            yield {
-                index: self._generated_text(tokens[row], log_p[:, row], pools, generation_config.eos_token_id)
-                for row, index in enumerate(indices)
-            }
+            batch = {}
+            for row, index in enumerate(indices):
+                is_end = torch.isin(tokens[row], ends).nonzero()
+                ids = tokens[row, : int(is_end[0]) + 1 if len(is_end) else None].tolist()
+                text = self.processor.tokenizer.decode(ids, skip_special_tokens=True)
+                means = log_p[: len(ids), row].mean(dim=0).tolist()
+                batch[index] = GeneratedText(text, tuple(ids), dict(zip(pools, means, strict=True)))
+            yield batch
 
     def _inputs(self, texts: list[str], paths: Sequence[Path] | None) -> Any:
         tokenizer = self.processor.tokenizer
@@ -99,16 +105,6 @@ class Multimodal:
             return tokenizer(texts, **options).to(device)
         images = [[pictures.read(path)] for path in paths]
         return self.processor(text=texts, images=images, **options).to(device, self.model.dtype)
-
-    def _generated_text(
-        self, tokens: Tensor, log_p: Float[Tensor, "steps pools"], pools: Mapping[str, object], end: Any
-    ) -> GeneratedText:
-        ends = torch.isin(tokens, torch.tensor([end] if isinstance(end, int) else end or [])).nonzero()
-        steps = int(ends[0]) + 1 if len(ends) else len(tokens)
-        ids = [int(token) for token in tokens[:steps]]
-        text = self.processor.tokenizer.decode(ids, skip_special_tokens=True)
-        means = log_p[:steps].mean(dim=0).tolist()
-        return GeneratedText(text, tuple(ids), dict(zip(pools, means, strict=True)))
 
 
 @dataclass

@@ -140,7 +140,9 @@ def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) 
     measure.
     """
     audits = findings.of("implicit")
-    measures = model_ranking.add_pretraining(model_ranking.measures(audits), findings.models)
+    measures, models = model_ranking.measures(audits), findings.models
+    sets = dict(zip(models["model"], models["pretraining"], strict=True)) if "pretraining" in models else {}
+    measures["pretraining"] = [sets.get(name) or "unknown" for name in measures["model"]]
     tables = model_ranking.split_by_specification(measures)
     if not tables or model_ranking.has_measures(tables[0]).sum() < min_models:
         return None
@@ -152,16 +154,16 @@ def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) 
             for config in ranked[f"{name}_config"]
         ]
         ranked[f"{name}_low"], ranked[f"{name}_high"] = zip(*intervals, strict=True)
-    models = model_ranking.rank_models(ranked)
+    ranked = model_ranking.rank_models(ranked)
     pretraining = model_ranking.rank_pretraining(tables[0])
-    folder.table("ranking-models", models, "models ranked by implicit bias")
+    folder.table("ranking-models", ranked, "models ranked by implicit bias")
     folder.table("ranking-pretraining", pretraining, "the same by pretraining set: means over models")
     if len(tables) > 1:
         folder.table("ranking-others", pd.concat(tables[1:]), "models of other specifications, not ranked")
     drawing = figures.bubbles(tables[0])
     row = tables[0].iloc[0]
     return {
-        "models": records(models),
+        "models": records(ranked),
         "sets": records(pretraining),
         "bubbles": folder.pictures([drawing] if drawing else []),
         "about": f"dataset {row['dataset']}, protocol {row['protocol']}, seed {row['seed']}",

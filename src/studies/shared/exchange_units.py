@@ -75,12 +75,12 @@ class Exchange:
     @cached_property
     def unit_of_row(self) -> np.ndarray:
         """Map each row to its unit."""
-        return np.argsort(self.grid, axis=None) // self.grid.shape[1]
+        return np.asarray(np.argsort(self.grid, axis=None) // self.grid.shape[1])
 
     @cached_property
     def copy_of_row(self) -> np.ndarray:
         """Map each row to its index among the copies of its unit."""
-        return np.argsort(self.grid, axis=None) % self.grid.shape[1]
+        return np.asarray(np.argsort(self.grid, axis=None) % self.grid.shape[1])
 
     @cached_property
     def _unit_of_levels(self) -> np.ndarray:

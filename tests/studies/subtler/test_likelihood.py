@@ -13,8 +13,8 @@ from src.configs import HfConfig, TinyConfig
 from src.generators import model_weights, tiny
 from src.generators.answer_log import AnswerLog
 from src.studies.subtler import answers
+from src.studies.subtler.answers import choices, log_probabilities, position_effect, probabilities
 from src.studies.subtler.items import OPTIONS
-from src.studies.subtler.likelihood import choices, log_probabilities, position_effect, probabilities
 from tests.generators.checkpoint import saved
 
 QUESTION = "{context}\nWhich?\n1 {first}\n2 {second}\n3 {third}"

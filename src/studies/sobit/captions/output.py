@@ -14,10 +14,9 @@ from src.errors import redact
 from src.report import tables
 from src.report.drawing import PALETTE, Drawing, save_drawing
 from src.report.forest_plot import describe_rows, forest_plot
-from src.studies.sobit.captions.counting import Audit
+from src.studies.sobit.captions.counting import AXES, Audit
 from src.studies.sobit.captions.files import File
 from src.studies.sobit.captions.lexicon import BOTH, GENDER, NOUN, RACE, Lexicon, forms, name_forms
-from src.studies.sobit.captions.mentions import AXES
 
 RATIOS, COUNTS, CORRELATIONS = "ratios.csv", "counts.json", "correlations.csv"
 # Maximum number of words, or of files, that the terminal lists.

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from src.stimuli import taxonomy
-from src.studies.sobit.captions import cli, mentions, output
+from src.studies.sobit.captions import cli, counting, output
 from tests.studies.sobit.captions.examples import WORDS, write_captions
 
 PLANTED = {("criminal", "Black"): 3.0, ("savage", "White"): 0.3, ("homemaker", "Women"): 2.0}
@@ -108,7 +108,7 @@ def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypat
         assert run(f"path={captions}/part-{number}.parquet", f"output={out}") == 0
     assert json.loads((out / "counts.json").read_text())["files"][0]["path"].endswith("part-0.parquet")
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    module, name = (mentions, "count") if when == "counting" else (output, "drawings")
+    module, name = (counting, "count") if when == "counting" else (output, "drawings")
 
     def interrupt(*arguments):
         raise KeyboardInterrupt
