@@ -22,8 +22,7 @@ from src.configs import (
 from src.encoders import hub, pretrained, transformers_files
 from src.encoders.processor import check_precision
 from src.generators import chat_templates, tiny
-from src.generators.causal import Causal
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Causal, Multimodal
 
 # Files besides the weights; of the names in an inner tuple, one is required (see `hub.files`).
 REQUIRED = (("config.json",), ("tokenizer.json", "tokenizer.model", "vocab.json"))

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 
 from src.configs import TinyConfig, TinyVlmConfig
-from src.generators.causal import Causal
-from src.generators.multimodal import IMAGE, Multimodal
+from src.generators.language_models import IMAGE, Causal, Multimodal
 
 END, PAD = "<|endoftext|>", "<|padding|>"
 # Side of a picture and of a patch, in pixels; side of the square of patches that become a single token.

@@ -13,7 +13,7 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.generators.answer_log import AnswerLog
-from src.generators.multimodal import IMAGE, Multimodal
+from src.generators.language_models import IMAGE, Multimodal
 from src.storage.cache import fingerprint
 from src.studies.poems.config import PoemConfig
 

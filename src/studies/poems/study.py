@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from src import configs, stimuli
 from src.errors import InputError, NotApplicable
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Multimodal
 from src.metrics import benjamini_hochberg, cles, interval, partition_cles, permutation_p, resampled_cles
 from src.report.findings import SPECIFICATION
 from src.report.study import StudyReport

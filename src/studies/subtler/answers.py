@@ -16,8 +16,8 @@ from scipy.special import softmax
 
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
-from src.generators.causal import Causal, longest_first, pad_left, padding_id
 from src.generators.completions import Unanswered
+from src.generators.language_models import Causal, longest_first, pad_left, padding_id
 from src.storage.cache import fingerprint
 from src.studies.subtler.items import OPTIONS
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from src import configs
 from src.errors import InputError, NotApplicable
-from src.generators.causal import Causal
+from src.generators.language_models import Causal
 from src.report.study import StudyReport
 from src.report.tables import across_models, plain
 from src.storage import cache, results

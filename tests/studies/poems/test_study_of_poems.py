@@ -16,7 +16,7 @@ from src.configs import TinyVlmConfig
 from src.errors import InputError, NotApplicable
 from src.generators import tiny
 from src.generators.answer_log import AnswerLog
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Multimodal
 from src.report import page
 from src.stimuli import Table
 from src.studies.poems import poem_generation
