@@ -23,24 +23,21 @@ def load(config: TinyConfig) -> Causal:
 
 
 def load_multimodal(config: TinyVlmConfig) -> Multimodal:
-    """Build a multimodal model and its processor."""
-    idefics3 = processor()
-    return Multimodal(multimodal(config, idefics3.tokenizer), idefics3, config.batch_size)
-
-
-def multimodal(config: TinyVlmConfig, tokenizer: Any) -> Any:
-    """Build an untrained Idefics3, determined by its seed, for the tokenizer of a `processor`."""
+    """Build an untrained Idefics3, determined by its seed, and its processor."""
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
     kind: Any = Idefics3Config
+    idefics3 = processor()
+    bytes_tokenizer = idefics3.tokenizer
     model_config = kind(
-        text_config=_qwen2(config, tokenizer),
+        text_config=_qwen2(config, bytes_tokenizer),
         vision_config={"image_size": SIDE, "patch_size": PATCH, **_size(config)},
         scale_factor=MERGED,
-        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
-        **_special(tokenizer),
+        image_token_id=bytes_tokenizer.convert_tokens_to_ids(IMAGE),
+        **_special(bytes_tokenizer),
     )
-    return _untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
+    model = _untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
+    return Multimodal(model, idefics3, config.batch_size)
 
 
 def _qwen2(config: TinyConfig | TinyVlmConfig, tokenizer: Any) -> Any:
