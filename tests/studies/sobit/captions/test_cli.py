@@ -139,7 +139,7 @@ def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypat
     ],
 )
 def test_mistakes_are_refused_before_any_work(captions, tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(mentions, "count", None)
+    monkeypatch.setattr(counting, "count", None)
     filled = [argument.format(captions=captions, out=tmp_path) for argument in arguments]
     assert run(*filled, f"output={tmp_path}/out") == 1
     assert message in capsys.readouterr().err
