@@ -50,26 +50,25 @@ def section(findings: Findings, folder: Folder) -> Section:
         "longest": LONGEST,
         "ranked": ranking_context(findings, folder, min_models=MIN_RANKED),
     }
+    # A row of the explorer for each pair of groups: the CLES, or the IAT, of the pair.
+    is_iat = null_statistic(audits) == IAT
+    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(EXPLORED.values(), ())])])
+    values = {name: complete[iat].where(is_iat, complete[cles]) for name, (cles, iat) in EXPLORED.items()}
+    pairs = explored(
+        audits.assign(**values, n=audits["n_a"] + audits["n_b"]),
+        study="implicit",
+        group=audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"],
+        measure=is_iat.map({True: "IAT", False: "CLES"}),
+        numbers={name: name for name in (*values, "n")} | {"level_p": "p_null"},
+    )
     return Section(
         rows=rows,
-        explored=_explored_pairs(audits),
+        explored=pairs,
         templates=TEMPLATES,
         context={"implicit": context},
         body=("implicit.html",),
         links=(("implicit", "Implicit bias"),),
     )
-
-
-def _explored_pairs(audits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for the report's explorer for each pair of groups: the CLES, or the IAT, of the pair."""
-    is_iat = null_statistic(audits) == IAT
-    group = audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"]
-    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(EXPLORED.values(), ())])])
-    values = {name: complete[iat].where(is_iat, complete[cles]) for name, (cles, iat) in EXPLORED.items()}
-    rows = audits.assign(**values, n=audits["n_a"] + audits["n_b"])
-    measure = is_iat.map({True: "IAT", False: "CLES"})
-    numbers = {name: name for name in (*values, "n")} | {"level_p": "p_null"}
-    return explored(rows, study="implicit", group=group, measure=measure, numbers=numbers)
 
 
 def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:

@@ -58,9 +58,13 @@ def association(inputs: Inputs) -> Result:
     axis_rows = []
     for number, axis in enumerate(faces.axes):
         columns = {name: values[:, axis.columns] for name, values in measures.items()}
-        largest = np.abs(columns["association"]).max(axis=1)
         columns["q"] = adjust_p(columns["p"])
-        columns["baseline_share"] = _share_as_large(baseline[:, number], largest)[:, None]
+        # Share of baseline captions at least as large; NaN without any.
+        largest = np.abs(columns["association"]).max(axis=1)
+        known = np.sort(baseline[:, number][~np.isnan(baseline[:, number])])
+        count = len(known) - np.searchsorted(known, largest - TOLERANCE)
+        share = count / len(known) if len(known) else np.nan
+        columns["baseline_share"] = np.where(np.isnan(largest), np.nan, share)[:, None]
         axis_rows.append(_rows(inputs, axis, columns))
     names = [axis.name for axis in faces.axes]
     levels = [inputs.captions, names, np.arange(resampled.shape[2], dtype=np.int32)]
@@ -156,14 +160,6 @@ def _rows(inputs: Inputs, axis: Axis, columns: Mapping[str, np.ndarray]) -> pd.D
     }
     columns = {name: np.broadcast_to(values, shape).ravel() for name, values in arrays.items()}
     return pd.DataFrame(columns).assign(axis=axis.name)
-
-
-def _share_as_large(baseline: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Compute the share of baseline values at least as large as each observed one; NaN without any."""
-    known = np.sort(baseline[~np.isnan(baseline)])
-    below = np.searchsorted(known, observed - TOLERANCE)
-    share = (len(known) - below) / len(known) if len(known) else np.full(len(observed), np.nan)
-    return np.where(np.isnan(observed), np.nan, share)
 
 
 def _intervals(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

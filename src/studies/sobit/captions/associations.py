@@ -99,18 +99,14 @@ def _correlation(ratios: pd.DataFrame, associations: pd.DataFrame, rng: Generato
     x = np.log(((common["n_both"] + 0.5) / (expected + 0.5)).to_numpy(float))
     y = common["association"].to_numpy(float)
     rho = metrics.spearman(x, y).rho
-    reason = ""
-    if not len(associations):
-        reason = "the run has no group of this name on this axis"
-    elif not len(ratios):
-        reason = "the label words include none for this group on this axis"
-    elif not ratios["n_group"].iloc[0]:
-        reason = "no caption names the group"
-    elif len(common) < 3:
-        reason = f"{len(common)} words: at least 3 are needed"
-    elif math.isnan(rho):
-        reason = "all values of one side are equal"
-    if reason:
+    reasons = {
+        "the run has no group of this name on this axis": associations.empty,
+        "the label words include none for this group on this axis": ratios.empty,
+        "no caption names the group": not ratios["n_group"].any(),
+        f"{len(common)} words: at least 3 are needed": len(common) < 3,
+        "all values of one side are equal": math.isnan(rho),
+    }
+    if reason := next((reason for reason, applies in reasons.items() if applies), ""):
         undefined = dict.fromkeys(("rho", "rho_low", "rho_high", "placebo_q95", "p"), math.nan)
         return {**sizes, **undefined, "reason": reason}
     return {**sizes, "rho": rho, **_uncertainty(x, y, rho, rng), "reason": ""}
