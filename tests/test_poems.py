@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Multimodal
 from tests.generators.seeing import llava, saved
 from tests.test_generate import command
 

@@ -136,12 +136,17 @@ def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
     url = redact(f"{config.url.rstrip('/')}/chat/completions")
     create: Any = client.chat.completions.with_raw_response.create
     headers = {"Authorization": omit} if client.api_key == NO_KEY else {}
+    request: dict[str, Any] = {"model": config.id, "messages": [{"role": "user", "content": text}]}
+    if config.temperature is not None:
+        request["temperature"] = config.temperature
+    if config.limit != "none":
+        request[config.limit] = config.most
     wait = 0.0
     for attempt in range(config.retries + 1):
         time.sleep(wait)
         wait = min(0.5 * 2**attempt, MAX_WAIT)
         try:
-            response = create(**_request(config, text), extra_headers=headers).http_response
+            response = create(**request, extra_headers=headers).http_response
         except APIStatusError as error:
             response = error.response
         except APIConnectionError as error:
@@ -165,12 +170,3 @@ def _seconds_to_wait(retry_after: str, otherwise: float) -> float:
     if seconds > MAX_WAIT:
         log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", retry_after, MAX_WAIT)
     return min(seconds, MAX_WAIT)
-
-
-def _request(config: ServerConfig, text: str) -> dict[str, Any]:
-    request: dict[str, Any] = {"model": config.id, "messages": [{"role": "user", "content": text}]}
-    if config.temperature is not None:
-        request["temperature"] = config.temperature
-    if config.limit != "none":
-        request[config.limit] = config.most
-    return request

@@ -1,8 +1,9 @@
 """Pin chat templates to a fixed day, so that prompts depend on neither clock nor random draws."""
 
+import contextlib
 import datetime
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,16 +38,10 @@ def read_templates(files: Iterable[Path]) -> list[str]:
         if path.suffix == ".jinja":
             texts.append(path.read_text("utf-8", errors="replace"))
         elif path.suffix == ".json":
-            texts += _texts(_json(path).get("chat_template"))
+            with contextlib.suppress(ValueError, RecursionError):  # reported when the model is loaded
+                content = json.loads(path.read_bytes())
+                texts += _texts(content.get("chat_template") if isinstance(content, dict) else None)
     return texts
-
-
-def _json(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):  # reported when the model is loaded
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _texts(template: Any) -> list[str]:

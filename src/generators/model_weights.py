@@ -9,21 +9,11 @@ from typing import Any
 
 import torch
 
-from src.configs import (
-    CausalConfig,
-    GenerateConfig,
-    HfConfig,
-    MultimodalConfig,
-    TinyConfig,
-    TinyVlmConfig,
-    VlmHfConfig,
-    WeightsConfig,
-)
+from src import configs
 from src.encoders import hub, pretrained
 from src.encoders.precision import check_precision
 from src.generators import chat_templates, tiny
-from src.generators.causal import Causal
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Causal, Multimodal
 
 # Files besides the weights; of the names in an inner tuple, one is required (see `hub.files`).
 REQUIRED = (("config.json",), ("tokenizer.json", "tokenizer.model", "vocab.json"))
@@ -41,7 +31,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 class Published:
     """A model whose files are available."""
 
-    config: WeightsConfig  # config of the model
+    config: configs.WeightsConfig  # config of the model
     other_files: Mapping[str, Path]  # files other than weights, by name
     weights: tuple[Path, ...]  # files of the weights
 
@@ -56,23 +46,23 @@ class Published:
         return metadata | {name: hub.sha256([path]) for name, path in self.other_files.items()}
 
 
-def check_device(cfg: GenerateConfig) -> None:
+def check_device(cfg: configs.GenerateConfig) -> None:
     """Check that this machine supports the model's precision; raise `InputError` otherwise."""
-    if isinstance(cfg.llm, HfConfig | VlmHfConfig):
+    if isinstance(cfg.llm, configs.HfConfig | configs.VlmHfConfig):
         check_precision("llm.precision", cfg.llm.precision, cfg.trainer.accelerator)
 
 
-def find(cfg: GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
+def find(cfg: configs.GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
     """Return revision and hashes of a model's weights, and a function that loads it (see `locate`).
 
     The result is ({}, None) if a server runs the model, or answers need no model (`llm=planted`).
     """
     llm = cfg.llm
-    if isinstance(llm, TinyConfig):
+    if isinstance(llm, configs.TinyConfig):
         return {"revision": "random"}, partial(tiny.load, llm)
-    if isinstance(llm, TinyVlmConfig):
+    if isinstance(llm, configs.TinyVlmConfig):
         return {"revision": "random"}, partial(tiny.load_multimodal, llm)
-    if not isinstance(llm, HfConfig | VlmHfConfig):
+    if not isinstance(llm, configs.HfConfig | configs.VlmHfConfig):
         return {}, None
     source = locate(llm)
     accelerator = cfg.trainer.accelerator
@@ -80,7 +70,7 @@ def find(cfg: GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Mul
     return source.metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
 
 
-def locate(config: WeightsConfig) -> Published:
+def locate(config: configs.WeightsConfig) -> Published:
     """Locate a model's files, and fetch those that are not cached.
 
     Raises:
@@ -88,7 +78,7 @@ def locate(config: WeightsConfig) -> Published:
         NotStored: within `cache.dry`, if they would have to be fetched.
     """
     chat_templates.parse_day(config.date)  # refuses a malformed llm.date before files are fetched
-    multimodal = isinstance(config, MultimodalConfig)
+    multimodal = isinstance(config, configs.MultimodalConfig)
     kind = f"{'multimodal' if multimodal else 'causal language'} model of transformers"
     remedy = (
         "Run the same command where there is a network (a gated model needs HF_TOKEN), or choose a "
@@ -107,10 +97,10 @@ def load(source: Published, device: torch.device) -> Causal | Multimodal:
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
     config = source.config
-    if isinstance(config, CausalConfig):
+    if isinstance(config, configs.CausalConfig):
         model, tokenizer = _read(source, AutoModelForCausalLM, AutoTokenizer, config.precision, device)
         return Causal(model, tokenizer, config.batch_size)
-    assert isinstance(config, MultimodalConfig)
+    assert isinstance(config, configs.MultimodalConfig)
     model, processor = _read(source, AutoModelForImageTextToText, AutoProcessor, config.precision, device)
     with pretrained.strict(config.id):
         if not hasattr(processor, "image_processor"):

@@ -5,8 +5,7 @@ from typing import Any
 import torch
 
 from src.configs import TinyConfig, TinyVlmConfig
-from src.generators.causal import Causal
-from src.generators.multimodal import IMAGE, Multimodal
+from src.generators.language_models import IMAGE, Causal, Multimodal
 
 END, PAD = "<|endoftext|>", "<|padding|>"
 # Side of a picture and of a patch, in pixels; side of the square of patches that become a single token.
@@ -15,36 +14,30 @@ ADDED_TOKENS = (IMAGE, "<fake_token_around_image>", "<end_of_utterance>", "<glob
 
 
 def load(config: TinyConfig) -> Causal:
-    """Build a language model and its tokenizer."""
-    return Causal(model(config), tokenizer(), config.batch_size)
+    """Build an untrained Qwen2, determined by its seed, and its tokenizer."""
+    from transformers import Qwen2ForCausalLM
+
+    bytes_tokenizer = tokenizer()
+    model = _untrained(Qwen2ForCausalLM, _qwen2(config, bytes_tokenizer), config.seed)
+    return Causal(model, bytes_tokenizer, config.batch_size)
 
 
 def load_multimodal(config: TinyVlmConfig) -> Multimodal:
-    """Build a multimodal model and its processor."""
-    idefics3 = processor()
-    return Multimodal(multimodal(config, idefics3.tokenizer), idefics3, config.batch_size)
-
-
-def model(config: TinyConfig) -> Any:
-    """Build an untrained Qwen2, determined by its seed."""
-    from transformers import Qwen2ForCausalLM
-
-    return _untrained(Qwen2ForCausalLM, _qwen2(config, tokenizer()), config.seed)
-
-
-def multimodal(config: TinyVlmConfig, tokenizer: Any) -> Any:
-    """Build an untrained Idefics3, determined by its seed, for the tokenizer of a `processor`."""
+    """Build an untrained Idefics3, determined by its seed, and its processor."""
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
     kind: Any = Idefics3Config
+    idefics3 = processor()
+    bytes_tokenizer = idefics3.tokenizer
     model_config = kind(
-        text_config=_qwen2(config, tokenizer),
+        text_config=_qwen2(config, bytes_tokenizer),
         vision_config={"image_size": SIDE, "patch_size": PATCH, **_size(config)},
         scale_factor=MERGED,
-        image_token_id=tokenizer.convert_tokens_to_ids(IMAGE),
-        **_special(tokenizer),
+        image_token_id=bytes_tokenizer.convert_tokens_to_ids(IMAGE),
+        **_special(bytes_tokenizer),
     )
-    return _untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
+    model = _untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
+    return Multimodal(model, idefics3, config.batch_size)
 
 
 def _qwen2(config: TinyConfig | TinyVlmConfig, tokenizer: Any) -> Any:

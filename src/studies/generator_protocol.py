@@ -10,8 +10,7 @@ from src import configs
 from src.configs import GenerateConfig
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
-from src.generators.causal import Causal
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Causal, Multimodal
 from src.report.study import StudyReport
 from src.storage.versions import declared
 

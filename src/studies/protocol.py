@@ -36,6 +36,15 @@ class StudyResult(Protocol):
 
 
 @dataclass(frozen=True)
+class AnalysisTables:
+    """Analyses, further tables, and remarks for readers: a `StudyResult` without anything else."""
+
+    analyses: pd.DataFrame
+    tables: Mapping[str, pd.DataFrame]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Cost:
     """Expected cost of an analysis: bytes on disk and in memory."""
 

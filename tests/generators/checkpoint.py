@@ -22,7 +22,7 @@ def enlarge(model: torch.nn.Module) -> None:
 
 
 def saved(folder: Path, *, chat: bool = True, seed: int = 0, shard: str = "5GB") -> Path:
-    model = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=seed))
+    model = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=seed)).model
     enlarge(model)
     model.save_pretrained(folder, max_shard_size=shard)
     tokenizer = tiny.tokenizer()

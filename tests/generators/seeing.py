@@ -18,8 +18,8 @@ TEMPLATE = (
 
 
 def idefics3(config):
-    processor = tiny.processor()
-    return tiny.multimodal(config, processor.tokenizer), processor
+    loaded = tiny.load_multimodal(config)
+    return loaded.model, loaded.processor
 
 
 def llava(config):

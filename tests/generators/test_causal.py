@@ -12,8 +12,7 @@ from src import configs
 from src.configs import HfConfig, VlmHfConfig
 from src.errors import InputError
 from src.generators import model_weights
-from src.generators.causal import Causal
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Causal, Multimodal
 from src.jobs.identity import resolve
 from tests.generators import checkpoint, seeing
 

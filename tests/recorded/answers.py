@@ -10,7 +10,7 @@ from src import configs
 from src.configs import TinyConfig
 from src.generators import tiny
 from src.generators.answer_log import AnswerLog
-from src.studies.poems import comparison
+from src.studies.poems.study import compare
 from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.parsing import match
 from src.studies.subtler.scoring import code_answers, score
@@ -98,5 +98,5 @@ def poems_outputs(_: Path) -> dict[str, Any]:
         for shared in ("kept", "removed"):
             scores[f"{pool}_{shared}"] = rng.normal(size=12)
     sizes = {(pool, shared): 3 for pool in ("positive", "negative") for shared in ("kept", "removed")}
-    table = comparison.compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
+    table = compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
     return {str(name): table[name].tolist() for name in table}

@@ -18,6 +18,11 @@ import src.report
 from src.storage import results
 
 
+def frame_of(table):
+    """Return the cells of a table of the terminal."""
+    return pd.DataFrame({str(column.header): list(map(str, column.cells)) for column in table.columns})
+
+
 @dataclass
 class FakePage:
     """Replace `src.report.page`: record the findings instead of drawing them, or raise `error`."""

@@ -2,20 +2,19 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
-from src.configs import ProtocolConfig
+from src.configs import RunConfig
 from src.errors import InputError, NotApplicable, did_you_mean
 from src.metrics import interval, permutation_p, pool_vectors
-from src.stimuli import Table
+from src.stimuli import PROMPTS, Table
 from src.studies.implicit.config import AuditConfig
+from src.studies.protocol import AnalysisTables, Tables, Vectors
 from src.studies.shared.group_comparison import (
     Comparison,
     Group,
@@ -38,82 +37,59 @@ TEXT_COLUMNS = ("id", "group", "template", "set", "word", "attribute", "group_a"
 DTYPES = dict.fromkeys(TEXT_COLUMNS, "string") | {"draw": "int32"} | dict.fromkeys(STATISTICS, "float64")
 
 
-@dataclass(frozen=True)
-class Audit:
-    """The results of an audit."""
-
-    # `COLUMNS`, one row per pair of groups and set; for several sets also one of their means.
-    analyses: pd.DataFrame
-    # Similarities (`id`, `group`, `set`, `word`, `cosine`; a word of pairs alone has no set), attributes
-    # (`group`, `template`, `set`, `id`: the faces used) and draws (`attribute`, `group_a`, `group_b`, `kind`,
-    # `draw`, and the statistics `STATISTICS`).
-    tables: dict[str, pd.DataFrame]
-    notes: list[str]  # caveats for readers of the numbers
-
-
-def run(
-    exp: AuditConfig,
-    faces: Table,
-    prompts: Table,
-    face_vectors: Tensor,
-    prompt_vectors: Tensor,
-    protocol: ProtocolConfig,
-    seed: int,
-) -> Audit:
+def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     """Compare each pair of groups on each set of words.
 
     Vectors are unit-length, in the order of the tables: faces [N, D] or [N, Q, D], prompts [M, D]. Draws
     depend only on the seed and on the names of the faces.
 
+    Returns:
+        Analyses: `COLUMNS`, one row per pair of groups and set; for several sets also one of their means.
+        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; a word of pairs alone has no set),
+        `attributes` (`group`, `template`, `set`, `id`: the faces used) and `draws` (`attribute`, `group_a`,
+        `group_b`, `kind`, `draw`, and the statistics `STATISTICS`).
+
     Raises:
         InputError: see `check`; or the widths of the vectors differ.
         NotApplicable: see `check`.
     """
-    members = check(exp, faces, protocol, seed)
+    members, exp, protocol, seed = check(cfg, tables), cfg.exp, cfg.protocol, cfg.seed
+    assert isinstance(exp, AuditConfig)
+    frame, face_vectors, prompt_vectors = tables["faces"].frame, vectors["faces"], vectors[PROMPTS]
     if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
-            f"{faces.role} have vectors of width {face_vectors.shape[-1]}, {prompts.role} of width "
+            f"faces have vectors of width {face_vectors.shape[-1]}, prompts of width "
             f"{prompt_vectors.shape[-1]}. Use vectors of the same model."
         )
     if protocol.pooling == "mean":
         face_vectors = pool_vectors(face_vectors)
-    columns = {word: number for number, word in enumerate(prompts.frame["word"])}
+    columns = {word: number for number, word in enumerate(tables[PROMPTS].frame["word"])}
     sets = {name: [columns[word] for word in words] for name, words in exp.sets.items()}
     pairs = np.array([[columns[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
     groups = [
-        group_of(name, faces.frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
+        group_of(name, frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
         for name, rows in members.items()
     ]
     rows: list[dict[str, Any]] = []
     draws: list[pd.DataFrame] = []
     for a, b in combinations(groups, 2):
-        for name, comparison in _comparisons(a, b, exp, sets, pairs, protocol, seed):
+        split = partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
+        comparisons = {
+            name: compare_by_set(a, b, words, split, protocol.ties) for name, words in sets.items()
+        }
+        if len(comparisons) > 1:
+            comparisons[exp.attribute] = mean_comparison(list(comparisons.values()))
+        # Pairs of words belong to no set: each set repeats their IAT.
+        iat: Comparison = compare_by_pairs(a, b, pairs, split, protocol.iat) if len(pairs) else {}
+        for name, by_set in comparisons.items():
+            comparison = {kind: statistics | iat.get(kind, {}) for kind, statistics in by_set.items()}
             labels = {"attribute": name, "group_a": a.name, "group_b": b.name}
             rows.append(labels | _row(a, b, comparison, "iat" if exp.measure == "iat" else "cles_gap"))
             draws += _draw_tables(labels, comparison)
     size, limit = len(groups[0].ids), protocol.faces_per_group
     notes = [f"{size} faces of each of {len(groups)} groups, {limit} asked for"] if size < limit else []
-    return Audit(pd.DataFrame(rows).reindex(columns=[*COLUMNS]), _tables(groups, exp, columns, draws), notes)
-
-
-def _comparisons(
-    a: Group,
-    b: Group,
-    exp: AuditConfig,
-    sets: Mapping[str, list[int]],
-    pairs: np.ndarray,
-    protocol: ProtocolConfig,
-    seed: int,
-) -> Iterator[tuple[str, Comparison]]:
-    """Yield the statistics of two groups, set by set; for several sets also their means."""
-    members = partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
-    comparisons = {name: compare_by_set(a, b, words, members, protocol.ties) for name, words in sets.items()}
-    if len(comparisons) > 1:
-        comparisons[exp.attribute] = mean_comparison(list(comparisons.values()))
-    # Pairs of words belong to no set: each set repeats their IAT.
-    iat: Comparison = compare_by_pairs(a, b, pairs, members, protocol.iat) if len(pairs) else {}
-    for name, comparison in comparisons.items():
-        yield name, {kind: statistics | iat.get(kind, {}) for kind, statistics in comparison.items()}
+    analyses = pd.DataFrame(rows).reindex(columns=[*COLUMNS])
+    return AnalysisTables(analyses, _tables(groups, exp, columns, draws), notes)
 
 
 def _row(a: Group, b: Group, comparison: Comparison, measure: str) -> dict[str, Any]:
@@ -162,7 +138,7 @@ def _tables(
     }
 
 
-def prompts(exp: AuditConfig) -> Table:
+def prompts(cfg: RunConfig) -> Table:
     """Return the distinct prompts of an audit: `id` (the sentence), `sentence`, `word`.
 
     Raises:
@@ -170,6 +146,8 @@ def prompts(exp: AuditConfig) -> Table:
             is empty or has an empty or repeated word, `attribute` is also the name of one of several sets, a
             pair does not have two words, or an IAT has no pairs.
     """
+    exp = cfg.exp
+    assert isinstance(exp, AuditConfig)
     if (count := exp.template.count("{}")) != 1:
         raise InputError(f"exp.template={exp.template!r}: expected {{}} once, got it {count} times. Edit it.")
     if not exp.sets:
@@ -188,7 +166,7 @@ def prompts(exp: AuditConfig) -> Table:
     frame = pd.DataFrame({"word": list(distinct_words)})
     frame["sentence"] = [exp.template.replace("{}", word) for word in distinct_words]
     frame = frame.assign(id=frame["sentence"])[["id", "sentence", "word"]]
-    return Table("prompts", frame.sort_values("id", kind="stable", ignore_index=True), len(frame))
+    return Table(PROMPTS, frame.sort_values("id", kind="stable", ignore_index=True), len(frame))
 
 
 def _check_words(setting: str, words: Sequence[str]) -> None:
@@ -200,7 +178,7 @@ def _check_words(setting: str, words: Sequence[str]) -> None:
         raise InputError(f"{setting}: {word!r} occurs {count} times. Name each word once.")
 
 
-def check(exp: AuditConfig, faces: Table, protocol: ProtocolConfig, seed: int) -> dict[str, np.ndarray]:
+def check(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
     """Check the groups and draw equally many faces of each; return their ascending table rows, by group.
 
     Groups are sorted by name. The draw of a group depends on the seed and on its position among all groups of
@@ -210,6 +188,8 @@ def check(exp: AuditConfig, faces: Table, protocol: ProtocolConfig, seed: int) -
         InputError: a group is unknown or repeated, or has fewer than two faces.
         NotApplicable: there are fewer than two groups.
     """
+    exp, faces = cfg.exp, tables["faces"]
+    assert isinstance(exp, AuditConfig)
     all_groups = faces.groups
     chosen_groups = all_groups if exp.groups is None else sorted(exp.groups)
     for group in chosen_groups:
@@ -220,17 +200,17 @@ def check(exp: AuditConfig, faces: Table, protocol: ProtocolConfig, seed: int) -
             raise InputError(f"exp.groups: {group!r} occurs twice. Name each group once.")
     if len(chosen_groups) < 2:
         names = ", ".join(chosen_groups) or "none"
-        raise NotApplicable(f"{faces.role}: an audit compares two groups or more, got {names}.")
+        raise NotApplicable(f"faces: an audit compares two groups or more, got {names}.")
     ids, labels = faces.frame["id"].to_numpy(), faces.frame["group"].to_numpy()
     members = {group: np.flatnonzero(labels == group) for group in chosen_groups}
     for group, rows in members.items():
         if len(rows) < 2:
             raise InputError(
-                f"{faces.role}: {len(rows)} face of {group!r}; an audit needs two of each group. "
+                f"faces: {len(rows)} face of {group!r}; an audit needs two of each group. "
                 "Add faces, or choose others with exp.groups."
             )
-    size = min(protocol.faces_per_group, *(len(rows) for rows in members.values()))
+    size = min(cfg.protocol.faces_per_group, *(len(rows) for rows in members.values()))
     for group, rows in members.items():
-        sample = np.random.default_rng([seed, all_groups.index(group)]).permutation(len(rows))[:size]
+        sample = np.random.default_rng([cfg.seed, all_groups.index(group)]).permutation(len(rows))[:size]
         members[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][sample])
     return members

@@ -110,12 +110,6 @@ def rank_pretraining(models: pd.DataFrame) -> pd.DataFrame:
     return rank_models(pd.DataFrame(rows, columns=columns))
 
 
-def add_pretraining(rows: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """Add the pretraining set of each model to its measures; `unknown` where no model states it."""
-    sets = dict(zip(models["model"], models["pretraining"], strict=True)) if "pretraining" in models else {}
-    return rows.assign(pretraining=[sets.get(name) or "unknown" for name in rows["model"]])
-
-
 def _measure(audits: pd.DataFrame, name: str) -> dict[str, Any]:
     """Compute a measure of a model and its further columns, see `measures`."""
     attribute, column = SOURCES[name]

@@ -8,11 +8,11 @@ import pandas as pd
 
 from src.report.drawing import Drawing
 from src.report.explorer import explored
-from src.report.findings import Findings, first_specification, list_specifications, of_specification
+from src.report.findings import Findings
 from src.report.folder import Folder
 from src.report.format import LONGEST, records
 from src.report.study import Section
-from src.report.tables import describe
+from src.report.tables import describe, first
 from src.studies.implicit import figures, model_ranking
 from src.studies.implicit.model_ranking import IAT, null_statistic
 
@@ -30,33 +30,45 @@ MIN_RANKED = 2  # models with every measure; with fewer the page has no ranking
 
 def section(findings: Findings, folder: Folder) -> Section:
     """Write the figures and tables of the audits."""
+    audits = findings.of("implicit")
+    folder.table("audits", audits, "every audit of the sweep, all specifications and projections, unrounded")
+    rows, specification, others = first(audits)
+    table = means(findings, rows)
+    folder.table("audits-means", table, "implicit bias of each model: means over pairs of groups")
+    models = [*dict.fromkeys(rows["model"])]
+    context = {
+        "specification": describe(specification),
+        "others": others,
+        "table": records(table),
+        "labels": figures.LABELS,
+        "digits": figures.DIGITS,
+        "models": [
+            _model_context(findings, rows[rows["model"] == name], number, folder)
+            for number, name in enumerate(models[:DETAILED], 1)
+        ],
+        "left": len(models[DETAILED:]),
+        "longest": LONGEST,
+        "ranked": ranking_context(findings, folder, min_models=MIN_RANKED),
+    }
+    # A row of the explorer for each pair of groups: the CLES, or the IAT, of the pair.
+    is_iat = null_statistic(audits) == IAT
+    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(EXPLORED.values(), ())])])
+    values = {name: complete[iat].where(is_iat, complete[cles]) for name, (cles, iat) in EXPLORED.items()}
+    pairs = explored(
+        audits.assign(**values, n=audits["n_a"] + audits["n_b"]),
+        study="implicit",
+        group=audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"],
+        measure=is_iat.map({True: "IAT", False: "CLES"}),
+        numbers={name: name for name in (*values, "n")} | {"level_p": "p_null"},
+    )
     return Section(
-        rows=first_specification(findings.of("implicit")),
-        explored=explored_pairs(findings.of("implicit")),
+        rows=rows,
+        explored=pairs,
         templates=TEMPLATES,
-        context={"implicit": context(findings, folder)},
+        context={"implicit": context},
         body=("implicit.html",),
         links=(("implicit", "Implicit bias"),),
     )
-
-
-def explored_pairs(audits: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for the report's explorer for each pair of groups: the CLES, or the IAT, of the pair."""
-    is_iat = null_statistic(audits) == IAT
-    group = audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"]
-    columns = {
-        "": ("cles", "iat_signed"),
-        "_low": ("cles_low", "iat_low"),
-        "_high": ("cles_high", "iat_high"),
-    }
-    complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(columns.values(), ())])])
-    values = {
-        f"level{end}": complete[iat].where(is_iat, complete[cles]) for end, (cles, iat) in columns.items()
-    }
-    rows = audits.assign(**values, n=audits["n_a"] + audits["n_b"])
-    measure = is_iat.map({True: "IAT", False: "CLES"})
-    numbers = {name: name for name in (*values, "n")} | {"level_p": "p_null"}
-    return explored(rows, study="implicit", group=group, measure=measure, numbers=numbers)
 
 
 def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
@@ -89,47 +101,33 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def context(findings: Findings, folder: Folder) -> dict[str, Any]:
-    """Return the values of the template `implicit.html`, and write figures and tables."""
-    audits = findings.of("implicit")
-    folder.table("audits", audits, "every audit of the sweep, all specifications and projections, unrounded")
-    specifications = list_specifications(audits)
-    first = of_specification(audits, specifications[0])
-    table = means(findings, first)
-    folder.table("audits-means", table, "implicit bias of each model: means over pairs of groups")
-    models = [*dict.fromkeys(first["model"])]
-    return {
-        "specification": describe(specifications[0]),
-        "others": len(specifications) - 1,
-        "table": records(table),
-        "labels": figures.LABELS,
-        "digits": figures.DIGITS,
-        "models": [
-            model_context(findings, first[first["model"] == name], number, folder)
-            for number, name in enumerate(models[:DETAILED], 1)
-        ],
-        "left": len(models[DETAILED:]),
-        "longest": LONGEST,
-        "ranked": ranking_context(findings, folder, min_models=MIN_RANKED),
-    }
-
-
-def model_context(findings: Findings, audits: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
+def _model_context(findings: Findings, audits: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
     """Return the figures and pairs of groups of one model."""
     name = str(audits["model"].iloc[0])
-    drawings: list[Drawing] = []
-    no_draws = pd.DataFrame({"kind": []})
+    nulls: list[Drawing] = []
     for keys, rows in audits.groupby(["config", "attribute"], sort=False):
         config, attribute = map(str, keys)
-        statistic = str(null_statistic(rows).iloc[0])
-        title = f"{name}: {attribute.replace('_', ' ')}"
-        draws = findings.read(config, "draws") if findings.has(config, "draws") else no_draws
+        statistic, title = str(null_statistic(rows).iloc[0]), f"{name}: {attribute.replace('_', ' ')}"
+        draws = findings.read(config, "draws")
         figure, alternative = figures.plot_against_null(draws, rows, title=title, statistic=statistic)
-        drawings.append(Drawing(f"null-{number}-{len(drawings) + 1}", figure, title, alternative))
+        nulls.append(Drawing(f"null-{number}-{len(nulls) + 1}", figure, title, alternative))
+    frames: list[pd.DataFrame] = []
+    set_names: set[str] = set()
+    for config in dict.fromkeys(audits["config"]):
+        if findings.has(config, "similarities"):
+            similarities = findings.read(config, "similarities")
+            # cles_semantic and iat_semantic may share sets of words: show each set once.
+            frames.append(similarities[~similarities["set"].isin(set_names)])
+            set_names |= set(similarities["set"])
+    heatmaps: list[Drawing] = []
+    if set_names:
+        title = f"{name}: mean cosine of faces with words"
+        figure, alternative = figures.heatmap(pd.concat(frames), title=title)
+        heatmaps = [Drawing(f"cosines-{number}", figure, title, alternative)]
     return {
         "name": name,
-        "heatmap": folder.pictures(_heatmap(findings, audits, number)),
-        "nulls": folder.pictures(drawings),
+        "heatmap": folder.pictures(heatmaps),
+        "nulls": folder.pictures(nulls),
         "pairs": records(audits.assign(measure=null_statistic(audits))),
     }
 
@@ -141,24 +139,34 @@ def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) 
     measure.
     """
     audits = findings.of("implicit")
-    measures = model_ranking.add_pretraining(model_ranking.measures(audits), findings.models)
+    measures, models = model_ranking.measures(audits), findings.models
+    sets = dict(zip(models["model"], models["pretraining"], strict=True)) if "pretraining" in models else {}
+    measures["pretraining"] = [sets.get(name) or "unknown" for name in measures["model"]]
     tables = model_ranking.split_by_specification(measures)
     if not tables or model_ranking.has_measures(tables[0]).sum() < min_models:
         return None
-    models = model_ranking.rank_models(_with_intervals(findings, tables[0]))
+    ranked = tables[0].copy()
+    for name, (attribute, column) in model_ranking.SOURCES.items():
+        # A model without the measure has neither config nor draws.
+        intervals = [
+            _intervals(findings, str(config), column).get(attribute, (np.nan, np.nan))
+            for config in ranked[f"{name}_config"]
+        ]
+        ranked[f"{name}_low"], ranked[f"{name}_high"] = zip(*intervals, strict=True)
+    ranked = model_ranking.rank_models(ranked)
     pretraining = model_ranking.rank_pretraining(tables[0])
-    folder.table("ranking-models", models, "models ranked by implicit bias")
+    folder.table("ranking-models", ranked, "models ranked by implicit bias")
     folder.table("ranking-pretraining", pretraining, "the same by pretraining set: means over models")
     if len(tables) > 1:
         folder.table("ranking-others", pd.concat(tables[1:]), "models of other specifications, not ranked")
     drawing = figures.bubbles(tables[0])
-    first = tables[0].iloc[0]
+    row = tables[0].iloc[0]
     return {
-        "models": records(models),
+        "models": records(ranked),
         "sets": records(pretraining),
         "bubbles": folder.pictures([drawing] if drawing else []),
-        "about": f"dataset {first['dataset']}, protocol {first['protocol']}, seed {first['seed']}",
-        "groups": first["groups"],
+        "about": f"dataset {row['dataset']}, protocol {row['protocol']}, seed {row['seed']}",
+        "groups": row["groups"],
         "digits_by_measure": {"competence": 3, "emotions": 3, "iat": 1},
         "others": [_describe_specification(table) for table in tables[1:]],
     }
@@ -169,19 +177,6 @@ def _describe_specification(models: pd.DataFrame) -> str:
     faces = f", faces {first['faces'][:8]}" if first["faces"] else ""
     names = ", ".join(map(str, models["model"]))
     return f"protocol {first['protocol']}, seed {first['seed']}, groups {first['groups']}{faces}: {names}"
-
-
-def _with_intervals(findings: Findings, models: pd.DataFrame) -> pd.DataFrame:
-    table = models.copy()
-    for name in model_ranking.MEASURES:
-        attribute, column = model_ranking.SOURCES[name]
-        # A model without the measure has neither config nor draws.
-        intervals = [
-            _intervals(findings, str(config), column).get(attribute, (np.nan, np.nan))
-            for config in models[f"{name}_config"]
-        ]
-        table[f"{name}_low"], table[f"{name}_high"] = zip(*intervals, strict=True)
-    return table
 
 
 def _intervals(findings: Findings, config: str, column: str) -> dict[Any, tuple[float, float]]:
@@ -196,19 +191,3 @@ def _intervals(findings: Findings, config: str, column: str) -> dict[Any, tuple[
         name: (float(values.quantile(figures.INTERVAL[0])), float(values.quantile(figures.INTERVAL[1])))
         for name, values in pair_means.groupby(level="attribute", sort=False)
     }
-
-
-def _heatmap(findings: Findings, audits: pd.DataFrame, number: int) -> list[Drawing]:
-    frames: list[pd.DataFrame] = []
-    set_names: set[str] = set()
-    for config in dict.fromkeys(audits["config"]):
-        if findings.has(config, "similarities"):
-            similarities = findings.read(config, "similarities")
-            # cles_semantic and iat_semantic may share sets of words: show each set once.
-            frames.append(similarities[~similarities["set"].isin(set_names)])
-            set_names |= set(similarities["set"])
-    if not set_names:
-        return []
-    title = f"{audits['model'].iloc[0]}: mean cosine of faces with words"
-    figure, alternative = figures.heatmap(pd.concat(frames), title=title)
-    return [Drawing(f"cosines-{number}", figure, title, alternative)]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.generators.answer_log import AnswerLog
-from src.generators.multimodal import IMAGE, Multimodal
+from src.generators.language_models import IMAGE, Multimodal
 from src.storage.cache import fingerprint
 from src.studies.poems.config import PoemConfig
 
@@ -45,7 +45,7 @@ def check_task(task: PoemConfig) -> None:
 
 
 def is_poem(answer: Any) -> bool:
-    """Return whether a value is a poem as `_generate_missing` logs it."""
+    """Return whether a value is a poem as `_poems` logs it."""
     return (
         isinstance(answer, dict)
         and isinstance(answer.get("text"), str)
@@ -64,9 +64,8 @@ def generate_on_words(model: Multimodal, task: PoemConfig, answer_log: AnswerLog
     words = [(pool, word) for pool in POLES for word in task.words[pool]]
     prompts = [task.text_prompt.replace(WORD, word) for _, word in words]
     keys = [fingerprint([prompt, task.most]) for prompt in prompts]
-    _generate_missing(model, prompts, None, keys, task.most, answer_log, token_pools={})
+    poems = _poems(model, prompts, None, keys, task.most, answer_log, token_pools={})
     table = pd.DataFrame(words, columns=["pool", "word"])
-    poems = [answer_log.known[key] for key in keys]
     return table.assign(text=[poem["text"] for poem in poems], ids=[poem["tokens"] for poem in poems])
 
 
@@ -95,8 +94,7 @@ def generate_on_faces(
     keys = [fingerprint([task.image_prompt, digest, task.most, scored]) for digest in faces["sha256"]]
     paths = [Path(path) for path in faces["path"]]
     prompts = [task.image_prompt] * len(faces)
-    _generate_missing(model, prompts, paths, keys, task.most, answer_log, token_pools=scored)
-    poems = [answer_log.known[key] for key in keys]
+    poems = _poems(model, prompts, paths, keys, task.most, answer_log, token_pools=scored)
     table = faces[["id", "group"]].assign(
         text=[poem["text"] for poem in poems], tokens=[len(poem["tokens"]) for poem in poems]
     )
@@ -104,7 +102,7 @@ def generate_on_faces(
     return table.assign(**scores)
 
 
-def _generate_missing(
+def _poems(
     model: Multimodal,
     prompts: Sequence[str],
     images: Sequence[Path] | None,  # None for prompts without a picture
@@ -112,16 +110,15 @@ def _generate_missing(
     max_new_tokens: int,
     answer_log: AnswerLog,
     token_pools: Mapping[str, Sequence[int]],
-) -> None:
-    """Add to the log, as they arrive, the poems whose keys it lacks."""
+) -> list[dict[str, Any]]:
+    """Return the poems by their keys; those that the log lacks are generated and logged as they arrive."""
     # Each key once: two faces may share a picture.
     missing = list({key: index for index, key in enumerate(keys) if key not in answer_log.known}.values())
     missing_images = None if images is None else [images[index] for index in missing]
-    for batch in model.generate(
-        [prompts[index] for index in missing],
-        missing_images,
-        max_new_tokens=max_new_tokens,
-        pools=token_pools,
-    ):
-        answers: dict[str, Any] = {keys[missing[index]]: asdict(poem) for index, poem in batch.items()}
-        answer_log.append(answers)
+    missing_prompts = [prompts[index] for index in missing]
+    batches = model.generate(
+        missing_prompts, missing_images, max_new_tokens=max_new_tokens, pools=token_pools
+    )
+    for batch in batches:
+        answer_log.append({keys[missing[index]]: asdict(poem) for index, poem in batch.items()})
+    return [answer_log.known[key] for key in keys]

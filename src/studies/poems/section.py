@@ -46,19 +46,16 @@ def section(findings: Findings, folder: Folder) -> Section:
             for model in models[:DETAILED]
         ],
     }
+    pools = analyses["pool"] + ", shared tokens " + analyses["shared"]
+    group = analyses["group_a"] + ", " + analyses["group_b"] + ": " + pools
     return Section(
         rows=rows,
-        explored=explored(analyses, study="poems", group=_names(analyses), measure="CLES", numbers=EXPLORED),
+        explored=explored(analyses, study="poems", group=group, measure="CLES", numbers=EXPLORED),
         templates=Path(__file__).with_name("templates"),
         context={"poems": context},
         body=("poems.html",),
         links=(("poems", "Poems about faces"),),
     )
-
-
-def _names(rows: pd.DataFrame) -> pd.Series:
-    pairs = rows["group_a"] + ", " + rows["group_b"]
-    return pairs + ": " + rows["pool"] + ", shared tokens " + rows["shared"]
 
 
 def _model(rows: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[str, Any]:

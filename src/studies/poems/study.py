@@ -1,32 +1,176 @@
-"""Register the study of poems about faces by multimodal models."""
+"""Generate poems about faces by multimodal models, and compare groups (docs/methods.md, section 6.10)."""
 
+import logging
+import time
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
 import pandas as pd
 from rich.console import RenderableType
 
+from src import configs, stimuli
+from src.errors import InputError, NotApplicable
+from src.generators.language_models import Multimodal
+from src.metrics import benjamini_hochberg, cles, interval, partition_cles, permutation_p, resampled_cles
 from src.report.findings import SPECIFICATION
 from src.report.study import StudyReport
 from src.report.tables import across_models, plain
-from src.studies.generator_protocol import GeneratorStudy
-from src.studies.poems import experiment
+from src.stimuli import Table
+from src.studies.generator_protocol import Generator, GeneratorResult, GeneratorStudy, Inputs
+from src.studies.poems import poem_generation
+from src.studies.poems.config import PoemConfig
 from src.studies.poems.section import section
+from src.studies.shared.group_comparison import partitions
+from src.studies.shared.resampling import weights
 
+# Columns of analyses.csv; `most` of the task is added last. `shared`: treatment of tokens in both pools.
+COLUMNS = (
+    *("pool", "shared", "group_a", "group_b", "n_a", "n_b", "pool_size", "cles", "cles_gap"),
+    *("cles_low", "cles_high", "p", "q", "tokens_a", "tokens_b"),
+)
 TITLE = "Poems about faces: mean |CLES − ½| over pairs of groups; the pair with the largest, 95% interval"
+
+log = logging.getLogger(__name__)
+
+
+def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
+    """Load the faces, and draw those to write poems about.
+
+    Raises:
+        InputError: a prompt or the words are incomplete, the dataset has no faces, or a group has only one.
+        NotApplicable: the model is not multimodal, or the dataset has a single group.
+    """
+    assert isinstance(cfg.task, PoemConfig)
+    poem_generation.check_task(cfg.task)
+    if not isinstance(cfg.llm, configs.MultimodalConfig):
+        raise NotApplicable(f"task={task}: needs a multimodal model. Use llm=vlm_hf llm.id=OWNER/NAME.")
+    if cfg.faces is None:
+        raise InputError(f"task={task}: the dataset has no faces. Use dataset=demo, or another with faces.")
+    faces = stimuli.load_table("faces", cfg.faces, cfg.store)
+    log.info("%s", faces.statement())
+    rows = draw_faces(faces, cfg.task.faces, cfg.seed)
+    return Inputs(
+        rows=rows,
+        hashes={"faces": faces.hash},
+        summary=f"poems about {len(rows)} faces",
+        tags={"used.faces": faces.statement()},
+        notes=tuple(f"faces: {note}" for note in faces.notes),
+    )
+
+
+def run(
+    cfg: configs.GenerateConfig, inputs: Inputs, generator: Generator, _: Mapping[str, object]
+) -> GeneratorResult:
+    """Generate poems on words and about faces, score them, and compare groups."""
+    task, faces = cfg.task, inputs.rows
+    assert isinstance(task, PoemConfig)
+    assert generator.load is not None
+    start = time.perf_counter()
+    model = generator.load()
+    assert isinstance(model, Multimodal)
+    with generator.open_log("poems", poem_generation.is_poem) as answer_log:
+        words = poem_generation.generate_on_words(model, task, answer_log)
+        pools = poem_generation.collect_pools(words, model.special_ids)
+        scores = poem_generation.generate_on_faces(model, task, faces, pools, answer_log)
+    seconds = time.perf_counter() - start
+    notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]
+    for note in notes:
+        log.warning("%s, so there is no CLES", note)
+    sizes = {key: len(ids) for key, ids in pools.items()}
+    draws = {"permutations": task.permutations, "bootstrap": task.bootstrap, "seed": cfg.seed}
+    rows = compare(faces, scores, sizes, **draws).assign(most=task.most)  # limit of new tokens
+    # The mean over pairs of groups, for each pool that is not empty.
+    means = rows.groupby("cles_gap." + rows["pool"] + "." + rows["shared"])["cles_gap"].mean().dropna()
+    metrics = {str(name): float(mean) for name, mean in means.items()}
+    metrics |= {"faces": len(faces), "tokens": float(scores["tokens"].mean()), "answer_seconds": seconds}
+    tokens = [
+        (pool, token, model.processor.tokenizer.decode([token]), token not in pools[pool, "removed"])
+        for pool in poem_generation.POLES
+        for token in pools[pool, "kept"]
+    ]
+    return GeneratorResult(
+        analyses=rows.reset_index(drop=True),
+        tables={
+            "scores": scores,
+            "words": words,
+            "pools": pd.DataFrame(tokens, columns=["pool", "token", "text", "in_both"]),
+        },
+        metrics=metrics,
+        tags={"notes": "; ".join([*inputs.notes, *notes])},
+    )
+
+
+def draw_faces(faces: Table, per_group: int | None, seed: int) -> pd.DataFrame:
+    """Draw by seed the faces to write poems about, at most `per_group` of each group (None: all).
+
+    Raise `InputError` for a group with a single face, and `NotApplicable` for a dataset with a single group.
+    """
+    if len(faces.groups) < 2:
+        raise NotApplicable(f"faces: all are of group {faces.groups[0]!r}. Use a dataset with more groups.")
+    samples = []
+    for index, group in enumerate(faces.groups):
+        group_rows = faces.frame[faces.frame["group"] == group]
+        if len(group_rows) < 2:
+            raise InputError(f"faces: 1 face of {group!r}; each group needs at least 2. Add faces.")
+        order = np.random.default_rng([seed, index]).permutation(len(group_rows))[:per_group]
+        samples.append(group_rows.iloc[np.sort(order)])
+    return pd.concat(samples, ignore_index=True)
+
+
+def compare(
+    faces: pd.DataFrame,
+    scores: pd.DataFrame,
+    sizes: Mapping[tuple[str, str], int],
+    *,
+    permutations: int,
+    bootstrap: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Compute the CLES of each pair of groups for each pool, with its permutation p and its interval.
+
+    `faces` has `id` and, for morphs, the parents. `scores` has the same faces in the same order: `id`,
+    `group`, `tokens`, and a column of scores per pool ("positive_removed"). `sizes` maps each pool to its
+    number of token ids; an empty pool has no CLES. Random draws depend only on the seed and the faces' ids.
+
+    Returns:
+        `COLUMNS`, a row per pool and unordered pair of groups; `q` is Benjamini and Hochberg's over all `p`.
+    """
+    units = faces.assign(name=faces["id"])
+    groups = {
+        str(group): (group_rows, weights(units.loc[group_rows.index], bootstrap, seed))
+        for group, group_rows in scores.groupby("group", sort=True)
+    }
+    rows: list[dict[str, Any]] = []
+    for (a, (scores_a, weights_a)), (b, (scores_b, weights_b)) in combinations(groups.items(), 2):
+        members = partitions([*scores_a["id"], *scores_b["id"]], len(scores_a), permutations, seed)
+        pair_columns = {"group_a": a, "group_b": b, "n_a": len(scores_a), "n_b": len(scores_b)}
+        pair_columns |= {"tokens_a": scores_a["tokens"].mean(), "tokens_b": scores_b["tokens"].mean()}
+        for (pool, shared), size in sizes.items():
+            row: dict[str, Any] = {"pool": pool, "shared": shared, **pair_columns, "pool_size": size}
+            if size:
+                x, y = (table[[f"{pool}_{shared}"]].to_numpy(dtype=float) for table in (scores_a, scores_b))
+                row["cles"] = cles(x, y)
+                row["cles_gap"] = abs(row["cles"] - 0.5)
+                row["cles_low"], row["cles_high"] = interval(resampled_cles(x, y, weights_a, weights_b))
+                if permutations:
+                    null = np.abs(partition_cles(np.concatenate([x, y]), members) - 0.5)
+                    row["p"] = permutation_p(null, row["cles_gap"])
+            rows.append(row)
+    analyses = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    analyses["q"] = benjamini_hochberg(analyses["p"])
+    return analyses.sort_values(["pool", "shared"], ascending=False, kind="stable")
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of mean and largest gaps."""
-    return [plain(terminal_table(analyses), f"{dataset}: {TITLE}")]
-
-
-def terminal_table(poems: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per specification, pool and treatment of shared tokens, and a column per model."""
-    if poems.empty:
-        return poems
+    """Return a table: a row per specification, pool and treatment of shared tokens, a column per model."""
     by = [*SPECIFICATION, "pool", "shared", "model"]
-    cells = [(*keys, _cell(pairs)) for keys, pairs in poems.groupby(by, sort=False)]
+    cells = [(*keys, _cell(pairs)) for keys, pairs in analyses.groupby(by, sort=False)]
     rows = pd.DataFrame(cells, columns=[*by, "text"])
     label = rows["pool"] + ", shared tokens " + rows["shared"]
-    return across_models(rows.assign(label=label), "protocol", "seed")
+    table = across_models(rows.assign(label=label), "protocol", "seed")
+    return [plain(table, f"{dataset}: {TITLE}")]
 
 
 def _cell(pairs: pd.DataFrame) -> str:
@@ -46,8 +190,8 @@ def _cell(pairs: pd.DataFrame) -> str:
 
 STUDY = GeneratorStudy(
     name="poems",
-    inputs=experiment.inputs,
-    run=experiment.run,
+    inputs=inputs,
+    run=run,
     protocol_name=lambda _, dataset: f"greedy+dataset={dataset}",
     fields=frozenset({"faces"}),
     parts=("inference",),

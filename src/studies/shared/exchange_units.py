@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -76,16 +75,12 @@ class Exchange:
     @cached_property
     def unit_of_row(self) -> np.ndarray:
         """Map each row to its unit."""
-        units = np.empty(self.grid.size, dtype=np.int64)
-        units[self.grid] = np.arange(len(self.grid))[:, None]
-        return units
+        return np.asarray(np.argsort(self.grid, axis=None) // self.grid.shape[1])
 
     @cached_property
     def copy_of_row(self) -> np.ndarray:
         """Map each row to its index among the copies of its unit."""
-        copies = np.empty(self.grid.size, dtype=np.int64)
-        copies[self.grid] = np.arange(self.grid.shape[1])[None]
-        return copies
+        return np.asarray(np.argsort(self.grid, axis=None) % self.grid.shape[1])
 
     @cached_property
     def _unit_of_levels(self) -> np.ndarray:
@@ -206,16 +201,10 @@ def blocks_of(cluster: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, ...]:
     Returns:
         Arrays [clusters, size] of levels, in order of clusters and levels.
     """
-    return tuple(
-        chain.from_iterable(_blocks(cluster, np.flatnonzero(parts == number)) for number in _used(parts))
-    )
-
-
-def _used(parts: np.ndarray) -> np.ndarray:
-    return np.unique(parts[parts > 0])
-
-
-def _blocks(cluster: np.ndarray, levels: np.ndarray) -> list[np.ndarray]:
-    levels = levels[np.lexsort([levels, cluster[levels]])]
-    _, starts, sizes = np.unique(cluster[levels], return_index=True, return_counts=True)
-    return [levels[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)]
+    blocks: list[np.ndarray] = []
+    for number in np.unique(parts[parts > 0]):
+        levels = np.flatnonzero(parts == number)
+        levels = levels[np.argsort(cluster[levels], kind="stable")]
+        _, starts, sizes = np.unique(cluster[levels], return_index=True, return_counts=True)
+        blocks += [levels[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)]
+    return tuple(blocks)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.stimuli.clusters import PARENTS
 from src.studies.shared.resampling import generator, weights
 
 # observed, null (per random partition) or bootstrap (per sample) -> statistic -> value or draws.
@@ -32,8 +31,7 @@ def group_of(
     name: str, faces: pd.DataFrame, vectors: Tensor, prompts: Tensor, protocol: ProtocolConfig, seed: int
 ) -> Group:
     """Build a group from its faces, their vectors [n, D] or [n, Q, D], and prompt vectors [words, D]."""
-    parents = [column for column in PARENTS if column in faces.columns]
-    counts = weights(faces[["id", *parents]].rename(columns={"id": "name"}), protocol.bootstrap, seed)
+    counts = weights(faces.assign(name=faces["id"]), protocol.bootstrap, seed)
     return Group(name, faces["id"].to_numpy(dtype=str), metrics.similarity(vectors, prompts).numpy(), counts)
 
 

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.studies.sobit.axes import Axis, Faces
-from src.studies.sobit.label_exchange import permuted_cells, reasons_without_p
+from src.studies.sobit.axes import Axis, Faces, permuted_cells, reasons_without_p
 from src.studies.sobit.prompts import cosines
 
 # Maximum numbers of standardised cosines in memory and of values of permuted labels in an array.
@@ -36,8 +35,11 @@ def associations(
     for start in range(0, len(caption_vectors), step):
         observed, standardised = _associate(faces, face_vectors, caption_vectors[start : start + step])
         resampled = _resample(standardised, faces, protocol.bootstrap, seed)
+        intervals = np.full((2, *observed.shape), np.nan)
+        if len(resampled):
+            intervals = np.apply_along_axis(metrics.interval, 0, resampled)
         p_and_q95 = _null_tests(standardised, faces, protocol.permutations, seed)
-        chunks.append((observed, *_intervals(resampled), *p_and_q95, _largest(resampled, faces.axes)))
+        chunks.append((observed, *intervals, *p_and_q95, _largest(resampled, faces.axes)))
     names = ("association", "association_low", "association_high", "p", "null_q95", "largest")
     return dict(zip(names, map(np.concatenate, zip(*chunks, strict=True)), strict=True))
 
@@ -61,8 +63,7 @@ def largest_association(faces: Faces, face_vectors: Tensor, caption_vectors: Ten
     """Compute the largest absolute association of each caption per axis, [W, axes], without draws."""
     members = faces.members[faces.cell]
     blocks = (metrics.group_association(x, members) for _, x in cosines(caption_vectors, face_vectors))
-    magnitudes = np.abs(np.concatenate([np.empty((0, members.shape[1])), *blocks]))
-    return np.stack([magnitudes[:, axis.columns].max(axis=1) for axis in faces.axes], axis=1)
+    return _largest(np.concatenate([np.empty((0, members.shape[1])), *blocks]), faces.axes)
 
 
 def _null_tests(
@@ -93,7 +94,10 @@ def _null_tests(
 
 
 def _resample(standardised: np.ndarray, faces: Faces, draws: int, seed: int) -> np.ndarray:
-    """Compute associations of bootstrap samples, [draws, W, groups]; NaN where a group has no face."""
+    """Compute associations of bootstrap samples, [draws, W, groups]; NaN where a group has no face.
+
+    They come from sums of each cell: of weights [cells, draws], and of weighted cosines [cells, draws, W].
+    """
     counts = np.empty((len(faces.cells), draws), dtype=np.float32)
     sums = np.empty((*counts.shape, len(standardised)), dtype=np.float32)
     squares = np.zeros(sums.shape[1:], dtype=np.float32)
@@ -104,31 +108,18 @@ def _resample(standardised: np.ndarray, faces: Faces, draws: int, seed: int) -> 
     resampled = np.empty((draws, len(standardised), faces.members.shape[1]), dtype=np.float32)
     for start in range(0, draws, DRAW_CHUNK):
         block = slice(start, start + DRAW_CHUNK)
-        resampled[block] = _from_sums(counts[:, block], sums[:, block], squares[block], faces.members)
+        face_counts, cosine_sums = counts[:, block].sum(axis=0)[:, None], sums[:, block].sum(axis=0)
+        group_counts = np.einsum("cd,cg->dg", counts[:, block], faces.members)[:, None]
+        group_sums = np.einsum("cdw,cg->dwg", sums[:, block], faces.members)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            deviation = np.sqrt((squares[block] - cosine_sums**2 / face_counts) / (face_counts - 1))
+            other_counts = face_counts[:, :, None] - group_counts
+            difference = group_sums / group_counts - (cosine_sums[:, :, None] - group_sums) / other_counts
+            resampled[block] = difference / deviation[:, :, None]
     return resampled
 
 
-def _from_sums(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Compute associations, [draws, W, groups], from the sums of each cell.
-
-    Sums of weights are [cells, draws], sums of cosines [cells, draws, W].
-    """
-    face_counts, cosine_sums = counts.sum(axis=0)[:, None], sums.sum(axis=0)
-    group_counts = np.einsum("cd,cg->dg", counts, members)[:, None]
-    group_sums = np.einsum("cdw,cg->dwg", sums, members)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt((squares - cosine_sums**2 / face_counts) / (face_counts - 1))
-        other_counts = face_counts[:, :, None] - group_counts
-        difference = group_sums / group_counts - (cosine_sums[:, :, None] - group_sums) / other_counts
-        standardised: np.ndarray = difference / deviation[:, :, None]
-    return standardised
-
-
-def _intervals(resampled: np.ndarray) -> np.ndarray:
-    empty = np.full((2, *resampled.shape[1:]), np.nan)
-    return np.apply_along_axis(metrics.interval, 0, resampled) if len(resampled) else empty
-
-
-def _largest(resampled: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
-    magnitudes = np.abs(resampled)
-    return np.stack([magnitudes[..., axis.columns].max(axis=2).T for axis in axes], axis=1)
+def _largest(associations: np.ndarray, axes: tuple[Axis, ...]) -> np.ndarray:
+    """Return the largest absolute association of each axis: [W, axes] from [W, groups], with draws last."""
+    magnitudes = np.abs(associations)
+    return np.stack([magnitudes[..., axis.columns].max(axis=-1).T for axis in axes], axis=1)

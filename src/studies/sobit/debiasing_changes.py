@@ -1,6 +1,6 @@
 """Find words whose bias a debiasing method lowers on one axis and raises on another."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -37,20 +37,16 @@ def changes(findings: Findings) -> pd.DataFrame:
     """
     rows = fill_columns(findings.of("sobit")).dropna(subset=["association"])
     stimuli = StimulusHashes(findings)
-    tables = [
-        _compare(findings, stimuli, before, after)
-        for _, job in rows.groupby(list(JOB_COLUMNS), sort=False)
-        for before, after in _pairs(job)
-    ]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
-
-
-def _pairs(job: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    by_method = {str(name): rows for name, rows in job.groupby("debias", sort=False)}
-    if UNTREATED in by_method:
+    tables: list[pd.DataFrame] = []
+    for _, job in rows.groupby(list(JOB_COLUMNS), sort=False):
         # Of repeated jobs, the last counts.
-        last = {name: rows[rows["config"] == rows["config"].iloc[-1]] for name, rows in by_method.items()}
-        yield from ((last[UNTREATED], rows) for name, rows in last.items() if name != UNTREATED)
+        last = {
+            str(name): method_rows[method_rows["config"] == method_rows["config"].iloc[-1]]
+            for name, method_rows in job.groupby("debias", sort=False)
+        }
+        if (before := last.pop(UNTREATED, None)) is not None:
+            tables += [_compare(findings, stimuli, before, after) for after in last.values()]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
 
 
 def _compare(

@@ -1,19 +1,21 @@
 """Audit an encoder's retrieval of faces for loaded words of a taxonomy (So-B-IT, Hamidieh et al. 2024)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from src.configs import RunConfig
+from src import metrics
+from src.configs import ProtocolConfig, RunConfig
 from src.errors import InputError, NotApplicable
-from src.metrics import pool_vectors
-from src.stimuli import PROMPTS, Table
-from src.studies.sobit.axes import Faces, group_faces
+from src.stimuli import PROMPTS
+from src.studies.protocol import AnalysisTables, Tables, Vectors
+from src.studies.sobit.axes import Axis, Faces, group_faces, notes_on_p
+from src.studies.sobit.caption_association import associations, largest_association
+from src.studies.sobit.caption_retrieval import CANDIDATES, deviations, nearest, nulls, p_value, q95, resample
 from src.studies.sobit.config import SobitConfig
-from src.studies.sobit.label_exchange import notes_on_p
-from src.studies.sobit.measures import MEASURES, Inputs
 from src.studies.sobit.prompts import baseline, words
 
 # Columns of analyses.csv.
@@ -26,46 +28,188 @@ COLUMNS = (
     *("similarity", "similarity_low", "similarity_high", "strength", "strength_low", "strength_high"),
 )
 INTEGERS = ("n", "n_rest")
+# Differences of associations and similarities below this count as ties.
+TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Sobit:
-    """The results of an audit."""
+class Inputs:
+    """The inputs of a measure."""
 
-    analyses: pd.DataFrame  # `COLUMNS`, one row per word, axis and group; for strength one row per word
-    # "attributes" (`group`, `template`, `set`, `id`): the faces used; of association, "draws" (`caption`,
-    # `axis`, `draw`, `largest`): bootstrap of the axis's largest absolute association; of retrieval,
-    # "nearest" (`caption`, `rank`, `id`, `similarity`): the retrieved faces.
-    tables: dict[str, pd.DataFrame]
-    notes: list[str]  # caveats for readers of the numbers
+    faces: Faces  # faces and their groups
+    face_vectors: Tensor  # vectors of the faces, [N, D] or [N, Q, D]
+    captions: Sequence[str]  # distinct captions of the taxonomy
+    caption_vectors: Tensor  # vectors of the captions, [W, D]
+    baseline_vectors: Tensor  # vectors of the baseline's captions, [V, D]
+    protocol: ProtocolConfig  # sizes and numbers of draws
+    seed: int  # random seed of the draws
 
 
-def check(cfg: RunConfig, faces: Table) -> Faces:
+# Rows of analyses.csv per caption, and further tables by name.
+Result = tuple[pd.DataFrame, dict[str, pd.DataFrame]]
+
+
+def association(inputs: Inputs) -> Result:
+    """Compute C(c, G), its interval, its null, and the share of baseline captions with as large a |C|."""
+    faces = inputs.faces
+    measures = associations(faces, inputs.face_vectors, inputs.caption_vectors, inputs.protocol, inputs.seed)
+    resampled = measures.pop("largest")
+    baseline = largest_association(faces, inputs.face_vectors, inputs.baseline_vectors)
+    axis_rows = []
+    for number, axis in enumerate(faces.axes):
+        columns = {name: values[:, axis.columns] for name, values in measures.items()}
+        columns["q"] = adjust_p(columns["p"])
+        # Share of baseline captions at least as large; NaN without any.
+        largest = np.abs(columns["association"]).max(axis=1)
+        known = np.sort(baseline[:, number][~np.isnan(baseline[:, number])])
+        count = len(known) - np.searchsorted(known, largest - TOLERANCE)
+        share = count / len(known) if len(known) else np.nan
+        columns["baseline_share"] = np.where(np.isnan(largest), np.nan, share)[:, None]
+        axis_rows.append(_rows(inputs, axis, columns))
+    names = [axis.name for axis in faces.axes]
+    levels = [inputs.captions, names, np.arange(resampled.shape[2], dtype=np.int32)]
+    index = pd.MultiIndex.from_product(levels, names=["caption", "axis", "draw"])
+    draws = pd.DataFrame({"largest": resampled.ravel()}, index=index).reset_index()
+    return pd.concat(axis_rows, ignore_index=True), {"draws": draws}
+
+
+def retrieval(inputs: Inputs) -> Result:
+    """Compute the composition of the top k against the base, with interval and null."""
+    faces, k, draws = inputs.faces, inputs.protocol.top_k, inputs.protocol.bootstrap
+    top = nearest(inputs.face_vectors, inputs.caption_vectors, k, CANDIDATES * k if draws else k)
+    shares, _ = resample(top, faces, draws, inputs.seed)
+    low, high = _intervals(shares)
+    cells = faces.cell[top.rows[:, :k]]
+    axis_rows = []
+    for axis in faces.axes:
+        drawn_nulls = nulls(axis, faces, k, inputs.protocol, inputs.seed)
+        columns = _composition(axis.members[cells], axis, *drawn_nulls)
+        columns |= {"share_low": low[:, axis.columns], "share_high": high[:, axis.columns]}
+        axis_rows.append(_rows(inputs, axis, columns))
+    nearest_faces = pd.DataFrame(
+        {
+            "caption": np.repeat(np.array(inputs.captions), k),
+            "rank": np.tile(np.arange(1, k + 1, dtype=np.int32), len(top.rows)),
+            "id": faces.ids[top.rows[:, :k].ravel()],
+            "similarity": top.cosines[:, :k].ravel(),
+        }
+    )
+    return pd.concat(axis_rows, ignore_index=True), {"nearest": nearest_faces}
+
+
+def _composition(
+    members: np.ndarray, axis: Axis, null_deviation: np.ndarray, null_skew: np.ndarray, null_ndkl: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Compute the columns of one axis: [W, G] for groups, [W, 1] for captions; nulls: see `nulls`.
+
+    `members` are [W, k, G], true if a retrieved face belongs to a group.
+    """
+    share = members.mean(axis=1)
+    skew = metrics.max_skew(share, axis.base, members.shape[1])[:, None]
+    ndkl = metrics.ndkl(members, axis.base)[:, None]
+    p = p_value(null_deviation, deviations(share, axis.base))
+    return {
+        "share_topk": share,
+        "base_share": axis.base,
+        "ratio": share / axis.base,
+        "null_q95": q95(null_deviation) * np.sqrt(axis.base * (1 - axis.base)),
+        "p": p,
+        "q": adjust_p(p),
+        "entropy": metrics.normalised_entropy(share)[:, None],
+        "kl": metrics.kl(share, axis.base)[:, None],
+        "maxskew": skew,
+        "maxskew_q95": q95(null_skew),
+        "maxskew_p": p_value(null_skew, skew),
+        "ndkl": ndkl,
+        "ndkl_q95": q95(null_ndkl),
+        "ndkl_p": p_value(null_ndkl, ndkl),
+    }
+
+
+def strength(inputs: Inputs) -> Result:
+    """Compute the similarity of the k nearest faces relative to captions of frequent words."""
+    k, draws = inputs.protocol.top_k, inputs.protocol.bootstrap
+    top = nearest(inputs.face_vectors, inputs.caption_vectors, k, CANDIDATES * k if draws else k)
+    _, means = resample(top, inputs.faces, draws, inputs.seed)
+    low, high = _intervals(means)
+    baseline = np.sort(nearest(inputs.face_vectors, inputs.baseline_vectors, k, k).similarity)
+
+    def to_strength(values: np.ndarray) -> np.ndarray:
+        share = np.searchsorted(baseline, values + TOLERANCE, side="right") / len(baseline)
+        return np.where(np.isnan(values), np.nan, share)
+
+    columns = {"similarity": top.similarity, "similarity_low": low, "similarity_high": high}
+    columns |= {name.replace("similarity", "strength"): to_strength(value) for name, value in columns.items()}
+    return pd.DataFrame({"caption": list(inputs.captions), **columns}), {}
+
+
+def adjust_p(p: np.ndarray) -> np.ndarray:
+    """Compute Benjamini and Hochberg's q of [W, G] p values over captions, group by group; NaN stays NaN."""
+    return pd.DataFrame(p).apply(metrics.benjamini_hochberg).to_numpy()
+
+
+def _rows(inputs: Inputs, axis: Axis, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Return a row per caption and group; columns broadcast to [W, G]."""
+    shape = len(inputs.captions), len(axis.groups)
+    arrays = {
+        "caption": np.array(inputs.captions)[:, None],
+        "group": np.array(axis.groups),
+        "n": axis.sizes,
+        "n_rest": len(inputs.faces.cell) - axis.sizes,
+        **columns,
+    }
+    columns = {name: np.broadcast_to(values, shape).ravel() for name, values in arrays.items()}
+    return pd.DataFrame(columns).assign(axis=axis.name)
+
+
+def _intervals(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute 95% intervals over the draws of the second dimension; NaN without draws."""
+    if not draws.shape[1]:
+        undefined = np.full(np.delete(draws.shape, 1), np.nan)
+        return undefined, undefined
+    low, high = np.percentile(draws, (2.5, 97.5), axis=1)
+    return low, high
+
+
+MEASURES: dict[str, Callable[[Inputs], Result]] = {
+    "association": association,
+    "retrieval": retrieval,
+    "strength": strength,
+}
+
+
+def check(cfg: RunConfig, tables: Tables) -> Faces:
     """Check that the faces can be grouped and that no caption would retrieve all; return them grouped.
 
     Raises:
         InputError: the faces or axes are invalid; `NotApplicable` if other faces might be valid.
     """
     assert isinstance(cfg.exp, SobitConfig)
-    grouped_faces, face_count = group_faces(faces, cfg.exp.axes), len(faces.frame)
-    if cfg.exp.measure != "association" and cfg.protocol.top_k >= face_count:
+    faces = group_faces(tables["faces"], cfg.exp.axes)
+    if cfg.exp.measure != "association" and cfg.protocol.top_k >= (face_count := len(faces.frame)):
         raise NotApplicable(
             f"protocol.top_k={cfg.protocol.top_k} of {face_count} faces: every caption would retrieve all. "
             f"Set it to {face_count - 1} or less."
         )
-    return grouped_faces
+    return faces
 
 
-def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tensor]) -> Sobit:
+def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     """Compute association, retrieval or strength, by `cfg.exp`, of each word of a taxonomy.
 
     Vectors are unit-length, in the order of the tables; those of faces are [N, D] or [N, Q, D].
+
+    Returns:
+        Analyses: `COLUMNS`, one row per word, axis and group; for strength one row per word. Tables:
+        "attributes" (`group`, `template`, `set`, `id`): the faces used; of association, "draws" (`caption`,
+        `axis`, `draw`, `largest`): bootstrap of the axis's largest absolute association; of retrieval,
+        "nearest" (`caption`, `rank`, `id`, `similarity`): the retrieved faces.
 
     Raises:
         InputError: see `check`; or the widths of the vectors differ.
     """
     assert isinstance(cfg.exp, SobitConfig)
-    faces, face_vectors, prompt_vectors = check(cfg, tables["faces"]), vectors["faces"], vectors[PROMPTS]
+    faces, face_vectors, prompt_vectors = check(cfg, tables), vectors["faces"], vectors[PROMPTS]
     if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
             f"faces have vectors of width {face_vectors.shape[-1]}, prompts of width "
@@ -76,7 +220,7 @@ def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tenso
     sentences = pd.Index(tables[PROMPTS].frame["sentence"])
     inputs = Inputs(
         faces=faces,
-        face_vectors=pool_vectors(face_vectors) if cfg.protocol.pooling == "mean" else face_vectors,
+        face_vectors=metrics.pool_vectors(face_vectors) if cfg.protocol.pooling == "mean" else face_vectors,
         captions=captions,
         caption_vectors=prompt_vectors[sentences.get_indexer(pd.Index(captions))],
         baseline_vectors=prompt_vectors[sentences.get_indexer(pd.Index(baseline(cfg)))],
@@ -90,4 +234,5 @@ def run(cfg: RunConfig, tables: Mapping[str, Table], vectors: Mapping[str, Tenso
     cell_names = [faces.cells[cell] for cell in faces.cell]
     attributes = pd.DataFrame({"group": cell_names, "template": None, "set": cell_names, "id": faces.ids})
     notes = notes_on_p(faces, cfg.exp.measure) if cfg.protocol.permutations else []
-    return Sobit(rows, {**extra_tables, "attributes": attributes.astype({"template": "string"})}, notes)
+    further = {**extra_tables, "attributes": attributes.astype({"template": "string"})}
+    return AnalysisTables(rows, further, notes)

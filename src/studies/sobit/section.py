@@ -1,13 +1,11 @@
 """Build the report's section on So-B-IT: files and template context."""
 
-import base64
-import hashlib
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from markupsafe import Markup
 
+from src.report.explorer import digest
 from src.report.findings import Findings, first_specification
 from src.report.folder import Folder
 from src.report.format import records
@@ -32,17 +30,20 @@ def section(findings: Findings, folder: Folder) -> Section:
     folder.table("sobit-models", summary, "So-B-IT: summary per model and axis")
     models = [*dict.fromkeys(rows["model"])]
     limit = colour_limit(rows)
-    detailed = [
-        _model(rows[rows["model"] == name], words[words["model"] == name], limit, number, folder)
-        for number, name in enumerate(models[:DETAILED], 1)
-    ]
+    detailed = []
+    for number, name in enumerate(models[:DETAILED], 1):
+        model_rows = rows[rows["model"] == name]
+        drawings = pictures(model_rows, number) | {"heatmaps": heatmaps(model_rows, limit, number)}
+        detailed.append({"name": name, "rows": records(words[words["model"] == name])})
+        detailed[-1] |= {kind: folder.pictures(pictured) for kind, pictured in drawings.items()}
+    face_counts = (rows["n"] + rows["n_rest"]).agg(["min", "max"]).dropna()
     # The page's security policy allows only the script with this hash.
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
     context = {
         "specification": specification,
         "others": others,
         "words": rows["caption"].nunique(),
-        "faces": word_rows.face_count(rows),
+        "faces": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
         "axis_labels": word_rows.AXIS_LABELS,
         "summary": records(summary),
         "models": detailed,
@@ -58,19 +59,8 @@ def section(findings: Findings, folder: Folder) -> Section:
         context={"sobit": context},
         body=("sobit.html",),
         links=(("sobit", "So-B-IT"),),
-        script=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script=digest(script),
     )
-
-
-def _model(
-    rows: pd.DataFrame, words: pd.DataFrame, end: float, number: int, folder: Folder
-) -> dict[str, Any]:
-    return {
-        "name": str(rows["model"].iloc[0]),
-        **{name: folder.pictures(drawings) for name, drawings in pictures(rows, number).items()},
-        "heatmaps": folder.pictures(heatmaps(rows, end, number)),
-        "rows": records(words),
-    }
 
 
 def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:

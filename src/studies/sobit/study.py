@@ -1,19 +1,18 @@
 """Define the study of So-B-IT."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 from rich.console import RenderableType
 
-from src.configs import ProtocolConfig, RunConfig
+from src.configs import RunConfig
 from src.report.findings import SPECIFICATION
 from src.report.study import StudyReport
 from src.report.tables import across_models, plain
-from src.stimuli import Table
 from src.storage import results
-from src.studies.protocol import Cost, Study
+from src.studies.protocol import Cost, NamedFigure, Study, StudyResult
 from src.studies.sobit import experiment
 from src.studies.sobit.config import SobitConfig
 from src.studies.sobit.prompts import prompts
@@ -40,22 +39,7 @@ TERMINAL_COLUMNS = (
 )
 
 
-def roles(exp: SobitConfig) -> tuple[str, ...]:  # noqa: ARG001
-    """Return the role of faces."""
-    return ("faces",)
-
-
-def check(cfg: RunConfig, tables: Mapping[str, Table]) -> object:
-    """Check the faces; see `experiment.check`."""
-    return experiment.check(cfg, tables["faces"])
-
-
-def protocol_fields(exp: SobitConfig, protocol: ProtocolConfig) -> frozenset[str]:  # noqa: ARG001
-    """Return the protocol fields that affect the measure."""
-    return frozenset(PROTOCOL_FIELDS[exp.measure])
-
-
-def metrics(result: experiment.Sobit) -> dict[str, float]:
+def metrics(result: StudyResult) -> dict[str, float]:
     """Return means over words, by axis; `significant` is the number of captions with a group of q <= .05."""
     rows = result.analyses
     values: dict[str, float] = {}
@@ -69,14 +53,10 @@ def metrics(result: experiment.Sobit) -> dict[str, float]:
     return values | {"similarity": float(rows["similarity"].mean())}
 
 
-def job_figures(
-    exp: SobitConfig,  # noqa: ARG001
-    columns: Mapping[str, object],
-    result: experiment.Sobit,
-) -> Iterator[tuple[str, Figure, str]]:
+def job_figures(_: SobitConfig, columns: Mapping[str, object], result: StudyResult) -> Iterator[NamedFigure]:
     """Draw the most skewed words, the nearest faces, the strongest and the weakest words."""
     rows = fill_columns(results.named(columns, result.analyses))
-    for drawing in (drawing for drawings in pictures(rows, 1).values() for drawing in drawings):
+    for drawing in chain.from_iterable(pictures(rows, 1).values()):
         yield f"{drawing.name}.png", drawing.figure, drawing.alternative
 
 
@@ -92,22 +72,14 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of words per axis; an empty list if only strength was measured."""
-    table = terminal_table(analyses)
-    return [plain(table, f"{dataset}: {TITLE}")] if len(table) else []
-
-
-def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per axis and specification, a column per model; strength has no axis and no row here.
+    """Return a table with a row per axis and specification, a column per model.
 
     A model's text is the number of words with q <= .05 for at least one group, of all words; the mean over
     words of the largest |C| and, in brackets, of the 95th percentile of that group's null. For retrieval,
-    MaxSkew takes the place of |C|.
+    MaxSkew takes the place of |C|. Strength has no axis: the list is empty if nothing else was measured.
     """
-    if sobit.empty:
-        return sobit
     rows: list[dict[str, Any]] = []
-    for values, group_rows in fill_columns(sobit).groupby([*SPECIFICATION, "taxonomy"], sort=False):
+    for values, group_rows in fill_columns(analyses).groupby([*SPECIFICATION, "taxonomy"], sort=False):
         specification = dict(zip(SPECIFICATION, values, strict=False))
         counts = summarise(by_word(group_rows)).query("axis != ''").to_dict("records")
         rows += [
@@ -121,16 +93,19 @@ def terminal_table(sobit: pd.DataFrame) -> pd.DataFrame:
             for row in counts
             if row[total]
         ]
-    return across_models(pd.DataFrame(rows), "debias", "protocol", "seed") if rows else pd.DataFrame()
+    if not rows:
+        return []
+    table = across_models(pd.DataFrame(rows), "debias", "protocol", "seed")
+    return [plain(table, f"{dataset}: {TITLE}")]
 
 
 STUDY = Study(
     name="sobit",
-    roles=roles,
+    roles=lambda _: ("faces",),
     prompts=prompts,
-    check=check,
+    check=experiment.check,
     run=experiment.run,
-    protocol_fields=protocol_fields,
+    protocol_fields=lambda exp, _: frozenset(PROTOCOL_FIELDS[exp.measure]),
     metrics=metrics,
     figures=job_figures,
     cost=cost,

@@ -60,21 +60,14 @@ def draw_skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     points = in_order(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
     title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
     faces = points[["n", "n_rest"]].sum(axis=1)
-    text = points["association"].map(in_digits)
     figure, _, placed = forest_plot(
-        points.assign(
+        _with_values(points, "association").assign(
             block=points["group"].map(str),
             note=[f"n = {n:,.0f} of {total:,.0f} faces" for n, total in zip(points["n"], faces, strict=True)],
-            name=points["word"].map(str),
             series="C, 95% interval",
-            value=points["association"],
-            low=points["association_low"],
-            high=points["association_high"],
             band_low=-points["null_q95"],
             band_high=points["null_q95"],
             filled=points["q"] <= ALPHA,
-            text=text,
-            words=points["word"].map(str) + " " + text,
         ),
         title=title,
         label="C, in SDs (0: as near as the others' faces)",
@@ -142,21 +135,19 @@ def draw_strength(rows: pd.DataFrame, number: int) -> Drawing | None:
     ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(MAX_STRONG)}
     points = pd.concat([rows.assign(block=name) for name, rows in ends.items()])
     title = f"{known['model'].iloc[0]}: strong and weak words"
-    text = points["strength"].map(in_digits)
+    values = _with_values(points, "strength")
     figure, _, placed = forest_plot(
-        points.assign(
-            note=f"of {len(known)} words",
-            name=points["word"].map(str),
-            series="strength, 95% interval",
-            value=points["strength"],
-            low=points["strength_low"],
-            high=points["strength_high"],
-            text=text,
-            words=points["word"].map(str) + " " + text,
-        ),
+        values.assign(note=f"of {len(known)} words", series="strength, 95% interval"),
         title=title,
         label="strength",
         limits=(-0.02, 1.02),
     )
     alternative = f"Dot plot of strength with intervals. {title}. {describe_rows(placed.assign(note=''))}."
     return Drawing(f"sobit-strength-{number}", figure, title, alternative, STRONG_CAPTION)
+
+
+def _with_values(points: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Add the columns of a forest plot of words: a value with its interval, and their texts."""
+    name, text = points["word"].map(str), points[value].map(in_digits)
+    points = points.assign(name=name, text=text, words=name + " " + text, value=points[value])
+    return points.assign(low=points[f"{value}_low"], high=points[f"{value}_high"])

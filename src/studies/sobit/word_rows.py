@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from src.report.findings import list_specifications, of_specification
@@ -124,12 +123,3 @@ def summarise(words: pd.DataFrame) -> pd.DataFrame:
         ndkl=("ndkl", "mean"),
     )
     return summaries.reset_index()
-
-
-def face_count(rows: pd.DataFrame) -> str:
-    """Return the number of faces of an analysis as text; an empty string if it is unknown."""
-    total = (rows["n"] + rows["n_rest"]).dropna()
-    if total.empty:
-        return ""
-    low, high = int(np.min(total)), int(np.max(total))
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

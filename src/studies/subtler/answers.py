@@ -1,24 +1,34 @@
-"""Collect a model's answers to items: free answers, or the likeliest option. Logged answers are reused."""
+"""Collect a model's answers to items: free answers, or the likeliest option. Logged answers are reused.
 
+See docs/methods.md, section 5.
+"""
+
+import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from scipy.special import softmax
 
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
-from src.generators.causal import Causal, padding_id
 from src.generators.completions import Unanswered
+from src.generators.language_models import Causal, longest_first, pad_left, padding_id
 from src.storage.cache import fingerprint
-from src.studies.subtler import likelihood
 from src.studies.subtler.items import OPTIONS
-from src.studies.subtler.likelihood import ORDERS
 
 # Fields of a question: the sentence, and the options in the order shown.
 SLOTS = ("context", "first", "second", "third")
 # Number of items whose options are scored between two writes to the log.
 ITEMS_PER_WRITE = 64
+# Every order of three options: order[place] is the option shown at that place.
+ORDERS = tuple(itertools.permutations(range(3)))
+# Smaller differences of probabilities are rounding errors.
+TOLERANCE = 1e-9
 
 # (texts, a text answered before or None) -> answers by index of their text, in batches as they arrive.
 Ask = Callable[[Sequence[str], str | None], Iterable[Mapping[int, str | Unanswered]]]
@@ -39,10 +49,7 @@ def compose_question(question: str, context: str, options: Sequence[str], order:
     """Compose the question of an item, with option `options[order[place]]` at each place."""
     values = dict(zip(SLOTS, (context, *(options[index] for index in order)), strict=True))
     # Not str.format: a context may contain braces.
-    text = question
-    for slot in SLOTS:
-        text = text.replace(f"{{{slot}}}", f"\0{slot}\0")
-    return "".join(values.get(piece, piece) for piece in text.split("\0"))
+    return re.sub(rf"{{({'|'.join(SLOTS)})}}", lambda slot: values[slot[1]], question)
 
 
 def draw_order(item: str, context: str, seed: int) -> tuple[int, ...]:
@@ -115,9 +122,9 @@ def likeliest(
         scored = _option_scores(model, [rows[index] for index in batch], question)
         answer_log.append({keys[index]: scores for index, scores in zip(batch, scored, strict=True)})
     logged = np.array([answer_log.known[key] for key in keys])
-    probabilities = likelihood.probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
-    means, effects = probabilities.mean(axis=1), likelihood.position_effect(probabilities)
-    indices = likelihood.choices(means)
+    by_order = probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
+    means, effects = by_order.mean(axis=1), position_effect(by_order)
+    indices = choices(means)
     response: Any = np.where(indices < 0, None, rows[np.arange(len(rows)), 1 + indices])
     columns = {f"p_{name}": means[:, index] for index, name in enumerate(OPTIONS)}
     answered = items.assign(**columns, position_effect=effects, response=response)
@@ -133,12 +140,79 @@ def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) 
             question_tokens = model.question(compose_question(question, context, options, order))
             dialogues += [(question_tokens, answer) for answer in option_tokens]
     padding = padding_id(model.tokenizer)
-    log_p_and_counts = likelihood.log_probabilities(
-        model.model, dialogues, batch_size=model.batch_size, padding=padding
-    )
+    log_p_and_counts = log_probabilities(model.model, dialogues, batch_size=model.batch_size, padding=padding)
     shape = (len(rows), len(ORDERS), len(OPTIONS))
     scores: list[Any] = np.stack([values.reshape(shape) for values in log_p_and_counts], axis=1).tolist()
     return scores
+
+
+def probabilities(
+    log_p: Float[np.ndarray, "n 6 3"], tokens: Float[np.ndarray, "n 6 3"], *, per_token: bool
+) -> Float[np.ndarray, "n 6 3"]:
+    """Apply softmax over the three options within each order.
+
+    `log_p` are sums over an option's tokens in nats. `per_token` divides by the number of tokens, so that
+    short options are not favoured.
+    """
+    result: np.ndarray = softmax(log_p / tokens if per_token else log_p, axis=2)
+    return result
+
+
+def choices(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
+    """Return the index of each item's likeliest option; -1 if the second likeliest is within 1e-9 of it.
+
+    `averages` are the probabilities of the options, averaged over their orders.
+    """
+    ordered = np.sort(averages, axis=1)
+    indices: np.ndarray = np.where(ordered[:, 2] - ordered[:, 1] < TOLERANCE, -1, averages.argmax(axis=1))
+    return indices
+
+
+def position_effect(probabilities: Float[np.ndarray, "n 6 3"]) -> Float[np.ndarray, " n"]:
+    """Compute the effect of the order of the options, in [0, 1].
+
+    It is the total-variation distance of an order's probabilities from their average over the orders,
+    averaged over the orders.
+    """
+    distances = np.abs(probabilities - probabilities.mean(axis=1, keepdims=True))
+    effects: np.ndarray = distances.sum(axis=2).mean(axis=1) / 2
+    return effects
+
+
+@torch.inference_mode()
+def log_probabilities(
+    model: Any, dialogues: Sequence[tuple[Sequence[int], Sequence[int]]], *, batch_size: int, padding: int
+) -> tuple[Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    """Compute the log-probability of each answer after its question.
+
+    `dialogues` are m pairs of question and answer, each a non-empty sequence of token ids. Runs on the
+    device of the model's parameters; dialogues of similar length are batched together, and padding has no
+    effect on the results.
+
+    Returns:
+        Sum of the log-probabilities of each answer's tokens in nats, and the number of these tokens.
+    """
+    ids = [[*question, *answer] for question, answer in dialogues]
+    lengths = np.array([len(answer) for _, answer in dialogues], dtype=int)
+    log_p = np.empty(len(dialogues))
+    device = next(model.parameters()).device
+    for batch in longest_first(ids, batch_size):
+        tokens, mask = (tensor.to(device) for tensor in pad_left([ids[index] for index in batch], padding))
+        # All answers are aligned at the end, so that only their positions need logits.
+        longest = int(lengths[batch].max())
+        logits = model(
+            input_ids=tokens,
+            attention_mask=mask,
+            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0),
+            logits_to_keep=longest + 1,
+            use_cache=False,
+        ).logits
+        log_probs = logits[:, :-1].double().log_softmax(dim=-1)
+        token_log_p = log_probs.gather(2, tokens[:, -longest:, None]).squeeze(2)
+        first_positions = longest - torch.tensor(lengths[batch], device=device)
+        in_answer = torch.arange(longest, device=device) >= first_positions[:, None]
+        log_p[batch] = torch.where(in_answer, token_log_p, 0.0).sum(dim=1).cpu().numpy()
+    return log_p, lengths
 
 
 def planted_answers(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from src.errors import InputError
-from src.studies.subtler.domain_words import Words
-from src.studies.subtler.domains import GENDERS, Domain, parse_domain
+from src.studies.subtler.domains import GENDERS, Domain, Words, parse_domain
 from src.studies.subtler.items import BLANK
 
 log = logging.getLogger(__name__)

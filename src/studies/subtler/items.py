@@ -64,8 +64,14 @@ def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
         }
     )
     missing = [name for name in CLUSTERS if name not in table]
-    if missing:
-        _log_single_directions(path, items)
+    by_domain = items.groupby("domain")["direction"].agg(set)
+    # With one direction, the stimuli are no options, and stay in the sentences.
+    for domain, directions in by_domain[by_domain.map(len) == 1].items() if missing else ():
+        log.warning(
+            "%s has only direction %s of %s: a sentence does not tell its template from its stimulus, which "
+            "makes intervals too narrow. Add columns `template` and `stimulus` with the names of both.",
+            *(path, *directions, domain),
+        )
     options = items[OPTIONS].to_numpy()
     items["template"] = (
         items["direction"] + ": " + infer_templates(items["context"], options.ravel())
@@ -98,14 +104,3 @@ def _recode(path: Path, cells: pd.Series, codes: Mapping[str, object]) -> pd.Ser
         *others, last = codes
         _refuse(path, unknown, f"unknown {cells.name} {examples}", f"Use {', '.join(others)} or {last}.")
     return lowered.map(codes)
-
-
-def _log_single_directions(path: Path, items: pd.DataFrame) -> None:
-    """Log domains with one direction: their stimuli are no options, and stay in the sentences."""
-    directions = items.groupby("domain")["direction"].agg(set)
-    for domain, domain_directions in directions[directions.map(len) == 1].items():
-        log.warning(
-            "%s has only direction %s of %s: a sentence does not tell its template from its stimulus, which "
-            "makes intervals too narrow. Add columns `template` and `stimulus` with the names of both.",
-            *(path, *domain_directions, domain),
-        )

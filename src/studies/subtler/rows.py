@@ -31,11 +31,8 @@ def first_specifications(subtler: pd.DataFrame) -> pd.DataFrame:
 
     Recorded answers in two languages may have two protocols: the first of all rows would hide a language.
     """
-    if subtler.empty:
-        return subtler
     groups = subtler.groupby(["exp", "model"], sort=False)
-    tables = [first_specification(group) for _, group in groups]
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([first_specification(group) for _, group in groups], ignore_index=True)
 
 
 def count_others(subtler: pd.DataFrame) -> int:

@@ -33,8 +33,10 @@ def section(findings: Findings, folder: Folder) -> Section:
     description = "subtler biases: every task, coding, domain, direction and gender, all specifications"
     folder.table("subtler", analyses, description)
     first = subtler.first_specifications(analyses)
-    rows = subtler.fill_columns(first)
-    listed = pd.concat([set_rows for _, set_rows in subtler.sets(rows)])
+    rows = subtler.fill_columns(first).assign(series=first["model"].astype(str))
+    sets = dict(subtler.sets(rows))
+    names = slugs(sets)
+    listed = pd.concat(sets.values())
     folder.text("subtler.tex", latex_table(listed), "subtler biases: τ-c as LaTeX (booktabs)")
     totals = listed[listed["gender"] == ALL]
     holds_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
@@ -43,7 +45,14 @@ def section(findings: Findings, folder: Folder) -> Section:
     context = {
         "others": subtler.count_others(analyses),
         "answers": records(count_answers(rows[rows["gender"] == ALL])),
-        "sets": _sets(rows, models, folder),
+        "sets": [
+            {
+                "name": title,
+                **_pictures(subset, rows[rows["exp"] == subset["exp"].iloc[0]], names[title], title, folder),
+                "rows": records(subset[(subset["gender"] == ALL) & subset["model"].isin(models)]),
+            }
+            for title, subset in sets.items()
+        ],
         "directions": subtler.DIRECTIONS,
         "gaps": GAPS,
         "rates": RATES,
@@ -61,27 +70,16 @@ def section(findings: Findings, folder: Folder) -> Section:
         ],
         "compared_left": max(0, len(comparisons) - DETAILED),
     }
+    complete = subtler.fill_columns(analyses)
+    group = complete[["coding", "domain", "direction", "gender"]].astype(str).agg(" ".join, axis=1)
     return Section(
         rows=first,
-        explored=_explored(analyses),
+        explored=explored(complete, study="subtler", group=group, measure="τ-c", numbers=EXPLORED),
         templates=Path(__file__).with_name("templates"),
         context={"subtler": context},
         body=("subtler.html",),
         links=(("subtler", "Subtler biases"),),
     )
-
-
-def _explored(analyses: pd.DataFrame) -> pd.DataFrame:
-    rows = subtler.fill_columns(analyses)
-    group = rows[["coding", "domain", "direction", "gender"]].astype(str).agg(" ".join, axis=1)
-    numbers = {
-        "level": "tau_c",
-        "level_low": "tau_c_low",
-        "level_high": "tau_c_high",
-        "level_p": "p",
-        "n": "n",
-    }
-    return explored(rows, study="subtler", group=group, measure="τ-c", numbers=numbers)
 
 
 def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
@@ -99,20 +97,6 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
     counts: pd.DataFrame = strata.groupby(keys, sort=False, as_index=False).agg(sums)
     effect = counts["position_effect"] / counts["n"]
     return counts.assign(share=counts["n_unmatched"] / counts["n"], position_effect=effect)
-
-
-def _sets(rows: pd.DataFrame, models: list[str], folder: Folder) -> list[dict[str, Any]]:
-    named = rows.assign(series=rows["model"].astype(str))
-    sets = dict(subtler.sets(named))
-    names = slugs(sets)
-    return [
-        {
-            "name": title,
-            **_pictures(subset, named[named["exp"] == subset["exp"].iloc[0]], names[title], title, folder),
-            "rows": records(subset[(subset["gender"] == ALL) & subset["model"].isin(models)]),
-        }
-        for title, subset in sets.items()
-    ]
 
 
 def _pictures(

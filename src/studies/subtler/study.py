@@ -1,41 +1,148 @@
-"""Register the study of subtler biases of language models."""
+"""Ask a language model to choose the option that completes a sentence, and score its answers."""
 
+import logging
+import time
 from collections.abc import Hashable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.console import RenderableType
 from rich.text import Text
 
-from src.configs import RecordedConfig
+from src import configs
+from src.errors import InputError, NotApplicable
+from src.generators.language_models import Causal
 from src.report.study import StudyReport
 from src.report.tables import across_models, plain
-from src.studies.generator_protocol import GeneratorStudy
-from src.studies.subtler import experiment
+from src.storage import cache, results
+from src.studies.generator_protocol import Generator, GeneratorResult, GeneratorStudy, Inputs
+from src.studies.subtler import answers, domains, item_composition, items, scoring
+from src.studies.subtler.config import SubtlerConfig
 from src.studies.subtler.rows import reasons
 from src.studies.subtler.scoring import ALL
 from src.studies.subtler.section import section
 
+log = logging.getLogger(__name__)
+
+# Statistics that become MLflow metrics.
+METRICS = ("tau_c", "tau_b", "del_PL", "del_NL", "del_NuL")
 TITLE = (
     "Subtler biases: Stuart's τ-c of polarity and answer, 95% interval over templates and stimuli, "
     "n (unmatched)"
 )
 
 
+def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
+    """Read or compose the items.
+
+    Raises:
+        InputError: the question lacks a field, likelihoods are requested from a server, items cannot be read
+            or composed, or recorded items have no answers.
+        NotApplicable: the model is multimodal.
+    """
+    config, llm = cfg.task, cfg.llm
+    assert isinstance(config, SubtlerConfig)
+    if isinstance(llm, configs.MultimodalConfig):
+        raise NotApplicable(f"task={task}: needs a text-only model. Use task=poem, or another llm.")
+    answers.check_question(config.question)
+    if isinstance(llm, configs.ServerConfig) and cfg.answer != "generate":
+        raise InputError(f"answer={cfg.answer}: API servers return text only. Use answer=generate.")
+    path = llm.path if isinstance(llm, configs.RecordedConfig) else config.path
+    if path is None:
+        folder = configs.CONF / "domain" / config.language
+        paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in config.domains]
+        compose = partial(item_composition.compose, count=config.count, seed=cfg.seed)
+        tables = [compose(domains.read(yaml)) for yaml in paths]
+        rows = items.parse(pd.concat(tables, ignore_index=True), folder)
+    else:
+        paths, rows = [Path(path)], items.read(Path(path))
+    if isinstance(llm, configs.RecordedConfig) and "response" not in rows:
+        raise InputError(f"{path}: no column response. Name a file that has answers to the items.")
+    hashes = {source.name: cache.file_hash(source) for source in paths}
+    log.info("%s: %d items", ", ".join(hashes), len(rows))
+    return Inputs(rows, hashes, summary=f"{len(rows)} items")
+
+
+def run(
+    cfg: configs.GenerateConfig, inputs: Inputs, generator: Generator, columns: Mapping[str, object]
+) -> GeneratorResult:
+    """Ask a model, and score its answers in each coding."""
+    task = cfg.task
+    assert isinstance(task, SubtlerConfig)
+    start = time.perf_counter()
+    answered, metrics = _answer_items(cfg, task, inputs.rows, generator)
+    answer_seconds = time.perf_counter() - start
+    codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
+    coded = {coding: scoring.code_answers(answered, coding) for coding in codings}
+    # One row per item, with the value of its answer in each coding.
+    values = {f"y_{coding}": rows["y"] for coding, rows in coded.items()}
+    answer_table = coded["published"].drop(columns="y").assign(**values)
+    score = partial(scoring.score, answered, max_unmatched=task.max_unmatched)
+    rows = pd.concat(map(score, codings), ignore_index=True)
+    analysis_seconds = time.perf_counter() - start - answer_seconds
+    metrics |= {"answer_seconds": answer_seconds, "analysis_seconds": analysis_seconds}
+    # Shares of answers that match no option, and of questions that a server did not answer.
+    unanswered = answered["unanswered"].notna().mean() if "unanswered" in answered else 0.0
+    metrics["share_unmatched"] = float((~coded["published"]["matched"]).mean())
+    metrics |= {"share_unanswered": float(unanswered), "items": len(inputs.rows)}
+    for row in rows[(rows["domain"] == ALL) & (rows["gender"] == ALL)].to_dict("records"):
+        suffix = f"{row['direction']}.{row['coding']}"
+        metrics |= {f"{name}.{suffix}": float(row[name]) for name in METRICS if pd.notna(row[name])}
+    reason_lines = reasons(results.named(columns, rows))
+    return GeneratorResult(
+        analyses=rows,
+        tables={"answers": answer_table},
+        metrics=metrics,
+        tags={"mlflow.note.content": "\n\n".join(reason_lines)} if reason_lines else {},
+        csvs={"subtler": rows},
+    )
+
+
+def _answer_items(
+    cfg: configs.GenerateConfig, task: SubtlerConfig, rows: pd.DataFrame, generator: Generator
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return the items with `response`, and metrics of the answers."""
+    llm, seed = cfg.llm, cfg.seed
+    if isinstance(llm, configs.RecordedConfig):
+        return rows, {}
+    if isinstance(llm, configs.PlantedConfig):
+        return answers.planted_answers(rows, lean=llm.lean, seed=seed), {}
+    is_free, question = cfg.answer == "generate", task.question
+    log_name, is_valid = ("free", answers.is_free) if is_free else ("likelihood", answers.is_option_scores)
+    with generator.open_log(log_name, is_valid) as answer_log:
+        if isinstance(llm, configs.ServerConfig):
+            from src.generators import api_server  # imports openai, which takes a second
+
+            ask = partial(api_server.answers, llm)
+            return answers.free_answers(ask, rows, question, seed=seed, answer_log=answer_log)
+        assert isinstance(llm, configs.CausalConfig)
+        assert generator.load is not None
+        model = generator.load()
+        assert isinstance(model, Causal)
+        if is_free:
+            return answers.free_answers(
+                lambda texts, _: model.answers(texts, max_new_tokens=llm.most),
+                rows,
+                question,
+                seed=seed,
+                answer_log=answer_log,
+            )
+        per_token = cfg.answer == "likelihood_per_token"
+        return answers.likeliest(model, rows, question, per_token=per_token, answer_log=answer_log)
+
+
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of tau-c, and a line for each stratum without tau-c."""
-    output: list[RenderableType] = [plain(terminal_table(analyses), f"{dataset}: {TITLE}")]
-    return output + [Text(line, style="yellow") for line in reasons(analyses)]
+    """Return a table of tau-c, and a line for each stratum without tau-c.
 
-
-def terminal_table(subtler: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per specification, task, coding, domain and direction, and a column of texts per model."""
-    if subtler.empty:
-        return subtler
-    totals = subtler[subtler["gender"] == ALL]
+    The table has a row per specification, task, coding, domain and direction, and a column per model.
+    """
+    totals = analyses[analyses["gender"] == ALL]
     label = totals[["exp", "coding", "domain", "direction"]].astype(str).agg(" ".join, axis=1)
     texts = [_cell(row) for row in totals.to_dict("records")]
-    return across_models(totals.assign(label=label, text=texts), "protocol", "seed")
+    table = across_models(totals.assign(label=label, text=texts), "protocol", "seed")
+    return [plain(table, f"{dataset}: {TITLE}"), *(Text(line, style="yellow") for line in reasons(analyses))]
 
 
 def _cell(row: Mapping[Hashable, Any]) -> str:
@@ -49,9 +156,9 @@ def _cell(row: Mapping[Hashable, Any]) -> str:
 
 STUDY = GeneratorStudy(
     name="subtler",
-    inputs=experiment.inputs,
-    run=experiment.run,
-    protocol_name=lambda cfg, _: "recorded" if isinstance(cfg.llm, RecordedConfig) else cfg.answer,
+    inputs=inputs,
+    run=run,
+    protocol_name=lambda cfg, _: "recorded" if isinstance(cfg.llm, configs.RecordedConfig) else cfg.answer,
     fields=frozenset({"answer"}),
     parts=("scoring",),
     report=StudyReport(section=section, terminal=terminal),

@@ -12,7 +12,7 @@ from src.errors import InputError
 from src.report.findings import first_specification
 from src.report.format import records
 from src.report.study import Section, StudyReport
-from src.studies.protocol import Study
+from src.studies.protocol import AnalysisTables, Study
 
 
 @dataclass
@@ -20,15 +20,6 @@ class DispersionConfig(ExpConfig):
     """Fields of the experiment."""
 
     min_faces: int = number(2, default=2)  # of a group
-
-
-@dataclass(frozen=True)
-class Dispersion:
-    """Result: one row per group."""
-
-    analyses: pd.DataFrame
-    tables: dict
-    notes: list
 
 
 def check(cfg, tables):
@@ -47,7 +38,7 @@ def run(cfg, tables, vectors):
         {"group": group, "n": len(faces), "dispersion": 1 - float(unit[faces.index].mean(0).norm())}
         for group, faces in frame.groupby("group")
     ]
-    return Dispersion(pd.DataFrame(rows), {}, [])
+    return AnalysisTables(pd.DataFrame(rows), {})
 
 
 def section(findings, folder):

@@ -10,9 +10,10 @@ import torch
 from scipy import stats
 
 from src import configs
+from src.configs import RunConfig
 from src.errors import InputError, NotApplicable
 from src.jobs.identity import Job
-from src.stimuli import build_table
+from src.stimuli import PROMPTS, build_table
 from src.studies.implicit import experiment
 from src.studies.implicit.config import AuditConfig
 from src.studies.shared import group_comparison
@@ -47,19 +48,27 @@ def draw_vectors(faces, exp=EXP, seed=0, width=5, q=0):
     """Draw vectors with few distinct coordinates, so that many cosines are tied."""
     rng = np.random.default_rng(seed)
     shape = (len(faces.frame), *([q] if q else []), width)
-    texts = rng.integers(-1, 2, size=(len(experiment.prompts(exp).frame), width)) + 0.5
+    texts = rng.integers(-1, 2, size=(len(prompts_of(exp).frame), width)) + 0.5
     return torch.from_numpy(rng.integers(-1, 2, size=shape) + 0.5), torch.from_numpy(texts)
 
 
 def run_audit(protocol, exp=EXP, faces=FACES, seed=3, vectors=None):
-    return experiment.run(
-        exp, faces, experiment.prompts(exp), *(vectors or draw_vectors(faces, exp)), protocol, seed
-    )
+    cfg = RunConfig(exp=exp, protocol=protocol, seed=seed)
+    tables = {"faces": faces, PROMPTS: prompts_of(exp)}
+    return experiment.run(cfg, tables, dict(zip(tables, vectors or draw_vectors(faces, exp), strict=True)))
+
+
+def prompts_of(exp):
+    return experiment.prompts(RunConfig(exp=exp))
+
+
+def check(protocol, exp, faces, seed):
+    return experiment.check(RunConfig(exp=exp, protocol=protocol, seed=seed), {"faces": faces})
 
 
 def cosines_of(faces, exp, vectors):
     """Compute face id -> word -> cosine."""
-    words = experiment.prompts(exp).frame["word"]
+    words = prompts_of(exp).frame["word"]
     images, texts = (side.tolist() for side in vectors)
     return {
         face: {
@@ -223,9 +232,7 @@ def test_draws_depend_on_names_and_seed_not_on_order_or_other_groups(protocol):
     for other_names, seed in ((names, 1), ([*names[1:], "g"], 0)):
         assert not np.array_equal(partitions, group_comparison.partitions(other_names, 4, 6000, seed))
     small, ids = replace(protocol, faces_per_group=4), FACES.frame["id"]
-    rows_by_group = (
-        experiment.check(replace(EXP, groups=groups), FACES, small, 3) for groups in (None, ["Cyd", "Bea"])
-    )
+    rows_by_group = (check(small, replace(EXP, groups=groups), FACES, 3) for groups in (None, ["Cyd", "Bea"]))
     full, subset = ({name: ids[rows].tolist() for name, rows in rows_of.items()} for rows_of in rows_by_group)
     assert full == sample_faces(FACES, 4, 3)
     assert subset == {name: full[name] for name in ("Bea", "Cyd")}
@@ -284,7 +291,7 @@ def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
 )
 def test_invalid_experiments_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
-        experiment.prompts(replace(EXP, **changes))
+        prompts_of(replace(EXP, **changes))
 
 
 @pytest.mark.parametrize(
@@ -299,5 +306,5 @@ def test_invalid_experiments_are_refused(changes, message):
 )
 def test_groups_that_cannot_be_compared_are_refused(protocol, groups, faces, message, error):
     with pytest.raises(InputError, match=message) as caught:
-        experiment.check(replace(EXP, groups=groups), faces, protocol, 0)
+        check(protocol, replace(EXP, groups=groups), faces, 0)
     assert type(caught.value) is error

@@ -16,14 +16,15 @@ from src.configs import TinyVlmConfig
 from src.errors import InputError, NotApplicable
 from src.generators import tiny
 from src.generators.answer_log import AnswerLog
-from src.generators.multimodal import Multimodal
+from src.generators.language_models import Multimodal
 from src.report import page
 from src.stimuli import Table
-from src.studies.poems import comparison, poem_generation
+from src.studies.poems import poem_generation
 from src.studies.poems import study as poem_study
 from src.studies.poems.config import PoemConfig
 from tests.generators import seeing
 from tests.report import factory
+from tests.report.conftest import frame_of
 
 IDS = st.lists(st.integers(0, 12), max_size=8)
 WORDS = {"positive": ["joy", "calm"], "negative": ["fear", "shame"]}
@@ -143,12 +144,12 @@ def naive_cles(a, b):
 
 def compare(scores, **changes):
     options = {"permutations": 400, "bootstrap": 300, "seed": 0, **changes}
-    return comparison.compare(scores[["id"]], scores, POOL_SIZES, **options)
+    return poem_study.compare(scores[["id"]], scores, POOL_SIZES, **options)
 
 
 def test_cles_p_and_interval_agree_with_a_naive_computation(scores):
     result = compare(scores)
-    assert list(result) == [*comparison.COLUMNS]
+    assert list(result) == [*poem_study.COLUMNS]
     assert len(result) == 9
     for row in result[result["pool_size"] > 0].to_dict("records"):
         column = f"{row['pool']}_{row['shared']}"
@@ -186,21 +187,21 @@ def face_table(*groups):
 
 def test_a_limited_number_of_faces_of_each_group_are_drawn():
     faces = face_table(*"xxxxxxyyyzz")
-    assert len(comparison.draw_faces(faces, None, 0)) == 11
-    result = comparison.draw_faces(faces, 3, 0)
+    assert len(poem_study.draw_faces(faces, None, 0)) == 11
+    result = poem_study.draw_faces(faces, 3, 0)
     assert result["group"].tolist() == list("xxxyyyzz")
     assert result["id"].is_unique
-    pd.testing.assert_frame_equal(result, comparison.draw_faces(faces, 3, 0))
+    pd.testing.assert_frame_equal(result, poem_study.draw_faces(faces, 3, 0))
     assert any(
-        result["id"].tolist() != comparison.draw_faces(faces, 3, seed)["id"].tolist() for seed in range(1, 4)
+        result["id"].tolist() != poem_study.draw_faces(faces, 3, seed)["id"].tolist() for seed in range(1, 4)
     )
 
 
 def test_too_few_groups_or_faces_are_refused():
     with pytest.raises(NotApplicable, match="all are of group 'x'"):
-        comparison.draw_faces(face_table(*"xx"), None, 0)
+        poem_study.draw_faces(face_table(*"xx"), None, 0)
     with pytest.raises(InputError, match="1 face of 'y'"):
-        comparison.draw_faces(face_table(*"xxy"), None, 0)
+        poem_study.draw_faces(face_table(*"xxy"), None, 0)
 
 
 FIELDS = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
@@ -223,7 +224,8 @@ def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):
 
 def test_the_terminal_table_has_a_column_per_model():
     analyses = pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])
-    (row,) = poem_study.terminal_table(analyses).to_dict("records")
+    (table,) = poem_study.terminal(analyses, "demo")
+    (row,) = frame_of(table).to_dict("records")
     assert row[""] == "positive, shared tokens removed"
     assert row["protocol"] == "greedy+dataset=demo"
     mean_gap_and_top_pair = "0.200 of 2; Niffite Men / Laapian Men: CLES 0.200"

@@ -13,10 +13,9 @@ from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
 from src.studies.protocol import study_of
 from src.studies.shared.exchange_units import exchange_of
-from src.studies.sobit.axes import group_faces
+from src.studies.sobit.axes import group_faces, notes_on_p, permuted_cells, reasons_without_p
 from src.studies.sobit.caption_association import associations
 from src.studies.sobit.caption_retrieval import Nearest, nulls, resample
-from src.studies.sobit.label_exchange import notes_on_p, permuted_cells, reasons_without_p
 from src.studies.sobit.prompts import baseline
 from tests.metrics.test_groups import naive_measures
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from src.report import format, page
 from src.studies.sobit import debiasing_changes, heatmap, word_figures, word_rows
-from src.studies.sobit.study import terminal_table
+from src.studies.sobit.study import terminal
 from tests.report import factory
-from tests.report.conftest import ParsedPage, check_page, check_rows, texts
+from tests.report.conftest import ParsedPage, check_page, check_rows, frame_of, texts
 from tests.studies.sobit import sobit_jobs
 
 RACES, GENDERS = ("Black", "Latino_Hispanic", "White"), ("Women", "Men")
@@ -87,7 +87,8 @@ def test_every_number_of_the_words_is_that_of_analyses_csv(findings, page_path):
 
 
 def test_the_terminal_table_has_a_row_per_axis_and_specification(findings):
-    result = terminal_table(findings.of("sobit"))
+    (table,) = terminal(findings.of("sobit"), "demo")
+    result = frame_of(table)
     assert list(result.columns) == ["", "debias", "protocol", "seed", *MODELS]
     assert len(result) == 2 * 3 * 2
     rows = undebiased_rows(findings)
@@ -267,7 +268,7 @@ def test_a_single_experiment_has_a_page(findings, tmp_path, exp):
     assert len(rows) == len(few_words()) * (1 if exp == "sobit_strength" else 3)
     assert (rows[0]["association"] == "–") == (exp != "sobit_association")
     assert (rows[0]["share_topk"] == "–") == (exp != "sobit_retrieval")
-    assert terminal_table(single.of("sobit")).empty == (exp == "sobit_strength")
+    assert len(terminal(single.of("sobit"), "demo")) == (exp != "sobit_strength")
 
 
 @pytest.fixture(scope="module")

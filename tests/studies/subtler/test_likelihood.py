@@ -13,8 +13,8 @@ from src.configs import HfConfig, TinyConfig
 from src.generators import model_weights, tiny
 from src.generators.answer_log import AnswerLog
 from src.studies.subtler import answers
+from src.studies.subtler.answers import choices, log_probabilities, position_effect, probabilities
 from src.studies.subtler.items import OPTIONS
-from src.studies.subtler.likelihood import choices, log_probabilities, position_effect, probabilities
 from tests.generators.checkpoint import saved
 
 QUESTION = "{context}\nWhich?\n1 {first}\n2 {second}\n3 {third}"
@@ -102,7 +102,7 @@ def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_
 
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
 def test_the_log_probability_of_an_answer_is_that_of_the_text_alone(batch_size):
-    model, rng = tiny.model(TinyConfig(width=32, layers=2, heads=2, seed=0)), np.random.default_rng(0)
+    model, rng = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0)).model, np.random.default_rng(0)
     texts = [[rng.integers(0, 60, rng.integers(1, most)).tolist() for most in (30, 7)] for _ in range(23)]
     log_p, tokens = log_probabilities(model, texts, batch_size=batch_size, padding=3)
     assert log_p == pytest.approx([naive_log_p(model, *text) for text in texts], abs=1e-5)

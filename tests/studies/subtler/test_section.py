@@ -9,9 +9,9 @@ from src.report import page
 from src.storage import results
 from src.studies.subtler import rows, section
 from src.studies.subtler.scoring import score
-from src.studies.subtler.study import terminal_table
+from src.studies.subtler.study import terminal
 from tests.report import factory
-from tests.report.conftest import ParsedPage, check_page, check_rows, pictures
+from tests.report.conftest import ParsedPage, check_page, check_rows, frame_of, pictures
 from tests.studies.subtler import choices
 
 MODELS = ("llama", factory.HOSTILE)
@@ -123,14 +123,13 @@ def test_latex_has_a_row_per_domain_and_direction_and_a_column_per_model(finding
 
 def test_the_terminal_table_has_a_row_per_domain_and_a_column_per_model():
     frames = [choices.analyses("one", "subtler_zh"), choices.analyses("two", "subtler_zh", templates=3)]
-    result = terminal_table(pd.concat(frames))
+    result = frame_of(terminal(pd.concat(frames), "subtler")[0])
     assert result[""].tolist()[:2] == ["subtler_zh published ageism SAI", "subtler_zh published ageism ASA"]
     assert len(result) == 2 * 4
     row = frames[0].query("gender == 'all'").iloc[0]
     interval = f"[{row['tau_c_low']:.2f}, {row['tau_c_high']:.2f}]"
     assert result["one"][0] == f"{row['tau_c']:.3f} {interval}, {row['n']} ({row['n_unmatched']})"
     assert " no interval: fewer than 5 templates, " in result["two"][0]
-    assert terminal_table(pd.DataFrame()).empty
 
 
 def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_page(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from numpy.random import Generator
 
 from src import metrics
@@ -90,32 +89,24 @@ def correlate(ratios: pd.DataFrame, analyses: pd.DataFrame, seed: int) -> pd.Dat
     return correlations
 
 
-def log_ratio(rows: pd.DataFrame) -> Float[np.ndarray, " n"]:
-    """Return the logarithm of each caption ratio, smoothed to be defined at 0; see `correlate`."""
-    expected = rows["n_word"] * (rows["n_group"] / rows["captions"])
-    ratio: np.ndarray = ((rows["n_both"] + 0.5) / (expected + 0.5)).to_numpy(float)
-    return np.asarray(np.log(ratio))
-
-
 def _correlation(ratios: pd.DataFrame, associations: pd.DataFrame, rng: Generator) -> dict[str, object]:
     matched = ratios.merge(associations[[*KEYS, "association"]], on=KEYS)
     common = matched[(matched["n_word"] >= MIN_CAPTIONS) & matched["association"].notna()]
     sizes = {"n": len(common), "n_rare": len(matched) - len(common)}
     sizes["n_unmatched"] = len(associations) - len(matched)
-    x, y = log_ratio(common), common["association"].to_numpy(float)
+    expected = common["n_word"] * (common["n_group"] / common["captions"])
+    # Smoothed to be defined at 0.
+    x = np.log(((common["n_both"] + 0.5) / (expected + 0.5)).to_numpy(float))
+    y = common["association"].to_numpy(float)
     rho = metrics.spearman(x, y).rho
-    reason = ""
-    if not len(associations):
-        reason = "the run has no group of this name on this axis"
-    elif not len(ratios):
-        reason = "the label words include none for this group on this axis"
-    elif not ratios["n_group"].iloc[0]:
-        reason = "no caption names the group"
-    elif len(common) < 3:
-        reason = f"{len(common)} words: at least 3 are needed"
-    elif math.isnan(rho):
-        reason = "all values of one side are equal"
-    if reason:
+    reasons = {
+        "the run has no group of this name on this axis": associations.empty,
+        "the label words include none for this group on this axis": ratios.empty,
+        "no caption names the group": not ratios["n_group"].any(),
+        f"{len(common)} words: at least 3 are needed": len(common) < 3,
+        "all values of one side are equal": math.isnan(rho),
+    }
+    if reason := next((reason for reason, applies in reasons.items() if applies), ""):
         undefined = dict.fromkeys(("rho", "rho_low", "rho_high", "placebo_q95", "p"), math.nan)
         return {**sizes, **undefined, "reason": reason}
     return {**sizes, "rho": rho, **_uncertainty(x, y, rho, rng), "reason": ""}

@@ -83,6 +83,7 @@ def audit(options: Mapping[str, str]) -> int:
         InputError: a file, a column, a list of words, a run or the output folder cannot be used.
     """
     from src.report import publish
+    from src.report.format import slugs
     from src.stimuli import taxonomy
     from src.studies.sobit.captions import counting, files, lexicon, output, ratios
 
@@ -92,7 +93,9 @@ def audit(options: Mapping[str, str]) -> int:
     entries = lexicon.lexicon(words, labels.race_words, labels.gender_words)
     caption_files = [files.read_footer(path) for path in files.matching_files(options["path"])]
     column = files.caption_column(caption_files, options["text_column"])
-    folder = Path(options["output"]) if options["output"] else output.folder(options["path"])
+    # The default is named after the file, folder or pattern.
+    name = Path(options["path"]).expanduser().resolve().stem or "captions"
+    folder = Path(options["output"] or CHECKOUT / "outputs" / "captions" / slugs([name])[name])
     publish.check(folder)
     if options["run"]:
         from src.studies.sobit.captions.associations import correlate, find_run, load_analyses

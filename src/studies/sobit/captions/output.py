@@ -1,28 +1,47 @@
-"""Write and print the results of an audit of captions: ratios, counts, correlations, figures."""
+"""Write and print the results of an audit of captions, without any caption: tables, counts and figures."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from src.configs import CHECKOUT, LabelsConfig
+from src.configs import LabelsConfig
 from src.errors import redact
 from src.report import tables
-from src.report.drawing import save_drawing
-from src.report.format import slugs
-from src.studies.sobit.captions import figures
-from src.studies.sobit.captions.counting import Audit
+from src.report.drawing import PALETTE, Drawing, save_drawing
+from src.report.forest_plot import describe_rows, forest_plot
+from src.studies.sobit.captions.counting import AXES, Audit
 from src.studies.sobit.captions.files import File
-from src.studies.sobit.captions.lexicon import NOUN, Lexicon, forms, name_forms
-from src.studies.sobit.captions.mentions import AXES
+from src.studies.sobit.captions.lexicon import BOTH, GENDER, NOUN, RACE, Lexicon, forms, name_forms
 
 RATIOS, COUNTS, CORRELATIONS = "ratios.csv", "counts.json", "correlations.csv"
 # Maximum number of words, or of files, that the terminal lists.
 MAX_LISTED = 12
+ALPHA = 0.05
+# Maximum number of words per side: in figures, and in a cell of the terminal.
+FIGURE_WORDS, TERMINAL_WORDS = 8, 3
+LESS, MORE = "less often", "more often"
+NO_WORD = "no word differs reliably"
+AXIS_NAMES = {RACE: "race", GENDER: "gender", BOTH: "race and gender"}
+# Smallest ratio on the logarithmic axis.
+MIN_RATIO = 2.0**-6
+LIMITS = (
+    "Words are counted, not their meanings: a white shirt counts as White, a king bed as Men, and the labels "
+    "file decides which group the word American counts for.",
+    "A caption that mentions a word and a group need not apply the word to that group: a Black man next to a "
+    "white woman counts for all four pairs of race and gender.",
+    "Most captions name no group; ratio_named compares within those that do.",
+    "Intervals and p assume independent captions: copies of a caption make them too small.",
+)
+AXIS_LABEL = (
+    "ratio to the group's share of all captions (log)\n"
+    f"with 95% interval; only words with q < {ALPHA:g}\n"
+    "at the right: captions that mention both"
+)
 
 
 @dataclass(frozen=True)
@@ -40,30 +59,17 @@ class Results:
     seconds: float  # duration, without figures
 
 
-def folder(path: str) -> Path:
-    """Return the default folder of the results, named after the file, folder or pattern."""
-    name = Path(path).expanduser().resolve().stem or "captions"
-    return CHECKOUT / "outputs" / "captions" / slugs([name])[name]
-
-
 def write(results: Results, draft: Path) -> Path:
-    """Write all files into an empty folder; return the path of counts.json."""
+    """Write all files into an empty folder; return the path of counts.json, which has all but the ratios."""
     results.ratios.to_csv(draft / RATIOS, index=False)
     if results.correlations is not None:
         results.correlations.to_csv(draft / CORRELATIONS, index=False)
-    for drawing in figures.drawings(results.ratios):
+    for drawing in drawings(results.ratios):
         save_drawing(drawing, draft)
-    text = json.dumps(summary(results), indent=2, ensure_ascii=False)
-    (draft / COUNTS).write_text(text + "\n", encoding="utf-8")
-    return draft / COUNTS
-
-
-def summary(results: Results) -> dict[str, Any]:
-    """Return everything but the ratios, for machines."""
     audit, lexicon = results.audit, results.lexicon
     counts, labels = audit.counts, results.labels
     words = lexicon.words[["word", "type"]].itertuples(index=False)
-    return {
+    summary = {
         "asked": {name: redact(value) for name, value in results.settings.items()},
         "rows": audit.rows,
         "captions": counts.captions,
@@ -78,7 +84,7 @@ def summary(results: Results) -> dict[str, Any]:
             for axis in AXES
             for axis_counts in [counts.groups[lexicon.groups["axis"] == axis]]
         },
-        "limits": figures.LIMITS,
+        "limits": LIMITS,
         "files": [
             {"path": str(file.path), "rows": file.rows, **file.about}
             | ({"problem": file.problem} if file.problem else {})
@@ -93,6 +99,9 @@ def summary(results: Results) -> dict[str, Any]:
             },
         },
     }
+    text = json.dumps(summary, indent=2, ensure_ascii=False)
+    (draft / COUNTS).write_text(text + "\n", encoding="utf-8")
+    return draft / COUNTS
 
 
 def never_mentioned(results: Results) -> list[str]:
@@ -107,11 +116,11 @@ def print_results(results: Results) -> None:
     audit = results.audit
     broken = ", ".join(f"{rows:,} {kind.replace('_', ' ')}" for kind, rows in audit.broken.items() if rows)
     title = f"{audit.counts.captions:,} captions: ratio to the group's share of all captions (95% interval)"
-    console.print(tables.plain(figures.overview(results.ratios), title))
+    console.print(tables.plain(overview(results.ratios), title))
     if results.correlations is not None:
         run = results.correlations.iloc[0]
         comparison = f"captions against run {run['run']} ({run['model']}, debias {run['debias']})"
-        console.print(tables.plain(figures.correlations(results.correlations), comparison))
+        console.print(tables.plain(correlations(results.correlations), comparison))
     print(f"Rows: {audit.rows:,}; not captions: {broken or 'none'}.")
     for file, problem in list(audit.problems.items())[:MAX_LISTED]:
         print(f"Unreadable: {file}: {problem}")
@@ -121,5 +130,97 @@ def print_results(results: Results) -> None:
         more = f" and {len(unmentioned) - MAX_LISTED} more" if len(unmentioned) > MAX_LISTED else ""
         listed = ", ".join(unmentioned[:MAX_LISTED]) + more
         print(f"Never mentioned: {len(unmentioned)} of {len(results.lexicon.words)} words: {listed}.")
-    for limit in figures.LIMITS:
+    for limit in LIMITS:
         print(f"- {limit}")
+
+
+def extremes(rows: pd.DataFrame, count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the words most reliably over- and under-represented with a group, the most certain first.
+
+    `rows` are of one axis and group. Each side has at most `count` words, with q below 0.05 and an interval
+    above 1, or below 1.
+    """
+    significant = rows.drop_duplicates(["word", "type"])
+    significant = significant[significant["q"] < ALPHA]
+    over = significant[significant["ratio_low"] > 1].sort_values("ratio_low", ascending=False, kind="stable")
+    under = significant[significant["ratio_high"] < 1].sort_values("ratio_high", kind="stable")
+    return over.head(count), under.head(count)
+
+
+def ratio_text(row: pd.Series) -> str:
+    """Format a word with its ratio, interval and number of captions."""
+    interval = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+    return f"{row['word']} {row['ratio']:.2f} ({interval}; n {row['n_word']:,})"
+
+
+def overview(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return a row of texts per group: its captions, and its most over- and under-represented words."""
+    rows = []
+    for (axis, group), group_rows in ratios.groupby(["axis", "group"], sort=False):
+        sides = [
+            "\n".join(ratio_text(row) for _, row in side.iterrows()) or "none"
+            for side in extremes(group_rows, TERMINAL_WORDS)
+        ]
+        mentions, captions = group_rows["n_group"].iloc[0], group_rows["captions"].iloc[0]
+        rows.append((axis, group, f"{mentions:,} ({mentions / captions:.2%})", *sides))
+    return pd.DataFrame(rows, columns=["axis", "group", "captions", MORE, LESS])
+
+
+def correlations(results: pd.DataFrame) -> pd.DataFrame:
+    """Format correlations.csv for the terminal."""
+    texts = results[["axis", "group"]].assign(words=results["n"])
+    values = results[["rho", "rho_low", "rho_high"]].to_numpy()
+    texts["ρ (95%)"] = [f"{rho:.2f} ({low:.2f} to {high:.2f})" for rho, low, high in values]
+    texts["placebo 95th"] = results["placebo_q95"].map("{:.2f}".format)
+    texts["q"] = results["q"].map("{:.3f}".format)
+    texts.loc[results["rho"].isna(), ["ρ (95%)", "placebo 95th", "q"]] = ""
+    return texts.assign(note=results["reason"])
+
+
+def drawings(ratios: pd.DataFrame) -> list[Drawing]:
+    """Draw a figure per axis: the most over- and under-represented words of each group."""
+    return [_figure(axis_rows, str(axis)) for axis, axis_rows in ratios.groupby("axis", sort=False)]
+
+
+def _figure(ratios: pd.DataFrame, axis: str) -> Drawing:
+    title = f"Words mentioned more and less often: {AXIS_NAMES[axis]}"
+    tables = [_rows(rows).assign(block=str(group)) for group, rows in ratios.groupby("group", sort=False)]
+    rows = pd.concat(tables)
+    low, high = rows["ratio_low"], rows["ratio_high"]
+    start = max(MIN_RATIO, float(np.nanmin([0.5, low[low > 0].min()])) / 1.15)
+    end = float(np.nanmax([2, high.max()])) * 1.15
+    figure, axes, placed = forest_plot(
+        rows.assign(
+            note="",
+            value=rows["ratio"].where(rows["ratio"] >= start),
+            low=low.clip(start, end),
+            high=high,
+            band_low=rows["placebo_low"].clip(start, end),
+            band_high=rows["placebo_high"].clip(start, end),
+        ),
+        title=title,
+        label=AXIS_LABEL,
+        series=(LESS, MORE),
+        band="95% of ratios by chance",
+        zero=1,
+        limits=(start, end),
+    )
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value >= 1 else f"1/{1 / value:g}")
+    # An arrow marks ratios off the axis: pairs that no caption, or hardly any, mentions.
+    y = placed.loc[placed["ratio"] < start, "y"]
+    axes.plot([start] * len(y), y, "<", color=PALETTE[0], markersize=5, clip_on=False, zorder=4)
+    return Drawing(f"ratios-{axis}", figure, title, f"{title}. {describe_rows(placed)}.")
+
+
+def _rows(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the figure for one group, or a row that says that no word differs."""
+    over, under = extremes(ratios, FIGURE_WORDS)
+    rows = pd.concat([over, under[::-1]])
+    if rows.empty:
+        empty = {"name": NO_WORD, "words": NO_WORD, "series": "", "text": ""}
+        return rows.reindex([0]).assign(**empty)
+    series = np.where(rows["ratio"] > 1, MORE, LESS)
+    words = [f"{side} {ratio_text(row)}" for side, (_, row) in zip(series, rows.iterrows(), strict=True)]
+    text = rows["n_both"].map("{:,}".format)
+    return rows.assign(name=rows["word"].map(str), series=series, text=text, words=words)

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from src.metrics import benjamini_hochberg
+from src.studies.sobit.captions.counting import AXES, Counts
 from src.studies.sobit.captions.lexicon import Lexicon
-from src.studies.sobit.captions.mentions import AXES, Counts
 
 Numbers = Int[np.ndarray, " n"]
 Values = Float[np.ndarray, " n"]

@@ -10,7 +10,7 @@ from scipy import stats
 from src.errors import InputError
 from src.stimuli import taxonomy
 from src.storage import results
-from src.studies.sobit.captions import associations, cli, figures
+from src.studies.sobit.captions import associations, cli, output
 from src.tracking import Tracker
 from tests.studies.sobit.captions.examples import write_captions
 
@@ -116,7 +116,7 @@ def test_an_audit_writes_correlations_with_a_run(store, tmp_path, monkeypatch, c
         {"category": "one", "word": [f"word{number}" for number in range(WORDS)], "type": "noun"}
     )
     monkeypatch.setattr(taxonomy, "words", lambda cfg: words)
-    monkeypatch.setattr(figures, "drawings", lambda ratios: [])
+    monkeypatch.setattr(output, "drawings", lambda ratios: [])
     drawn = rng.choice(words["word"], 4000)
     people = rng.choice(["black", "white man", "men", "sea"], 4000)
     path = write_captions(

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from src.stimuli import taxonomy
-from src.studies.sobit.captions import cli, figures, mentions
+from src.studies.sobit.captions import cli, counting, output
 from tests.studies.sobit.captions.examples import WORDS, write_captions
 
 PLANTED = {("criminal", "Black"): 3.0, ("savage", "White"): 0.3, ("homemaker", "Women"): 2.0}
@@ -102,13 +102,13 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
 
 @pytest.mark.parametrize("when", ["counting", "drawing"])
 def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypatch, capsys, when):
-    monkeypatch.setattr(figures, "drawings", lambda ratios: [])
+    monkeypatch.setattr(output, "drawings", lambda ratios: [])
     out = tmp_path / "out"
     for number in (1, 0):  # the second replaces the first
         assert run(f"path={captions}/part-{number}.parquet", f"output={out}") == 0
     assert json.loads((out / "counts.json").read_text())["files"][0]["path"].endswith("part-0.parquet")
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    module, name = (mentions, "count") if when == "counting" else (figures, "drawings")
+    module, name = (counting, "count") if when == "counting" else (output, "drawings")
 
     def interrupt(*arguments):
         raise KeyboardInterrupt
@@ -139,7 +139,7 @@ def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypat
     ],
 )
 def test_mistakes_are_refused_before_any_work(captions, tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(mentions, "count", None)
+    monkeypatch.setattr(counting, "count", None)
     filled = [argument.format(captions=captions, out=tmp_path) for argument in arguments]
     assert run(*filled, f"output={tmp_path}/out") == 1
     assert message in capsys.readouterr().err

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from src.errors import InputError
 from src.studies.sobit.captions import lexicon as lexicons
-from src.studies.sobit.captions.mentions import count, zero_counts
+from src.studies.sobit.captions.counting import count, zero_counts
 from tests.studies.sobit.captions.examples import GENDERS, LEXICON, RACES, WORDS, group_index, word_index
 
 

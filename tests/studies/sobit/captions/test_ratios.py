@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from src.studies.sobit.captions import ratios
-from src.studies.sobit.captions.mentions import count, zero_counts
+from src.studies.sobit.captions.counting import count, zero_counts
 from tests.studies.sobit.captions.examples import LEXICON, WORDS
 
 

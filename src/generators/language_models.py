@@ -1,21 +1,90 @@
-"""Run multimodal models of transformers, which generate texts with or without a picture."""
+"""Run causal and multimodal language models of transformers: tokenise questions, and generate answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from src.generators import chat_templates
-from src.generators.causal import greedy
 from src.stimuli import pictures
 
 IMAGE = "<image>"
-# Prompt for a model without a chat template, up to the beginning of its answer.
-PLAIN = "Instruction: {}\n"
+# Prompts for a model without a chat template, up to the beginning of its answer: without and with pictures.
+PLAIN, PLAIN_MULTIMODAL = "{}\n", "Instruction: {}\n"
+
+
+@dataclass(frozen=True)
+class Causal:
+    """A causal language model and its tokenizer."""
+
+    model: Any  # model on its device, in its precision
+    tokenizer: Any  # tokenizer, whose chat template, if any, wraps each question
+    batch_size: int  # texts per forward pass
+
+    def question(self, text: str) -> list[int]:
+        """Tokenise a question, up to the beginning of the answer."""
+        if self.tokenizer.chat_template:
+            tokens = chat_templates.render(self.tokenizer, text, tokenize=True, return_dict=False)
+        else:
+            tokens = self.tokenizer(PLAIN.format(text))["input_ids"]
+        return [int(token) for token in tokens]
+
+    def answer_tokens(self, text: str) -> list[int]:
+        """Tokenise an answer that follows a question."""
+        return [int(token) for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    @torch.inference_mode()
+    def answers(self, texts: Sequence[str], *, max_new_tokens: int) -> Iterator[dict[int, str]]:
+        """Generate free answers greedily, and yield those of each batch by index of the question."""
+        questions = [self.question(text) for text in texts]
+        generation_config = greedy(self.model, self.tokenizer, max_new_tokens)
+        for batch in longest_first(questions, self.batch_size):
+            tokens, mask = pad_left([questions[index] for index in batch], padding_id(self.tokenizer))
+            device = next(self.model.parameters()).device
+            generated = self.model.generate(
+                input_ids=tokens.to(device),
+                attention_mask=mask.to(device),
+                generation_config=generation_config,
+            )
+            answers = self.tokenizer.batch_decode(generated[:, tokens.shape[1] :], skip_special_tokens=True)
+            yield dict(zip(batch, answers, strict=True))
+
+
+def padding_id(tokenizer: Any) -> int:
+    """Return the id of the token that pads shorter texts; it is masked, and does not affect the results."""
+    padding = tokenizer.pad_token_id
+    return int(padding if padding is not None else tokenizer.eos_token_id or 0)
+
+
+def longest_first(texts: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
+    """Yield batches of at most `size` indices of texts, the longest texts first."""
+    order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+def pad_left(texts: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Pad the tokens of texts on the left, and return them with the attention mask."""
+    rows = [torch.tensor(text, dtype=torch.long) for text in texts]
+    pad = partial(pad_sequence, batch_first=True, padding_side="left")
+    return pad(rows, padding_value=padding), pad([torch.ones_like(row) for row in rows])
+
+
+def greedy(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
+    """Make a config of greedy decoding that takes only the end token from the model's defaults."""
+    from transformers import GenerationConfig
+
+    make: Any = GenerationConfig
+    end = model.generation_config.eos_token_id
+    return make(
+        max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=padding_id(tokenizer), eos_token_id=end
+    )
 
 
 @dataclass(frozen=True)
@@ -39,7 +108,9 @@ class Multimodal:
     def question(self, prompt: str) -> str:
         """Render a prompt up to the beginning of the answer, with the model's own token for `<image>`."""
         if not self.processor.chat_template:
-            return PLAIN.format(prompt.replace(IMAGE, str(getattr(self.processor, "image_token", IMAGE))))
+            return PLAIN_MULTIMODAL.format(
+                prompt.replace(IMAGE, str(getattr(self.processor, "image_token", IMAGE)))
+            )
         before, image, after = prompt.partition(IMAGE)
         content = [{"type": "text", "text": text} for text in (before, after) if text]
         if image:
@@ -69,6 +140,8 @@ class Multimodal:
         lists of token ids, by name, whose log-probabilities are recorded at each step.
         """
         generation_config = greedy(self.model, self.processor.tokenizer, max_new_tokens)
+        end = generation_config.eos_token_id
+        ends = torch.tensor([end] if isinstance(end, int) else end or [])
         for start in range(0, len(prompts), self.batch_size):
             indices = range(start, min(start + self.batch_size, len(prompts)))
             texts = [self.question(prompts[index]) for index in indices]
@@ -80,10 +153,14 @@ class Multimodal:
             # Some model families return the prompt as well; the generated tokens are last.
             tokens = generated[:, generated.shape[1] - len(recorder.steps) :].cpu()
             log_p = torch.stack(recorder.steps).cpu()
-            yield {
-                index: self._generated_text(tokens[row], log_p[:, row], pools, generation_config.eos_token_id)
-                for row, index in enumerate(indices)
-            }
+            batch = {}
+            for row, index in enumerate(indices):
+                is_end = torch.isin(tokens[row], ends).nonzero()
+                ids = tokens[row, : int(is_end[0]) + 1 if len(is_end) else None].tolist()
+                text = self.processor.tokenizer.decode(ids, skip_special_tokens=True)
+                means = log_p[: len(ids), row].mean(dim=0).tolist()
+                batch[index] = GeneratedText(text, tuple(ids), dict(zip(pools, means, strict=True)))
+            yield batch
 
     def _inputs(self, texts: list[str], paths: Sequence[Path] | None) -> Any:
         tokenizer = self.processor.tokenizer
@@ -99,16 +176,6 @@ class Multimodal:
             return tokenizer(texts, **options).to(device)
         images = [[pictures.read(path)] for path in paths]
         return self.processor(text=texts, images=images, **options).to(device, self.model.dtype)
-
-    def _generated_text(
-        self, tokens: Tensor, log_p: Float[Tensor, "steps pools"], pools: Mapping[str, object], end: Any
-    ) -> GeneratedText:
-        ends = torch.isin(tokens, torch.tensor([end] if isinstance(end, int) else end or [])).nonzero()
-        steps = int(ends[0]) + 1 if len(ends) else len(tokens)
-        ids = [int(token) for token in tokens[:steps]]
-        text = self.processor.tokenizer.decode(ids, skip_special_tokens=True)
-        means = log_p[:steps].mean(dim=0).tolist()
-        return GeneratedText(text, tuple(ids), dict(zip(pools, means, strict=True)))
 
 
 @dataclass
