@@ -87,7 +87,7 @@ def project(
     projected = vectors.double() @ projection.double().T
     norms = projected.norm(dim=-1, keepdim=True)
     removed = (norms < MIN_NORM).flatten(1).any(dim=1)
-    if table.role in TEXT_ROLES:
+    if table.role in TEXT_ROLES and removed.any():
         words = table.frame["word"]
         removed = torch.tensor(words.isin(words[removed.numpy()]).to_numpy())
     projected /= norms
