@@ -17,8 +17,8 @@ from src.encoders.trainer import devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
 from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
-from tests.encoders.test_blip2 import opened as blip2
-from tests.encoders.test_open_clip_weights import opened, vectors
+from tests.encoders.test_published_weights import open_blip2 as blip2
+from tests.encoders.test_published_weights import vectors
 
 
 @pytest.mark.parametrize("count", [10_000, 0, "many"])

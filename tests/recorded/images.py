@@ -17,7 +17,7 @@ from src.encoders import preprocessing
 from src.stimuli import pictures
 from src.stimuli.morphs import midpoints, networks, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
-from tests.stimuli.test_warps import texture
+from tests.stimuli.test_morph_methods import texture
 
 
 def read_pixels(path: Path | str) -> np.ndarray:

@@ -17,8 +17,8 @@ from src.studies.implicit import experiment
 from src.studies.implicit.config import AuditConfig
 from src.studies.shared import group_comparison
 from src.studies.shared.resampling import weights
-from tests import implicit as naive
 from tests import reference
+from tests import reference as naive
 
 EXP = AuditConfig(
     paper="t",
