@@ -16,6 +16,20 @@ from src.debias import Prompts, project, projected_roles, projection, prompts
 from src.errors import InputError
 from src.stimuli import Table, build_table
 
+METHODS = ("orth_proj", "orth_proj_calibrated", "orth_proj_scm")
+PAPER = ["Black Men", "Black Women", "White Men", "White Women"]
+
+
+@cache
+def _compose(name):
+    config, _ = configs.compose([f"debias={name}"])
+    return OmegaConf.to_object(config.debias)
+
+
+def compose_method(name, **changes):
+    return replace(_compose(name), **changes)
+
+
 DEMO = [f"{people} {gender}" for people in ("Niffite", "Luupite", "Laapian") for gender in ("Women", "Men")]
 RACES = [f"{race} {gender}" for race in ("Asian", "Black", "White") for gender in ("Men", "Women")]
 GENDERS = ("male", "female", "man", "woman")
@@ -270,17 +284,3 @@ def test_a_vanished_prompt_or_role_is_an_error():
     matrix = projection(compose_method("orth_proj"), build_prompts(4), draw_vectors(0, 4, 4))
     with pytest.raises(InputError, match=r"words: nothing is left of any of \d+ after the projection"):
         project(words(), draw_vectors(1, 10, 4).float(), matrix)
-
-
-METHODS = ("orth_proj", "orth_proj_calibrated", "orth_proj_scm")
-PAPER = ["Black Men", "Black Women", "White Men", "White Women"]
-
-
-@cache
-def _compose(name):
-    config, _ = configs.compose([f"debias={name}"])
-    return OmegaConf.to_object(config.debias)
-
-
-def compose_method(name, **changes):
-    return replace(_compose(name), **changes)

@@ -15,12 +15,13 @@ WORDS = ["a", "man", "niff-born", "photo"]
 SIZE = 1 + len(WORDS) + SPARE + 2
 
 
-def test_a_word_is_a_token_between_start_and_end():
+def test_words_are_tokens_between_start_and_end_cut_at_the_context():
     tokens = Vocabulary(WORDS, 8)(["A photo, niff-born", "man"]).tolist()
     assert tokens[0][0] == tokens[1][0] == SIZE - 2
     assert tokens[0][1:3] + tokens[0][4:6] == [1, 4, 3, SIZE - 1]
     assert tokens[1][1:] == [2, SIZE - 1, 0, 0, 0, 0, 0]
     assert max(map(max, tokens)) == SIZE - 1, "the end is the highest token, which CLIP pools"
+    assert Vocabulary(WORDS, 4)(["a man a man a man"]).tolist() == [[SIZE - 2, 1, 2, 1]]
 
 
 def test_other_words_share_the_spare_tokens():
@@ -30,10 +31,6 @@ def test_other_words_share_the_spare_tokens():
     assert {4 < token < SIZE - 2 for (token,) in tokens} == {True}
     many = {vocabulary.encode(f"w{number}")[0] for number in range(2_000)}
     assert many == set(range(5, SIZE - 2))
-
-
-def test_a_sentence_beyond_the_context_is_cut():
-    assert Vocabulary(WORDS, 4)(["a man a man a man"]).tolist() == [[SIZE - 2, 1, 2, 1]]
 
 
 TOWER = ToyConfig(

@@ -48,27 +48,22 @@ def test_the_config_s_hash_is_blind_to_places_only(job):
         assert first != job("dataset=photos", "dataset.root=here", change).config_hash
 
 
-def test_morphs_of_pairs_are_in_no_key_because_keys_of_old_jobs_lack_them(job):
-    default, changed = job("faces=morphs"), job("faces=morphs", "faces.morphs=families")
-    faces = dict(default.resolved["faces"])
-    assert faces.pop("morphs") == "pairs"
-    older = replace(default, resolved={**default.resolved, "faces": faces})
-    assert older.config_hash == default.config_hash != changed.config_hash
-
-
 @pytest.mark.parametrize(
-    ("field", "first", "other"), [("intrinsic", "sc_eat", "difference"), ("extrinsic", "top_k", "zero_shot")]
+    ("section", "field", "first", "other"),
+    [
+        ("faces", "morphs", "pairs", "families"),
+        ("protocol", "intrinsic", "sc_eat", "difference"),
+        ("protocol", "extrinsic", "top_k", "zero_shot"),
+    ],
 )
-def test_default_scores_are_in_no_key_because_keys_of_old_jobs_lack_them(job, field, first, other):
-    default, changed = job(), job(f"protocol.{field}={other}")
-    protocol = dict(default.resolved["protocol"])
-    assert protocol.pop(field) == first
-    assert (
-        replace(default, resolved={**default.resolved, "protocol": protocol}).config_hash
-        == default.config_hash
-    )
-    assert changed.config_hash != default.config_hash
-    assert (changed.protocol, job(f"protocol={other}").protocol) == (f"paper+{other}", other)
+def test_some_defaults_are_in_no_key_because_keys_of_old_jobs_lack_them(job, section, field, first, other):
+    default, changed = job("faces=morphs"), job("faces=morphs", f"{section}.{field}={other}")
+    values = dict(default.resolved[section])
+    assert values.pop(field) == first
+    older = replace(default, resolved={**default.resolved, section: values})
+    assert older.config_hash == default.config_hash != changed.config_hash
+    if section == "protocol":
+        assert (changed.protocol, job(f"protocol={other}").protocol) == (f"paper+{other}", other)
 
 
 def test_a_missing_value_is_named(job):
@@ -177,13 +172,7 @@ def test_a_run_is_named_by_its_choices_without_the_defaults(job, overrides, name
     assert run_name(job(*overrides)) == name
 
 
-def test_jobs_of_a_sweep_have_distinct_names(job):
-    settings = ([], ["protocol=k_100"], ["debias=orth_proj"], ["seed=1"], ["seed=1", "protocol.k=100"])
-    jobs = [job(*overrides) for overrides in settings]
-    assert len({run_name(item) for item in jobs}) == len(jobs)
-
-
-def test_a_sweep_is_named_by_what_it_varies(job):
+def test_a_sweep_is_named_by_what_it_varies_and_its_jobs_differ_in_name(job):
     small = job("model=toy_s")
     models = [replace(small, model=f"m{number}") for number in range(100)]
     exps = [replace(small, exp=f"e{number}") for number in range(8)]
@@ -194,6 +183,9 @@ def test_a_sweep_is_named_by_what_it_varies(job):
     assert sweep_name([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
         "toy_m × faces_to_words × k_100, paper × seed 2"
     )
+    settings = ([], ["protocol=k_100"], ["debias=orth_proj"], ["seed=1"], ["seed=1", "protocol.k=100"])
+    jobs = [job(*overrides) for overrides in settings]
+    assert len({run_name(item) for item in jobs}) == len(jobs)
 
 
 def paths(job):
@@ -210,22 +202,17 @@ def test_a_job_has_only_the_parameters_that_it_uses(job):
     assert {"seed", "protocol.k", "faces.per_group", "words.count", "templates", "exp.corpus"} <= {*logged}
     prefixes = {name.partition(".")[0] for name in logged}
     assert not prefixes & {"store", "tracking", "scenes", "labels", "debias", "resume", "plan", "report"}
-    assert not {"protocol.top_k", "protocol.iat", "protocol.set_size", "dataset.root", "model.name"} & {
-        *logged
-    }
+    unused = {"protocol.top_k", "protocol.iat", "protocol.set_size", "dataset.root", "model.name"}
+    assert not unused & {*logged}
     assert not any(name.startswith("demo.planted") for name in logged)
 
 
-def test_what_is_switched_on_is_a_parameter(job):
+def test_what_is_switched_on_is_a_parameter_and_a_config_is_valid_yaml(job):
     logged = paths(job("debias=orth_proj", "exp=cles_emotions"))
-    assert {"debias.name", "debias.spurious", "debias.side", "protocol.partitions", "protocol.ties"} <= {
-        *logged
-    }
+    names = {"debias.name", "debias.spurious", "debias.side", "protocol.partitions", "protocol.ties"}
+    assert names <= {*logged}
     assert any(name.startswith("exp.sets.") for name in logged)
     assert not {"templates", "protocol.k"} & {*logged}
     assert any(name.startswith("taxonomy.") for name in paths(job("exp=sobit_association")))
-
-
-def test_a_config_is_valid_yaml(job):
     resolved = job("model=toy_s", "exp=cles_emotions", "debias=orth_proj").resolved
     assert yaml.safe_load(yaml.safe_dump(dict(resolved), allow_unicode=True)) == resolved

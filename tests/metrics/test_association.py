@@ -57,13 +57,8 @@ def test_sc_eats_is_undefined_for_equal_similarities_and_exact_for_close_ones():
     result = sc_eats(similarities, [np.arange(30), np.arange(1, 30)], np.arange(30, 59))
     assert result.isnan().tolist() == [[True, True], [False, True]]
     # One of 59 cosines differs: the effect does not depend on the size of that difference.
-    assert result[1, 0].item() == pytest.approx(naive_sc_eat(*single_nonzero_cosine(30, 29), 1)[0], rel=1e-12)
-
-
-def single_nonzero_cosine(a: int, b: int) -> tuple[torch.Tensor, torch.Tensor]:
-    to_a = torch.zeros(1, a)
-    to_a[0, 0] = 1
-    return to_a, torch.zeros(1, b)
+    expected = naive_sc_eat(torch.eye(1, 30), torch.zeros(1, 29), 1)[0]
+    assert result[1, 0].item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_sets_without_deviation_are_refused():
@@ -130,18 +125,13 @@ def draw_vectors(seed: int, *sizes: int, width: int = 5) -> list[torch.Tensor]:
 
 
 def naive_eat(x, y, a, b) -> tuple[float, float]:
-    def s(w):
-        return np.mean([float(w @ v) for v in a]) - np.mean([float(w @ v) for v in b])
-
-    values = [s(w) for w in x] + [s(w) for w in y]
-    positions = set(range(len(values)))
-
-    def statistic(x_positions):
-        y_positions = positions - set(x_positions)
-        return np.mean([values[i] for i in x_positions]) - np.mean([values[i] for i in y_positions])
-
-    observed = statistic(range(len(x)))
-    permuted = [statistic(c) for c in combinations(range(len(values)), len(x))]
+    values = [np.mean([float(w @ v) for v in a]) - np.mean([float(w @ v) for v in b]) for w in (*x, *y)]
+    positions = range(len(values))
+    permuted = [
+        np.mean([values[i] for i in chosen]) - np.mean([values[i] for i in positions if i not in chosen])
+        for chosen in combinations(positions, len(x))
+    ]
+    observed = permuted[0]
     p = np.mean([value >= observed - 1e-12 for value in permuted])
     return observed / np.std(values, ddof=1), float(p)
 
@@ -156,9 +146,14 @@ def test_eat_is_exact_where_partitions_are_few(seed, n_x, n_y):
     assert result.p == pytest.approx(p, abs=1e-12)
 
 
-def test_eat_counts_ties_as_reached():
+def test_eat_counts_ties_as_reached_and_a_drawn_p_is_never_zero():
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     assert eat(x, x, torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])).p == pytest.approx(5 / 6)
+    a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[-1.0, 0.0]])
+    rng = np.random.default_rng(0)
+    spread = torch.from_numpy(rng.uniform(0.5, 1, (15, 1)))
+    x, y = torch.cat([spread, 0 * spread], 1), torch.cat([-spread, 0 * spread], 1)
+    assert eat(x, y, a, b).p == pytest.approx(1 / 10_001)
 
 
 def test_eat_draws_true_permutations_where_partitions_are_many():
@@ -173,14 +168,6 @@ def test_eat_draws_true_permutations_where_partitions_are_many():
     assert result == eat(x, y, a, b, seed=3)
     assert result.p != eat(x, y, a, b, seed=4).p
     assert (result.p * 10_001) == pytest.approx(round(result.p * 10_001))
-
-
-def test_eat_p_is_never_zero_when_drawn():
-    a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[-1.0, 0.0]])
-    rng = np.random.default_rng(0)
-    spread = torch.from_numpy(rng.uniform(0.5, 1, (15, 1)))
-    x, y = torch.cat([spread, 0 * spread], 1), torch.cat([-spread, 0 * spread], 1)
-    assert eat(x, y, a, b).p == pytest.approx(1 / 10_001)
 
 
 def load_ieat(name: str) -> torch.Tensor:

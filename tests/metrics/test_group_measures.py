@@ -155,9 +155,12 @@ def test_group_association_is_its_definition(seed, groups, count):
             assert result[w, g] == pytest.approx(gap / row.std(ddof=1), abs=1e-9)
 
 
-def test_a_caption_that_is_equally_similar_to_all_images_has_no_association():
+def test_captions_without_variance_have_no_association_and_no_score():
     cosines = np.full((1, 6), 0.3)
     assert np.isnan(metrics.group_association(cosines, one_hot(np.array([0, 1, 0, 1, 0, 1]), 2))).all()
+    z = np.full((1, 12), np.nan)
+    tests = metrics.welch_tests(z, z, np.array([[0] * 5 + [1] * 7]), [np.eye(2, dtype=bool)])[0]
+    assert np.isnan(tests.score()).all()
 
 
 @given(st.integers(0, 10_000))
@@ -194,9 +197,3 @@ def test_scores_of_large_t_and_of_groups_without_variance_are_ordered():
     separated, mixed = metrics.welch_tests(z, z**2, labels, [np.eye(2, dtype=bool)])[0].score()[0]
     assert (separated > mixed).all()
     assert np.isfinite(separated).all()
-
-
-def test_a_caption_without_variance_has_no_score():
-    z = np.full((1, 12), np.nan)
-    tests = metrics.welch_tests(z, z, np.array([[0] * 5 + [1] * 7]), [np.eye(2, dtype=bool)])[0]
-    assert np.isnan(tests.score()).all()

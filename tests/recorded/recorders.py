@@ -1,5 +1,6 @@
 """Map each part of `src/versions.yaml` to how its output is computed and compared."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,13 @@ RECORDERS = {
     "debias": Recorder(numbers.debias_outputs, compare_float64),
     "metrics": Recorder(numbers.metric_outputs, compare_float64),
     "inference": Recorder(studies.inference_outputs, compare_float64),
-    "intrinsic.difference": Recorder(studies.difference_outputs, compare_float64),
-    "extrinsic.zero_shot": Recorder(studies.nearest_class_outputs, compare_float64),
-    "studies.implicit": Recorder(studies.implicit_outputs, compare_float64),
     "studies.poems": Recorder(answers.poems_outputs, compare_float64),
-    "studies.propagation": Recorder(studies.propagation_outputs, compare_float64),
-    "studies.sobit": Recorder(studies.sobit_outputs, compare_float64, studies.SOBIT_FLOAT32_NAMES),
     "studies.subtler": Recorder(answers.subtler_outputs, compare_float64),
-    "studies.zero_shot": Recorder(studies.zero_shot_outputs, compare_float64),
     "generators": Recorder(answers.generators_outputs, compare_float32),
     "scoring": Recorder(answers.scoring_outputs, compare_float64),
     "report": Recorder(report_outputs, compare_float64),
+    **{
+        part: Recorder(partial(studies.study_outputs, part), compare_float64, studies.SOBIT_FLOAT32_NAMES)
+        for part in studies.STUDIES
+    },
 }
