@@ -13,7 +13,7 @@ import pytest
 from src import generate
 from src.generators.multimodal import Multimodal
 from tests.generators.chat import completion, served
-from tests.generators.seeing import llava, saved
+from tests.generators.checkpoint import llava, saved
 from tests.launched import Started
 
 HEADER = "bias_type,target_gender,context,anti_stereotype,stereotype,unrelated,item_category,type_category"

@@ -15,6 +15,7 @@ from src.encoders import hub
 from src.errors import InputError
 from src.studies.poems import poem_generation
 from src.studies.subtler import answers
+from tests.commands import command
 from tests.fuzz import models
 from tests.fuzz.harness import REFUSED, TABLE, tried
 from tests.fuzz.parsers import NAMED
@@ -139,15 +140,15 @@ def test_a_bad_yaml_of_a_config_is_named(tmp_path, monkeypatch, name):
         configs.compose([])
 
 
-def test_a_bad_yaml_of_a_user_leads_to_no_traceback(tmp_path, cli):
+def test_a_bad_yaml_of_a_user_leads_to_no_traceback(tmp_path, capsys):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "mine.yaml").write_bytes(BAD["bad"])
-    output = f"hydra.run.dir={tmp_path}/out"
-    done = cli(f"--config-dir={tmp_path}", "model=mine", "exp=faces_to_words", output)
-    assert done.returncode == 1
-    assert f"{tmp_path}/model/mine.yaml: while parsing a flow sequence" in done.stderr
-    assert "Correct it." in done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
+    arguments = f"--config-dir={tmp_path}", "model=mine", "exp=faces_to_words"
+    assert command(tmp_path / "out", *arguments).code == 1
+    printed = capsys.readouterr()
+    assert f"{tmp_path}/model/mine.yaml: while parsing a flow sequence" in printed.err
+    assert "Correct it." in printed.err
+    assert "Traceback" not in printed.err + printed.out
 
 
 @pytest.mark.parametrize(

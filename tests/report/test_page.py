@@ -59,11 +59,15 @@ def test_the_page_opens_with_sentences_about_the_first_specification(html, findi
     assert "analyses of a group and valence, the level of carry-over differs from chance (q ≤ .05)" in head
 
 
-def test_the_page_keeps_the_rules_of_pages(html, page_path):
+def test_the_page_keeps_the_rules_of_pages_and_numbers_faces(html, page_path):
     check_page(page_path, html)
     assert [attributes for tag, attributes in html.tags if tag == "script"] == [
         {"type": "application/json", "id": "explorer-data"}, {}, {},
     ]  # fmt: skip
+    assert "face no. 1" in (page_path.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
+    assert "face no. 1" in html.text
+    # Words are not anonymised.
+    assert "word29" in html.text
 
 
 def test_figures_are_pixels_and_vectors_at_two_widths(page_path):
@@ -108,17 +112,8 @@ def test_disabled_analyses_are_left_out(tmp_path):
     findings = factory.draw(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
     for path in [*tmp_path.rglob("*draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
         path.unlink()
-    disabled = [
-        "ci_low",
-        "ci_high",
-        "placebo_mean",
-        "placebo_q95",
-        "p_placebo",
-        "rho_placebo_units",
-        "q",
-        "level_q",
-    ]
-    disabled += [name for name in LEVEL if name in findings.of("propagation")]
+    disabled = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units"]
+    disabled += ["q", "level_q", *(name for name in LEVEL if name in findings.of("propagation"))]
     (tmp_path / "report").mkdir()
     reduced = findings.with_frame("propagation", findings.of("propagation").drop(columns=disabled))
     result = ParsedPage(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
@@ -126,13 +121,6 @@ def test_disabled_analyses_are_left_out(tmp_path):
     assert "differs from chance" not in result.text
     assert "Fewer than two analyses have a placebo" in result.text
     assert "What is retrieved that moves" not in result.text
-
-
-def test_faces_are_numbered(html, page_path):
-    assert "face no. 1" in (page_path.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
-    assert "face no. 1" in html.text
-    # Words are not anonymised.
-    assert "word29" in html.text
 
 
 # Several sweeps in one report: every analysis once.
@@ -206,16 +194,8 @@ def described(monkeypatch):
 def test_a_description_says_the_result_in_words_with_a_table(described):
     assert described(1, lead="Jobs: 1 finished.") == "\n".join(
         [
-            *("Jobs: 1 finished.", "", "- 2 analyses.", "", "**lab: ρ**", ""),
-            *(
-                r"| model &nbsp;| ρ\|x |",
-                "|---|---:|",
-                r"| m_0 &nbsp;| \<b\>0.5\</b\> |",
-                "",
-                "mean",
-                "",
-                "and a line",
-            ),
+            *("Jobs: 1 finished.", "", "- 2 analyses.", "", "**lab: ρ**", "", r"| model &nbsp;| ρ\|x |"),
+            *("|---|---:|", r"| m_0 &nbsp;| \<b\>0.5\</b\> |", "", "mean", "", "and a line"),
         ]
     )
 

@@ -189,15 +189,12 @@ REQUIREMENT = re.compile(
 )
 
 
-def test_every_requirement_is_pinned_with_hashes():
+def test_packages_are_pinned_and_installed_by_their_hashes_alone():
     text = (CHECKOUT / "requirements.txt").read_text()
     names, *_ = zip(*REQUIREMENT.findall(text), strict=True)
     assert len(names) > 100
     assert REQUIREMENT.sub("", text) == ""
     assert not {"lightning==2.6.2", "lightning==2.6.3"} & {*names}  # malicious releases
-
-
-def test_the_makefile_installs_packages_by_their_hashes_alone():
     makefile = (CHECKOUT / "Makefile").read_text()
     installs = re.findall(r"-m pip install.*", makefile)
     assert any("--require-hashes -r requirements.txt" in line for line in installs)

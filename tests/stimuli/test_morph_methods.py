@@ -45,14 +45,11 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a.astype(float) - b).mean())
 
 
-def test_flow_moves_a_picture_half_the_way():
+def test_flow_moves_a_picture_half_the_way_and_is_symmetric():
     a, b, middle = texture(-4), texture(4), texture(0)
     inner = np.s_[12:-12, 12:-12]
     assert distance(midpoints.warp_by_flow(a, b)[inner], middle[inner]) < 2
     assert distance(((a.astype(int) + b) // 2)[inner], middle[inner]) > 8
-
-
-def test_flow_is_symmetric():
     rng = np.random.default_rng(0)
     options = {"crest": "horns", "prominence": 1, "hair": 0.5, "contents": drawn.CONTENTS, "size": 96}
     a, b, c = (np.asarray(avatar(hue=hue, valence=hue, rng=rng, **options)) for hue in (0.2, 0.5, 0.8))
@@ -61,17 +58,14 @@ def test_flow_is_symmetric():
     assert (midpoints.warp_by_flow(a, a) == a).all()
 
 
-def test_landmarks_move_a_picture_half_the_way():
+def test_landmarks_move_a_picture_half_the_way_and_points_outside_are_ignored():
     a, b, middle = texture(-4), texture(4), texture(0)
     points = np.random.default_rng(0).uniform(10, 85, (60, 2))
     result = midpoints.warp_by_landmarks(a, b, points - [4, 0], points + [4, 0])
     inner = np.s_[20:-20, 20:-20]
     assert distance(result[inner], middle[inner]) < 1
     assert (result == midpoints.warp_by_landmarks(b, a, points + [4, 0], points - [4, 0])).all()
-
-
-def test_equal_shapes_are_averaged_and_points_outside_are_ignored():
-    a, b = texture(-4), texture(4)
+    # Equal shapes are averaged.
     points = np.array([[20.0, 30], [60, 20], [50, 70]])
     average = (a.astype(int) + b + 1) // 2
     assert distance(midpoints.warp_by_landmarks(a, b, points, points), average) < 0.01

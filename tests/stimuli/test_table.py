@@ -11,7 +11,7 @@ from src.errors import InputError
 from src.stimuli import build_table, clusters
 from src.stimuli.loaders import fill_templates, phrases
 from tests.paths import CHECKOUT
-from tests.stimuli.test_loaders import load, made
+from tests.stimuli.test_loaders import made
 
 
 def scenes(**columns):
@@ -32,10 +32,11 @@ def words_with(row, column, value):
     return frame
 
 
-def test_rows_are_sorted_by_code_points():
+def test_rows_are_sorted_by_code_points_and_pictures_without_a_hash_are_no_copies():
     names = ["b", "a", "Z", "é", "a b", "10", "9"]
     frame = pd.DataFrame({"id": names, "valence": 0.5})
     assert build_table("scenes", frame, "here").frame["id"].tolist() == sorted(names)
+    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3
 
 
 @pytest.mark.parametrize(
@@ -56,10 +57,6 @@ def test_rows_are_sorted_by_code_points():
 def test_an_invalid_table_is_refused(role, frame, message):
     with pytest.raises(InputError, match=message):
         build_table(role, frame, "here")
-
-
-def test_pictures_without_a_hash_are_no_copies():
-    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3
 
 
 @pytest.mark.parametrize("templates", [[], ["no place"], ["{} {}"], ["a {}", "a {}"]])
@@ -142,7 +139,7 @@ def test_words_are_clustered_by_the_stem_of_the_lower_cased_word():
     assert stems["happy"] == stems["Happiness"] != stems["cat"]
 
 
-def test_images_are_clusters_unless_the_table_brings_clusters():
+def test_images_are_clusters_unless_the_table_brings_clusters_and_morphs_are_of_their_parents(tmp_path):
     scenes = {"id": ["Dog 1", "Dog 2", "Cat 1"], "valence": 0.5}
     assert ways_by_item(table("scenes", scenes)) == {name: (name,) for name in scenes["id"]}
     brought = table("scenes", scenes, cluster=["Dog", "Dog", None])
@@ -150,11 +147,12 @@ def test_images_are_clusters_unless_the_table_brings_clusters():
     # Stored results of other clusters are not reused.
     words = table("words", {"word": ["run", "runs"], "valence": 0.5}, cluster=["x", "y"])
     assert ways_by_item(words) == {"run": ("x",), "runs": ("y",)}
-
-
-def test_scenes_of_oasis_are_clustered_by_theme(tmp_path):
-    made("oasis", tmp_path)
-    assert load("oasis", tmp_path)[0]["cluster"].tolist() == ["War"] * 6
+    parents = {"parent_a": ["a", "b", None], "parent_b": ["b", "c", None]}
+    faces = {"id": ["a~b", "b~c", "d"], "group": "g"} | parents
+    frame = clusters.ways(table("faces", faces))
+    assert frame.to_numpy().tolist() == [["a", "b"], ["b", "c"], ["d", "d"]]
+    assert clusters.one_way(frame).tolist() == ["a", "a", "d"]
+    assert made("oasis", tmp_path)[0]["cluster"].tolist() == ["War"] * 6
 
 
 GRID = [
@@ -199,18 +197,6 @@ def test_faces_linked_by_parents_are_a_component(edges):
     for (a, _), cluster in zip(parents.to_numpy(), names_by_row, strict=True):
         (names,) = [names for names in components if a in names]
         assert cluster == min(names)
-
-
-def test_a_face_that_is_no_morph_is_its_parent():
-    faces = {
-        "id": ["a~b", "b~c", "d"],
-        "group": "g",
-        "parent_a": ["a", "b", None],
-        "parent_b": ["b", "c", None],
-    }
-    frame = clusters.ways(table("faces", faces))
-    assert frame.to_numpy().tolist() == [["a", "b"], ["b", "c"], ["d", "d"]]
-    assert clusters.one_way(frame).tolist() == ["a", "a", "d"]
 
 
 def test_brought_clusters_change_the_key_of_jobs_but_not_that_of_vectors():

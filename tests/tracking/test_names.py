@@ -2,6 +2,7 @@
 
 import getpass
 import json
+from unittest import mock
 
 import pytest
 import yaml
@@ -117,7 +118,7 @@ FACTS = {
 }
 
 
-def test_facts_are_stored_under_the_names_that_mlflow_displays():
+def test_facts_are_stored_under_the_names_that_mlflow_displays_and_unknown_ones_make_no_tag(monkeypatch):
     tags = run_tags.stored(FACTS)
     assert tags["mlflow.source.name"] == "python -m src.run exp=a/b"
     assert tags["mlflow.source.type"] == "JOB"
@@ -126,6 +127,12 @@ def test_facts_are_stored_under_the_names_that_mlflow_displays():
     visible = {name for name in tags if not name.startswith("mlflow.")}
     assert visible == {"environment.process", "environment.versions", "inputs", "exp", "weights.sha256"}
     assert json.loads(tags["inputs"])["used.faces"] == "faces: 3 used of 3"
+    assert run_tags.facts(FACTS) == FACTS  # as in a run of an older version
+    assert run_tags.stored({"git.commit": "unknown", "git.dirty": "unknown"}) == {}
+    # A user without a name.
+    unnamed = mock.Mock(side_effect=KeyError("getpwuid(): uid not found: 4711"))
+    monkeypatch.setattr(getpass, "getuser", unnamed)
+    assert run_tags.user() == {}
 
 
 @given(st.dictionaries(st.sampled_from([*FACTS]), st.text(st.characters(codec="utf-8"), max_size=9)))
@@ -133,10 +140,6 @@ def test_facts_are_read_back(facts):
     expected = {name: text for name, text in facts.items() if not (name[:4] == "git." and text == "unknown")}
     known = run_tags.facts(run_tags.stored(facts))
     assert known == expected | ({"mlflow.source.type": "JOB"} if "command" in facts else {})
-
-
-def test_a_run_of_an_older_version_is_read_unchanged():
-    assert run_tags.facts(FACTS) == FACTS
 
 
 @pytest.mark.parametrize("text", ["edited", "[1]", "null", "{"])
@@ -150,18 +153,6 @@ def test_a_group_that_is_too_long_for_a_tag_is_stored_as_several():
     assert "inputs" not in tags
     assert max(map(len, tags.values())) <= LIMIT_TAG
     assert run_tags.facts(tags) == {**facts, "input.faces": "a"}
-
-
-def test_an_unknown_commit_makes_no_tag():
-    assert run_tags.stored({"git.commit": "unknown", "git.dirty": "unknown"}) == {}
-
-
-def test_a_user_without_a_name_makes_no_tag(monkeypatch):
-    def fail():
-        raise KeyError("getpwuid(): uid not found: 4711")
-
-    monkeypatch.setattr(getpass, "getuser", fail)
-    assert run_tags.user() == {}
 
 
 def test_tags_that_are_logged_in_steps_stay_together(tmp_path):

@@ -11,6 +11,7 @@ from src.report.folder import Folder
 from src.studies.debiasing.changes import COLUMNS, changes
 from src.studies.debiasing.estimates import ALL, estimates, first_specification
 from src.studies.debiasing.study import section
+from tests import reference
 from tests.report.conftest import check_page
 from tests.studies.debiasing import debias_jobs
 
@@ -109,7 +110,7 @@ def _reference_spreads(tables, score):
 
 def _leave_out(targets):
     """Return signs and masks of the remaining targets; the last ones leave out the cells."""
-    ways = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in targets]
+    ways = _ways(targets)
     cells = targets[ways].agg("\0".join, axis=1)
     keys = [(1, targets[name]) for name in ways] + [(-1, cells)] * (len(ways) > 1)
     result = []
@@ -120,9 +121,12 @@ def _leave_out(targets):
     return result
 
 
+def _ways(targets):
+    return [name for name in ("cluster", "race_lemma", "gender_lemma") if name in targets]
+
+
 def _df(targets):
-    ways = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in targets]
-    sizes = [rows[name].nunique() for _, rows in targets.groupby("stratum") for name in ways]
+    sizes = [rows[name].nunique() for _, rows in targets.groupby("stratum") for name in _ways(targets)]
     return min(*sizes, 100) - 1
 
 
@@ -132,13 +136,13 @@ def test_changes_of_rho_are_those_of_a_brute_force_jackknife(findings, change_ro
         configs = row["config_before"], row["config_after"]
         before, after = (subset.loc[[config], "rho"].mean() for config in configs)
         tables = [_read(findings, config, "targets") for config in configs]
-        plain, transformed = [], []
-        for sign, masks in _leave_out(tables[0]):
-            rhos = np.array([[_mean_rho(table[remaining]) for table in tables] for remaining in masks])
-            for values, variances in ((rhos, plain), (np.arctanh(rhos), transformed)):
-                difference = values[:, 1] - values[:, 0]
-                variances.append(sign * (len(masks) - 1) * difference.var())
-        variances = [max(sum(each), abs(each[-1])) for each in (plain, transformed)]
+
+        def changes_of(remaining, tables=tables):
+            strata = [table[remaining].groupby("stratum")[["intrinsic", "extrinsic"]] for table in tables]
+            rhos = np.array([np.mean([stats.spearmanr(x).statistic for _, x in groups]) for groups in strata])
+            return np.concatenate([np.diff(rhos), np.diff(np.arctanh(rhos))])
+
+        variances = reference.jackknife_variance(changes_of, [tables[0][name] for name in _ways(tables[0])])
         half = stats.t.ppf(0.975, _df(tables[0])) * np.sqrt(variances[0])
         t = (np.arctanh(after) - np.arctanh(before)) / np.sqrt(variances[1])
         p = 2 * stats.t.sf(abs(t), _df(tables[0]))
@@ -147,11 +151,6 @@ def test_changes_of_rho_are_those_of_a_brute_force_jackknife(findings, change_ro
         names = ["before", "after", "difference", "ci_low", "ci_high", "delta_p"]
         assert [row[name] for name in names] == pytest.approx(expected)
         assert row["over"] == len(subset.loc[[row["config_before"]]])
-
-
-def _mean_rho(targets):
-    by_stratum = [rows[["intrinsic", "extrinsic"]] for _, rows in targets.groupby("stratum")]
-    return np.mean([stats.spearmanr(rows).statistic for rows in by_stratum])
 
 
 @pytest.mark.parametrize("measure", ["cles_gap", "iat"])

@@ -84,23 +84,17 @@ def statistics(cosine, a, b, words, ties):
     }
 
 
-def iat_statistics(cosine, a, b, pairs, definition):
-    sums = [
-        naive.iat_sums(*([[cosine[name][pair[side]] for pair in pairs] for name in group] for side in (0, 1)))
-        for group in (a, b)
-    ]
-    return {"iat": naive.iat(*sums, definition), "iat_signed": sum(sums[0]) - sum(sums[1])}
-
-
-def average(results):
-    return {name: naive.mean(result[name] for result in results) for name in results[0]}
-
-
 def audit_statistics(cosine, a, b, ties, definition):
     """Compute attribute -> statistic -> value."""
     result = {name: statistics(cosine, a, b, words, ties) for name, words in EXP.sets.items()}
-    result[EXP.attribute] = average([result["good"], result["bad"]])
-    iat = iat_statistics(cosine, a, b, EXP.pairs, definition)
+    result[EXP.attribute] = {
+        name: naive.mean([good, result["bad"][name]]) for name, good in result["good"].items()
+    }
+    sums = [
+        naive.iat_sums(*([[cosine[name][x[side]] for x in EXP.pairs] for name in group] for side in (0, 1)))
+        for group in (a, b)
+    ]
+    iat = {"iat": naive.iat(*sums, definition), "iat_signed": sum(sums[0]) - sum(sums[1])}
     return {name: values | iat for name, values in result.items()}
 
 

@@ -103,7 +103,7 @@ def test_the_interval_covers_the_truth_19_times_in_20(captions, word, group, rat
     assert 0.94 < np.mean((low <= ratio) & (ratio <= high)) < 0.975
 
 
-def test_p_and_placebo_are_those_of_permuted_groups():
+def test_p_and_placebo_are_those_of_permuted_groups_and_of_fisher_s_test():
     rng = np.random.default_rng(0)
     word, group = np.arange(200) < 30, np.arange(200) >= 155
     group[:12] = True
@@ -114,10 +114,7 @@ def test_p_and_placebo_are_those_of_permuted_groups():
     low, high = ratios.placebo(*sizes[1:])
     expected = np.quantile(permuted, [0.025, 0.975]) / (30 * group.mean())
     assert [low[0], high[0]] == pytest.approx(expected.tolist(), abs=1e-9)
-
-
-def test_p_is_fisher_s_where_the_distribution_is_symmetric():
-    """Compare twice the smaller tail with Fisher's exact test of scipy."""
+    # Where the distribution is symmetric, twice the smaller tail is the p of Fisher's exact test.
     for both in range(21):
         expected = stats.fisher_exact([[both, 20 - both], [20 - both, both]]).pvalue
         result = ratios.p_value(*(np.array([n]) for n in (both, 20, 20, 40)))
