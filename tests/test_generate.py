@@ -12,9 +12,9 @@ import pytest
 
 from src import generate
 from src.generators.multimodal import Multimodal
-from tests.generators.chat import completion, served
 from tests.generators.checkpoint import llava, saved
 from tests.launched import Started
+from tests.served import completion, served
 
 HEADER = "bias_type,target_gender,context,anti_stereotype,stereotype,unrelated,item_category,type_category"
 

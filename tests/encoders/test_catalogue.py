@@ -34,7 +34,7 @@ from tests.encoders.small_checkpoints import (
     write_to_cache,
 )
 from tests.paths import CHECKOUT
-from tests.stimuli.served import Publisher
+from tests.served import Publisher
 
 
 def test_profiles_are_what_is_measured_and_what_others_publish():

@@ -9,7 +9,7 @@ from src.configs import ServerConfig
 from src.errors import InputError
 from src.generators import api_server
 from src.generators.completions import Unanswered
-from tests.generators.chat import completion, served
+from tests.served import completion, served
 
 
 def config(url, **changes):

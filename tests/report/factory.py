@@ -6,12 +6,9 @@ from scipy import stats
 
 from src.configs import studies
 from src.report.findings import Findings
+from tests.reference import EXPERIMENTS as PAPER
 
 GROUPS = ["Asian Men", "Asian Women", "Black Men", "Black Women", "White Men", "White Women"]
-PAPER = {
-    "scenes_to_words": "1*-a", "words_to_scenes": "1*-b", "faces_to_words": "1-a", "labels_to_scenes": "1-b",
-    "faces_to_labels": "2*-a", "labels_to_faces": "2*-b", "scenes_to_labels": "2-a", "words_to_faces": "2-b",
-}  # fmt: skip
 HOSTILE = "<script>alert('x')</script> $x_1$ | 50% & {more}" + " long" * 30
 VALENCE = ("scenes", "words")
 DRAWS = {"level": 199, "placebo": 199, "property": 50, "attributes": 20}

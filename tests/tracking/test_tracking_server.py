@@ -16,8 +16,8 @@ from src.tracking import Tracker, Unreachable, database, tracking_server
 from src.tracking import tracking_server as reach
 from tests.commands import command
 from tests.conftest import precomputed, store_overrides
-from tests.generators.chat import served
 from tests.paths import CHECKOUT
+from tests.served import served
 from tests.tracking import servers
 
 

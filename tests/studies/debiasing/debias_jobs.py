@@ -9,12 +9,8 @@ from scipy import stats
 from tests.report import factory
 
 GROUPS = ["Black Men", "Black Women", "White Men"]
-PROPAGATION = {
-    "faces_to_words": "1-a",
-    "labels_to_scenes": "1-b",
-    "words_to_faces": "2-b",
-    "scenes_to_words": "1*-a",
-}
+FOUR_EXPERIMENTS = ("faces_to_words", "labels_to_scenes", "words_to_faces", "scenes_to_words")
+PROPAGATION = {exp: factory.PAPER[exp] for exp in FOUR_EXPERIMENTS}
 # Audit -> paper, and attribute sets.
 AUDITS = {
     "cles_competence": ("CLES", ["competence"]),
@@ -30,17 +26,9 @@ FACES = 12
 
 
 def sweep(
-    folder,
-    *,
-    models=("toy_s", "toy_m"),
-    methods=tuple(PLANTED),
-    experiments=EXPERIMENTS,
-    specifications=(("paper", 0),),
-    groups=GROUPS,
-    size=40,
-    draws=DRAWS,
-    failed_jobs=(),
-):
+    folder, *, models=("toy_s", "toy_m"), methods=tuple(PLANTED), experiments=EXPERIMENTS,
+    specifications=(("paper", 0),), groups=GROUPS, size=40, draws=DRAWS, failed_jobs=(),
+):  # fmt: skip
     """Synthesise findings of models x methods x experiments x specifications.
 
     `failed_jobs`: jobs (model, method, experiment) without results.

@@ -189,7 +189,7 @@ def test_estimates_weight_all_comparisons_equally(change_rows, result):
     assert {*result["model"]} == {ALL, "toy_s", "toy_m"}
 
 
-def test_planted_changes_are_recovered(result):
+def test_planted_changes_are_recovered_and_models_surely_below_1_counted(result):
     """Check that orth_proj removes 80% of the intrinsic spread and leaves the extrinsic spread unchanged."""
     estimate_of = {(item.model, item.debias, item.measure): item for item in result.itertuples()}
     intrinsic, outcome = (estimate_of[ALL, "orth_proj", measure] for measure in SPREADS)
@@ -202,6 +202,17 @@ def test_planted_changes_are_recovered(result):
     assert (intrinsic.lower, intrinsic.models) == (2, 2)
     accuracy = estimate_of[ALL, "orth_proj", "accuracy"]
     assert [accuracy.before, accuracy.after, accuracy.chance] == pytest.approx([0.5, 0.45, 0.2])
+    rows = result.set_index(["model", "debias", "measure"]).sort_index()
+    total = rows.loc[ALL, "orth_proj"]
+    assert total.loc["spread_intrinsic", ["lower", "clearly_lower"]].tolist() == [2, 2]
+    assert total.loc["spread_outcome", "clearly_lower"] == 0
+    assert total.loc["spread_outcome", "equivalent"]
+    assert not total.loc["spread_intrinsic", "equivalent"]
+    assert rows["equivalent"].notna().eq(rows.index.isin(SPREADS, level="measure")).all()
+    by_model = result[result["model"] != ALL].groupby(["debias", "measure"])[["lower", "clearly_lower"]].sum()
+    for method, measure in by_model.index:
+        counts = rows.loc[(ALL, method, measure), ["lower", "clearly_lower"]]
+        assert counts.tolist() == by_model.loc[(method, measure)].tolist()
 
 
 def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
@@ -216,20 +227,6 @@ def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
     assert spreads[["before", "after"]].notna().all(axis=None)
     result = estimates(rows).set_index(["model", "debias", "measure"]).sort_index()
     assert (result.loc[ALL].loc[:, [*SPREADS], :]["left"] >= 5).all()
-
-
-def test_models_whose_ratio_is_surely_below_1_are_counted(result):
-    rows = result.set_index(["model", "debias", "measure"]).sort_index()
-    total = rows.loc[ALL, "orth_proj"]
-    assert total.loc["spread_intrinsic", ["lower", "clearly_lower"]].tolist() == [2, 2]
-    assert total.loc["spread_outcome", "clearly_lower"] == 0
-    assert total.loc["spread_outcome", "equivalent"]
-    assert not total.loc["spread_intrinsic", "equivalent"]
-    assert rows["equivalent"].notna().eq(rows.index.isin(SPREADS, level="measure")).all()
-    by_model = result[result["model"] != ALL].groupby(["debias", "measure"])[["lower", "clearly_lower"]].sum()
-    for method, measure in by_model.index:
-        counts = rows.loc[(ALL, method, measure), ["lower", "clearly_lower"]]
-        assert counts.tolist() == by_model.loc[(method, measure)].tolist()
 
 
 def test_targets_of_older_jobs_have_no_clusters(tmp_path):

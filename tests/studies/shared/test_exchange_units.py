@@ -153,7 +153,7 @@ def test_placements_of_crossed_words_are_the_product_over_both():
     assert exchange.count("X Men") == (pytest.approx(math.log10(144)), 1)
 
 
-def test_a_corpus_that_cannot_be_permuted_is_refused():
+def test_a_corpus_that_cannot_be_permuted_and_an_incomplete_grid_are_refused():
     few = "fewer than 1,000 placements"
     assert exchange_of(scenes([1] * 6), 0).refusal(None) == few  # 720
     assert exchange_of(scenes([1] * 7), 0).refusal(None) == ""  # 5,040
@@ -170,9 +170,6 @@ def test_a_corpus_that_cannot_be_permuted_is_refused():
     assert [alone.refusal(group) for group in "xyz"] == [few, few, few]
     alone = exchange_of(faces([*"xxxxxxxyyyyyyyz"]), 0)
     assert [alone.refusal(group) for group in "xyz"] == ["", "", few]
-
-
-def test_an_incomplete_grid_is_refused():
     corpus = labels(RACES, GENDERS)
     incomplete = corpus.frame[corpus.frame["word"] != "xa man"]
     table = build_table("labels", incomplete, "t")
