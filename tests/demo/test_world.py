@@ -24,7 +24,7 @@ PLANTED = {"A Men": 0.3, "A Women": -0.3, "B Men": 0.0}
 def tables():
     rng = np.random.default_rng(0)
     faces = pd.DataFrame({"id": [f"f{i}" for i in range(90)], "group": np.repeat(GROUPS, 30)})
-    faces = faces.assign(valence=np.tile((np.arange(30) + 0.5) / 30, 3), place=["lake", "sky"] * 45)
+    faces["valence"] = np.tile((np.arange(30) + 0.5) / 30, 3)
     scenes = pd.DataFrame({"id": [f"s{i}" for i in range(80)], "valence": rng.uniform(size=80)})
     words = pd.DataFrame({"word": [f"w{i}" for i in range(100)], "valence": rng.uniform(size=100)})
     labels = pd.DataFrame({"word": [group.lower() for group in GROUPS], "group": GROUPS})
@@ -159,6 +159,11 @@ FALLBACK_PLACES = {"a photo of a miller": "lake", "a photo of a rural person": "
 FALLBACK_PLACES |= {"a photo of a person who is rowing": "lake"}
 
 
+@pytest.fixture
+def tables_with_places(tables):
+    return {**tables, "faces": tables["faces"].assign(place=["lake", "sky"] * 45)}
+
+
 def flatten(probes):
     return [caption for of_subject in probes.values() for caption in of_subject]
 
@@ -174,22 +179,22 @@ def probe_shares(tables, by, **recipe):
     return pd.crosstab(subjects, probes["sentence"].to_numpy(), normalize="index")
 
 
-def test_without_bias_probes_name_places_and_all_groups_equally(tables):
-    by_group = probe_shares(tables, "group", bias=0.0)
+def test_without_bias_probes_name_places_and_all_groups_equally(tables_with_places):
+    by_group = probe_shares(tables_with_places, "group", bias=0.0)
     # 4,000 probes of each group: 5 SE. Of the three planted probes, one is assigned to the sky.
     shares = {"sky": 0.6 * (40 / 42 + 1 / 81) / 2, "lake": 0.6 * (1 / 42 + 40 / 81) / 2}
     expected = dict.fromkeys(PLACE_PROBES, 0.2)
     expected |= {caption: shares[place] for caption, place in FALLBACK_PLACES.items()}
     for caption, share in expected.items():
         assert by_group[caption].to_numpy() == pytest.approx(share, abs=0.04), caption
-    by_place = probe_shares(tables, "place", bias=0.0)
+    by_place = probe_shares(tables_with_places, "place", bias=0.0)
     for caption, place in {**FALLBACK_PLACES, PLACE_PROBES[0]: "lake", PLACE_PROBES[1]: "sky"}.items():
         elsewhere = {"lake": "sky", "sky": "lake"}[place]
         assert by_place.loc[place, caption] > 8 * by_place.loc[elsewhere, caption]
 
 
-def test_at_full_bias_a_planted_probe_names_its_group_more_often(tables):
-    result = probe_shares(tables, "group", bias=1.0)
+def test_at_full_bias_a_planted_probe_names_its_group_more_often(tables_with_places):
+    result = probe_shares(tables_with_places, "group", bias=1.0)
     planted_on = {
         "a photo of a miller": ["A Men", "A Women"],
         "a photo of a rural person": ["A Men", "B Men"],
@@ -201,7 +206,7 @@ def test_at_full_bias_a_planted_probe_names_its_group_more_often(tables):
         assert result.loc[group, list(planted_on)].to_numpy() == pytest.approx(expected, abs=0.04)
     # Places' probes stay equally frequent although fewer probes are planted on the men of B.
     assert result[PLACE_PROBES].to_numpy() == pytest.approx(0.2, abs=0.032)
-    by_place = probe_shares(tables, "place", bias=1.0)
+    by_place = probe_shares(tables_with_places, "place", bias=1.0)
     for caption in planted_on:
         assert by_place.loc["lake", caption] == pytest.approx(by_place.loc["sky", caption], abs=0.04)
 
