@@ -98,14 +98,9 @@ class TestCfd:
         ]
 
     def test_extensions_of_the_database(self, tmp_path):
-        frame, expected, notes = made(
-            "cfd",
-            tmp_path,
-            pictures=["Images/CFD-MR", "Images/CFD-INDIA"],
-            races={"Multiracial": ["M"], "Indian": ["I"]},
-            genders={"Women": ["F"]},
-            norming="norming.csv",
-        )
+        groups = {"races": {"Multiracial": ["M"], "Indian": ["I"]}, "genders": {"Women": ["F"]}}
+        folders = {"pictures": ["Images/CFD-MR", "Images/CFD-INDIA"], "norming": "norming.csv"}
+        frame, expected, notes = made("cfd", tmp_path, **folders, **groups)
         assert frame["group"].value_counts().to_dict() == {"Multiracial Women": 1, "Indian Women": 3}
         assert expected == 4
         assert notes == [

@@ -59,13 +59,12 @@ def run_audit(protocol, exp=EXP, faces=FACES, seed=3, vectors=None):
 
 def cosines_of(faces, exp, vectors):
     """Compute face id -> word -> cosine."""
-    words = experiment.prompts(exp).frame["word"]
     images, texts = (side.tolist() for side in vectors)
+    images = dict(zip(faces.frame["id"], images, strict=True))
+    texts = dict(zip(experiment.prompts(exp).frame["word"], texts, strict=True))
     return {
-        face: {
-            word: round(reference.cosine(image, text), 12) for word, text in zip(words, texts, strict=True)
-        }
-        for face, image in zip(faces.frame["id"], images, strict=True)
+        face: {word: round(reference.cosine(image, text), 12) for word, text in texts.items()}
+        for face, image in images.items()
     }
 
 

@@ -96,12 +96,9 @@ def test_no_cell_of_the_terminal_is_cut_off(analyses, width, name):
 @pytest.mark.parametrize("n_models", [6, 7])
 def test_other_studies_have_models_down_if_they_are_many(n_models):
     specification = {"protocol": "paper", "seed": 0, "debias": "none"}
-    rows = [
-        {"model": f"m{n}", "label": label, "text": f"{n} {label}", **specification}
-        for n in range(n_models)
-        for label in ("first", "second")
-    ]
-    table = across_models(pd.DataFrame(rows[1:]), "seed")
+    cells = [(f"m{n}", label, f"{n} {label}") for n in range(n_models) for label in ("first", "second")]
+    rows = pd.DataFrame(cells[1:], columns=["model", "label", "text"]).assign(**specification)
+    table = across_models(rows, "seed")
     models = [f"m{n}" for n in range(n_models)]
     if n_models > 6:
         assert table.columns.tolist() == ["model", "seed", "second", "first"]

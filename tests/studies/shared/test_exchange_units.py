@@ -131,14 +131,11 @@ def test_placements_of_a_group_are_counted(clusters_of):
     exchange = exchange_of(faces(clusters_of), 0)
     log_placements, movable = exchange.count("x")
     assert 10**log_placements == pytest.approx(count)
-    sizes = [*map(len, clusters_of)]
-    is_of_x = [{*members} == {"x"} for members in clusters_of]
-    expected = sum(
-        size
-        for size in sizes
-        if len({of_x for other, of_x in zip(sizes, is_of_x, strict=True) if other == size}) == 2
-    )
-    assert movable == expected / sum(sizes)
+    # Clusters can move where others of their size are of another kind.
+    kinds = {(len(members), {*members} == {"x"}) for members in clusters_of}
+    movable_sizes = {size for size, of_x in kinds if (size, not of_x) in kinds}
+    expected = sum(len(members) for members in clusters_of if len(members) in movable_sizes)
+    assert movable == expected / sum(map(len, clusters_of))
 
 
 def test_placements_of_crossed_words_are_the_product_over_both():
@@ -196,13 +193,8 @@ def test_only_parts_exchange_and_sizes_are_counted_within_them():
     assert movable == 8 / 10
 
 
-MORPHS = pd.DataFrame(
-    {
-        "name": ["a~b", "a~c", "b~c", "c~d", "d"],
-        "parent_a": ["a", "a", "b", "c", None],
-        "parent_b": ["b", "c", "c", "d", None],
-    }
-)
+MORPHS = pd.DataFrame({"name": ["a~b", "a~c", "b~c", "c~d", "d"], "parent_a": ["a", "a", "b", "c", None]})
+MORPHS["parent_b"] = ["b", "c", "c", "d", None]
 
 
 def test_a_sample_has_as_many_units_as_there_are():
@@ -220,14 +212,10 @@ def test_a_morph_has_the_product_of_the_counts_of_its_parents():
     # The weight of d, which has no parents, is its count; the others follow from four counts that sum to 4.
     d = drawn[:, 4]
     for ab, ac, bc, cd, count_d in drawn:
-        solutions = [
-            (a, b, c, count_d)
-            for a in range(5)
-            for b in range(5)
-            for c in range(5)
-            if a + b + c + count_d == 4 and (a * b, a * c, b * c, c * count_d) == (ab, ac, bc, cd)
-        ]
-        assert solutions
+        assert any(
+            a + b + c + count_d == 4 and (a * b, a * c, b * c, c * count_d) == (ab, ac, bc, cd)
+            for a, b, c in itertools.product(range(5), repeat=3)
+        )
     assert d.mean() == pytest.approx(1, abs=0.12)
 
 
