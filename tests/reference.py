@@ -6,6 +6,7 @@ image, a column per prompt.
 
 import math
 from collections import defaultdict
+from statistics import fmean as mean
 
 import numpy as np
 import pandas as pd
@@ -253,11 +254,6 @@ def t_interval(estimate, variance, df):
     return estimate - half, estimate + half
 
 
-def mean(values):
-    values = list(values)
-    return math.fsum(values) / len(values)
-
-
 def variance(values):
     values = list(values)
     center = mean(values)
@@ -283,14 +279,9 @@ def z(to_a, to_b):
     return delta_gap(to_a, to_b) / math.sqrt((a + b) / 2)
 
 
-def upper_tail(x):
-    """Return 1 - Phi(x), the upper tail of the standard normal distribution."""
-    return math.erfc(x / math.sqrt(2)) / 2
-
-
 def cles_mcgraw_wong(to_a, to_b):
     a, b = ([value for row in side for value in row] for side in (to_a, to_b))
-    return upper_tail(-(mean(a) - mean(b)) / math.sqrt(variance(a) + variance(b)))
+    return stats.norm.cdf((mean(a) - mean(b)) / math.sqrt(variance(a) + variance(b)))
 
 
 def cles(to_a, to_b, ties="half"):

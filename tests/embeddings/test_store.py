@@ -88,16 +88,13 @@ def entry(folder: Path) -> Path:
     return result
 
 
-def expected(table) -> torch.Tensor:
-    network = Letters()
-    return network.encode_texts(network.tokenize(table.frame["sentence"].tolist()))
-
-
 def test_nothing_is_embedded_twice_and_the_manifest_says_where_the_numbers_come_from(tmp_path):
     first, again = embed(tmp_path), embed(tmp_path)
     assert Letters.passes == 5
     assert first.vectors.dtype == torch.float32
-    assert torch.equal(first.vectors, expected(words()))
+    network = Letters()
+    tokens = network.tokenize(words().frame["sentence"].tolist())
+    assert torch.equal(first.vectors, network.encode_texts(tokens))
     assert torch.equal(first.vectors, again.vectors)
     assert first.seconds > again.seconds == 0
     manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())

@@ -172,22 +172,17 @@ def model_of(*overrides):
     return OmegaConf.to_object(configs.compose([*overrides])[0].model)
 
 
-def facts_of(*overrides):
-    model = model_of(*overrides)
-    return family_of(model).facts(model)
-
-
 @pytest.mark.parametrize(
     ("model", "parameters", "accuracy"),
     # Top-1 in the papers: CLIP B/32 63.2, L/14 75.5; OpenCLIP H/14 78.0.
     [("clip_b32", 151.28, 0.632), ("clip_l14", 427.62, 0.755), ("openclip_h14", 986.11, 0.780)],
 )
 def test_a_published_model_s_facts_are_its_paper_s(model, parameters, accuracy):
-    profile = facts_of(f"model={model}")
+    models = model_of(f"model={model}"), model_of(f"model={model}", "model.weights=random")
+    profile, untrained = (family_of(each).facts(each) for each in models)
     assert profile["parameters_millions"] == parameters
     assert profile["zero_shot"] == pytest.approx(accuracy, abs=0.0015)
     assert profile["gflops_image"] > 4
-    untrained = facts_of(f"model={model}", "model.weights=random")
     assert math.isnan(untrained["zero_shot"])
     assert untrained["parameters_millions"] == parameters
 

@@ -17,11 +17,6 @@ from tests.paths import SHARED
 seeds = st.integers(0, 2**32 - 1)
 
 
-def draw_cosines(seed: int, n: int = 5, a: int = 4, b: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
-    rng = np.random.default_rng(seed)
-    return torch.from_numpy(rng.uniform(-1, 1, (n, a))), torch.from_numpy(rng.uniform(-1, 1, (n, b)))
-
-
 def naive_sc_eat(to_a, to_b, ddof):
     sets = range(to_a.shape[1]), range(to_a.shape[1], to_a.shape[1] + to_b.shape[1])
     return [reference.effect(row, *sets, ddof) for row in torch.cat([to_a, to_b], dim=1).tolist()]
@@ -30,7 +25,8 @@ def naive_sc_eat(to_a, to_b, ddof):
 @pytest.mark.parametrize("ddof", [0, 1])
 @given(seed=seeds)
 def test_sc_eat_is_the_naive_loop_in_float64(seed, ddof):
-    a, b = (side.float() for side in draw_cosines(seed))
+    rng = np.random.default_rng(seed)
+    a, b = (torch.from_numpy(rng.uniform(-1, 1, (5, size))).float() for size in (4, 7))
     assert sc_eat(a, b, ddof).tolist() == pytest.approx(naive_sc_eat(a, b, ddof), rel=1e-12)
 
 

@@ -43,7 +43,6 @@ def test_z_and_its_upper_tail_equal_those_of_the_loop_and_scipy():
     to_a, to_b = draw_cosines()
     z = naive.z(*to_lists(to_a, to_b))
     assert metrics.z_score(to_a, to_b) == metrics.z_score(to_b, to_a) == pytest.approx(z, abs=1e-12)
-    assert metrics.upper_tail(z) == pytest.approx(naive.upper_tail(z), abs=1e-12)
     assert metrics.upper_tail(z) == pytest.approx(stats.norm.sf(z), abs=1e-12)
     # Far in the tail it is small, but above 0.
     assert 0 < metrics.upper_tail(20) < 1e-80

@@ -112,11 +112,13 @@ def _write_job(rng, folder, common, groups, size, noise, strength):
     tables_by_name |= {"levels": [levels], "level_draws": level_draws}
     for name, tables in tables_by_name.items():
         pd.concat(tables).to_parquet(folder / f"{name}.parquet", index=False)
-    sets = {"group": None, "template": None, "set": ["A", "B"], "id": [f"{corpus}-1", f"{corpus}-2"]}
-    pd.DataFrame(sets).astype({"group": "string", "template": "string"}).to_parquet(
-        folder / "attributes.parquet"
-    )
+    write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
     return pd.DataFrame(rows)
+
+
+def write_attributes(folder, names, ids):
+    sets = pd.DataFrame({"group": None, "template": None, "set": names, "id": ids})
+    sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")
 
 
 def _targets(rng, source, stratum, groups, number, size, strength):

@@ -92,7 +92,7 @@ def _propagation(rngs, folder, exp, groups, size, draws, factors):
              "placebo_mean": 0.1, "placebo_q95": 0.3, "p_placebo": 0.01, "rho_placebo_units": rho}
         )  # fmt: skip
     pd.concat(targets).to_parquet(folder / "targets.parquet", index=False)
-    _write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
+    factory.write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
     return rows
 
 
@@ -122,7 +122,7 @@ def _audit(rngs, folder, exp, groups, size, draws, factors):
             frames.append(pd.DataFrame({**keys, **set_draws}))
     _write_shuffled(folder, "draws", frames)
     ids = [f"{group}-{i}" for group in groups for i in range(FACES)]
-    _write_attributes(folder, [group for group in groups for _ in range(FACES)], ids)
+    factory.write_attributes(folder, [group for group in groups for _ in range(FACES)], ids)
     return rows
 
 
@@ -144,8 +144,3 @@ def _write_shuffled(folder, name, frames):
     if len(table):
         # Shuffled: readers must not rely on the order of rows.
         table.sample(frac=1, random_state=1).to_parquet(folder / f"{name}.parquet", index=False)
-
-
-def _write_attributes(folder, names, ids):
-    sets = pd.DataFrame({"group": None, "template": None, "set": names, "id": ids})
-    sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")

@@ -76,7 +76,7 @@ def statistics(cosine, a, b, words, ties):
         "delta_signed": naive.mean(naive.gaps(to_a, to_b)),
         "cohens_d": naive.cohens_d(to_a, to_b),
         "z": z,
-        "upper_tail": naive.upper_tail(z),
+        "upper_tail": stats.norm.sf(z),
         "cles_mcgraw_wong": naive.cles_mcgraw_wong(to_a, to_b),
         "cles": cles,
         "cles_gap": abs(cles - 0.5),

@@ -115,9 +115,7 @@ def write_job(folder, exp, words, groups_by_axis, effects, number, draws):
     else:
         nearest = {"caption": words["caption"].iloc[0], "rank": range(1, K + 1), "similarity": 0.3}
         pd.DataFrame({**nearest, "id": [f"CFD-{i}" for i in range(K)]}).to_parquet(folder / "nearest.parquet")
-    ids = [f"CFD-{i}" for i in range(20)]
-    sets = pd.DataFrame({"group": None, "template": None, "set": "faces", "id": ids})
-    sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")
+    factory.write_attributes(folder, "faces", [f"CFD-{i}" for i in range(20)])
     return result
 
 
