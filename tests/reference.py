@@ -239,8 +239,8 @@ def jackknife_variance(statistic, ways):
 
     def of_way(names):
         numbers = {name: number % 100 for number, name in enumerate(sorted(set(names)))}
-        parts = np.array([numbers[name] for name in names])
-        without = np.array([statistic(parts != part) for part in sorted(set(parts))])
+        clusters = np.array([numbers[name] for name in names])
+        without = np.array([statistic(clusters != number) for number in sorted(set(clusters))])
         return (len(without) - 1) / len(without) * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
 
     if len(ways) == 1:

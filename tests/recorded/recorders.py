@@ -40,7 +40,7 @@ RECORDERS = {
     "scoring": Recorder(answers.scoring_outputs, compare_float64),
     "report": Recorder(report_outputs, compare_float64),
     **{
-        part: Recorder(partial(studies.study_outputs, part), compare_float64, studies.SOBIT_FLOAT32_NAMES)
-        for part in studies.STUDIES
+        name: Recorder(partial(studies.study_outputs, name), compare_float64, studies.SOBIT_FLOAT32_NAMES)
+        for name in studies.STUDIES
     },
 }

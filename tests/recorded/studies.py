@@ -111,9 +111,9 @@ def _study(*exps: str, is_inference: bool = False, overrides: Sequence[str] = ()
     return outputs
 
 
-def study_outputs(part: str, _: Path) -> dict[str, Any]:
-    """Run the experiments of a part of `STUDIES`."""
-    exps, overrides, with_inference = STUDIES[part]
+def study_outputs(name: str, _: Path) -> dict[str, Any]:
+    """Run the experiments of a part, a name of `STUDIES`."""
+    exps, overrides, with_inference = STUDIES[name]
     inference = _study(*exps, is_inference=True, overrides=overrides) if with_inference else {}
     return _study(*exps, overrides=overrides) | inference
 
