@@ -18,7 +18,7 @@ from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
 from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
 from tests.encoders.test_published_weights import open_blip2 as blip2
-from tests.encoders.test_published_weights import vectors
+from tests.encoders.test_published_weights import opened, vectors
 
 
 @pytest.mark.parametrize("count", [10_000, 0, "many"])
