@@ -66,11 +66,8 @@ class Clone:
             **os.environ,
             **{f"GIT_{name}": "nobody@localhost" for name in NAMES},
             **{f"DVC_{name}_DIR": str(machine) for name in ("GLOBAL_CONFIG", "SYSTEM_CONFIG", "SITE_CACHE")},
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "DVC_NO_ANALYTICS": "1",
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": "us-east-1",
+            **{f"AWS_{name}": "testing" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")},
+            **{"GIT_CONFIG_GLOBAL": os.devnull, "DVC_NO_ANALYTICS": "1", "AWS_DEFAULT_REGION": "us-east-1"},
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(self.root),  # stages run the clone's code
         }
@@ -80,6 +77,14 @@ class Clone:
         )  # fmt: skip
         assert bool(done.returncode) == fails, f"{arguments} ended with {done.returncode}:\n{done.stdout}"
         return done.stdout
+
+    def check_up_to_date(self) -> None:
+        """Check that DVC has nothing to do, and git nothing to commit."""
+        assert "up to date" in self.dvc("status")
+        printed = self.dvc("repro")
+        assert "Running stage" not in printed
+        assert "up to date" in printed
+        assert self.run("git", "status", "--porcelain") == ""
 
     @property
     def remote(self) -> Path:

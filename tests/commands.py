@@ -69,13 +69,9 @@ def command(output: Path, *arguments: str) -> Swept:
     folder_key = "hydra.sweep.dir" if "-m" in arguments else "hydra.run.dir"
     argv = ["src/run.py", *arguments, f"{folder_key}={output}"]
     spied = ((OpenClip, "encode_images"), (OpenClip, "encode_texts"), (toys, "train"))
+    spies = [mock.patch.object(*x, autospec=True, side_effect=getattr(*x)) for x in spied]
     with ExitStack() as stack:
-        images, texts, train = (
-            stack.enter_context(
-                mock.patch.object(owner, name, autospec=True, side_effect=getattr(owner, name))
-            )
-            for owner, name in spied
-        )
+        images, texts, train = map(stack.enter_context, spies)
         stack.enter_context(mock.patch.object(sys, "argv", argv))
         stack.enter_context(torch.random.fork_rng(devices=[]))
         code = run.main()

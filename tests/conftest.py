@@ -4,8 +4,6 @@ import functools
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -25,7 +23,6 @@ from src.studies.protocol import study_of
 from src.tracking import database
 from tests.commands import FEW_DRAWS, Swept, command
 from tests.encoders.small_checkpoints import SMALL
-from tests.paths import CHECKOUT
 
 # No deadline: a busy machine must not fail a test.
 hypothesis.settings.register_profile("suite", deadline=None)
@@ -97,20 +94,6 @@ def job(tmp_path) -> Callable[..., Job]:
         return Job.of(*configs.compose(list(overrides)), str(tmp_path / "output"))
 
     return make
-
-
-@pytest.fixture(scope="session")
-def cli() -> Callable[..., subprocess.CompletedProcess]:
-    """Return a function that runs the entry as a user does: in another process, from any folder."""
-
-    def run(*arguments: str, cwd: Path = CHECKOUT) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [sys.executable, "-m", "src.run", *arguments],
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"},
-            cwd=cwd, capture_output=True, text=True, timeout=500, check=False,
-        )  # fmt: skip
-
-    return run
 
 
 GROUPS = ("Alpha Men", "Alpha Women", "Beta Men")

@@ -94,14 +94,9 @@ class TwoModels:
         """Sweep both models over two experiments."""
         flags = [item for item in overrides if item.startswith("--")]
         overrides = [item for item in overrides if item not in flags]
-        arguments = [
-            *flags,
-            *self.models(),
-            "exp=glob(scenes_to_*)",
-            *SMALL,
-            *store_overrides(self.folder / name),
-        ]
-        return command(self.folder / name, "-m", *arguments, *overrides)
+        stores = store_overrides(self.folder / name)
+        arguments = [*flags, *self.models(), "exp=glob(scenes_to_*)", *SMALL, *stores, *overrides]
+        return command(self.folder / name, "-m", *arguments)
 
     def models(self) -> list[str]:
         """Return overrides that choose both models."""

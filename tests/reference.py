@@ -1,10 +1,12 @@
-"""Compute docs/methods.md, section 2, by naive loops over Python floats: slow, independent, easy to read.
+"""Compute docs/methods.md, sections 2 and 3, by naive loops over Python floats: slow, independent.
 
-Nothing of src is imported here.
+Nothing of src is imported here. `to_a`, `to_b`: cosines of the images of two groups with prompts, a row per
+image, a column per prompt.
 """
 
 import math
 from collections import defaultdict
+from statistics import fmean as mean
 
 import numpy as np
 import pandas as pd
@@ -230,20 +232,78 @@ def rows_of(frame: pd.DataFrame) -> list[dict]:
 
 
 def jackknife_variance(statistic, ways):
-    """Compute the variance of statistic(rows that remain) over one or two crossed ways, names [n] each."""
+    """Compute the variance of statistic(rows that remain) over one or two crossed ways, names [n] each.
+
+    More than 100 clusters of a way, or cells of both, are dealt to 100 parts in the order of their names.
+    """
 
     def of_way(names):
-        parts = sorted(set(names))
-        without = [statistic(np.array([name != name_left_out for name in names])) for name_left_out in parts]
-        mean = math.fsum(without) / len(parts)
-        return (len(parts) - 1) / len(parts) * math.fsum((value - mean) ** 2 for value in without)
+        numbers = {name: number % 100 for number, name in enumerate(sorted(set(names)))}
+        clusters = np.array([numbers[name] for name in names])
+        without = np.array([statistic(clusters != number) for number in sorted(set(clusters))])
+        return (len(without) - 1) / len(without) * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
 
     if len(ways) == 1:
         return of_way(ways[0])
     cells = of_way([*zip(*ways, strict=True)])
-    return max(sum(map(of_way, ways)) - cells, cells)
+    return np.maximum(sum(map(of_way, ways)) - cells, cells)
 
 
 def t_interval(estimate, variance, df):
     half = stats.t.ppf(0.975, df) * math.sqrt(variance)
     return estimate - half, estimate + half
+
+
+def variance(values):
+    values = list(values)
+    center = mean(values)
+    return math.fsum((value - center) ** 2 for value in values) / (len(values) - 1)
+
+
+def gaps(to_a, to_b):
+    return [mean(row[x] for row in to_a) - mean(row[x] for row in to_b) for x in range(len(to_a[0]))]
+
+
+def delta_gap(to_a, to_b):
+    return mean(abs(gap) for gap in gaps(to_a, to_b))
+
+
+def cohens_d(to_a, to_b):
+    a, b = ([mean(row) for row in side] for side in (to_a, to_b))
+    squares = (len(a) - 1) * variance(a) + (len(b) - 1) * variance(b)
+    return (mean(a) - mean(b)) / math.sqrt(squares / (len(a) + len(b) - 2))
+
+
+def z(to_a, to_b):
+    a, b = (variance(value for row in side for value in row) for side in (to_a, to_b))
+    return delta_gap(to_a, to_b) / math.sqrt((a + b) / 2)
+
+
+def cles_mcgraw_wong(to_a, to_b):
+    a, b = ([value for row in side for value in row] for side in (to_a, to_b))
+    return stats.norm.cdf((mean(a) - mean(b)) / math.sqrt(variance(a) + variance(b)))
+
+
+def cles(to_a, to_b, ties="half"):
+    """Average wins of A over all triples of an image of A, an image of B and a prompt."""
+    tie = {"half": 0.5, "strict": 0.0}[ties]
+    wins = [
+        1.0 if a[x] > b[x] else tie if a[x] == b[x] else 0.0
+        for a in to_a
+        for b in to_b
+        for x in range(len(to_a[0]))
+    ]
+    return mean(wins)
+
+
+def iat_sums(positive, negative):
+    """Return a number per pair of prompts: images nearer to the positive prompt minus all other images."""
+    return [
+        sum(1 if row[j] > other[j] else -1 for row, other in zip(positive, negative, strict=True))
+        for j in range(len(positive[0]))
+    ]
+
+
+def iat(sums_a, sums_b, specification="total"):
+    differences = [a - b for a, b in zip(sums_a, sums_b, strict=True)]
+    return abs(sum(differences)) if specification == "total" else sum(map(abs, differences))

@@ -22,13 +22,8 @@ def lab(tmp_path):
 @pytest.fixture
 def analyse(lab, tmp_path):
     """Return a function that runs the entry on precomputed vectors, into a folder `o`."""
-    arguments = [
-        "model=precomputed",
-        f"model.path={lab}",
-        "exp=faces_to_words",
-        *SMALL,
-        *store_overrides(tmp_path),
-    ]
+    arguments = ["model=precomputed", f"model.path={lab}", "exp=faces_to_words"]
+    arguments += [*SMALL, *store_overrides(tmp_path)]
 
     def run(*overrides, flags=()):
         return command(tmp_path / "o", *flags, *arguments, *overrides)
@@ -142,14 +137,8 @@ def test_values_that_cannot_be_measured_are_refused(analyse, tmp_path, capsys, o
     ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough)]
 )
 def test_an_interrupted_sweep_ends_its_runs_without_partial_results(tmp_path, number, code):
-    arguments = [
-        "-m",
-        "exp=faces_to_words,faces_to_labels",
-        *TINY,
-        "model.steps=100000",
-        *store_overrides(tmp_path),
-    ]
-    with Started(tmp_path / "o", arguments) as sweep:
+    endless = ["-m", "exp=faces_to_words,faces_to_labels", *TINY, "model.steps=100000"]
+    with Started(tmp_path / "o", [*endless, *store_overrides(tmp_path)]) as sweep:
         for line in sweep.process.stdout:
             if "training tiny" in line:
                 break

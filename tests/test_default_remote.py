@@ -24,12 +24,6 @@ def git(*arguments: str) -> str:
     ).stdout
 
 
-def tracked_objects() -> dict[str, bytes]:
-    """Return the objects that git tracks, by their names."""
-    paths = [CHECKOUT / name for name in git("ls-files", str(REMOTE)).splitlines()]
-    return {path.parent.name + path.name: path.read_bytes() for path in paths if path.is_file()}
-
-
 def locked_objects(objects: dict[str, bytes]) -> set[str]:
     """Return the names of the objects of outputs that DVC stores: folders, and the files they list."""
     pipeline = yaml.safe_load((CHECKOUT / "dvc.yaml").read_text())["stages"].values()
@@ -43,22 +37,20 @@ def locked_objects(objects: dict[str, bytes]) -> set[str]:
 
 def test_git_tracks_the_objects_of_the_lock_and_no_others():
     """Compare git's index with dvc.lock (if they differ: make repro; git add --all --force .dvc/remote)."""
-    objects = tracked_objects()
+    paths = [CHECKOUT / name for name in git("ls-files", str(REMOTE)).splitlines()]
+    objects = {path.parent.name + path.name: path.read_bytes() for path in paths if path.is_file()}
     assert set(objects) == locked_objects(objects)
     for name, content in objects.items():
         assert hashlib.md5(content, usedforsecurity=False).hexdigest() == name.removesuffix(".dir")
     assert sum(map(len, objects.values())) <= MAX_BYTES
 
 
-def test_the_default_remote_is_verified_and_relative_to_the_config():
+def test_the_default_remote_is_verified_and_relative_to_the_config_and_git_ignores_new_objects():
     config = ConfigParser()
     config.read(CHECKOUT / ".dvc" / "config")
     (remote,) = [config[name] for name in config.sections() if config["core"]["remote"] in name]
     assert (CHECKOUT / ".dvc" / remote["url"]) == CHECKOUT / REMOTE  # relative to the config
     assert remote["verify"] == "true"
-
-
-def test_git_ignores_new_objects_of_the_default_remote():
     new = str(REMOTE / "files" / "md5" / "00" / "new")
     assert git("check-ignore", new).strip() == new
 
@@ -107,11 +99,7 @@ def clone(tmp_path_factory) -> Clone:
 
 @pytest.mark.thorough
 def test_a_clean_clone_has_nothing_to_do_after_a_pull(clone):
-    assert "up to date" in clone.dvc("status")
-    printed = clone.dvc("repro")
-    assert "Running stage" not in printed
-    assert "up to date" in printed
-    assert clone.run("git", "status", "--porcelain") == ""
+    clone.check_up_to_date()
 
 
 @pytest.mark.thorough

@@ -20,18 +20,15 @@ from src.studies.propagation import experiment, similarity_blocks
 def test_memory_does_not_grow_with_a_corpus_on_disk(tmp_path):
     stand_ins.write_corpus(tmp_path, 600_000)
     # Samples of memory miss peaks, and allocators keep freed memory: compare medians of three runs.
-    small, large = ([_streamed(tmp_path, items) for _ in range(3)] for items in (150_000, 600_000))
+    # In a fresh process: memory that was freed before in this one would be reused and not counted.
+    streamed = partial(in_fresh_process, scale.stream, tmp_path, max_bytes=0)
+    small, large = ([streamed(items, 32, scale.K) for _ in range(3)] for items in (150_000, 600_000))
     assert all(measured["exact"] for measured in (*small, *large))
     # 307 MB on disk, twice as much in float64.
     assert max(measured["anonymous_mb"] for measured in large) < 130
     medians = [median(measured["anonymous_mb"] for measured in series) for series in (small, large)]
     assert medians[1] < medians[0] + 30
     assert min(measured["mapped_mb"] for measured in large) > 300
-
-
-def _streamed(place, items):
-    # In a fresh process: memory that was freed before in this one would be reused and not counted.
-    return in_fresh_process(scale.stream, place, items, 32, scale.K, max_bytes=0)
 
 
 def test_brute_force_detects_inexact_results(tmp_path, monkeypatch):

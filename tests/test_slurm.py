@@ -241,19 +241,13 @@ def test_a_rerun_completes_a_cancelled_task(slurm, sent, alone, tmp_path):
     assert result_files(tmp_path / "second") == result_files(alone / "o")
 
 
-@pytest.mark.parametrize("how", ["requeue", "signal"])
-def test_a_requeued_task_resumes(slurm, sent, alone, tmp_path, how):
+@pytest.mark.parametrize("requeue", [("scontrol", "requeue"), ("scancel", "--signal=USR2")])
+def test_a_requeued_task_resumes(slurm, sent, alone, tmp_path, requeue):
     """Requeue by scontrol, as when a node is removed, and by the signal that announces a time-out."""
     with sent("o", *TWO_TOYS, stores=alone) as sweep:
         sweep.until(lambda: answered(sweep, SECOND_TASK))
         requeued = task(slurm, 1)
-        slurm(
-            *(
-                ["scontrol", "requeue", requeued]
-                if how == "requeue"
-                else ["scancel", "--signal=USR2", requeued]
-            )
-        )
+        slurm(*requeue, requeued)
         sweep.until(lambda: slurm.queue().get(requeued) == "PENDING")
         before = answered(sweep, SECOND_TASK)
         start(slurm, requeued)

@@ -1,24 +1,33 @@
-"""Run the main job on the shrunk built-in world: a toy, all eight experiments, twice."""
+"""Run the main job on the shrunk built-in world twice: a toy, all eight experiments; analyse its results.
 
+Planted words rank above the others in So-B-IT's experiments, and retrieve their groups.
+"""
+
+import re
 from functools import partial
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import mlflow
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from mlflow import MlflowClient
+from scipy import stats
 from scipy.stats import pearsonr
 
 from src.embeddings import embeddings
 from src.metrics import similarity
 from src.stimuli import load
+from src.storage.results import read
 from src.studies.propagation.attributes import corpus_of
 from src.tracking import LIMIT_TAG, run_tags
 from tests import reference
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides
 from tests.launched import result_files, runs_below, summary_file
+from tests.paths import CHECKOUT
 
 COLUMNS = ["study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
 COLUMNS += ["group", "stratum", "sd_measured", "sd_retrieved", "n", "n_excluded", "rho", "p", "reason"]
@@ -186,3 +195,80 @@ def test_runs_say_what_mlflow_s_pages_display(client, sweeps, stores, tmp_path):
     assert "| words_to_faces &nbsp;|" in job.data.tags["mlflow.note.content"]
     path = client.download_artifacts(job.info.run_id, "config.yaml", str(tmp_path))
     assert yaml.safe_load(Path(path).read_text("utf-8"))["scenes"]["count"] == 300
+
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def in_stores(stores, monkeypatch):
+    """Run in the folder of the stores, and leave MLflow's global settings as they were."""
+    monkeypatch.chdir(stores)
+    uri = mlflow.get_tracking_uri()
+    yield
+    mlflow.set_tracking_uri(uri)
+    plt.close("all")
+
+
+def test_the_code_gives_a_frame_and_a_plot(sweeps, stores, in_stores, capsys):
+    blocks = BLOCK.findall((CHECKOUT / "docs" / "analysing.md").read_text("utf-8"))
+    values: dict[str, object] = {}
+    exec("\n".join(blocks), values)
+    assert len(blocks) == 4
+    expected = sweeps[0].analyses()
+    rho = values["rho"]
+    assert rho.shape == (8, 1)
+    assert rho.iloc[:, 0].to_dict() == pytest.approx(expected.groupby("exp")["rho"].mean().to_dict())
+    columns = ["exp", "group", "rho", "level"]
+    ordered = [frame[columns].sort_values(["exp", "group"]) for frame in (values["analyses"], expected)]
+    pd.testing.assert_frame_equal(*(frame.reset_index(drop=True) for frame in ordered), check_dtype=False)
+    assert len(values["targets"]) == 360
+    (axes,) = values["figure"].axes
+    assert len(axes.containers) == 1
+    assert (stores / "levels.png").stat().st_size > 5000
+    assert "shrunk" in capsys.readouterr().out
+
+
+FEW = ["protocol.vocabulary=200", "protocol.permutations=199", "protocol.bootstrap=100", "protocol.top_k=20"]
+
+
+@pytest.fixture(scope="module")
+def sobit_output(stores, sweeps, tmp_path_factory):
+    """Run all three experiments on the suite's toy, with a report; `sweeps` has trained it."""
+    output = tmp_path_factory.mktemp("sobit")
+    overrides = [*store_overrides(stores), f"tracking.uri=sqlite:///{output}/mlflow.db", "report=true"]
+    done = command(output, "-m", "exp=glob(sobit_*)", *SHRUNK, *overrides, *FEW)
+    assert (done.code, done.trained) == (0, 0)
+    return output
+
+
+def test_planted_words_rank_above_the_others_and_retrieve_their_groups(sobit_output, job):
+    frames = [read(path.parent.parent) for path in sobit_output.glob("*/results/analyses.csv")]
+    rows = {str(frame["exp"].iloc[0]).removeprefix("sobit_"): frame for frame in frames}
+    associations = rows["association"]
+    probes = job(*SHRUNK).cfg.demo.probes
+    group_of = {caption: name for name, captions in probes.items() for caption in captions}
+    largest = (
+        associations.assign(size=associations["association"].abs()).groupby(["axis", "caption"])["size"].max()
+    )
+    for axis in ("race", "gender", "both"):
+        sizes = largest.loc[axis]
+        groups = sizes.index.map(group_of)
+        planted = sizes[groups.isin({*associations.loc[associations["axis"] == axis, "group"]})]
+        # Captions planted for places, whose names are in small letters.
+        others = sizes[groups.str.islower()]
+        assert len(others) == 24
+        share = stats.mannwhitneyu(planted, others).statistic / len(planted) / len(others)
+        assert share >= 0.95, axis
+    of_planted = associations[associations["group"] == associations["caption"].map(group_of)]
+    assert (of_planted["association_low"] > 0).all()
+    assert (of_planted["q"] <= 0.05).all()
+    retrieved = rows["retrieval"]
+    of_planted = retrieved[retrieved["group"] == retrieved["caption"].map(group_of)]
+    assert (len(of_planted), (of_planted["ratio"] > 1).mean() >= 0.95) == (24, True)
+    sums = retrieved.groupby(["caption", "axis"])[["share_topk", "base_share"]].sum()
+    assert sums.to_numpy() == pytest.approx(1)
+    page = (sobit_output / "report" / "index.html").read_text()
+    assert "probes, not claims" in page
+    assert "clockmaker" in page
+    assert (sobit_output / "report" / "tables" / "sobit-words.csv").is_file()

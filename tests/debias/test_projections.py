@@ -1,30 +1,38 @@
 """Check prompts against lists by hand, projections against naive references, and removal of stimuli."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
+from src import configs
 from src.debias import Prompts, project, projected_roles, projection, prompts
 from src.errors import InputError
 from src.stimuli import Table, build_table
-from tests.debias.methods import METHODS, PAPER, compose_method
+
+METHODS = ("orth_proj", "orth_proj_calibrated", "orth_proj_scm")
+PAPER = ["Black Men", "Black Women", "White Men", "White Women"]
+
+
+@cache
+def _compose(name):
+    config, _ = configs.compose([f"debias={name}"])
+    return OmegaConf.to_object(config.debias)
+
+
+def compose_method(name, **changes):
+    return replace(_compose(name), **changes)
+
 
 DEMO = [f"{people} {gender}" for people in ("Niffite", "Luupite", "Laapian") for gender in ("Women", "Men")]
 RACES = [f"{race} {gender}" for race in ("Asian", "Black", "White") for gender in ("Men", "Women")]
 GENDERS = ("male", "female", "man", "woman")
-CLASSES = ["A {}.", "One {}."]
-
-
-def photo_sentences(*phrases):
-    return sorted(f"A photo of a {phrase}." for phrase in phrases)
-
-
-def pairs_of(groups, classes=CLASSES, **changes):
-    result = prompts(compose_method("orth_proj_scm", classes=classes, **changes), groups)
-    return {frozenset(pair) for pair in result.pairs}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,8 @@ def pairs_of(groups, classes=CLASSES, **changes):
 )
 def test_prompts_name_only_groups_of_the_dataset(groups, phrases):
     result = prompts(compose_method("orth_proj"), groups)
-    assert list(result.table.frame["sentence"]) == result.spurious == photo_sentences(*phrases)
+    expected = sorted(f"A photo of a {phrase}." for phrase in phrases)
+    assert list(result.table.frame["sentence"]) == result.spurious == expected
     assert result.pairs == []
 
 
@@ -62,7 +71,8 @@ def test_prompts_name_only_groups_of_the_dataset(groups, phrases):
     ],
 )
 def test_pairs_of_groups_with_simple_and_crossed_names(groups, expected):
-    assert pairs_of(groups, classes=["A {}."]) == {frozenset((f"A {a}.", f"A {b}.")) for a, b in expected}
+    pairs = prompts(compose_method("orth_proj_scm", classes=["A {}."]), groups).pairs
+    assert {*map(frozenset, pairs)} == {frozenset((f"A {a}.", f"A {b}.")) for a, b in expected}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -83,7 +93,7 @@ def test_each_sentence_occurs_once_in_any_order_of_groups(method, groups, rng):
 
 def test_a_sentence_both_removed_and_calibrated_on_occurs_once():
     result = prompts(compose_method("orth_proj_scm", classes=["A photo of a {}."]), ["Men", "Women"])
-    assert list(result.table.frame["id"]) == photo_sentences(*GENDERS)
+    assert list(result.table.frame["id"]) == sorted(f"A photo of a {gender}." for gender in GENDERS)
     assert result.pairs == [("A photo of a male.", "A photo of a female.")]
 
 

@@ -28,9 +28,8 @@ def tables():
     scenes = pd.DataFrame({"id": [f"s{i}" for i in range(80)], "valence": rng.uniform(size=80)})
     words = pd.DataFrame({"word": [f"w{i}" for i in range(100)], "valence": rng.uniform(size=100)})
     labels = pd.DataFrame({"word": [group.lower() for group in GROUPS], "group": GROUPS})
-    for prefix, column in (("", "group"), ("word_", "word")):
-        parts = labels[column].str.rsplit(" ", n=1, expand=True)
-        labels[["race", "gender"] if not prefix else ["race_word", "gender_word"]] = parts
+    for column, names in (("group", ["race", "gender"]), ("word", ["race_word", "gender_word"])):
+        labels[names] = labels[column].str.rsplit(" ", n=1, expand=True)
     texts = {"words": fill_templates(words, ["a {}", "the {}"]), "labels": fill_templates(labels, ["a {}"])}
     return {"faces": faces, "scenes": scenes, **texts}
 
@@ -41,10 +40,8 @@ def draw_captions(tables, seed=0, count=20_000, **recipe):
     frame = pd.DataFrame({"picture": pictures, "sentence": sentences})
     frame["face"] = frame["picture"] < 90
     frame["group"] = np.where(frame["face"], tables["faces"]["group"].to_numpy()[frame["picture"] % 90], "")
-    valence = tables["words"].set_index("sentence")["valence"]
-    frame["valence"] = frame["sentence"].map(valence)
-    label = tables["labels"].set_index("sentence")["group"]
-    frame["label"] = frame["sentence"].map(label)
+    frame["valence"] = frame["sentence"].map(tables["words"].set_index("sentence")["valence"])
+    frame["label"] = frame["sentence"].map(tables["labels"].set_index("sentence")["group"])
     return frame
 
 
@@ -118,9 +115,7 @@ def test_the_vocabulary_has_the_words_of_all_captions(tables):
     _, sentences = captions.draw(**tables, count=5_000, recipe=recipe, seed=0)
     words = captions.all_words(tables["words"], tables["labels"], recipe)
     assert words == sorted(set(words))
-    assert {word for sentence in sentences for word in sentence.lower().replace(".", " .").split()} <= {
-        *words
-    }
+    assert {*" ".join(sentences).lower().replace(".", " .").split()} <= {*words}
 
 
 def test_a_scene_comes_with_words_of_near_valence(tables):
@@ -231,15 +226,9 @@ def test_probes_of_the_demo_config_are_the_captions_of_its_taxonomy():
 
 # Pictures.
 
-FACES = {
-    "per_group": 4,
-    "size": 32,
-    "seed": 0,
-    "peoples": {"Niffite": PeopleConfig(0.3, "horns"), "Luupite": PeopleConfig(0.5, "ears")},
-    "genders": {"Women": 0.7, "Men": 0.3},
-    "hue_sd": 0.05,
-    "hair_sd": 0.2,
-}
+FACES = {"per_group": 4, "size": 32, "seed": 0, "genders": {"Women": 0.7, "Men": 0.3}}
+FACES |= {"peoples": {"Niffite": PeopleConfig(0.3, "horns"), "Luupite": PeopleConfig(0.5, "ears")}}
+FACES |= {"hue_sd": 0.05, "hair_sd": 0.2}
 SCENES = {"count": 12, "size": 32, "noise": 0.05, "seed": 0}
 
 

@@ -69,17 +69,14 @@ def embed(folder: Path, table, count: int, batch_size: int = 5, network=Plagued)
     return store.embed(encoder, table, batch_size, trainer, folder, folder / "pictures")
 
 
-def files_of_entries(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("*/*"))
-
-
 def test_picture_vectors_of_two_processes_equal_those_of_a_single_process(tmp_path):
     """Check 7 pictures in batches of ten: fewer batches than processes."""
     table = pictured(tmp_path, 7)
     single, two = (embed(tmp_path / str(n), table, n, batch_size=10, network=Halved) for n in (1, 2))
     assert single.hash == two.hash
     assert single.vectors.shape == (7, 3, 4)
-    assert files_of_entries(tmp_path / "2" / "pictures") == ["manifest.json", "pixels.npy"]
+    names = sorted(path.name for path in tmp_path.glob("2/pictures/*/*"))
+    assert names == ["manifest.json", "pixels.npy"]
 
 
 @pytest.mark.thorough
@@ -119,20 +116,15 @@ def needed(network):
     return 4 * tokens * max(item.out_features for item in visual.modules() if hasattr(item, "out_features"))
 
 
-def test_microbatches_on_a_cpu_bound_the_widest_tensor(network, pixels, monkeypatch):
+def test_microbatches_bound_the_widest_tensor_on_a_cpu_alone(network, pixels, monkeypatch):
     for max_bytes, size in ((3 * needed(network), 3), (4 * needed(network) - 1, 3), (1, 1)):
         monkeypatch.setattr(batches, "MAX_BYTES", max_bytes)
         with torch.inference_mode():
             assert batches.microbatch_size(network.encode_images, pixels) == size
     # No hook remains.
     assert not torch.nn.modules.module._global_forward_hooks
-
-
-def test_other_devices_take_the_batch_unmeasured():
-    def never(_):
-        raise AssertionError
-
-    assert batches.microbatch_size(never, torch.empty(11, 3, 32, 32, device="meta")) == 11
+    # On other devices nothing is encoded to measure it.
+    assert batches.microbatch_size(pytest.fail, torch.empty(11, 3, 32, 32, device="meta")) == 11
 
 
 @pytest.mark.parametrize(("size", "sizes"), [(11, [11]), (6, [6, 5]), (5, [4, 4, 3]), (1, [1] * 11)])

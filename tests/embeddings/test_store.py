@@ -88,18 +88,22 @@ def entry(folder: Path) -> Path:
     return result
 
 
-def expected(table) -> torch.Tensor:
-    network = Letters()
-    return network.encode_texts(network.tokenize(table.frame["sentence"].tolist()))
-
-
-def test_nothing_is_embedded_twice(tmp_path):
+def test_nothing_is_embedded_twice_and_the_manifest_says_where_the_numbers_come_from(tmp_path):
     first, again = embed(tmp_path), embed(tmp_path)
     assert Letters.passes == 5
     assert first.vectors.dtype == torch.float32
-    assert torch.equal(first.vectors, expected(words()))
+    network = Letters()
+    tokens = network.tokenize(words().frame["sentence"].tolist())
+    assert torch.equal(first.vectors, network.encode_texts(tokens))
     assert torch.equal(first.vectors, again.vectors)
     assert first.seconds > again.seconds == 0
+    manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())
+    assert manifest["shape"] == [23, 20]
+    assert manifest["table"] == words().hash
+    assert manifest["encoder"] == {"name": "letters"}
+    assert manifest["files"]["embedding.safetensors"]["sha256"] == first.hash
+    assert {"torch", "lightning", "pillow"} <= set(manifest["versions"])
+    assert load_file(entry(tmp_path) / "embedding.safetensors")["embedding"].shape == (23, 20)
 
 
 @pytest.mark.parametrize(
@@ -119,17 +123,6 @@ def test_microbatches_of_a_cpu_enter_the_keys_of_pictures_only(tmp_path, monkeyp
     monkeypatch.setattr(store.batches, "MAX_BYTES", 1)
     after = [store.identity_of(encoder(), table, 5) for table in tables]
     assert [item == other for item, other in zip(before, after, strict=True)] == [False, True]
-
-
-def test_the_manifest_says_where_the_numbers_come_from(tmp_path):
-    result = embed(tmp_path)
-    manifest = json.loads((entry(tmp_path) / "manifest.json").read_text())
-    assert manifest["shape"] == [23, 20]
-    assert manifest["table"] == words().hash
-    assert manifest["encoder"] == {"name": "letters"}
-    assert manifest["files"]["embedding.safetensors"]["sha256"] == result.hash
-    assert {"torch", "lightning", "pillow"} <= set(manifest["versions"])
-    assert load_file(entry(tmp_path) / "embedding.safetensors")["embedding"].shape == (23, 20)
 
 
 def flip(path: Path) -> None:

@@ -34,7 +34,7 @@ from tests.encoders.small_checkpoints import (
     write_to_cache,
 )
 from tests.paths import CHECKOUT
-from tests.stimuli.served import Publisher
+from tests.served import Publisher
 
 
 def test_profiles_are_what_is_measured_and_what_others_publish():
@@ -83,18 +83,10 @@ def test_a_mistake_is_reported(cache, capsys, overrides, message):
 
 
 def fetch(home, endpoint):
-    command = [
-        sys.executable,
-        "-m",
-        "src.encoders",
-        "fetch",
-        "model=open_clip",
-        "model.id=hf-hub:lab/encoder",
-    ]
+    command = f"{sys.executable} -m src.encoders fetch model=open_clip model.id=hf-hub:lab/encoder"
     environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(home)}
-    return subprocess.run(
-        command, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=500, env=environment
-    )
+    options = {"capture_output": True, "text": True, "check": False, "timeout": 500}
+    return subprocess.run(command.split(), cwd=CHECKOUT, env=environment, **options)
 
 
 def test_a_second_fetch_sends_no_requests(tmp_path):
@@ -121,14 +113,14 @@ PARSER = OverridesParser.create()
 IDENTITY = ("id", "revision", "sha256", "weights")
 
 
-def parsed(message):
+def check_named(message, model):
+    """Check that the command in a message fetches the files of a model."""
     command = message.partition("python -m src.encoders fetch ")[2]
     assert command, message
-    return entry._compose_published(shlex.split(command))
-
-
-def identity(model):
-    return type(model), *(getattr(model, name) for name in IDENTITY)
+    named = entry._compose_published(shlex.split(command))
+    assert type(named) is type(model)
+    for name in IDENTITY:
+        assert getattr(named, name) == getattr(model, name)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +138,7 @@ def identity(model):
 def test_the_command_names_the_missing_model(cache, model):
     with pytest.raises(InputError) as raised:
         encoders.published_encoder(model, "cpu").weights()
-    assert identity(parsed(str(raised.value))) == identity(model)
+    check_named(str(raised.value), model)
     assert str(cache) in str(raised.value)
 
 
@@ -158,7 +150,7 @@ def test_a_folder_whose_text_tower_is_on_the_hub_is_fetched_by_its_name(cache, t
     model = configs.OpenClipConfig(id=str(folder))
     with pytest.raises(InputError, match="lab/text: config.json not in the cache") as raised:
         encoders.published_encoder(model, "cpu")
-    assert identity(parsed(str(raised.value))) == identity(model)
+    check_named(str(raised.value), model)
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=20).filter(
@@ -180,22 +172,17 @@ def model_of(*overrides):
     return OmegaConf.to_object(configs.compose([*overrides])[0].model)
 
 
-def facts_of(*overrides):
-    model = model_of(*overrides)
-    return family_of(model).facts(model)
-
-
 @pytest.mark.parametrize(
     ("model", "parameters", "accuracy"),
     # Top-1 in the papers: CLIP B/32 63.2, L/14 75.5; OpenCLIP H/14 78.0.
     [("clip_b32", 151.28, 0.632), ("clip_l14", 427.62, 0.755), ("openclip_h14", 986.11, 0.780)],
 )
 def test_a_published_model_s_facts_are_its_paper_s(model, parameters, accuracy):
-    profile = facts_of(f"model={model}")
+    models = model_of(f"model={model}"), model_of(f"model={model}", "model.weights=random")
+    profile, untrained = (family_of(each).facts(each) for each in models)
     assert profile["parameters_millions"] == parameters
     assert profile["zero_shot"] == pytest.approx(accuracy, abs=0.0015)
     assert profile["gflops_image"] > 4
-    untrained = facts_of(f"model={model}", "model.weights=random")
     assert math.isnan(untrained["zero_shot"])
     assert untrained["parameters_millions"] == parameters
 
@@ -211,17 +198,13 @@ CAPITANI = {
 }  # fmt: skip
 
 
-def test_every_model_of_capitani_has_its_pretraining_set():
+def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_loaded():
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
-    published = rows_by_model(PRETRAINING)
-    counts = Counter(published[f"{catalogue.trained_as(*row)}/{row[1]}"]["pretraining"] for row in rows)
+    names = {model: row["pretraining"] for model, row in rows_by_model(PRETRAINING).items()}
+    counts = Counter(names[f"{catalogue.trained_as(*row)}/{row[1]}"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
-
-
-def test_training_data_are_declared_for_every_model_that_can_be_loaded():
-    names = {model: row["pretraining"] for model, row in rows_by_model(PRETRAINING).items()}
     assert set(names) == {*catalogue.ids(), profiles.BLIP2}
     assert len({*rows_by_model(ZERO_SHOT)} & set(names)) == 113
     assert all(name == name.strip() != "" for name in names.values())

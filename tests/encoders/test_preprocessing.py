@@ -18,7 +18,7 @@ from src.encoders.openclip import OpenClip
 from src.encoders.preprocessing import normalise_bytes, split_torchvision, split_transformers
 from src.errors import InputError
 from tests.encoders.small_checkpoints import blip2_files, write_folder
-from tests.encoders.test_blip2 import opened as blip2
+from tests.encoders.test_published_weights import open_blip2 as blip2
 
 SIZE = {"height": 40, "width": 36}
 SIZES = [(50, 70), (224, 224), (31, 33), (9, 300), (400, 17)]

@@ -17,8 +17,8 @@ from src.encoders.trainer import devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
 from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
-from tests.encoders.test_blip2 import opened as blip2
-from tests.encoders.test_open_clip_weights import opened, vectors
+from tests.encoders.test_published_weights import open_blip2 as blip2
+from tests.encoders.test_published_weights import opened, vectors
 
 
 @pytest.mark.parametrize("count", [10_000, 0, "many"])
@@ -28,15 +28,14 @@ def test_missing_devices_are_refused_before_any_work(count, job):
         encoder_job.prepare(requested)
 
 
-def test_without_a_gpu_all_devices_are_a_single_process(job):
+def test_without_a_gpu_all_devices_are_a_single_process_and_their_number_is_in_no_key(job):
     requested = job("trainer=ddp", "trainer.accelerator=cpu").cfg.trainer
     assert requested.devices == "auto"
     assert devices(requested) == 1
-
-
-def test_the_number_of_processes_is_in_no_key(job):
-    several = job("trainer=ddp", "trainer.accelerator=cpu", "model=toy_s")
-    assert several.config_hash == job("trainer=cpu", "model=toy_s").config_hash
+    assert (
+        job("trainer=ddp", "trainer.accelerator=cpu", "model=toy_s").config_hash
+        == job("trainer=cpu", "model=toy_s").config_hash
+    )
 
 
 def test_tasks_of_a_batch_system_are_not_processes(monkeypatch):

@@ -1,4 +1,4 @@
-"""Check files that fuzzing found: each once ended in a traceback, a hang, or silently lost rows."""
+"""Check files and settings that fuzzing found: each ended in a traceback, a hang, or silently lost rows."""
 
 import io
 import json
@@ -9,9 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from src import configs, stage
+from src.configs import composition
+from src.encoders import hub
 from src.errors import InputError
 from src.studies.poems import poem_generation
 from src.studies.subtler import answers
+from tests.commands import command
 from tests.fuzz import models
 from tests.fuzz.harness import REFUSED, TABLE, tried
 from tests.fuzz.parsers import NAMED
@@ -121,3 +125,47 @@ def test_a_name_that_is_not_utf_8_is_named_or_left_out(tmp_path):
 def test_an_answer_of_another_kind_does_not_fit():
     assert not answers.is_option_scores([[[float("nan")] * 3] * 6] * 2)
     assert not poem_generation.is_poem({"text": "a", "tokens": ["x"], "log_p": {}})
+
+
+BAD = {"bad": b"name: [a\nb: }", "bytes": b"\xff\xfe", "twice": b"a: 1\na: 2\n", "deep": DEEP}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_yaml_of_a_config_is_named(tmp_path, monkeypatch, name):
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    (tmp_path / "conf" / "run.yaml").write_text(f"defaults: [_self_, {{model: {name}}}]\n")
+    (tmp_path / "conf" / "model" / f"{name}.yaml").write_bytes(BAD[name])
+    monkeypatch.setattr(composition, "CONF", tmp_path / "conf")
+    with pytest.raises(InputError, match=rf"conf/model/{name}.yaml: .*\. Correct it\."):
+        configs.compose([])
+
+
+def test_a_bad_yaml_of_a_user_leads_to_no_traceback(tmp_path, capsys):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_bytes(BAD["bad"])
+    arguments = f"--config-dir={tmp_path}", "model=mine", "exp=faces_to_words"
+    assert command(tmp_path / "out", *arguments).code == 1
+    printed = capsys.readouterr()
+    assert f"{tmp_path}/model/mine.yaml: while parsing a flow sequence" in printed.err
+    assert "Correct it." in printed.err
+    assert "Traceback" not in printed.err + printed.out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: [1", r"while parsing a flow sequence.*Correct it"),
+        (b"- a\n", "expected name: value, got list"),
+        (DEEP, "recursion.*Correct it"),
+    ],
+)
+def test_bad_parameters_of_a_pipeline_are_refused(tmp_path, content, message):
+    (tmp_path / "params.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=rf"params.yaml: .*{message}"):
+        stage.read_params(["a"], tmp_path / "params.yaml")
+
+
+def test_missing_files_are_named_in_few_words(tmp_path):
+    with pytest.raises(InputError, match=r"no x{200}… \(there: nothing\). Put it there") as refused:
+        hub.files(hub.Source(str(tmp_path), folder=True, remedy="Put it there."), [("x" * 10_000,)])
+    assert len(str(refused.value)) < 1000

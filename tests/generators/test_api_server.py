@@ -9,7 +9,7 @@ from src.configs import ServerConfig
 from src.errors import InputError
 from src.generators import api_server
 from src.generators.completions import Unanswered
-from tests.generators.chat import completion, served
+from tests.served import completion, served
 
 
 def config(url, **changes):
@@ -43,15 +43,6 @@ def test_every_question_is_answered_once_by_its_place():
     assert chat.requests[0] | {"messages": []} == {
         **{"model": "some-model", "messages": [], "temperature": 0, "max_tokens": 32}
     }
-
-
-def test_the_key_comes_from_the_environment_alone(monkeypatch):
-    monkeypatch.setenv("MY_KEY", "secret")
-    with served(echo) as (chat, url):
-        collected(api_server.answers(config(url, key="MY_KEY"), ["a"]))
-        collected(api_server.answers(config(url, key=""), ["a"]))
-        collected(api_server.answers(config(url, key="NOT_SET"), ["a"]))
-    assert chat.keys == ["Bearer secret", None, None]
 
 
 @pytest.mark.parametrize(
@@ -157,15 +148,22 @@ def test_a_parameter_that_is_refused_is_named_with_its_option(parameter, remedy)
     assert api_server.FAILURES_BEFORE_TEST <= len(chat.requests) <= api_server.FAILURES_BEFORE_TEST + 1
 
 
-def test_parameters_that_a_server_refuses_are_left_out_or_renamed():
+def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
     with served(echo) as (chat, url):
-        collected(
-            api_server.answers(config(url, limit="max_completion_tokens", temperature=None, most=500), ["a"])
-        )
-        collected(api_server.answers(config(url, limit="none"), ["a"]))
+        for changes in (
+            {"limit": "max_completion_tokens", "temperature": None, "most": 500},
+            {"limit": "none"},
+        ):
+            collected(api_server.answers(config(url, **changes), ["a"]))
     sent = [set(request) - {"model", "messages"} for request in chat.requests]
     assert sent == [{"max_completion_tokens"}, {"temperature"}]
     assert chat.requests[0]["max_completion_tokens"] == 500
+    # The key comes from the environment alone.
+    monkeypatch.setenv("MY_KEY", "secret")
+    with served(echo) as (chat, url):
+        for key in ("MY_KEY", "", "NOT_SET"):
+            collected(api_server.answers(config(url, key=key), ["a"]))
+    assert chat.keys == ["Bearer secret", None, None]
 
 
 @pytest.mark.parametrize("after", [0, 3])

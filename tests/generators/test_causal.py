@@ -14,7 +14,7 @@ from src.errors import InputError
 from src.generators import model_weights
 from src.generators.language_models import Causal, Multimodal
 from src.jobs.identity import resolve
-from tests.generators import checkpoint, seeing
+from tests.generators import checkpoint
 
 CPU = torch.device("cpu")
 # Templates that read the clock, as those of Llama 3.2, gpt-oss, Mistral Small and Granite do, and texts.
@@ -112,7 +112,7 @@ def without(name):
     return lambda place: (place / name).unlink()
 
 
-TEXTS, PICTURES = (checkpoint.saved, HfConfig), (seeing.saved, VlmHfConfig)
+TEXTS, PICTURES = (checkpoint.causal, HfConfig), (checkpoint.idefics3, VlmHfConfig)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ TEXTS, PICTURES = (checkpoint.saved, HfConfig), (seeing.saved, VlmHfConfig)
     ],
 )
 def test_incomplete_checkpoints_are_refused(tmp_path, kind, spoil, message):
-    saved, config = kind
-    spoil(saved(tmp_path / "model"))
+    family, config = kind
+    spoil(checkpoint.saved(tmp_path / "model", family))
     with pytest.raises(InputError, match=message):
         model_weights.load(model_weights.locate(config(id=str(tmp_path / "model"))), CPU)
 
@@ -169,10 +169,10 @@ def test_a_model_made_on_the_spot_has_random_weights(llm, kind):
 
 
 @pytest.mark.parametrize(
-    ("llm", "saved", "kind"), [("hf", checkpoint.saved, Causal), ("vlm_hf", seeing.saved, Multimodal)]
+    ("llm", "family", "kind"), [("hf", checkpoint.causal, Causal), ("vlm_hf", checkpoint.llava, Multimodal)]
 )
-def test_files_are_hashed_and_load(tmp_path, llm, saved, kind):
-    folder = saved(tmp_path, seeing.llava) if kind is Multimodal else saved(tmp_path)
+def test_files_are_hashed_and_load(tmp_path, llm, family, kind):
+    folder = checkpoint.saved(tmp_path, family)
     weights, load = model_weights.find(composed(f"llm={llm}", f"llm.id={folder}"))
     assert weights["revision"] == "folder"
     assert len(weights["sha256"]) == len(weights["config.json"]) == 64
@@ -202,7 +202,7 @@ def with_template(folder, template):
 
 @pytest.fixture(scope="module")
 def seeing_folder(tmp_path_factory):
-    return seeing.saved(tmp_path_factory.mktemp("seeing"))
+    return checkpoint.saved(tmp_path_factory.mktemp("seeing"), checkpoint.idefics3)
 
 
 @pytest.mark.parametrize("which", CLOCKS)

@@ -10,7 +10,7 @@ import torch
 from src.configs import HfConfig, VlmHfConfig
 from src.generators import model_weights
 from src.stimuli import pictures as read
-from tests.generators import checkpoint, seeing
+from tests.generators import checkpoint
 
 CPU = torch.device("cpu")
 PROMPT = "A poem on <image>, now."
@@ -22,14 +22,14 @@ def opened(folder, **changes):
     return model_weights.load(model_weights.locate(config), CPU)
 
 
-@pytest.fixture(scope="module", params=[seeing.idefics3, seeing.llava], ids=["idefics3", "llava"])
+@pytest.fixture(scope="module", params=[checkpoint.idefics3, checkpoint.llava], ids=["idefics3", "llava"])
 def model(request, tmp_path_factory):
-    return opened(seeing.saved(tmp_path_factory.mktemp("model"), request.param))
+    return opened(checkpoint.saved(tmp_path_factory.mktemp("model"), request.param))
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    return seeing.pictures(tmp_path_factory.mktemp("images"), 7)
+    return checkpoint.pictures(tmp_path_factory.mktemp("images"), 7)
 
 
 def naive(model, text, picture, max_new_tokens):
@@ -56,7 +56,7 @@ def together(model, prompts, images, **options):
 def test_the_chat_template_wraps_a_prompt(model, tmp_path):
     assert model.question(PROMPT) == "<|user|>A poem on <image>, now.<|assistant|>"
     assert model.question("Only words") == "<|user|>Only words<|assistant|>"
-    plain = opened(seeing.saved(tmp_path / "plain", chat=False))
+    plain = opened(checkpoint.saved(tmp_path / "plain", checkpoint.idefics3, chat=False))
     assert plain.question(PROMPT) == "Instruction: A poem on <image>, now.\n"
 
 
@@ -97,9 +97,11 @@ def test_words_alone_and_batches_change_nothing(model):
         assert written[index].log_p == pytest.approx(log_p, abs=1e-4)
 
 
-@pytest.mark.parametrize(("made", "config"), [(seeing.saved, VlmHfConfig), (checkpoint.saved, HfConfig)])
-def test_generation_defaults_of_a_repository_are_ignored(tmp_path, made, config, images):
-    model_folder = made(tmp_path / "model")
+@pytest.mark.parametrize(
+    ("family", "config"), [(checkpoint.idefics3, VlmHfConfig), (checkpoint.causal, HfConfig)]
+)
+def test_generation_defaults_of_a_repository_are_ignored(tmp_path, family, config, images):
+    model_folder = checkpoint.saved(tmp_path / "model", family)
     defaults = {"repetition_penalty": 5.0, "no_repeat_ngram_size": 1, "eos_token_id": 256}
 
     def texts():

@@ -1,17 +1,19 @@
-"""Check names, keys and logged facts of jobs."""
+"""Check names, keys and logged facts of jobs, and the names of their runs and parameters in MLflow."""
 
 import subprocess
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from src import configs
 from src.errors import InputError, NotApplicable
-from src.jobs import encoder_job, generator_job
+from src.jobs import encoder_job, generator_job, run_metadata
 from src.jobs.identity import Job
-from src.jobs.run_metadata import commit
+from src.jobs.run_metadata import commit, run_name, sweep_name
 from src.storage.cache import fingerprint
 from src.studies.subtler.answers import is_free
+from src.tracking import names
 from tests.conftest import precomputed
 from tests.generators import checkpoint
 from tests.generators.test_causal import CLOCKS, with_template
@@ -45,27 +47,22 @@ def test_the_config_s_hash_is_blind_to_places_only(job):
         assert first != job("dataset=photos", "dataset.root=here", change).config_hash
 
 
-def test_morphs_of_pairs_are_in_no_key_because_keys_of_old_jobs_lack_them(job):
-    default, changed = job("faces=morphs"), job("faces=morphs", "faces.morphs=families")
-    faces = dict(default.resolved["faces"])
-    assert faces.pop("morphs") == "pairs"
-    older = replace(default, resolved={**default.resolved, "faces": faces})
-    assert older.config_hash == default.config_hash != changed.config_hash
-
-
 @pytest.mark.parametrize(
-    ("field", "first", "other"), [("intrinsic", "sc_eat", "difference"), ("extrinsic", "top_k", "zero_shot")]
+    ("section", "field", "first", "other"),
+    [
+        ("faces", "morphs", "pairs", "families"),
+        ("protocol", "intrinsic", "sc_eat", "difference"),
+        ("protocol", "extrinsic", "top_k", "zero_shot"),
+    ],
 )
-def test_default_scores_are_in_no_key_because_keys_of_old_jobs_lack_them(job, field, first, other):
-    default, changed = job(), job(f"protocol.{field}={other}")
-    protocol = dict(default.resolved["protocol"])
-    assert protocol.pop(field) == first
-    assert (
-        replace(default, resolved={**default.resolved, "protocol": protocol}).config_hash
-        == default.config_hash
-    )
-    assert changed.config_hash != default.config_hash
-    assert (changed.protocol, job(f"protocol={other}").protocol) == (f"paper+{other}", other)
+def test_some_defaults_are_in_no_key_because_keys_of_old_jobs_lack_them(job, section, field, first, other):
+    default, changed = job("faces=morphs"), job("faces=morphs", f"{section}.{field}={other}")
+    values = dict(default.resolved[section])
+    assert values.pop(field) == first
+    older = replace(default, resolved={**default.resolved, section: values})
+    assert older.config_hash == default.config_hash != changed.config_hash
+    if section == "protocol":
+        assert (changed.protocol, job(f"protocol={other}").protocol) == (f"paper+{other}", other)
 
 
 def test_a_missing_value_is_named(job):
@@ -158,3 +155,63 @@ def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
         subprocess.run([*git, *arguments, "--quiet"], cwd=tmp_path, check=True)
     assert commit(tmp_path / "packages") == {"git.commit": "unknown", "git.dirty": "unknown"}
     assert [len(commit(folder)["git.commit"]) for folder in (tmp_path, CHECKOUT)] == [40, 40]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name"),
+    [
+        ([], "toy_m · faces_to_words"),
+        (["model=clip_b32", "exp=words_to_faces"], "clip_b32 · words_to_faces"),
+        (["protocol.k=60"], "toy_m · faces_to_words · k=60"),
+        (["protocol=k_100", "seed=3"], "toy_m · faces_to_words · k_100 · seed 3"),
+        (["debias=orth_proj"], "toy_m · faces_to_words · debias orth_proj"),
+    ],
+)
+def test_a_run_is_named_by_its_choices_without_the_defaults(job, overrides, name):
+    assert run_name(job(*overrides)) == name
+
+
+def test_a_sweep_is_named_by_what_it_varies_and_its_jobs_differ_in_name(job):
+    small = job("model=toy_s")
+    models = [replace(small, model=f"m{number}") for number in range(100)]
+    exps = [replace(small, exp=f"e{number}") for number in range(8)]
+    assert sweep_name([small]) == "toy_s × faces_to_words"
+    assert sweep_name(models[:3]) == "m0, m1, m2 × faces_to_words"
+    assert sweep_name([*models, *exps]) == "101 models × 9 experiments"
+    assert sweep_name([small, replace(small, model="m" * 61)]) == "2 models × faces_to_words"
+    assert sweep_name([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
+        "toy_m × faces_to_words × k_100, paper × seed 2"
+    )
+    settings = ([], ["protocol=k_100"], ["debias=orth_proj"], ["seed=1"], ["seed=1", "protocol.k=100"])
+    jobs = [job(*overrides) for overrides in settings]
+    assert len({run_name(item) for item in jobs}) == len(jobs)
+
+
+def paths(job):
+    return names.paths(run_metadata.settings(job))
+
+
+def test_a_job_has_only_the_parameters_that_it_uses(job):
+    small = job("model=toy_s")
+    assert {name: getattr(small, name) for name in run_metadata.CHOICES} == {
+        "model": "toy_s", "exp": "faces_to_words", "protocol": "paper", "debias": "none",
+    }  # fmt: skip
+    logged = paths(small)
+    assert len(logged) <= 45
+    assert {"seed", "protocol.k", "faces.per_group", "words.count", "templates", "exp.corpus"} <= {*logged}
+    prefixes = {name.partition(".")[0] for name in logged}
+    assert not prefixes & {"store", "tracking", "scenes", "labels", "debias", "resume", "plan", "report"}
+    unused = {"protocol.top_k", "protocol.iat", "protocol.set_size", "dataset.root", "model.name"}
+    assert not unused & {*logged}
+    assert not any(name.startswith("demo.planted") for name in logged)
+
+
+def test_what_is_switched_on_is_a_parameter_and_a_config_is_valid_yaml(job):
+    logged = paths(job("debias=orth_proj", "exp=cles_emotions"))
+    names = {"debias.name", "debias.spurious", "debias.side", "protocol.partitions", "protocol.ties"}
+    assert names <= {*logged}
+    assert any(name.startswith("exp.sets.") for name in logged)
+    assert not {"templates", "protocol.k"} & {*logged}
+    assert any(name.startswith("taxonomy.") for name in paths(job("exp=sobit_association")))
+    resolved = job("model=toy_s", "exp=cles_emotions", "debias=orth_proj").resolved
+    assert yaml.safe_load(yaml.safe_dump(dict(resolved), allow_unicode=True)) == resolved

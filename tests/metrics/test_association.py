@@ -17,11 +17,6 @@ from tests.paths import SHARED
 seeds = st.integers(0, 2**32 - 1)
 
 
-def draw_cosines(seed: int, n: int = 5, a: int = 4, b: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
-    rng = np.random.default_rng(seed)
-    return torch.from_numpy(rng.uniform(-1, 1, (n, a))), torch.from_numpy(rng.uniform(-1, 1, (n, b)))
-
-
 def naive_sc_eat(to_a, to_b, ddof):
     sets = range(to_a.shape[1]), range(to_a.shape[1], to_a.shape[1] + to_b.shape[1])
     return [reference.effect(row, *sets, ddof) for row in torch.cat([to_a, to_b], dim=1).tolist()]
@@ -30,7 +25,8 @@ def naive_sc_eat(to_a, to_b, ddof):
 @pytest.mark.parametrize("ddof", [0, 1])
 @given(seed=seeds)
 def test_sc_eat_is_the_naive_loop_in_float64(seed, ddof):
-    a, b = (side.float() for side in draw_cosines(seed))
+    rng = np.random.default_rng(seed)
+    a, b = (torch.from_numpy(rng.uniform(-1, 1, (5, size))).float() for size in (4, 7))
     assert sc_eat(a, b, ddof).tolist() == pytest.approx(naive_sc_eat(a, b, ddof), rel=1e-12)
 
 
@@ -57,13 +53,8 @@ def test_sc_eats_is_undefined_for_equal_similarities_and_exact_for_close_ones():
     result = sc_eats(similarities, [np.arange(30), np.arange(1, 30)], np.arange(30, 59))
     assert result.isnan().tolist() == [[True, True], [False, True]]
     # One of 59 cosines differs: the effect does not depend on the size of that difference.
-    assert result[1, 0].item() == pytest.approx(naive_sc_eat(*single_nonzero_cosine(30, 29), 1)[0], rel=1e-12)
-
-
-def single_nonzero_cosine(a: int, b: int) -> tuple[torch.Tensor, torch.Tensor]:
-    to_a = torch.zeros(1, a)
-    to_a[0, 0] = 1
-    return to_a, torch.zeros(1, b)
+    expected = naive_sc_eat(torch.eye(1, 30), torch.zeros(1, 29), 1)[0]
+    assert result[1, 0].item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_sets_without_deviation_are_refused():
@@ -130,18 +121,13 @@ def draw_vectors(seed: int, *sizes: int, width: int = 5) -> list[torch.Tensor]:
 
 
 def naive_eat(x, y, a, b) -> tuple[float, float]:
-    def s(w):
-        return np.mean([float(w @ v) for v in a]) - np.mean([float(w @ v) for v in b])
-
-    values = [s(w) for w in x] + [s(w) for w in y]
-    positions = set(range(len(values)))
-
-    def statistic(x_positions):
-        y_positions = positions - set(x_positions)
-        return np.mean([values[i] for i in x_positions]) - np.mean([values[i] for i in y_positions])
-
-    observed = statistic(range(len(x)))
-    permuted = [statistic(c) for c in combinations(range(len(values)), len(x))]
+    values = [np.mean([float(w @ v) for v in a]) - np.mean([float(w @ v) for v in b]) for w in (*x, *y)]
+    positions = range(len(values))
+    permuted = [
+        np.mean([values[i] for i in chosen]) - np.mean([values[i] for i in positions if i not in chosen])
+        for chosen in combinations(positions, len(x))
+    ]
+    observed = permuted[0]
     p = np.mean([value >= observed - 1e-12 for value in permuted])
     return observed / np.std(values, ddof=1), float(p)
 
@@ -156,9 +142,14 @@ def test_eat_is_exact_where_partitions_are_few(seed, n_x, n_y):
     assert result.p == pytest.approx(p, abs=1e-12)
 
 
-def test_eat_counts_ties_as_reached():
+def test_eat_counts_ties_as_reached_and_a_drawn_p_is_never_zero():
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     assert eat(x, x, torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])).p == pytest.approx(5 / 6)
+    a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[-1.0, 0.0]])
+    rng = np.random.default_rng(0)
+    spread = torch.from_numpy(rng.uniform(0.5, 1, (15, 1)))
+    x, y = torch.cat([spread, 0 * spread], 1), torch.cat([-spread, 0 * spread], 1)
+    assert eat(x, y, a, b).p == pytest.approx(1 / 10_001)
 
 
 def test_eat_draws_true_permutations_where_partitions_are_many():
@@ -173,14 +164,6 @@ def test_eat_draws_true_permutations_where_partitions_are_many():
     assert result == eat(x, y, a, b, seed=3)
     assert result.p != eat(x, y, a, b, seed=4).p
     assert (result.p * 10_001) == pytest.approx(round(result.p * 10_001))
-
-
-def test_eat_p_is_never_zero_when_drawn():
-    a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[-1.0, 0.0]])
-    rng = np.random.default_rng(0)
-    spread = torch.from_numpy(rng.uniform(0.5, 1, (15, 1)))
-    x, y = torch.cat([spread, 0 * spread], 1), torch.cat([-spread, 0 * spread], 1)
-    assert eat(x, y, a, b).p == pytest.approx(1 / 10_001)
 
 
 def load_ieat(name: str) -> torch.Tensor:

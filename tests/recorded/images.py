@@ -17,29 +17,17 @@ from src.encoders import preprocessing
 from src.stimuli import pictures
 from src.stimuli.morphs import midpoints, networks, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
-from tests.stimuli.test_warps import texture
-
-
-def read_pixels(path: Path | str) -> np.ndarray:
-    with Image.open(path) as picture:
-        return np.asarray(picture)
+from tests.stimuli.test_morph_methods import texture
 
 
 def world_outputs(folder: Path) -> dict[str, Any]:
     """Draw one avatar of each of two groups and one scene."""
-    avatars = AvatarsConfig(
-        per_group=1,
-        size=20,
-        seed=0,
-        peoples={"Horned": PeopleConfig(hue=0.1, crest="horns")},
-        genders={"Men": 0.2, "Women": 0.8},
-        hue_sd=0.02,
-        hair_sd=0.1,
-    )
+    groups = {"peoples": {"Horned": PeopleConfig(0.1, "horns")}, "genders": {"Men": 0.2, "Women": 0.8}}
+    avatars = AvatarsConfig(per_group=1, size=20, seed=0, hue_sd=0.02, hair_sd=0.1, **groups)
     faces = world.faces(avatars, folder / "faces")
     scenes = world.scenes(AbstractConfig(count=1, size=20, noise=0.1, seed=0), folder / "scenes")
     rows = pd.concat([faces, scenes])[["id", "path"]].itertuples(index=False)
-    return {str(name): read_pixels(path) for name, path in rows}
+    return {str(name): np.asarray(Image.open(path)) for name, path in rows}
 
 
 def preprocessing_outputs(folder: Path) -> dict[str, Any]:
@@ -72,14 +60,11 @@ def draw_parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return parents[0], parents[1]
 
 
-def flow_outputs(folder: Path) -> dict[str, Any]:
-    """Morph two pictures by optical flow."""
-    return {"morph": midpoints.warp_by_flow(*draw_parents(folder))}
-
-
-def landmark_outputs(folder: Path) -> dict[str, Any]:
-    """Morph two pictures by eight landmarks."""
+def morph_outputs(method: str, folder: Path) -> dict[str, Any]:
+    """Morph two pictures by optical flow, or by eight landmarks."""
     points = np.random.default_rng(0).uniform(4, 28, (8, 2))
+    if method == "flow":
+        return {"morph": midpoints.warp_by_flow(*draw_parents(folder))}
     return {"morph": midpoints.warp_by_landmarks(*draw_parents(folder), points - 1, points + 1)}
 
 

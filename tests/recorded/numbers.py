@@ -9,8 +9,7 @@ import torch
 
 from src import debias, metrics
 from src.stimuli import Table
-from tests.debias.methods import compose_method
-from tests.debias.test_projections import build_prompts
+from tests.debias.test_projections import build_prompts, compose_method
 
 
 def unit_vectors(seed: int, *shape: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Map each part of `src/versions.yaml` to how its output is computed and compared."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ RECORDERS = {
     "demo_world": Recorder(images.world_outputs, compare_pixels),
     "stimuli": Recorder(vectors.stimuli_outputs, compare_float64),
     "preprocessing": Recorder(images.preprocessing_outputs, compare_pixels),
-    "morphs.flow": Recorder(images.flow_outputs, compare_pixels),
-    "morphs.landmark": Recorder(images.landmark_outputs, compare_pixels),
+    "morphs.flow": Recorder(partial(images.morph_outputs, "flow"), compare_pixels),
+    "morphs.landmark": Recorder(partial(images.morph_outputs, "landmark"), compare_pixels),
     "morphs.stylegan2": Recorder(images.stylegan2_outputs, compare_pixels),
     "encoders.blip2": Recorder(vectors.blip2_outputs, compare_rows),
     "encoders.open_clip": Recorder(vectors.open_clip_outputs, compare_rows),
@@ -33,15 +34,13 @@ RECORDERS = {
     "debias": Recorder(numbers.debias_outputs, compare_float64),
     "metrics": Recorder(numbers.metric_outputs, compare_float64),
     "inference": Recorder(studies.inference_outputs, compare_float64),
-    "intrinsic.difference": Recorder(studies.difference_outputs, compare_float64),
-    "extrinsic.zero_shot": Recorder(studies.nearest_class_outputs, compare_float64),
-    "studies.implicit": Recorder(studies.implicit_outputs, compare_float64),
     "studies.poems": Recorder(answers.poems_outputs, compare_float64),
-    "studies.propagation": Recorder(studies.propagation_outputs, compare_float64),
-    "studies.sobit": Recorder(studies.sobit_outputs, compare_float64, studies.SOBIT_FLOAT32_NAMES),
     "studies.subtler": Recorder(answers.subtler_outputs, compare_float64),
-    "studies.zero_shot": Recorder(studies.zero_shot_outputs, compare_float64),
     "generators": Recorder(answers.generators_outputs, compare_float32),
     "scoring": Recorder(answers.scoring_outputs, compare_float64),
     "report": Recorder(report_outputs, compare_float64),
+    **{
+        name: Recorder(partial(studies.study_outputs, name), compare_float64, studies.SOBIT_FLOAT32_NAMES)
+        for name in studies.STUDIES
+    },
 }

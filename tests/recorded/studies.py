@@ -1,6 +1,7 @@
 """Compute recorded outputs of the studies of encoders on random vectors, with their inference."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,26 @@ SMALL = ["dataset=photos", "protocol.k=11", "protocol.extremes=6", "protocol.set
 SMALL += ["protocol.bootstrap=40"]
 # Columns of null distributions, intervals and p values: they belong to the part `inference`.
 INFERENCE_COLUMNS = re.compile("placebo|_low$|_high$|^p_|^family_|^property_|^null_|^sd_attributes$")
+PLACEBO = "protocol.placebo=40"
+SOBIT = ("permutations=39", "vocabulary=20", "top_k=7")
+# Part -> experiments, overrides, and whether the columns of inference belong to it, too.
+STUDIES: dict[str, tuple[list[str], list[str], bool]] = {
+    # Group and valence, image and text corpora.
+    "studies.propagation": (
+        ["faces_to_words", "scenes_to_labels", "words_to_scenes", "labels_to_faces"], [], False,
+    ),
+    "intrinsic.difference": (
+        ["faces_to_words", "labels_to_faces"], [PLACEBO, "protocol.intrinsic=difference"], True,
+    ),
+    "extrinsic.zero_shot": (
+        ["faces_to_labels", "labels_to_scenes"], [PLACEBO, "protocol.extrinsic=zero_shot"], True,
+    ),
+    "studies.implicit": (["cles_warmth", "cles_emotions", "iat_semantic"], ["protocol.partitions=40"], False),
+    "studies.sobit": (
+        ["sobit_association", "sobit_retrieval", "sobit_strength"], [f"protocol.{x}" for x in SOBIT], True,
+    ),
+    "studies.zero_shot": (["scenes_zero_shot"], [PLACEBO], False),
+}  # fmt: skip
 WORDS = {"tempers": {"adjective": ["brisk", "odd"], "noun": ["hero"]}}
 
 
@@ -77,7 +98,7 @@ def select_columns(frame: pd.DataFrame, *, is_inference: bool) -> dict[str, Any]
     }
 
 
-def _study(*exps: str, is_inference: bool = False, overrides: tuple[str, ...] = ()) -> dict[str, Any]:
+def _study(*exps: str, is_inference: bool = False, overrides: Sequence[str] = ()) -> dict[str, Any]:
     outputs = {}
     for exp in exps:
         result = run_experiment(exp, *overrides)
@@ -90,25 +111,11 @@ def _study(*exps: str, is_inference: bool = False, overrides: tuple[str, ...] = 
     return outputs
 
 
-def propagation_outputs(_: Path) -> dict[str, Any]:
-    """Run four experiments that cover group and valence, image and text corpora."""
-    return _study("faces_to_words", "scenes_to_labels", "words_to_scenes", "labels_to_faces")
-
-
-def _with_inference(*exps: str, overrides: tuple[str, ...]) -> dict[str, Any]:
-    overrides = (*overrides, "protocol.placebo=40")
-    measures = _study(*exps, overrides=overrides)
-    return measures | _study(*exps, is_inference=True, overrides=overrides)
-
-
-def difference_outputs(_: Path) -> dict[str, Any]:
-    """Run two experiments whose intrinsic score is the difference of mean cosines."""
-    return _with_inference("faces_to_words", "labels_to_faces", overrides=("protocol.intrinsic=difference",))
-
-
-def nearest_class_outputs(_: Path) -> dict[str, Any]:
-    """Run two experiments whose extrinsic score is the nearest class."""
-    return _with_inference("faces_to_labels", "labels_to_scenes", overrides=("protocol.extrinsic=zero_shot",))
+def study_outputs(name: str, _: Path) -> dict[str, Any]:
+    """Run the experiments of a part, a name of `STUDIES`."""
+    exps, overrides, with_inference = STUDIES[name]
+    inference = _study(*exps, is_inference=True, overrides=overrides) if with_inference else {}
+    return _study(*exps, overrides=overrides) | inference
 
 
 def inference_outputs(_: Path) -> dict[str, Any]:
@@ -118,26 +125,6 @@ def inference_outputs(_: Path) -> dict[str, Any]:
     return propagation | _study("cles_warmth", is_inference=True, overrides=("protocol.partitions=40",))
 
 
-def implicit_outputs(_: Path) -> dict[str, Any]:
-    """Audit by CLES and IAT."""
-    overrides = ("protocol.partitions=40",)
-    return _study("cles_warmth", "cles_emotions", "iat_semantic", overrides=overrides)
-
-
 # Bootstrap and permutations of associations are sums in float32.
 FLOAT32_COLUMNS = ("association_low", "association_high", "null_q95")
 SOBIT_FLOAT32_NAMES = frozenset(f"sobit_association.{name}" for name in FLOAT32_COLUMNS)
-
-
-def sobit_outputs(_: Path) -> dict[str, Any]:
-    """Audit three words of a taxonomy by all three measures."""
-    overrides = ("protocol.permutations=39", "protocol.vocabulary=20", "protocol.top_k=7")
-    outputs: dict[str, Any] = {}
-    for exp in ("sobit_association", "sobit_retrieval", "sobit_strength"):
-        outputs |= _study(exp, overrides=overrides) | _study(exp, is_inference=True, overrides=overrides)
-    return outputs
-
-
-def zero_shot_outputs(_: Path) -> dict[str, Any]:
-    """Classify scenes zero-shot, by the nearest word."""
-    return _study("scenes_zero_shot", overrides=("protocol.placebo=40",))

@@ -122,12 +122,10 @@ def check_page(page_path, html):
     text = page_path.read_text("utf-8")
     for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        assert f"'sha256-{digest}'" in re.search(r'Content-Security-Policy" content="([^"]*)', text)[
-            1
-        ].replace("&#39;", "'")
-    text = re.sub(
-        r'src="data:[^"]*"|<script( type="application/json"[^>]*)?>.*?</script>', "", text, flags=re.DOTALL
-    )
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)', text)[1]
+        assert f"'sha256-{digest}'" in policy.replace("&#39;", "'")
+    embedded = r'(?s)src="data:[^"]*"|<script( type="application/json"[^>]*)?>.*?</script>'
+    text = re.sub(embedded, "", text)
     assert not re.search(r"https?:|//|@import|url\(", text)
     tables = [path.read_text("utf-8") for path in (page_path.parent / "tables").iterdir()]
     assert not any("CFD" in content for content in (text, *tables))

@@ -6,12 +6,9 @@ from scipy import stats
 
 from src.configs import studies
 from src.report.findings import Findings
+from tests.reference import EXPERIMENTS as PAPER
 
 GROUPS = ["Asian Men", "Asian Women", "Black Men", "Black Women", "White Men", "White Women"]
-PAPER = {
-    "scenes_to_words": "1*-a", "words_to_scenes": "1*-b", "faces_to_words": "1-a", "labels_to_scenes": "1-b",
-    "faces_to_labels": "2*-a", "labels_to_faces": "2*-b", "scenes_to_labels": "2-a", "words_to_faces": "2-b",
-}  # fmt: skip
 HOSTILE = "<script>alert('x')</script> $x_1$ | 50% & {more}" + " long" * 30
 VALENCE = ("scenes", "words")
 DRAWS = {"level": 199, "placebo": 199, "property": 50, "attributes": 20}
@@ -115,11 +112,13 @@ def _write_job(rng, folder, common, groups, size, noise, strength):
     tables_by_name |= {"levels": [levels], "level_draws": level_draws}
     for name, tables in tables_by_name.items():
         pd.concat(tables).to_parquet(folder / f"{name}.parquet", index=False)
-    sets = {"group": None, "template": None, "set": ["A", "B"], "id": [f"{corpus}-1", f"{corpus}-2"]}
-    pd.DataFrame(sets).astype({"group": "string", "template": "string"}).to_parquet(
-        folder / "attributes.parquet"
-    )
+    write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
     return pd.DataFrame(rows)
+
+
+def write_attributes(folder, names, ids):
+    sets = pd.DataFrame({"group": None, "template": None, "set": names, "id": ids})
+    sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")
 
 
 def _targets(rng, source, stratum, groups, number, size, strength):

@@ -27,8 +27,9 @@ def findings(tmp_path_factory):
     return factory.draw(folder, models=MODELS, protocols=("k_100", "paper"), **SMALL)
 
 
-def test_its_data_are_the_rounded_analyses_first_specification_first(findings):
-    values = explorer([explored(findings)])
+def test_its_data_are_the_rounded_analyses_with_the_units_of_their_jobs(findings):
+    rows = explored(findings)
+    values = explorer([rows])
     data = json.loads(values["data"])
     analyses = findings.of("propagation")
     analyses = analyses.sort_values("protocol", key=lambda names: names != "paper", kind="stable")
@@ -44,10 +45,7 @@ def test_its_data_are_the_rounded_analyses_first_specification_first(findings):
     expected = np.where(analyses["level_q"] <= 0.05, "level: q ≤ .05", "level: q > .05")
     expected = np.where(analyses["rho"].isna(), "no ρ", expected)
     assert [statuses["values"][code] for code in statuses["codes"]] == expected.tolist()
-
-
-def test_units_are_those_of_the_job_and_faces_have_no_names(findings):
-    rows = explored(findings)
+    # Units of faces have no names.
     for row in rows.to_dict("records"):
         targets = findings.read(row["config"], "targets")
         scores = targets[targets["stratum"] == row["group"]][["intrinsic", "extrinsic"]].dropna()

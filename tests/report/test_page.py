@@ -1,4 +1,4 @@
-"""Check that the page shows the numbers of analyses.csv, lists missing results, and loads nothing."""
+"""Check that the page shows the numbers of analyses.csv and loads nothing; and descriptions of runs."""
 
 import re
 from dataclasses import replace
@@ -6,11 +6,14 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from PIL import Image
+from rich.table import Table
+from rich.text import Text
 from scipy import stats
 
-from src.report import format, page
+from src.report import format, markdown, page
 from src.report.drawing import ACL, COLUMN, DPI
 from src.report.load import merge
+from src.report.study import StudyReport
 from src.studies.propagation.combined import LEVEL
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page
@@ -56,11 +59,15 @@ def test_the_page_opens_with_sentences_about_the_first_specification(html, findi
     assert "analyses of a group and valence, the level of carry-over differs from chance (q ≤ .05)" in head
 
 
-def test_the_page_keeps_the_rules_of_pages(html, page_path):
+def test_the_page_keeps_the_rules_of_pages_and_numbers_faces(html, page_path):
     check_page(page_path, html)
     assert [attributes for tag, attributes in html.tags if tag == "script"] == [
         {"type": "application/json", "id": "explorer-data"}, {}, {},
     ]  # fmt: skip
+    assert "face no. 1" in (page_path.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
+    assert "face no. 1" in html.text
+    # Words are not anonymised.
+    assert "word29" in html.text
 
 
 def test_figures_are_pixels_and_vectors_at_two_widths(page_path):
@@ -105,17 +112,8 @@ def test_disabled_analyses_are_left_out(tmp_path):
     findings = factory.draw(tmp_path / "jobs", models=("toy_s", "toy_m"), protocols=("paper",), **SMALL)
     for path in [*tmp_path.rglob("*draws.parquet"), *tmp_path.rglob("retrieved.parquet")]:
         path.unlink()
-    disabled = [
-        "ci_low",
-        "ci_high",
-        "placebo_mean",
-        "placebo_q95",
-        "p_placebo",
-        "rho_placebo_units",
-        "q",
-        "level_q",
-    ]
-    disabled += [name for name in LEVEL if name in findings.of("propagation")]
+    disabled = ["ci_low", "ci_high", "placebo_mean", "placebo_q95", "p_placebo", "rho_placebo_units"]
+    disabled += ["q", "level_q", *(name for name in LEVEL if name in findings.of("propagation"))]
     (tmp_path / "report").mkdir()
     reduced = findings.with_frame("propagation", findings.of("propagation").drop(columns=disabled))
     result = ParsedPage(page.write(reduced, tmp_path / "report").read_text(encoding="utf-8"))
@@ -123,13 +121,6 @@ def test_disabled_analyses_are_left_out(tmp_path):
     assert "differs from chance" not in result.text
     assert "Fewer than two analyses have a placebo" in result.text
     assert "What is retrieved that moves" not in result.text
-
-
-def test_faces_are_numbered(html, page_path):
-    assert "face no. 1" in (page_path.parent / "tables" / "contributors.csv").read_text(encoding="utf-8")
-    assert "face no. 1" in html.text
-    # Words are not anonymised.
-    assert "word29" in html.text
 
 
 # Several sweeps in one report: every analysis once.
@@ -177,3 +168,43 @@ def test_q_corrects_over_the_analyses_of_all_sweeps(tmp_path):
 def _format_rounded(value, digits):
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """Return a function that describes a table of as many rows as given."""
+
+    def describe(rows, **options):
+        table = Table(title="lab: ρ", caption="mean")
+        table.add_column("model")
+        table.add_column(Text("ρ|x"), justify="right")
+        for number in range(rows):
+            table.add_row(f"m_{number}", Text("<b>0.5</b>"))
+        report = StudyReport(
+            conclusions=lambda analyses: [f"{len(analyses)} analyses."],
+            terminal=lambda *_: [table, "and a line"],
+        )
+        monkeypatch.setattr(markdown, "report_of", lambda _: report)
+        monkeypatch.setattr(markdown.load, "by_study", lambda frames: {"study": pd.concat(frames)})
+        return markdown.describe([pd.DataFrame({"rho": [0.5, 0.6]})], "lab", **options)
+
+    return describe
+
+
+def test_a_description_says_the_result_in_words_with_a_table(described):
+    assert described(1, lead="Jobs: 1 finished.") == "\n".join(
+        [
+            *("Jobs: 1 finished.", "", "- 2 analyses.", "", "**lab: ρ**", "", r"| model &nbsp;| ρ\|x |"),
+            *("|---|---:|", r"| m_0 &nbsp;| \<b\>0.5\</b\> |", "", "mean", "", "and a line"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("rows", [50, 5000])
+def test_a_table_that_is_too_long_is_cut_by_rows_with_a_note(described, rows):
+    text = described(rows, limit=1000)
+    assert len(text) <= 1000
+    omitted, total = map(int, re.search(r"\*(\d+) of (\d+) rows are left out", text).groups())
+    assert total == rows
+    assert text.count("| m_") == rows - omitted > 10
+    assert text.endswith("and a line")

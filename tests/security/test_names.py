@@ -4,13 +4,13 @@ import csv
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from html.parser import HTMLParser
 
 import pytest
 
 from src.report import latex, page
 from src.storage import results
 from tests.report import factory
+from tests.report.conftest import ParsedPage
 from tests.studies.implicit import audit_jobs
 from tests.studies.sobit import sobit_jobs
 
@@ -26,20 +26,6 @@ NAMES = (
 TAME = ("Ann", "Bob", "Cid", "Dee", "Eve", "Fay")
 FEW = {exp: factory.PAPER[exp] for exp in ("scenes_to_words", "faces_to_words")}
 DRAWS = {"level": 39, "placebo": 39, "property": 20, "attributes": 5}
-
-
-class Tags(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text, self.values = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, tuple(sorted(name for name, _ in attrs))))
-        self.values += [value or "" for name, value in attrs if name in ("href", "src", "action", "style")]
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def propagation(folder, names):
@@ -74,15 +60,15 @@ def test_a_page_of_hostile_names_has_the_tags_of_a_page_of_tame_ones(tmp_path, k
         (tmp_path / place).mkdir()
         (tmp_path / "report" / place).mkdir(parents=True)
         pages.append(page.write(kind(tmp_path / place, names), tmp_path / "report" / place))
-    tame, hostile = (Tags(path.read_text(encoding="utf-8")) for path in pages)
+    tame, hostile = (ParsedPage(path.read_text(encoding="utf-8")) for path in pages)
     # Tags that cut long names and give them a title are not compared: short names have none.
-    tag_counts = [
-        Counter(tag for tag, _ in parser.tags if tag not in ("wbr", "span")) for parser in (tame, hostile)
-    ]
-    assert tag_counts[0] == tag_counts[1]
-    assert not [name for _, names in hostile.tags for name in names if name.startswith("on")]
-    assert not [value for value in hostile.values if "alert" in value and not value.startswith("data:image/")]
-    assert SCRIPT in "".join(hostile.text)
+    pairs = [[tag for tag, _ in parsed.tags if tag not in ("wbr", "span")] for parsed in (tame, hostile)]
+    assert Counter(pairs[0]) == Counter(pairs[1])
+    for _, attributes in hostile.tags:
+        assert not [name for name in attributes if name.startswith("on")]
+        values = [attributes.get(name) or "" for name in ("href", "src", "action", "style")]
+        assert not [value for value in values if "alert" in value and not value.startswith("data:image/")]
+    assert SCRIPT in hostile.text
     for path in pages[1].parent.rglob("*.svg"):
         svg = ElementTree.parse(path)
         tags = {element.tag.rpartition("}")[2] for element in svg.iter()}

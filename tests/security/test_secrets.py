@@ -10,8 +10,8 @@ from src.errors import InputError
 from src.sweeps import overrides
 from src.tracking import Tracker
 from tests.conftest import precomputed, store_overrides
-from tests.generators.chat import completion, served
 from tests.paths import CHECKOUT
+from tests.served import completion, served
 from tests.test_generate import HEADER
 
 pytestmark = pytest.mark.timeout(1300)  # a busy machine takes its time

@@ -53,14 +53,9 @@ def oasis(root: Path, count: int = 6) -> Path:
 def nrc_vad(root: Path, more: int = 0) -> Path:
     """Write NRC-VAD's layout, with the oddities of the published file; `more` adds further words."""
     root.mkdir(parents=True, exist_ok=True)
-    lines = [
-        "abandon\t0.052\t0.519\t0.245",
-        "abdominal\t0.490\t0.4\t0.445z",
-        "null\t0.3\t0.2\t0.1",
-        "nan\t0.31\t0.2\t0.1",
-        "a la carte\t0.7\t0.2\t0.1",
-        *(f"word {number}\t{number / more:.3f}\t0.2\t0.1" for number in range(more)),
-    ]
+    lines = ["abandon\t0.052\t0.519\t0.245", "abdominal\t0.490\t0.4\t0.445z", "null\t0.3\t0.2\t0.1"]
+    lines += ["nan\t0.31\t0.2\t0.1", "a la carte\t0.7\t0.2\t0.1"]
+    lines += [f"word {number}\t{number / more:.3f}\t0.2\t0.1" for number in range(more)]
     (root / "NRC-VAD-Lexicon.txt").write_text("\n".join(lines) + "\n")
     return root
 
@@ -124,13 +119,8 @@ def folder(root: Path) -> Path:
 def nrc_vad_v2(root: Path) -> Path:
     """Write NRC-VAD's second version: a header, a scale from -1, and a README."""
     root.mkdir(parents=True, exist_ok=True)
-    lines = [
-        "term\tvalence\tarousal\tdominance",
-        "valence\t0.5\t0\t0",
-        "abandon\t-1.000\t0.1\t-0.4",
-        "power surge\t0\t0.6\t0.5",
-        "joy\t1\t0.7\t0.3",
-    ]
+    lines = ["term\tvalence\tarousal\tdominance", "valence\t0.5\t0\t0", "abandon\t-1.000\t0.1\t-0.4"]
+    lines += ["power surge\t0\t0.6\t0.5", "joy\t1\t0.7\t0.3"]
     (root / "NRC-VAD-Lexicon-v2.1.txt").write_text("\n".join(lines) + "\n")
     (root / "README.txt").write_text("about the lexicon\n")
     return root

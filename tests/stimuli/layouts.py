@@ -7,27 +7,19 @@ from src.stimuli import csv_pictures, lexicons, named_faces
 from tests.stimuli import drawn
 
 FACES = {"per_group": None, "seed": 0}
-FAIRFACE = {
-    **FACES,
-    "csv": "fairface_label_train.csv",
-    "races": {"Asian": ["East Asian"], "Black": ["Black"]},
-    "genders": {"Men": ["Male"], "Women": ["Female"]},
-    "ages": None,
-}
-CFD = {
-    **FACES,
-    "races": {"Asian": ["A"], "Black": ["B"], "White": ["W"]},
-    "genders": {"Men": ["M"], "Women": ["F"]},
-    "expressions": ["N"],
-    "pictures": ["Images/CFD"],
-    "norming": None,
-}
-UTKFACE = {
-    **FACES,
-    "races": {"Asian": ["2"], "Black": ["1"], "White": ["0"]},
-    "genders": {"Men": ["0"], "Women": ["1"]},
-    "ages": None,
-}
+
+
+def faces(races: dict[str, str], men: str, women: str, **settings) -> dict:
+    """Return settings of faces whose groups have one name each."""
+    groups = {"races": {race: [name] for race, name in races.items()}}
+    return {**FACES, **groups, "genders": {"Men": [men], "Women": [women]}, **settings}
+
+
+FAIRFACE = faces({"Asian": "East Asian", "Black": "Black"}, "Male", "Female", ages=None)
+FAIRFACE |= {"csv": "fairface_label_train.csv"}
+CFD = faces({"Asian": "A", "Black": "B", "White": "W"}, "M", "F", expressions=["N"], norming=None)
+CFD |= {"pictures": ["Images/CFD"]}
+UTKFACE = faces({"Asian": "2", "Black": "1", "White": "0"}, "0", "1", ages=None)
 FOLDER = {**FACES, "csv": "faces.csv", "file": "file", "group": ["ethnicity", "sex"]}
 OASIS = {"csv": "OASIS.csv", "pictures": "images", "lowest": 1, "highest": 7}
 NRC_VAD = {"word": None, "lowest": 0, "highest": 1}

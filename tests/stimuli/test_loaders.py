@@ -98,14 +98,9 @@ class TestCfd:
         ]
 
     def test_extensions_of_the_database(self, tmp_path):
-        frame, expected, notes = made(
-            "cfd",
-            tmp_path,
-            pictures=["Images/CFD-MR", "Images/CFD-INDIA"],
-            races={"Multiracial": ["M"], "Indian": ["I"]},
-            genders={"Women": ["F"]},
-            norming="norming.csv",
-        )
+        groups = {"races": {"Multiracial": ["M"], "Indian": ["I"]}, "genders": {"Women": ["F"]}}
+        folders = {"pictures": ["Images/CFD-MR", "Images/CFD-INDIA"], "norming": "norming.csv"}
+        frame, expected, notes = made("cfd", tmp_path, **folders, **groups)
         assert frame["group"].value_counts().to_dict() == {"Multiracial Women": 1, "Indian Women": 3}
         assert expected == 4
         assert notes == [
@@ -267,16 +262,13 @@ class TestNrcVad:
             load("nrc_vad", tmp_path / name)
 
 
-def test_warriner_is_rescaled_from_1_to_9(tmp_path):
+def test_warriner_is_rescaled_from_1_to_9_in_any_language(tmp_path):
     frame, expected, notes = made("warriner", tmp_path)
     assert frame["word"].tolist() == ["aardvark", "null", "worst", "best"]
     assert frame["valence"].tolist() == pytest.approx([5.26 / 8, 3 / 8, 0, 1])
     assert (expected, notes) == (4, [])
     moved = (tmp_path / "BRM-emot-submit.csv").rename(tmp_path / "ratings.csv")
     assert load("warriner", tmp_path)[0].equals(load("warriner", moved)[0])
-
-
-def test_a_csv_of_ratings_in_another_language(tmp_path):
     path = tmp_path / "spanish.csv"
     path.write_text("\ufeffPalabra,Inglés,ValenceMean\nalegría,joy,8.2\nnulo,null,4\n", "utf-8")
     with pytest.raises(InputError, match=r"no column Word, V.Mean.Sum; found Palabra.* Set words.word"):

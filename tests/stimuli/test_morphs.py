@@ -73,13 +73,6 @@ class TestPairs:
             assert len(couples) == len(set(couples)) == count
             assert set(couples) <= possible
 
-    def test_the_draw_depends_on_seed_and_group_not_on_order(self):
-        groups = {"x": [str(n) for n in range(30)], "y": [str(n) for n in range(30)]}
-        reordered = {group: groups[group][::-1] for group in ("y", "x")}
-        assert draw_pairs(groups, 20, 0) == draw_pairs(reordered, 20, 0)
-        assert draw_pairs(groups, 20, 0) != draw_pairs(groups, 20, 1)
-        assert draw_pairs(groups, 20, 0)["x"] != draw_pairs(groups, 20, 0)["y"]
-
     def test_too_many_pairs_are_refused(self):
         groups = {"many": list("abcdefgh"), "few": list("abcd"), "fewer": list("abc")}
         message = r"per_group=7: .*few: 4 faces, 6 pairs; fewer: 3 faces, 3 pairs\)\. .*per_group=3 or less"
@@ -107,14 +100,16 @@ class TestFamilies:
             assert 15 * len(of_group) <= per_group
             assert sizes[group] - len(members) < 5 or 15 * (len(of_group) + 1) > per_group
 
-    def test_the_draw_depends_on_seed_and_group_not_on_order(self):
+    @pytest.mark.parametrize(("draw", "per_group"), [(draw_pairs, 20), (draw_families, 1000)])
+    def test_the_draw_depends_on_seed_and_group_not_on_order(self, draw, per_group):
         groups = {"x": [str(n) for n in range(30)], "y": [str(n) for n in range(30)]}
         reordered = {group: groups[group][::-1] for group in ("y", "x")}
-        drawn = draw_families(groups, 1000, 0)
-        assert drawn == draw_families(reordered, 1000, 0)
-        assert drawn != draw_families(groups, 1000, 1)
+        drawn = draw(groups, per_group, 0)
+        assert drawn == draw(reordered, per_group, 0)
+        assert drawn != draw(groups, per_group, 1)
         assert drawn["x"] != drawn["y"]
-        assert draw_families(groups, 50, 0) == {group: families[:3] for group, families in drawn.items()}
+        if draw is draw_families:
+            assert draw(groups, 50, 0) == {group: families[:3] for group, families in drawn.items()}
 
     def test_too_few_parents_or_faces_are_refused(self):
         message = (
@@ -296,13 +291,10 @@ class TestWork:
         command = [sys.executable, "-m", "src.stage", "morph", *overrides, "faces.workers=2"]
         command += [f"store.stimuli={tmp_path}/stimuli", f"store.morphs={tmp_path}/morphs"]
         process = subprocess.Popen(
-            command,
-            cwd=CHECKOUT,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
+            command, cwd=CHECKOUT, stderr=subprocess.PIPE, start_new_session=True,
             # A suite that runs in the background ignores Ctrl-C, and its children inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        )  # fmt: skip
         finished: list[Path] = []
         while len(finished) < 5 and process.poll() is None:
             time.sleep(0.02)

@@ -23,7 +23,7 @@ from src.stimuli.download import check_address, download
 from src.stimuli.public_datasets import Dataset, File, Need, datasets, status_of
 from src.storage.cache import file_hash
 from tests.paths import CHECKOUT, SHARED
-from tests.stimuli.served import Publisher
+from tests.served import Publisher
 from tests.stimuli.test_unpack import zipped
 
 NEEDS = (

@@ -115,6 +115,8 @@ def test_bad_rows_are_named(tmp_path, layout, old, new, message):
         ("cfd", copied("Images/CFD/AF-001/CFD-AF-001-025-N.jpg", "Images/CFD/copy/CFD-AF-001-025-N.JPG"),
          r"CFD-AF-001-025-N is at .*AF-001/CFD-AF-001-025-N.jpg already \(1 such pictures\). Delete the"),
         ("fairface", written("train/2.jpg", b""), r"1 of 12 pictures cannot be read:\n.*2\.jpg \(empty file"),
+        ("folder", lambda root: [(root / name).unlink() for name in ("right/0.png", "left/3.png")],
+         "groups without a face.*delete the rows"),
         ("nrc_vad", written("other.txt", b""), r"2 \.txt files \(NRC-VAD-Lexicon.txt, other.txt\)"),
     ],
 )  # fmt: skip
@@ -147,31 +149,23 @@ def test_other_pictures_have_another_loader(tmp_path, layout, message):
         load(layout, tmp_path)
 
 
-class TestFolderRemedies:
-    @pytest.mark.parametrize(
-        ("choice", "message"),
-        [
-            ({"group": ["race"]}, "no column race; found file, ethnicity"),
-            ({"file": "number"}, "none of the 12 pictures"),
-        ],
-    )
-    def test_settings_of_the_columns_are_named(self, tmp_path, choice, message):
-        def numbered(root):
-            lines = (root / "faces.csv").read_text().splitlines()
-            lines = [f"{line},{number or 'number'}" for number, line in enumerate(lines)]
-            (root / "faces.csv").write_text("\n".join(lines) + "\n")
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"group": ["race"]}, "no column race; found file, ethnicity"),
+        ({"file": "number"}, "none of the 12 pictures"),
+    ],
+)
+def test_settings_of_the_columns_of_a_lab_are_named(tmp_path, choice, message):
+    def numbered(root):
+        lines = (root / "faces.csv").read_text().splitlines()
+        lines = [f"{line},{number or 'number'}" for number, line in enumerate(lines)]
+        (root / "faces.csv").write_text("\n".join(lines) + "\n")
 
-        text = refusal("folder", tmp_path, numbered, **choice)
-        assert message in text
-        assert "faces.file" in text
-        assert not PUBLISHED.search(text)
-
-    def test_a_group_without_a_picture(self, tmp_path):
-        def remove(root):
-            (root / "right/0.png").unlink()
-            (root / "left/3.png").unlink()
-
-        assert re.search("groups without a face.*delete the rows", refusal("folder", tmp_path, remove))
+    text = refusal("folder", tmp_path, numbered, **choice)
+    assert message in text
+    assert "faces.file" in text
+    assert not PUBLISHED.search(text)
 
 
 def test_windows_paths_are_read_and_noted_unless_a_file_has_the_name(tmp_path):
@@ -189,15 +183,14 @@ def test_windows_paths_are_read_and_noted_unless_a_file_has_the_name(tmp_path):
     assert (r"left\1.png" in set(frame["id"]), notes) == (True, [])
 
 
-class TestScale:
-    def test_another_scale_is_rescaled(self, tmp_path):
-        drawn.oasis(tmp_path)
-        edited("OASIS.csv", "Pixabay,6,", "Pixabay,9,")(tmp_path)
-        frame, _, _ = load("oasis", tmp_path, lowest=1, highest=9)
-        assert frame["valence"].tolist() == pytest.approx([0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 1])
-        (tmp_path / "a.txt").write_text("calm\t6.5\ngrim\t1\nglad\t9\n")
-        words, _, _ = load("nrc_vad", tmp_path / "a.txt", lowest=1, highest=9)
-        assert words["valence"].tolist() == pytest.approx([5.5 / 8, 0, 1])
+def test_another_scale_is_rescaled(tmp_path):
+    drawn.oasis(tmp_path)
+    edited("OASIS.csv", "Pixabay,6,", "Pixabay,9,")(tmp_path)
+    frame, _, _ = load("oasis", tmp_path, lowest=1, highest=9)
+    assert frame["valence"].tolist() == pytest.approx([0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 1])
+    (tmp_path / "a.txt").write_text("calm\t6.5\ngrim\t1\nglad\t9\n")
+    words, _, _ = load("nrc_vad", tmp_path / "a.txt", lowest=1, highest=9)
+    assert words["valence"].tolist() == pytest.approx([5.5 / 8, 0, 1])
 
 
 LONG = 140_000

@@ -1,14 +1,17 @@
-"""Check what a stimulus table refuses and notes, and what its hash depends on."""
+"""Check stimulus tables: refusals, notes, hashes, and clusters (docs/methods.md, section 6.1, by hand)."""
 
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from src import configs
 from src.errors import InputError
-from src.stimuli import build_table
+from src.stimuli import build_table, clusters
 from src.stimuli.loaders import fill_templates, phrases
+from tests.paths import CHECKOUT
+from tests.stimuli.test_loaders import made
 
 
 def scenes(**columns):
@@ -29,10 +32,11 @@ def words_with(row, column, value):
     return frame
 
 
-def test_rows_are_sorted_by_code_points():
+def test_rows_are_sorted_by_code_points_and_pictures_without_a_hash_are_no_copies():
     names = ["b", "a", "Z", "é", "a b", "10", "9"]
     frame = pd.DataFrame({"id": names, "valence": 0.5})
     assert build_table("scenes", frame, "here").frame["id"].tolist() == sorted(names)
+    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3
 
 
 @pytest.mark.parametrize(
@@ -53,10 +57,6 @@ def test_rows_are_sorted_by_code_points():
 def test_an_invalid_table_is_refused(role, frame, message):
     with pytest.raises(InputError, match=message):
         build_table(role, frame, "here")
-
-
-def test_pictures_without_a_hash_are_no_copies():
-    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3
 
 
 @pytest.mark.parametrize("templates", [[], ["no place"], ["{} {}"], ["a {}", "a {}"]])
@@ -105,3 +105,105 @@ def test_the_paper_has_864_label_phrases(job):
     sentences = fill_templates(frame, cfg.templates)["sentence"].tolist()
     assert len(sentences) == 5184
     assert "This is the word afro-caribbean grandmother" in sentences
+
+
+def table(role, rows, **columns):
+    frame = pd.DataFrame(rows).assign(**columns)
+    frame = fill_templates(frame, ["a {}", "the {}"]) if "word" in frame else frame
+    return build_table(role, frame, "t")
+
+
+def ways_by_item(corpus):
+    frame = clusters.ways(corpus)
+    names = corpus.frame["word" if "word" in corpus.frame else "id"]
+    return {item: tuple(row) for item, row in zip(names, frame.to_numpy(), strict=True)}
+
+
+def test_race_words_form_eleven_pairs_and_fourteen_alone():
+    races = yaml.safe_load((CHECKOUT / "conf/labels/race_gender.yaml").read_text("utf-8"))["race_words"]
+    words = [word for words in races.values() for word in words]
+    lemmas = clusters.lemmas(words)
+    sizes = pd.Series(lemmas).value_counts()
+    assert (len(words), (sizes == 2).sum(), (sizes == 1).sum()) == (36, 11, 14)
+    assert lemmas["englishmen"] == "englishman"
+    assert lemmas["chinese"] == "chinese"
+
+
+def test_words_are_clustered_by_the_stem_of_the_lower_cased_word():
+    corpus = table(
+        "words", {"word": ["Attack", "attacks", "attacked", "happy", "Happiness", "cat"]}, valence=0.5
+    )
+    assert [*clusters.ways(corpus)] == ["cluster"]
+    stems = {word: cluster for word, (cluster,) in ways_by_item(corpus).items()}
+    assert stems["Attack"] == stems["attacks"] == stems["attacked"]
+    assert stems["happy"] == stems["Happiness"] != stems["cat"]
+
+
+def test_images_are_clusters_unless_the_table_brings_clusters_and_morphs_are_of_their_parents(tmp_path):
+    scenes = {"id": ["Dog 1", "Dog 2", "Cat 1"], "valence": 0.5}
+    assert ways_by_item(table("scenes", scenes)) == {name: (name,) for name in scenes["id"]}
+    brought = table("scenes", scenes, cluster=["Dog", "Dog", None])
+    assert ways_by_item(brought) == {"Dog 1": ("Dog",), "Dog 2": ("Dog",), "Cat 1": ("Cat 1",)}
+    # Stored results of other clusters are not reused.
+    words = table("words", {"word": ["run", "runs"], "valence": 0.5}, cluster=["x", "y"])
+    assert ways_by_item(words) == {"run": ("x",), "runs": ("y",)}
+    parents = {"parent_a": ["a", "b", None], "parent_b": ["b", "c", None]}
+    faces = {"id": ["a~b", "b~c", "d"], "group": "g"} | parents
+    frame = clusters.ways(table("faces", faces))
+    assert frame.to_numpy().tolist() == [["a", "b"], ["b", "c"], ["d", "d"]]
+    assert clusters.one_way(frame).tolist() == ["a", "a", "d"]
+    assert made("oasis", tmp_path)[0]["cluster"].tolist() == ["War"] * 6
+
+
+GRID = [
+    {"word": f"{race} {gender}", "group": f"{race[0]} {gender[-1]}", "race_word": race, "gender_word": gender}
+    for race in ("ab", "abs", "cd", "cds")
+    for gender in ("salesman", "salesmen", "aunt", "uncle")
+]
+
+
+@pytest.mark.parametrize("has_columns", [True, False])
+def test_labels_are_clustered_by_two_lemmas(has_columns):
+    rows = pd.DataFrame(GRID)
+    rows["group"] = rows["race_word"].str[0] + rows["gender_word"].str[0].map({"s": "m", "u": "m", "a": "w"})
+    if not has_columns:
+        # A word that is guessed from phrases must share its groups with another: aunt does not.
+        rows = rows[rows["gender_word"] != "aunt"].drop(columns=["race_word", "gender_word"])
+    corpus = table("labels", rows)
+    assert [*clusters.ways(corpus)] == ["race_lemma", "gender_lemma"]
+    names_by_row = ways_by_item(corpus)
+    assert names_by_row["abs salesmen"] == ("ab", "salesman")
+    assert names_by_row["cds uncle"] == ("cd", "uncle")
+
+
+def test_labels_without_a_grid_are_single_phrases_unless_columns_name_their_words():
+    incomplete = pd.DataFrame(GRID[1:])
+    assert ways_by_item(table("labels", incomplete))["abs salesmen"] == ("ab", "salesman")
+    guessed = table("labels", incomplete.drop(columns=["race_word", "gender_word"]))
+    assert ways_by_item(guessed)["abs salesmen"] == ("abs salesmen",)
+    alone = {"word": ["ab", "ab man"], "group": "x", "race_word": ["ab", "ab"], "gender_word": ["", "man"]}
+    assert ways_by_item(table("labels", alone))["ab"] == ("ab", "ab")
+
+
+@given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
+def test_faces_linked_by_parents_are_a_component(edges):
+    parents = pd.DataFrame(edges, columns=["parent_a", "parent_b"]).astype(str)
+    names_by_row = clusters.one_way(parents)
+    # Merge the sets of parents that overlap, until none does.
+    components = [{a, b} for a, b in parents.to_numpy()]
+    for a, b in parents.to_numpy():
+        joint = [names for names in components if {a, b} & names]
+        components = [names for names in components if names not in joint] + [set().union(*joint)]
+    for (a, _), cluster in zip(parents.to_numpy(), names_by_row, strict=True):
+        (names,) = [names for names in components if a in names]
+        assert cluster == min(names)
+
+
+def test_brought_clusters_change_the_key_of_jobs_but_not_that_of_vectors():
+    frame = pd.DataFrame({"id": ["a", "b"], "group": ["g", "h"]})
+    without, first, second = (
+        build_table("faces", frame.assign(**columns), "t")
+        for columns in ({}, {"cluster": ["x", "y"]}, {"cluster": ["x", "x"]})
+    )
+    assert without.hash == first.hash == second.hash
+    assert len({without.cluster_hash, first.cluster_hash, second.cluster_hash}) == 3

@@ -15,7 +15,7 @@ from src.jobs import encoder_job
 from src.stimuli import load
 from src.studies.protocol import study_of
 from tests.conftest import AUDITS, precomputed, prompted
-from tests.studies.propagation.test_uncertainty import PROTOCOL, overrides
+from tests.studies.propagation.test_uncertainty import PROTOCOL, load_folder, overrides
 
 FEW_DRAWS = [*(f"protocol.{name}={value}" for name, value in PROTOCOL.items()), "protocol.placebo=19"]
 FEW_DRAWS += ["protocol.bootstrap=20", "protocol.partitions=50", "protocol.faces_per_group=20"]
@@ -50,12 +50,6 @@ def sentence_vectors(folder, sentences):
     return unit(vectors[[row_of[sentence] for sentence in sentences]])
 
 
-def role_vectors(folder, role):
-    frame = pd.read_parquet(folder / f"{role}.parquet")
-    order = np.argsort(frame["id"].to_numpy(dtype=str), kind="stable")
-    return unit(load_file(folder / f"{role}.safetensors")["embedding"][order].astype(float))
-
-
 @pytest.mark.parametrize(
     ("exp", "side"), [("faces_to_words", "texts"), ("labels_to_scenes", "images"), ("cles_warmth", "both")]
 )
@@ -68,7 +62,7 @@ def test_an_experiment_uses_projected_vectors(folder, job, tracker, exp, side):
     spurious = sentence_vectors(folder, [f"A photo of a {name}." for name in names]).T
     projection = np.eye(24) - spurious @ np.linalg.pinv(spurious)
     tables = {role: load(cfg, role) for role in study.roles(cfg.exp)}
-    vectors = {role: role_vectors(folder, role) for role in tables}
+    vectors = {role: unit(np.array(rows)) for role, rows in load_folder(folder)[1].items() if role in tables}
     prompts = study.prompts(cfg)
     if prompts:
         tables["prompts"], vectors["prompts"] = prompts, sentence_vectors(folder, prompts.frame["sentence"])

@@ -40,14 +40,9 @@ additional_parameters: {nice: 100}
 
 
 def sweep_job(number, text, output=Path()):
-    names = {
-        "model": "lab",
-        "exp": text,
-        "protocol": "paper",
-        "debias": "none",
-        "cfg": SimpleNamespace(seed=0),
-    }
-    job = SimpleNamespace(label=text, output=output, dataset="lab", columns={}, config_hash=text, **names)
+    names = dict.fromkeys(("label", "exp", "config_hash"), text) | dict.fromkeys(("model", "dataset"), "lab")
+    names |= {"protocol": "paper", "debias": "none", "cfg": SimpleNamespace(seed=0)}
+    job = SimpleNamespace(output=output, columns={}, **names)
     return SweepJob(number, text.split(), text, job)
 
 

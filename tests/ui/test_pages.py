@@ -88,16 +88,10 @@ def swept(store, tmp_path_factory):
     """Return the parent run and its 24 children."""
     folder = tmp_path_factory.mktemp("three")
     labs = ",".join(str(precomputed(folder / name, seed)) for seed, name in enumerate(MODELS))
-    arguments = [
-        "model=precomputed",
-        f"model.path={labs}",
-        "exp=glob(*_to_*)",
-        *store_overrides(folder),
-        *SMALL,
-    ]
+    arguments = ["-m", "model=precomputed", f"model.path={labs}", "exp=glob(*_to_*)", *SMALL]
     uri = f"sqlite:///{store}"
-    more = ["report=true", f"tracking.uri={uri}"]
-    assert command(folder / "o", "-m", *arguments, *more).code == 0
+    arguments += [*store_overrides(folder), "report=true", f"tracking.uri={uri}"]
+    assert command(folder / "o", *arguments).code == 0
     (parent,), children = runs_of(uri)
     assert len(children) == 24
     return parent, children

@@ -31,7 +31,8 @@ POPULATIONS = {population.name: population for population in populations.populat
 KINDS = worlds.kinds()
 EXPERIMENTS = [replace(kind, attributes=attributes) for kind in KINDS for attributes in worlds.ATTRIBUTES]
 ROWS = {"nulls": 9, "coverage": 22, "equality": 10, "planted": 4, "properties": 2, "studies": 8}
-INTERVALS = {"rho": (0, 1), "mean": (0, 1), "level": (0, 1), "single": (0, 1)}
+INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
+OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
@@ -244,14 +245,9 @@ def test_linked_morphs_have_intervals_but_no_p(parents, tmp_path, capfd):
     for role, frame in (("faces", items), ("words", words)):
         vectors = rng.standard_normal((len(frame), worlds.WIDTH))
         sweeps.write(*worlds.stimuli(role, frame, vectors, rng), folder)
-    overrides = [
-        f"model.path={folder}",
-        f"tracking.uri=sqlite:///{tmp_path}/mlflow.db",
-        "protocol.targets=all",
-    ]
-    swept = command(
-        tmp_path / "out", "-m", "model=precomputed", "exp=words_to_faces", "protocol.k=50", *overrides
-    )
+    overrides = ["-m", "model=precomputed", f"model.path={folder}", "exp=words_to_faces", "protocol.k=50"]
+    overrides += [f"tracking.uri=sqlite:///{tmp_path}/mlflow.db", "protocol.targets=all"]
+    swept = command(tmp_path / "out", *overrides)
     assert swept.code == 0
     analyses = swept.analyses()
     assert len(analyses) == 4
@@ -285,14 +281,16 @@ def test_an_undefined_rho_has_no_p_of_rho():
     assert table[["undefined", "share_level", "share_rho"]].tolist() == [20, 1 / 40, 1 / 20]
 
 
+def samples_that_cover(share):
+    return [INTERVALS if number < 100 * share else OUTSIDE for number in range(100)]
+
+
 @pytest.mark.parametrize(
     ("share", "full", "few"),
     [(0.88, False, True), (0.95, True, True), (0.99, False, True), (0.7, False, False)],
 )
 def test_the_band_of_an_interval(share, full, few):
-    outside = dict.fromkeys(INTERVALS, (0.9, 1))
-    samples = [INTERVALS if number < 100 * share else outside for number in range(100)]
-    population = POPULATIONS["300 persons a group"]
+    population, samples = POPULATIONS["300 persons a group"], samples_that_cover(share)
     for is_few, expected in ((False, full), (True, few)):
         table = coverage.tabulate([(population, TRUTH, samples)], is_few)
         assert table["holds"].tolist() == [expected] * 2
@@ -300,18 +298,15 @@ def test_the_band_of_an_interval(share, full, few):
 
 @pytest.mark.parametrize(("shares", "holds"), [((0.91, 0.97), True), ((0.91, 0.93), False)])
 def test_the_mean_coverage_has_narrower_limits(shares, holds):
-    measured = []
-    for share in shares:
-        outside = dict.fromkeys(INTERVALS, (0.9, 1))
-        samples = [INTERVALS if number < 100 * share else outside for number in range(100)]
-        measured.append((POPULATIONS["300 persons a group"], TRUTH, samples))
+    population = POPULATIONS["300 persons a group"]
+    measured = [(population, TRUTH, samples_that_cover(share)) for share in shares]
     assert coverage.tabulate(measured, few=False)["holds"].tolist() == [True, True, holds]
 
 
 def test_only_rho_counts_where_the_sample_fixes_the_mean():
     sample = INTERVALS | {"mean": (0.9, 1), "level": (0.9, 1)}
     measured = [
-        (POPULATIONS[name], TRUTH, [sample] * 19 + [dict.fromkeys(INTERVALS, (0.9, 1))])
+        (POPULATIONS[name], TRUTH, [sample] * 19 + [OUTSIDE])
         for name in ("the 50 extremes of 900", "30 persons a group")
     ]
     table = coverage.tabulate(measured, few=False)

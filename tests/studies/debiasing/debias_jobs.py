@@ -9,12 +9,8 @@ from scipy import stats
 from tests.report import factory
 
 GROUPS = ["Black Men", "Black Women", "White Men"]
-PROPAGATION = {
-    "faces_to_words": "1-a",
-    "labels_to_scenes": "1-b",
-    "words_to_faces": "2-b",
-    "scenes_to_words": "1*-a",
-}
+FOUR_EXPERIMENTS = ("faces_to_words", "labels_to_scenes", "words_to_faces", "scenes_to_words")
+PROPAGATION = {exp: factory.PAPER[exp] for exp in FOUR_EXPERIMENTS}
 # Audit -> paper, and attribute sets.
 AUDITS = {
     "cles_competence": ("CLES", ["competence"]),
@@ -30,17 +26,9 @@ FACES = 12
 
 
 def sweep(
-    folder,
-    *,
-    models=("toy_s", "toy_m"),
-    methods=tuple(PLANTED),
-    experiments=EXPERIMENTS,
-    specifications=(("paper", 0),),
-    groups=GROUPS,
-    size=40,
-    draws=DRAWS,
-    failed_jobs=(),
-):
+    folder, *, models=("toy_s", "toy_m"), methods=tuple(PLANTED), experiments=EXPERIMENTS,
+    specifications=(("paper", 0),), groups=GROUPS, size=40, draws=DRAWS, failed_jobs=(),
+):  # fmt: skip
     """Synthesise findings of models x methods x experiments x specifications.
 
     `failed_jobs`: jobs (model, method, experiment) without results.
@@ -104,7 +92,7 @@ def _propagation(rngs, folder, exp, groups, size, draws, factors):
              "placebo_mean": 0.1, "placebo_q95": 0.3, "p_placebo": 0.01, "rho_placebo_units": rho}
         )  # fmt: skip
     pd.concat(targets).to_parquet(folder / "targets.parquet", index=False)
-    _write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
+    factory.write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
     return rows
 
 
@@ -134,7 +122,7 @@ def _audit(rngs, folder, exp, groups, size, draws, factors):
             frames.append(pd.DataFrame({**keys, **set_draws}))
     _write_shuffled(folder, "draws", frames)
     ids = [f"{group}-{i}" for group in groups for i in range(FACES)]
-    _write_attributes(folder, [group for group in groups for _ in range(FACES)], ids)
+    factory.write_attributes(folder, [group for group in groups for _ in range(FACES)], ids)
     return rows
 
 
@@ -156,8 +144,3 @@ def _write_shuffled(folder, name, frames):
     if len(table):
         # Shuffled: readers must not rely on the order of rows.
         table.sample(frac=1, random_state=1).to_parquet(folder / f"{name}.parquet", index=False)
-
-
-def _write_attributes(folder, names, ids):
-    sets = pd.DataFrame({"group": None, "template": None, "set": names, "id": ids})
-    sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")

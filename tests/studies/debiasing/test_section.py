@@ -11,6 +11,7 @@ from src.report.folder import Folder
 from src.studies.debiasing.changes import COLUMNS, changes
 from src.studies.debiasing.estimates import ALL, estimates, first_specification
 from src.studies.debiasing.study import section
+from tests import reference
 from tests.report.conftest import check_page
 from tests.studies.debiasing import debias_jobs
 
@@ -109,7 +110,7 @@ def _reference_spreads(tables, score):
 
 def _leave_out(targets):
     """Return signs and masks of the remaining targets; the last ones leave out the cells."""
-    ways = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in targets]
+    ways = _ways(targets)
     cells = targets[ways].agg("\0".join, axis=1)
     keys = [(1, targets[name]) for name in ways] + [(-1, cells)] * (len(ways) > 1)
     result = []
@@ -120,9 +121,12 @@ def _leave_out(targets):
     return result
 
 
+def _ways(targets):
+    return [name for name in ("cluster", "race_lemma", "gender_lemma") if name in targets]
+
+
 def _df(targets):
-    ways = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in targets]
-    sizes = [rows[name].nunique() for _, rows in targets.groupby("stratum") for name in ways]
+    sizes = [rows[name].nunique() for _, rows in targets.groupby("stratum") for name in _ways(targets)]
     return min(*sizes, 100) - 1
 
 
@@ -132,13 +136,13 @@ def test_changes_of_rho_are_those_of_a_brute_force_jackknife(findings, change_ro
         configs = row["config_before"], row["config_after"]
         before, after = (subset.loc[[config], "rho"].mean() for config in configs)
         tables = [_read(findings, config, "targets") for config in configs]
-        plain, transformed = [], []
-        for sign, masks in _leave_out(tables[0]):
-            rhos = np.array([[_mean_rho(table[remaining]) for table in tables] for remaining in masks])
-            for values, variances in ((rhos, plain), (np.arctanh(rhos), transformed)):
-                difference = values[:, 1] - values[:, 0]
-                variances.append(sign * (len(masks) - 1) * difference.var())
-        variances = [max(sum(each), abs(each[-1])) for each in (plain, transformed)]
+
+        def changes_of(remaining, tables=tables):
+            strata = [table[remaining].groupby("stratum")[["intrinsic", "extrinsic"]] for table in tables]
+            rhos = np.array([np.mean([stats.spearmanr(x).statistic for _, x in groups]) for groups in strata])
+            return np.concatenate([np.diff(rhos), np.diff(np.arctanh(rhos))])
+
+        variances = reference.jackknife_variance(changes_of, [tables[0][name] for name in _ways(tables[0])])
         half = stats.t.ppf(0.975, _df(tables[0])) * np.sqrt(variances[0])
         t = (np.arctanh(after) - np.arctanh(before)) / np.sqrt(variances[1])
         p = 2 * stats.t.sf(abs(t), _df(tables[0]))
@@ -147,11 +151,6 @@ def test_changes_of_rho_are_those_of_a_brute_force_jackknife(findings, change_ro
         names = ["before", "after", "difference", "ci_low", "ci_high", "delta_p"]
         assert [row[name] for name in names] == pytest.approx(expected)
         assert row["over"] == len(subset.loc[[row["config_before"]]])
-
-
-def _mean_rho(targets):
-    by_stratum = [rows[["intrinsic", "extrinsic"]] for _, rows in targets.groupby("stratum")]
-    return np.mean([stats.spearmanr(rows).statistic for rows in by_stratum])
 
 
 @pytest.mark.parametrize("measure", ["cles_gap", "iat"])
@@ -190,7 +189,7 @@ def test_estimates_weight_all_comparisons_equally(change_rows, result):
     assert {*result["model"]} == {ALL, "toy_s", "toy_m"}
 
 
-def test_planted_changes_are_recovered(result):
+def test_planted_changes_are_recovered_and_models_surely_below_1_counted(result):
     """Check that orth_proj removes 80% of the intrinsic spread and leaves the extrinsic spread unchanged."""
     estimate_of = {(item.model, item.debias, item.measure): item for item in result.itertuples()}
     intrinsic, outcome = (estimate_of[ALL, "orth_proj", measure] for measure in SPREADS)
@@ -203,6 +202,17 @@ def test_planted_changes_are_recovered(result):
     assert (intrinsic.lower, intrinsic.models) == (2, 2)
     accuracy = estimate_of[ALL, "orth_proj", "accuracy"]
     assert [accuracy.before, accuracy.after, accuracy.chance] == pytest.approx([0.5, 0.45, 0.2])
+    rows = result.set_index(["model", "debias", "measure"]).sort_index()
+    total = rows.loc[ALL, "orth_proj"]
+    assert total.loc["spread_intrinsic", ["lower", "clearly_lower"]].tolist() == [2, 2]
+    assert total.loc["spread_outcome", "clearly_lower"] == 0
+    assert total.loc["spread_outcome", "equivalent"]
+    assert not total.loc["spread_intrinsic", "equivalent"]
+    assert rows["equivalent"].notna().eq(rows.index.isin(SPREADS, level="measure")).all()
+    by_model = result[result["model"] != ALL].groupby(["debias", "measure"])[["lower", "clearly_lower"]].sum()
+    for method, measure in by_model.index:
+        counts = rows.loc[(ALL, method, measure), ["lower", "clearly_lower"]]
+        assert counts.tolist() == by_model.loc[(method, measure)].tolist()
 
 
 def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
@@ -217,20 +227,6 @@ def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
     assert spreads[["before", "after"]].notna().all(axis=None)
     result = estimates(rows).set_index(["model", "debias", "measure"]).sort_index()
     assert (result.loc[ALL].loc[:, [*SPREADS], :]["left"] >= 5).all()
-
-
-def test_models_whose_ratio_is_surely_below_1_are_counted(result):
-    rows = result.set_index(["model", "debias", "measure"]).sort_index()
-    total = rows.loc[ALL, "orth_proj"]
-    assert total.loc["spread_intrinsic", ["lower", "clearly_lower"]].tolist() == [2, 2]
-    assert total.loc["spread_outcome", "clearly_lower"] == 0
-    assert total.loc["spread_outcome", "equivalent"]
-    assert not total.loc["spread_intrinsic", "equivalent"]
-    assert rows["equivalent"].notna().eq(rows.index.isin(SPREADS, level="measure")).all()
-    by_model = result[result["model"] != ALL].groupby(["debias", "measure"])[["lower", "clearly_lower"]].sum()
-    for method, measure in by_model.index:
-        counts = rows.loc[(ALL, method, measure), ["lower", "clearly_lower"]]
-        assert counts.tolist() == by_model.loc[(method, measure)].tolist()
 
 
 def test_targets_of_older_jobs_have_no_clusters(tmp_path):

@@ -92,17 +92,13 @@ def test_nothing_changes_where_scores_are_the_same():
     assert (halved.ratio.value, halved.ratio.is_equivalent) == (pytest.approx(-0.5), False)
 
 
-def test_a_group_of_few_words_has_no_spread():
+def test_a_group_of_few_words_decides_the_degrees_of_freedom_or_has_no_spread():
     targets = labels(np.random.default_rng(4), 2.0, 1.0)
     few = targets["stratum"].ne("g0") | targets["race_lemma"].isin([f"race0-{word}" for word in range(4)])
     result = spreads(targets[few].reset_index(drop=True), "intrinsic")
     assert result.reason == "no spread: fewer than 5 clusters of a group's targets"
     assert math.isnan(result.before)
     assert result.df is None
-
-
-def test_degrees_of_freedom_are_those_of_the_group_with_the_fewest_clusters():
-    targets = labels(np.random.default_rng(5), 2.0, 1.0)
     few = targets["stratum"].ne("g0") | targets["race_lemma"].isin([f"race0-{word}" for word in range(7)])
     assert joint_deletions(targets).df == RACES - 1
     assert joint_deletions(targets[few]).df == 6

@@ -18,8 +18,8 @@ from src.studies.implicit import experiment
 from src.studies.implicit.config import AuditConfig
 from src.studies.shared import group_comparison
 from src.studies.shared.resampling import weights
-from tests import implicit as naive
 from tests import reference
+from tests import reference as naive
 
 EXP = AuditConfig(
     paper="t",
@@ -68,13 +68,12 @@ def check(protocol, exp, faces, seed):
 
 def cosines_of(faces, exp, vectors):
     """Compute face id -> word -> cosine."""
-    words = prompts_of(exp).frame["word"]
     images, texts = (side.tolist() for side in vectors)
+    images = dict(zip(faces.frame["id"], images, strict=True))
+    texts = dict(zip(prompts_of(exp).frame["word"], texts, strict=True))
     return {
-        face: {
-            word: round(reference.cosine(image, text), 12) for word, text in zip(words, texts, strict=True)
-        }
-        for face, image in zip(faces.frame["id"], images, strict=True)
+        face: {word: round(reference.cosine(image, text), 12) for word, text in texts.items()}
+        for face, image in images.items()
     }
 
 
@@ -86,30 +85,24 @@ def statistics(cosine, a, b, words, ties):
         "delta_signed": naive.mean(naive.gaps(to_a, to_b)),
         "cohens_d": naive.cohens_d(to_a, to_b),
         "z": z,
-        "upper_tail": naive.upper_tail(z),
+        "upper_tail": stats.norm.sf(z),
         "cles_mcgraw_wong": naive.cles_mcgraw_wong(to_a, to_b),
         "cles": cles,
         "cles_gap": abs(cles - 0.5),
     }
 
 
-def iat_statistics(cosine, a, b, pairs, definition):
-    sums = [
-        naive.iat_sums(*([[cosine[name][pair[side]] for pair in pairs] for name in group] for side in (0, 1)))
-        for group in (a, b)
-    ]
-    return {"iat": naive.iat(*sums, definition), "iat_signed": sum(sums[0]) - sum(sums[1])}
-
-
-def average(results):
-    return {name: naive.mean(result[name] for result in results) for name in results[0]}
-
-
 def audit_statistics(cosine, a, b, ties, definition):
     """Compute attribute -> statistic -> value."""
     result = {name: statistics(cosine, a, b, words, ties) for name, words in EXP.sets.items()}
-    result[EXP.attribute] = average([result["good"], result["bad"]])
-    iat = iat_statistics(cosine, a, b, EXP.pairs, definition)
+    result[EXP.attribute] = {
+        name: naive.mean([good, result["bad"][name]]) for name, good in result["good"].items()
+    }
+    sums = [
+        naive.iat_sums(*([[cosine[name][x[side]] for x in EXP.pairs] for name in group] for side in (0, 1)))
+        for group in (a, b)
+    ]
+    iat = {"iat": naive.iat(*sums, definition), "iat_signed": sum(sums[0]) - sum(sums[1])}
     return {name: values | iat for name, values in result.items()}
 
 

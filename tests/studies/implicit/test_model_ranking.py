@@ -59,7 +59,7 @@ def test_pretraining_sets_are_ranked_by_means_of_their_models(ninety_models):
     assert result["rank_sum"].is_monotonic_increasing
 
 
-def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety_models):
+def test_models_without_a_measure_are_listed_and_not_ranked(ninety_models):
     incomplete = ninety_models.copy()
     incomplete.loc[[3, 50], "iat"] = np.nan
     result = model_ranking.rank_models(incomplete)
@@ -74,9 +74,6 @@ def test_a_model_without_a_measure_is_listed_and_not_ranked(ninety_models):
     counts = incomplete["pretraining"].value_counts()
     sets_without_models = [name for name in incomplete.loc[[3, 50], "pretraining"] if counts[name] == 1]
     assert sets.loc[sets["place"].isna(), "pretraining"].tolist() == sets_without_models
-
-
-def test_no_models_or_incomplete_models_are_not_ranked(ninety_models):
     assert model_ranking.rank_models(ninety_models.assign(iat=np.nan))["place"].isna().all()
     assert model_ranking.rank_models(ninety_models.head(0)).empty
     assert model_ranking.rank_pretraining(ninety_models.head(0)).empty

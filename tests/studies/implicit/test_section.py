@@ -87,7 +87,7 @@ def test_the_table_is_of_means_over_pairs(findings):
     assert row["mean"] == pytest.approx(rows["iat"].mean())
 
 
-def test_the_page_shows_the_table_without_debiasing(findings, html):
+def test_the_page_shows_the_table_without_debiasing_and_does_not_mention_rho(findings, html, page_path):
     undebiased = findings.of("implicit")[findings.of("implicit")["debias"] == "none"]
     expected = section.means(findings, undebiased).set_index(["config", "attribute"])
     cells = [(row, cell) for row, cell, _ in html.cells if row and "data-audit" in row]
@@ -98,9 +98,6 @@ def test_the_page_shows_the_table_without_debiasing(findings, html):
             assert float(cell["data-value"]) == number
     assert "protocol paper, seed 0; 1 more specifications are in tables/audits.csv" in html.text
     assert "Groups which look different are never exchangeable" in html.text
-
-
-def test_the_page_without_propagation_does_not_mention_rho(findings, html, page_path):
     assert "No job of this sweep has a result" not in html.text
     assert "mean ρ" not in html.text
     assert "2 models, 4 experiments, 36 analyses" in html.text

@@ -44,10 +44,13 @@ def test_sentences_have_counts_intervals_and_names():
     ]
 
 
-def test_other_specifications_change_no_sentence():
+def test_other_specifications_change_no_sentence_and_without_levels_there_is_rho_alone():
     rows = analyses(ROWS)
     others = rows.assign(protocol="k_100", level=9.0, rho=-1.0)
     assert conclusions(pd.concat([others, rows], ignore_index=True)) == conclusions(rows)
+    rows = analyses(ROWS[:1]).assign(level=np.nan, level_q=np.nan, placebo_q95=np.nan)
+    assert conclusions(rows) == ["ρ is 0.90 in the only analysis."]
+    assert conclusions(pd.DataFrame()) == []
 
 
 def test_many_names_are_counted_by_experiment():
@@ -57,12 +60,6 @@ def test_many_names_are_counted_by_experiment():
     assert "In 5 of 12 analyses" in sentences[0]
     assert "not so in faces_to_words (1 of 6), labels_to_scenes (6 of 6)." in sentences[0]
     assert "faces_to_words (4 of 6)" in sentences[3]
-
-
-def test_without_levels_or_placebo_there_is_rho_alone():
-    rows = analyses(ROWS[:1]).assign(level=np.nan, level_q=np.nan, placebo_q95=np.nan)
-    assert conclusions(rows) == ["ρ is 0.90 in the only analysis."]
-    assert conclusions(pd.DataFrame()) == []
 
 
 def test_differences_of_models_are_counted():

@@ -84,9 +84,8 @@ def test_level_under_permutations(job, world):
         for number, scores in naive.items():
             units = scores[row.group if exp.endswith(("labels", "faces")) else None]
             statistics, _ = naive_statistics(units, row.group)
-            assert draws[number] == pytest.approx(
-                statistics["level"](np.ones(len(units), dtype=bool)), abs=1e-10
-            )
+            expected = statistics["level"](np.ones(len(units), dtype=bool))
+            assert draws[number] == pytest.approx(expected, abs=1e-10)
         distances = [abs(draw - np.mean(draws)) for draw in draws]
         assert row.level_p == sum(distance >= distances[0] - 1e-12 for distance in distances) / 20
         assert row.level_z == pytest.approx((draws[0] - np.mean(draws)) / np.std(draws))
@@ -97,11 +96,8 @@ def test_bounds_of_the_outcome_and_ties(job, world):
     corpus, valued = world.tables[exp.split("_to_")[1]].frame, not exp.endswith(("labels", "faces"))
     for row in result.analyses.itertuples():
         outcomes = corpus["valence"] if valued else (corpus["group"] == row.group).astype(float)
-        pools = (
-            [pool for _, pool in outcomes.groupby(corpus["template"])]
-            if "words" in exp.split("_to_")[1]
-            else [outcomes]
-        )
+        by_template = outcomes.groupby(corpus["template"] if exp.endswith("words") else corpus["id"].notna())
+        pools = [pool for _, pool in by_template]
         low = np.mean([np.sort(pool)[:11].mean() for pool in pools])
         high = np.mean([np.sort(pool)[-11:].mean() for pool in pools])
         assert (row.y_min, row.y_max) == pytest.approx((low, high))
@@ -176,8 +172,7 @@ def test_a_corpus_that_is_not_permuted_has_no_p_and_a_note():
 
 def test_constant_outcomes_and_ratings_have_no_slope_and_no_level():
     scores, everything = np.column_stack([np.arange(6.0), np.ones(6)]), np.ones((1, 6))
-    assert level.summarise(np.arange(6.0), everything[0] > 0, scores, everything)[
-        0
-    ].tolist() == pytest.approx([0, np.arange(6).std(), 0])
+    summary = level.summarise(np.arange(6.0), everything[0] > 0, scores, everything)[0]
+    assert summary.tolist() == pytest.approx([0, np.arange(6).std(), 0])
     flat = level.summarise(np.ones(6), everything[0] > 0, scores[:, ::-1], everything)[0]
     assert np.isnan(flat).all()

@@ -33,7 +33,7 @@ def render_text(*renderables):
     return " ".join(console.export_text().split())
 
 
-def test_summary_is_mean_and_sd_over_single_rhos(analyses):
+def test_summary_is_mean_and_sd_over_single_rhos_next_to_those_published(analyses):
     table = tables.summary(analyses).set_index(["exp", "model"])
     rhos = analyses[(analyses["exp"] == "faces_to_words") & (analyses["model"] == "toy_s")]["rho"]
     row = table.loc[("faces_to_words", "toy_s")]
@@ -42,9 +42,7 @@ def test_summary_is_mean_and_sd_over_single_rhos(analyses):
     overall = table.loc[("all", "all")]
     assert overall["mean"] == pytest.approx(np.nanmean(analyses["rho"]))
     assert (overall["analyses"], overall["undefined"]) == (11, 1)
-
-
-def test_published_numbers_are_joined_with_a_replication_only(analyses):
+    # Published numbers are joined with a replication only.
     assert "published_mean" not in tables.summary(analyses.assign(dataset="demo"))
     table = tables.summary(analyses.assign(dataset="paper")).set_index(["exp", "model"])
     # The paper's table: 1*-a .84 ± .04, 1-a .81 ± .10, all .83 ± .10.
@@ -98,12 +96,9 @@ def test_no_cell_of_the_terminal_is_cut_off(analyses, width, name):
 @pytest.mark.parametrize("n_models", [6, 7])
 def test_other_studies_have_models_down_if_they_are_many(n_models):
     specification = {"protocol": "paper", "seed": 0, "debias": "none"}
-    rows = [
-        {"model": f"m{n}", "label": label, "text": f"{n} {label}", **specification}
-        for n in range(n_models)
-        for label in ("first", "second")
-    ]
-    table = across_models(pd.DataFrame(rows[1:]), "seed")
+    cells = [(f"m{n}", label, f"{n} {label}") for n in range(n_models) for label in ("first", "second")]
+    rows = pd.DataFrame(cells[1:], columns=["model", "label", "text"]).assign(**specification)
+    table = across_models(rows, "seed")
     models = [f"m{n}" for n in range(n_models)]
     if n_models > 6:
         assert table.columns.tolist() == ["model", "seed", "second", "first"]

@@ -1,4 +1,4 @@
-"""Check exchanges of clusters against enumeration and docs/methods.md, section 6.1."""
+"""Check exchanges of clusters by enumeration (docs/methods.md, section 6.1), and units drawn together."""
 
 import itertools
 import math
@@ -13,6 +13,7 @@ from src import configs
 from src.stimuli import build_table, clusters
 from src.stimuli.loaders import fill_templates, phrases
 from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.resampling import weights
 
 
 def scenes(sizes):
@@ -130,14 +131,11 @@ def test_placements_of_a_group_are_counted(clusters_of):
     exchange = exchange_of(faces(clusters_of), 0)
     log_placements, movable = exchange.count("x")
     assert 10**log_placements == pytest.approx(count)
-    sizes = [*map(len, clusters_of)]
-    is_of_x = [{*members} == {"x"} for members in clusters_of]
-    expected = sum(
-        size
-        for size in sizes
-        if len({of_x for other, of_x in zip(sizes, is_of_x, strict=True) if other == size}) == 2
-    )
-    assert movable == expected / sum(sizes)
+    # Clusters can move where others of their size are of another kind.
+    kinds = {(len(members), {*members} == {"x"}) for members in clusters_of}
+    movable_sizes = {size for size, of_x in kinds if (size, not of_x) in kinds}
+    expected = sum(len(members) for members in clusters_of if len(members) in movable_sizes)
+    assert movable == expected / sum(map(len, clusters_of))
 
 
 def test_placements_of_crossed_words_are_the_product_over_both():
@@ -152,7 +150,7 @@ def test_placements_of_crossed_words_are_the_product_over_both():
     assert exchange.count("X Men") == (pytest.approx(math.log10(144)), 1)
 
 
-def test_a_corpus_that_cannot_be_permuted_is_refused():
+def test_a_corpus_that_cannot_be_permuted_and_an_incomplete_grid_are_refused():
     few = "fewer than 1,000 placements"
     assert exchange_of(scenes([1] * 6), 0).refusal(None) == few  # 720
     assert exchange_of(scenes([1] * 7), 0).refusal(None) == ""  # 5,040
@@ -169,9 +167,6 @@ def test_a_corpus_that_cannot_be_permuted_is_refused():
     assert [alone.refusal(group) for group in "xyz"] == [few, few, few]
     alone = exchange_of(faces([*"xxxxxxxyyyyyyyz"]), 0)
     assert [alone.refusal(group) for group in "xyz"] == ["", "", few]
-
-
-def test_an_incomplete_grid_is_refused():
     corpus = labels(RACES, GENDERS)
     incomplete = corpus.frame[corpus.frame["word"] != "xa man"]
     table = build_table("labels", incomplete, "t")
@@ -196,3 +191,38 @@ def test_only_parts_exchange_and_sizes_are_counted_within_them():
     log_placements, movable = restricted.count(None)
     assert 10**log_placements == pytest.approx(2 * 2 * 2)
     assert movable == 8 / 10
+
+
+MORPHS = pd.DataFrame({"name": ["a~b", "a~c", "b~c", "c~d", "d"], "parent_a": ["a", "a", "b", "c", None]})
+MORPHS["parent_b"] = ["b", "c", "c", "d", None]
+
+
+def test_a_sample_has_as_many_units_as_there_are():
+    drawn = weights(pd.DataFrame({"name": [f"u{i}" for i in range(50)]}), 4000, seed=1)
+    assert (drawn.sum(axis=1) == 50).all()
+    # Binomial(50, 1/50) of each unit, and a covariance of -1/50 of any two.
+    assert drawn.mean() == 1
+    assert drawn.var(axis=0).mean() == pytest.approx(1 - 1 / 50, abs=0.02)
+    assert np.cov(drawn[:, 0], drawn[:, 1])[0, 1] == pytest.approx(-1 / 50, abs=0.07)
+    assert len(np.unique(drawn, axis=0)) > 3990
+
+
+def test_a_morph_has_the_product_of_the_counts_of_its_parents():
+    drawn = weights(MORPHS, 500, seed=0)
+    # The weight of d, which has no parents, is its count; the others follow from four counts that sum to 4.
+    d = drawn[:, 4]
+    for ab, ac, bc, cd, count_d in drawn:
+        assert any(
+            a + b + c + count_d == 4 and (a * b, a * c, b * c, c * count_d) == (ab, ac, bc, cd)
+            for a, b, c in itertools.product(range(5), repeat=3)
+        )
+    assert d.mean() == pytest.approx(1, abs=0.12)
+
+
+@pytest.mark.parametrize("frame", [MORPHS, MORPHS[["name"]]], ids=["morphs", "single"])
+def test_the_draw_depends_on_seed_and_names_alone(frame):
+    shuffled = frame.sample(frac=1, random_state=0)
+    assert (weights(shuffled, 60, seed=3) == weights(frame, 60, seed=3)[:, shuffled.index]).all()
+    assert (weights(frame, 60, seed=3) != weights(frame, 60, seed=4)).any()
+    other = frame.assign(name=frame["name"].str.upper())
+    assert (weights(other, 60, seed=3) != weights(frame, 60, seed=3)).any()

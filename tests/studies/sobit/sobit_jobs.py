@@ -115,9 +115,7 @@ def write_job(folder, exp, words, groups_by_axis, effects, number, draws):
     else:
         nearest = {"caption": words["caption"].iloc[0], "rank": range(1, K + 1), "similarity": 0.3}
         pd.DataFrame({**nearest, "id": [f"CFD-{i}" for i in range(K)]}).to_parquet(folder / "nearest.parquet")
-    ids = [f"CFD-{i}" for i in range(20)]
-    sets = pd.DataFrame({"group": None, "template": None, "set": "faces", "id": ids})
-    sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")
+    factory.write_attributes(folder, "faces", [f"CFD-{i}" for i in range(20)])
     return result
 
 
@@ -132,12 +130,10 @@ def associations(rng, word_count, groups_by_axis, effects):
     means = {"race": (pair_means * sizes).sum(2) / sizes.sum(1)}
     means["gender"] = (pair_means * sizes).sum(1) / sizes.sum(0)
     means["both"] = pair_means.reshape(word_count, -1)
-    return {axis: _differences_from_others(means[axis], groups_by_axis[axis][1]) for axis in groups_by_axis}
-
-
-def _differences_from_others(means, sizes):
-    total = (means * sizes).sum(-1, keepdims=True)
-    return means - (total - means * sizes) / (sizes.sum() - sizes)
+    for axis, (_, sizes) in groups_by_axis.items():
+        sums = means[axis] * sizes
+        means[axis] = means[axis] - (sums.sum(-1, keepdims=True) - sums) / (sizes.sum() - sizes)
+    return means
 
 
 def _association_columns(rng, c, error, sizes):

@@ -17,7 +17,7 @@ from src.studies.sobit.axes import group_faces, notes_on_p, permuted_cells, reas
 from src.studies.sobit.caption_association import associations
 from src.studies.sobit.caption_retrieval import Nearest, nulls, resample
 from src.studies.sobit.prompts import baseline
-from tests.metrics.test_groups import naive_measures
+from tests.metrics.test_group_measures import naive_measures
 
 RACES, GENDERS = ("Alpha", "Beta", "Gamma"), ("Men", "Women")
 WORDS = {

@@ -164,11 +164,8 @@ def test_skewed_words_are_those_with_the_largest_c(findings, axis):
             assert "For Men, C has the opposite sign" in drawing.caption
             continue
         count = 12 if axis == "gender" else 6
-        largest = (
-            subset.assign(size=subset["association"].abs())
-            .nlargest(count, "size")
-            .sort_values("association", ascending=False)
-        )
+        largest = subset.loc[subset["association"].abs().nlargest(count).index]
+        largest = largest.sort_values("association", ascending=False)
         n, n_rest = int(subset["n"].iloc[0]), int(subset["n_rest"].iloc[0])
         start = f"{group} (n = {n:,} of {n + n_rest:,} faces): "
         assert start in drawing.alternative
@@ -185,14 +182,10 @@ def test_changes_by_debiasing_equal_brute_force(findings):
     for row in result.to_dict("records"):
         draws = []
         for config, column in ((row["config_before"], "before"), (row["config_after"], "after")):
-            subset = associations[
-                (associations["config"] == config)
-                & (associations["caption"] == row["caption"])
-                & (associations["axis"] == row["axis"])
-            ]
+            same = "caption == @row['caption'] and axis == @row['axis']"
+            subset = associations.query(f"config == @config and {same}")
             assert row[column] == max(abs(c) for c in subset["association"])
-            table = findings.read(config, "draws")
-            table = table[(table["caption"] == row["caption"]) & (table["axis"] == row["axis"])]
+            table = findings.read(config, "draws").query(same)
             draws.append({item["draw"]: float(item["largest"]) for item in table.to_dict("records")})
         differences = sorted(draws[1][draw] - draws[0][draw] for draw in range(60))
         low, high = np.quantile(differences, [0.025, 0.975])
@@ -351,13 +344,8 @@ def test_words_can_be_sorted_by_keyboard(browser):
 
 def test_a_word_counts_with_whichever_group_reaches_q():
     fields = {"model": "m", "category": "c", "axis": "race", "caption": "a w", "word": "w"}
-    rows = pd.DataFrame(
-        [
-            {**fields, "group": "a", "association": -0.9, "q": 0.2},
-            {**fields, "group": "b", "association": 0.5, "q": 0.01},
-            {**fields, "group": "c", "association": 0.4, "q": 0.9},
-        ]
-    )
+    numbers = {"association": [-0.9, 0.5, 0.4], "q": [0.2, 0.01, 0.9]}
+    rows = pd.DataFrame({**fields, "group": list("abc"), **numbers})
     (result,) = word_rows.by_word(word_rows.fill_columns(rows)).to_dict("records")
     assert (result["group"], result["q"], result["smallest_q"]) == ("a", 0.2, 0.01)
     (summary,) = word_rows.summarise(word_rows.by_word(word_rows.fill_columns(rows))).to_dict("records")

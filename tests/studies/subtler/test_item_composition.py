@@ -130,27 +130,18 @@ def domains(draw):
             return {"pairs": pairs, "neutral": neutral}
         return {"positive": positive, "negative": negative, "neutral": neutral}
 
-    templates = {
-        f"t{n}": f"{n} {{They}} 是 {{stimulus}}, {{attribute}}." for n in range(draw(st.integers(1, 3)))
-    }
-    return {
-        "domain": "made-up",
-        "language": "en",
-        "stimuli": draw_lists("Q"),
-        "attributes": draw_lists("Z"),
-        "templates": templates,
-    }
+    numbers = range(draw(st.integers(1, 3)))
+    templates = {f"t{n}": f"{n} {{They}} 是 {{stimulus}}, {{attribute}}." for n in numbers}
+    lists = {"stimuli": draw_lists("Q"), "attributes": draw_lists("Z")}
+    return {"domain": "made-up", "language": "en", "templates": templates, **lists}
 
 
 def capacity(domain):
     """Count items naively: per direction, templates × words given × options."""
 
     def size(lists, combine):
-        return (
-            len(lists["pairs"])
-            if "pairs" in lists
-            else combine(len(lists["positive"]), len(lists["negative"]))
-        )
+        sizes = [len(lists[name]) for name in lists if name != "neutral"]
+        return sizes[0] if "pairs" in lists else combine(*sizes)
 
     stimuli, attributes = domain["stimuli"], domain["attributes"]
     sizes = [

@@ -109,7 +109,7 @@ def test_the_log_probability_of_an_answer_is_that_of_the_text_alone(batch_size):
     assert tokens.tolist() == [len(ending) for _, ending in texts]
 
 
-def test_probabilities_and_position_effects_equal_naive_loops():
+def test_probabilities_position_effects_and_choices_equal_naive_loops():
     rng = np.random.default_rng(1)
     log_p, tokens = rng.normal(-9, 3, (5, 6, 3)), rng.integers(1, 5, (5, 6, 3))
     for per_token in (False, True):
@@ -125,9 +125,7 @@ def test_probabilities_and_position_effects_equal_naive_loops():
             distances = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in by_order]
             assert effects[item] == pytest.approx(sum(distances) / 6)
             assert choices(means)[item] == max(range(3), key=mean.__getitem__)
-
-
-def test_options_that_differ_by_rounding_alone_are_a_tie():
+    # Options that differ by rounding alone are a tie.
     means = np.array([[0.4, 0.4 + 5e-10, 0.2], [0.4, 0.4 + 5e-9, 0.2], [0.2, 0.3, 0.5]])
     assert choices(means).tolist() == [-1, 1, 2]
 

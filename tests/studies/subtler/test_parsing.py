@@ -69,6 +69,9 @@ THOUGHTS = "The options are rigid, Adaptable and extraverted.\nOption 2: Adaptab
         ("②富有成效的", CHINESE, 1),
         ("Answer: University of California, Davis.", SCHOOLS, 1),
         ("<think>hm</think>Acme Inc.", ABBREVIATED, 0),
+        # A wrapped option is distinguished from the option within.
+        ("Answer: rigid", ["rigid", "Answer: rigid", "x"], 1),
+        ("(a) rigid", ["(a) rigid", "rigid", "x"], 0),
     ],
 )
 def test_an_option_alone_or_after_thoughts_and_in_wrappings_matches(response, options, index):
@@ -112,11 +115,6 @@ def test_an_option_alone_or_after_thoughts_and_in_wrappings_matches(response, op
 )
 def test_other_answers_match_no_option(response, options):
     assert match(response, options) is None
-
-
-def test_a_wrapped_option_is_distinguished_from_the_option_within():
-    assert match("Answer: rigid", ["rigid", "Answer: rigid", "x"]) == 1
-    assert match("(a) rigid", ["(a) rigid", "rigid", "x"]) == 0
 
 
 words = st.text("abcdeé Z.,-'’一二０", min_size=1, max_size=12)

@@ -64,13 +64,10 @@ def test_a_caption_counts_once():
     assert result.words_named[word_index("savage")].tolist() == [0, 1, 0]
 
 
-def test_a_word_in_two_categories_is_searched_once_and_a_word_of_signs_is_refused():
+def test_words_are_searched_once_with_irregular_plurals_and_a_word_of_signs_is_refused():
     assert LEXICON.words["word"].tolist().count("calm") == 1
     with pytest.raises(InputError, match=r"'\?!': a word without a letter or digit"):
         lexicons.lexicon(WORDS.assign(word="?!"), RACES, GENDERS)
-
-
-def test_irregular_plurals_and_a_lexicon_without_genders():
     assert lexicons.forms("thief", True) == ["thief", "thieves"]
     result = count(pl.Series(["a calm black man"]), lexicons.lexicon(WORDS, RACES, {}))
     assert (result.groups.tolist(), result.named.tolist()) == ([1, 0], [1, 0, 0])

@@ -1,10 +1,40 @@
-"""Test that a dataset's YAML takes effect, typed values win, and nothing is overridden silently."""
+"""Check objects named in configs, and that a dataset's YAML takes effect unless values are typed."""
 
 import pytest
 from omegaconf import OmegaConf
 
 from src import configs
+from src.configs import registry
 from src.errors import InputError
+
+KNOWN = {"join": "os.path:join", "broken": "no_such_module:THING"}
+
+
+def test_registered_names_and_module_attributes_are_imported():
+    import os.path
+
+    assert registry.load("x", "join", KNOWN, object) is os.path.join
+    assert registry.load("x", "os.path:join", {}, object) is os.path.join
+    with pytest.raises(ModuleNotFoundError):  # of a broken entry: no mistake of the user
+        registry.load("x", "broken", KNOWN, object)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "message"),
+    [
+        ("jion", KNOWN, "x: unknown name 'jion'. Did you mean 'join'? Known: join, broken; or name your own"),
+        ("no_such:THING", KNOWN, "x=no_such:THING: cannot be imported (No module named 'no_such')"),
+        ("os:sep", KNOWN, "x=os:sep: expected int, got str"),
+        ("unfinished:THING", KNOWN, "x=unfinished:THING: cannot be imported ('(' was never closed"),
+    ],
+)
+def test_an_invalid_name_is_refused(tmp_path, monkeypatch, name, known, message):
+    (tmp_path / "unfinished.py").write_text("THING = (\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError) as raised:
+        registry.load("x", name, known, int)
+    assert message in str(raised.value)
+
 
 DEFAULTS = """# @package _global_
 defaults:

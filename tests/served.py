@@ -1,0 +1,128 @@
+"""Serve files, or an API like OpenAI's, on 127.0.0.1, with chosen replies and faults."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+Behaviour = Callable[[int, dict[str, Any]], tuple[int, Any]]
+
+
+@contextmanager
+def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """Call `answer` for each request, in threads; yield the server's address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        do_GET = do_HEAD = do_POST = answer  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class Chat:
+    """Record of the requests that arrived, and the function that answers them.
+
+    `behave` takes the number of a request, counted from 1, and its content. It returns a status, a body
+    (a text is sent unchanged, None cuts the connection) and, optionally, headers.
+    """
+
+    def __init__(self, behave: Behaviour) -> None:
+        self.behave, self.requests, self.paths, self.keys = behave, [], [], []
+        self.lock = threading.Lock()
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        request = json.loads(handler.rfile.read(int(handler.headers["Content-Length"] or 0)) or "null")
+        with self.lock:
+            self.requests.append(request)
+            self.paths.append(handler.path)
+            self.keys.append(handler.headers.get("Authorization"))
+            number = len(self.requests)
+        status, body, *headers = self.behave(number, request)
+        if body is None:
+            handler.close_connection = True
+            return
+        content = (body if isinstance(body, str) else json.dumps(body)).encode()
+        handler.send_response(status)
+        for name, value in (headers[0] if headers else {}).items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+
+def completion(text: str) -> tuple[int, dict[str, Any]]:
+    return 200, {"choices": [{"message": {"role": "assistant", "content": text}}]}
+
+
+@contextmanager
+def served(behave: Behaviour) -> Iterator[tuple[Chat, str]]:
+    chat = Chat(behave)
+    with serving(lambda handler: chat.answer(handler)) as address:
+        yield chat, f"{address}/v1"
+
+
+@dataclass
+class Publisher:
+    """A server of files that counts its requests."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    breaks_after: list[int] = field(default_factory=list)  # bytes sent of each of the next replies
+    endless: bool = False  # sends no Content-Length
+    silent: threading.Event = field(default_factory=threading.Event)  # cleared: stop after half of a body
+    headers: dict[str, str] = field(default_factory=dict)
+    requests: int = 0
+    encodings: list[str | None] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)  # of the next replies, sent without a file
+    address: str = ""
+
+    def url(self, name: str) -> str:
+        return f"{self.address}/{name}"
+
+    def __enter__(self) -> "Publisher":
+        self.silent.set()
+        self.server = serving(lambda handler: self.answer(handler))
+        self.address = self.server.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.server.__exit__(*error)
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        self.requests += 1
+        handler.close_connection = True
+        self.encodings.append(handler.headers.get("Accept-Encoding"))
+        name = urlsplit(handler.path).path.rpartition("/")[2]
+        status = self.statuses.pop(0) if self.statuses else 200 if name in self.files else 404
+        content, headers = b"", self.headers
+        if status == 200:
+            content = self.files[name]
+            digest = hashlib.sha256(content).hexdigest()
+            headers = {"Content-Type": "application/octet-stream", "ETag": f'"{digest}"', **headers}
+        handler.send_response(status)
+        for header, value in headers.items():
+            handler.send_header(header, value)
+        if not self.endless:
+            handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        if handler.command == "HEAD":
+            return
+        end = self.breaks_after.pop(0) if self.breaks_after else len(content)
+        handler.wfile.write(content[: end // 2])
+        self.silent.wait()
+        handler.wfile.write(content[end // 2 : end])
