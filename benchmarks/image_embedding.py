@@ -52,7 +52,7 @@ def time_pictures(
     """
     torch.manual_seed(0)
     cfg = job_config(f"model={model}", "model.weights=random", f"model.precision={precision}")
-    network: Any = encoders.blank(cfg)
+    network: Any = encoders.build_untrained(cfg)
     with TemporaryDirectory() as name:
         folder = Path(name)
         frame = world.scenes(
@@ -146,7 +146,7 @@ def _idle(network: Any) -> Any:
     """Return an encoder with a network's preprocessing whose forward pass takes hardly any time."""
 
     class Idle(torch.nn.Module):
-        transform, halves = network.transform, network.halves
+        transform, halves = network.transform, network.split_preprocessing
 
         def encode_images(self, pixels: Any) -> Any:
             return pixels[:, 0, 0]

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from benchmarks.sizes import Size
 from src import configs
-from src.embeddings.writer import VectorFile, finish
+from src.embeddings.writer import VectorFile, finish_file
 from src.jobs.identity import Job
-from src.stimuli.loaders import fill_templates, phrases
+from src.stimuli.loaders import compose_phrases, fill_templates
 from src.studies.propagation.attributes import Pool
 from src.studies.protocol import study_of
 
@@ -66,7 +66,7 @@ def paper_tables(size: Size) -> dict[str, pd.DataFrame]:
     """Make the tables of all four roles at the paper's size."""
     cfg = job_config("model=precomputed", "model.path=.", "labels=race_gender")
     assert isinstance(cfg.labels, configs.LabelsConfig)
-    labels = phrases(cfg.labels)
+    labels = compose_phrases(cfg.labels)
     groups = sorted(labels["group"].unique())
     rng = np.random.default_rng(0)
     faces = pd.DataFrame({"id": [f"f{number:06d}" for number in range(size.paper_faces)]})
@@ -128,7 +128,7 @@ def write_corpus(folder: Path, items: int) -> None:
         file.write(numbers, unit_vectors(rng, len(numbers), WIDTH))
         rows[numbers] = numbers
         outcomes[numbers, numbers % GROUPS] = 1
-    finish(folder / VECTORS)
+    finish_file(folder / VECTORS)
 
 
 def load_mapped(folder: Path, items: int, k: int) -> tuple[Tensor, Pool]:

@@ -26,7 +26,7 @@ def time_texts(model: str, count: int) -> list[Comparison]:
 
     `count` is the number of sentences, evenly spaced among those of the built-in lexicon.
     """
-    network: Any = encoders.blank(job_config(f"model={model}"))
+    network: Any = encoders.build_untrained(job_config(f"model={model}"))
     lexicon = load(job_config("model=toy_s", "words.count=null"), "words").frame["sentence"].tolist()
     sentences = [str(lexicon[len(lexicon) * number // count]) for number in range(count)]
     tokens = network.tokenize(sentences)

@@ -33,7 +33,7 @@ def ingest(cfg: configs.RunConfig, output: Path | None = None) -> None:
     `output` is the folder for it, which also gets the tables, without the paths of pictures.
     """
     tables = {role: stimuli.load(cfg, role) for role in stimuli.ROLES if role != "faces"}
-    tables["faces"] = stimuli.parents(cfg) or stimuli.load(cfg, "faces")
+    tables["faces"] = stimuli.load_parents(cfg) or stimuli.load(cfg, "faces")
     _describe(output or Path(cfg.store.stimuli), tables)
     if output:
         for role, table in tables.items():
@@ -43,7 +43,9 @@ def ingest(cfg: configs.RunConfig, output: Path | None = None) -> None:
 
 def morph(cfg: configs.RunConfig) -> None:
     """Morph the faces if the dataset has morphs, and describe them in `tables.json`."""
-    _describe(Path(cfg.store.morphs), {"faces": stimuli.load(cfg, "faces")} if stimuli.parents(cfg) else {})
+    _describe(
+        Path(cfg.store.morphs), {"faces": stimuli.load(cfg, "faces")} if stimuli.load_parents(cfg) else {}
+    )
 
 
 def weights(cfg: configs.RunConfig) -> None:
@@ -56,11 +58,11 @@ def weights(cfg: configs.RunConfig) -> None:
 
 def embed(cfg: configs.RunConfig, role: str, output: Path | None = None) -> None:
     """Embed the stimuli of one role, and describe the vectors in `vectors.json` of a folder, if given."""
-    from src.embeddings import embeddings
+    from src.embeddings import load_embeddings
     from src.encoders import check_precision
 
     check_precision(cfg)
-    embedded = embeddings(cfg, role, partial(stimuli.load, cfg))
+    embedded = load_embeddings(cfg, role, partial(stimuli.load, cfg))
     if output:
         shape = list(embedded.vectors.shape)
         _write_json(output / "vectors.json", {"sha256": embedded.hash, "shape": shape})
@@ -137,9 +139,9 @@ def _flatten(name: str, node: object) -> list[str]:
 
 def _describe(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
     for table in tables.values():
-        print(table.statement())
+        print(table.describe())
     descriptions = {
-        role: {"hash": table.hash, "rows": len(table.frame), "used": table.statement()}
+        role: {"hash": table.hash, "rows": len(table.frame), "used": table.describe()}
         for role, table in tables.items()
     }
     _write_json(folder / "tables.json", dict(sorted(descriptions.items())))

@@ -140,7 +140,7 @@ def _prompts() -> frozenset[str]:
     for override in (*(f"exp={name}" for name in AUDITS), *(f"debias={name}" for name in PROJECTIONS)):
         cfg = Job.of(*configs.compose([override]), "").cfg
         debiased = override.startswith("debias")
-        table = debias.prompts(cfg.debias, GROUPS).table if debiased else study_of(cfg.exp).prompts(cfg)
+        table = debias.build_prompts(cfg.debias, GROUPS).table if debiased else study_of(cfg.exp).prompts(cfg)
         sentences |= {*table.frame["sentence"]}
     return frozenset(sentences)
 
@@ -167,7 +167,7 @@ def cache(tmp_path, monkeypatch):
     """Return the folder of an empty Hugging Face cache; the hub is offline."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    for memory in (encoders._open, hub._refused):
+    for memory in (encoders._encoders, hub._refusals):
         memory.clear()
     return tmp_path / "hub"
 

@@ -148,7 +148,7 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
     assert cache.damaged(entry) == ""
     (leftover,) = hidden(tmp_path)
     assert pruning.prune(tmp_path, None) == []  # too young: its owner might be alive
-    long_ago = time.time() - 2 * pruning.IN_PROGRESS
+    long_ago = time.time() - 2 * pruning.MAX_DRAFT_IDLE
     for path in (leftover / "half", leftover):
         os.utime(path, (long_ago, long_ago))
     assert [row[1] for row in pruning.prune(tmp_path, None)] == ["left by a process that was stopped"]
@@ -160,9 +160,9 @@ def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkey
     monkeypatch.setattr(cache, "TOUCH_INTERVAL", 0.02)
 
     def build(folder):
-        long_ago = time.time() - 2 * pruning.IN_PROGRESS
+        long_ago = time.time() - 2 * pruning.MAX_DRAFT_IDLE
         os.utime(folder, (long_ago, long_ago))
-        while folder.stat().st_mtime < time.time() - pruning.IN_PROGRESS:  # until a heartbeat
+        while folder.stat().st_mtime < time.time() - pruning.MAX_DRAFT_IDLE:  # until a heartbeat
             time.sleep(0.01)
         assert pruning.prune(tmp_path, None) == []
         (folder / "weights").write_text("x")

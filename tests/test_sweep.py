@@ -17,7 +17,7 @@ from mlflow import MlflowClient
 from scipy import stats
 from scipy.stats import pearsonr
 
-from src.embeddings import embeddings
+from src.embeddings import load_embeddings
 from src.metrics import similarity
 from src.stimuli import load
 from src.storage.results import read
@@ -111,7 +111,7 @@ def test_the_encoder_learnt_what_is_planted(stores, sweeps, job):
     """Correlate (Pearson) the planted valence with each group's mean difference; SC-EAT itself saturates."""
     cfg = job(*SHRUNK, *store_overrides(stores)).cfg
     table = partial(load, cfg)
-    faces, words = (embeddings(cfg, role, table).vectors for role in ("faces", "words"))
+    faces, words = (load_embeddings(cfg, role, table).vectors for role in ("faces", "words"))
     differences = np.zeros(len(faces))
     for pool in corpus_of(table("words"), cfg.protocol, cfg.seed).pools:
         similarities = similarity(faces, words[pool.rows])

@@ -1,4 +1,4 @@
-"""Build the sentences that define a projection from the names of a dataset's groups."""
+"""Build the sentences that define a projection, from the names of a dataset's groups."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ BLANK = "{}"
 class Prompts:
     """Sentences whose vectors determine a projection."""
 
-    # Distinct sentences: role "prompts", columns `id` (the sentence) and `sentence`, sorted by id.
+    # Distinct sentences: role "prompts", columns `id` and `sentence`, both the sentence, sorted.
     table: Table
     spurious: list[str]  # sentences whose directions are removed, sorted
-    # Pairs of sentences that should have equal vectors; empty if the projection is not calibrated.
+    # Pairs of sentences whose vectors should become equal; empty if the projection is not calibrated.
     pairs: list[tuple[str, str]]
 
 
@@ -32,7 +32,7 @@ class _Group:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """Return adjective and first noun; "" for one that the name lacks."""
+        """Return adjective and first noun; "" for either that is missing from the name."""
         return self.adjective, self.nouns[0] if self.nouns else ""
 
     @property
@@ -40,23 +40,23 @@ class _Group:
         return f"{self.adjective} {self.parts[1] or 'person'}".strip()
 
 
-def prompts(config: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
-    """Build the sentences of a method from the names of groups; None where the method projects nothing.
+def build_prompts(config: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
+    """Build the sentences of a method from the names of groups; return None if it projects nothing.
 
-    The last word of a group's name is looked up in `config.nouns` (ignoring case), the rest is an
-    adjective; a name without a known noun is all adjective. The spurious sentences name every noun and every
+    The last word of a group's name is looked up in `config.nouns` (ignoring case), the rest is its adjective;
+    without a known noun the whole name is the adjective. Spurious sentences contain each noun, and each
     adjective followed by "person": for Black and White Men and Women, the six prompts of Capitani et al.
     2024. For each template in `config.classes`, two groups form a pair if their names differ in exactly one
     part, adjective or noun; groups whose names have a single part all form pairs.
 
     Raises:
-        InputError: a template without exactly one `{}`, a noun without a word, an infinite strength, no
-            group, groups with the same phrase, or nothing to calibrate on.
+        InputError: a template does not have exactly one `{}`, a noun has no words, the strength is infinite,
+            there is no group or no pair to calibrate on, or two groups have the same phrase.
     """
     if not config.spurious:
         return None
     _check(config)
-    named_groups = _groups(config, groups)
+    named_groups = _parse_groups(config, groups)
     phrases = {noun for group in named_groups for noun in group.nouns}
     phrases |= {f"{group.adjective} person" for group in named_groups if group.adjective}
     spurious = sorted({config.spurious.replace(BLANK, phrase) for phrase in phrases})
@@ -87,8 +87,8 @@ def _check(config: DebiasConfig) -> None:
     for noun, words in config.nouns.items():
         if not words or not all(map(str.strip, words)):
             raise InputError(
-                f"debias.nouns.{noun}={words}: a word is missing. Add a word for its members, or leave "
-                f"{noun} out."
+                f"debias.nouns.{noun}={words}: a word is missing. Add a word for people of the group, or "
+                f"leave {noun} out."
             )
     if config.strength and not config.classes:
         raise InputError(
@@ -99,27 +99,27 @@ def _check(config: DebiasConfig) -> None:
         raise InputError("debias.strength=inf: must be finite. The papers use 1000.")
 
 
-def _groups(config: DebiasConfig, names: Sequence[str]) -> list[_Group]:
+def _parse_groups(config: DebiasConfig, names: Sequence[str]) -> list[_Group]:
     if not names:
         raise InputError(f"debias={config.name}: no groups, so no direction to remove. Use debias=none.")
-    known = {noun.lower(): tuple(words) for noun, words in config.nouns.items()}
+    words_of_noun = {noun.lower(): tuple(words) for noun, words in config.nouns.items()}
     groups, names_of_phrase = [], defaultdict(list)
     for name in sorted(set(names)):
         words = name.replace("_", " ").lower().split()
         if not words:
             raise InputError(f"debias: the name of the group {name!r} holds no word. Rename it.")
-        nouns = known.get(words[-1], ())
+        nouns = words_of_noun.get(words[-1], ())
         groups.append(_Group(" ".join(words[:-1] if nouns else words), nouns))
         names_of_phrase[groups[-1].phrase].append(name)
-    for phrase, same in names_of_phrase.items():
-        if len(same) > 1:
+    for phrase, same_names in names_of_phrase.items():
+        if len(same_names) > 1:
             raise InputError(
-                f"debias={config.name}: the groups {' and '.join(map(repr, same))} have the same phrase, "
-                f"{phrase!r}. Give them different words in debias.nouns, or rename them."
+                f"debias={config.name}: the groups {' and '.join(map(repr, same_names))} have the same "
+                f"phrase, {phrase!r}. Give them different words in debias.nouns, or rename them."
             )
     return groups
 
 
 def _is_pair(a: _Group, b: _Group) -> bool:
-    single = all(min(group.parts) == "" for group in (a, b))
-    return single or sum(x != y for x, y in zip(a.parts, b.parts, strict=True)) == 1
+    have_single_parts = all(min(group.parts) == "" for group in (a, b))
+    return have_single_parts or sum(x != y for x, y in zip(a.parts, b.parts, strict=True)) == 1

@@ -1,4 +1,4 @@
-"""Embed stimuli once with Lightning's predict loop, and store and read their vectors exactly."""
+"""Embed stimuli once, with Lightning's predict loop, and store the vectors exactly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,20 +12,20 @@ from src.errors import InputError
 from src.stimuli import PROMPTS, Table
 from src.storage.cache import fingerprint
 
-__all__ = ["Embeddings", "embeddings", "key", "require"]
+__all__ = ["Embeddings", "check_prompts", "hash_inputs", "load_embeddings"]
 
 
-def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
-    """Return the vectors of one role of a job, in the order of its stimuli, `table(role)`.
+def load_embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
+    """Load the vectors of one role of a job, in the order of its stimuli, `table(role)`; embed new ones.
 
     Raises:
-        InputError: precomputed vectors do not fit their table, or a stimulus cannot be embedded.
+        InputError: precomputed vectors do not match their table, or a stimulus cannot be embedded.
     """
     if folder := cfg.model.precomputed:
         return (
-            precomputed_vectors.prompt_vectors(folder, table(role))
+            precomputed_vectors.read_prompt_vectors(folder, table(role))
             if role == PROMPTS
-            else precomputed_vectors.read(folder, role)
+            else precomputed_vectors.read_vectors(folder, role)
         )
     encoder = open_encoder(cfg, table)
     return store.embed(
@@ -42,7 +42,7 @@ def embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table])
 
 
 def _load_network(cfg: configs.RunConfig, identity_hash: str) -> Network:
-    """Load the network of a job in another process, from its config alone.
+    """Load the network of a job from its config, in another process.
 
     Raises:
         InputError: the encoder's identity has changed since the job began.
@@ -53,23 +53,23 @@ def _load_network(cfg: configs.RunConfig, identity_hash: str) -> Network:
     return encoder.load()
 
 
-def key(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:
-    """Return the hash of what determines the vectors of one role, whether or not they are stored.
+def hash_inputs(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:
+    """Hash what determines the vectors of one role, whether or not they are stored.
 
     Raises:
         InputError: precomputed vectors are missing.
     """
     if folder := cfg.model.precomputed:
-        return precomputed_vectors.key(folder, role)
+        return precomputed_vectors.hash_vectors(folder, role)
     return fingerprint(store.identity_of(open_encoder(cfg, table), table(role), cfg.model.batch_size))
 
 
-def require(cfg: configs.RunConfig, prompts: Table) -> None:
-    """Check that precomputed vectors include those of all prompts; other models embed any prompt.
+def check_prompts(cfg: configs.RunConfig, prompts: Table) -> None:
+    """Check that precomputed vectors include all prompts; other models can embed any prompt.
 
     Raises:
         NotApplicable: a prompt has no precomputed vector.
         InputError: the table of precomputed prompts cannot be read.
     """
     if folder := cfg.model.precomputed:
-        precomputed_vectors.prompt_rows(folder, prompts)
+        precomputed_vectors.find_prompt_rows(folder, prompts)

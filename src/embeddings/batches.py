@@ -1,4 +1,4 @@
-"""Batch the stimuli of a table for the predict loop, independently of the process that embeds them.
+"""Group the stimuli of a table into batches, which do not depend on the number of processes.
 
 Batches of pictures are split into microbatches that suit the memory allocator.
 """
@@ -18,17 +18,17 @@ from torch.utils.data import Dataset
 from src.embeddings import image_cache
 from src.encoders import Network
 
-# Minimum average number of sentences per common prefix that makes batches of a single prefix efficient.
+# Batches of a single common prefix are made if it has at least this many sentences on average.
 MIN_PER_PREFIX = 64
-# Maximum bytes of a tensor, safely below the 32 MB above which glibc maps memory.
+# Maximum bytes of a tensor on a CPU: safely below the 32 MB above which glibc maps memory.
 MAX_BYTES = 24 << 20
 Transform = Callable[[Image.Image], Tensor]
 
 
-class Pictures(Dataset[tuple[Tensor, Tensor]]):
-    """Batches of pictures: rows of the table [b], and bytes of resized pictures or pixels, [b, 3, H, W].
+class PictureBatches(Dataset[tuple[Tensor, Tensor]]):
+    """Batches of pictures: rows of the table [b], and resized bytes or preprocessed pixels, [b, 3, H, W].
 
-    With `transform`, the pictures are paths, read and preprocessed on access.
+    `pictures` are resized bytes; with `transform` they are paths, read and preprocessed on access.
     """
 
     def __init__(
@@ -50,37 +50,39 @@ class Pictures(Dataset[tuple[Tensor, Tensor]]):
         return torch.arange(first, first + len(batch)), pixels
 
 
-class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
-    """Batches of distinct sentences of the same length, with common prefixes as far as possible.
+class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):
+    """Batches of distinct sentences with the same number of tokens and, where possible, a common prefix.
 
-    A batch has at most as many tokens as `batch_size` sentences that fill the context.
+    A batch has at most `batch_size` x context length tokens, so short sentences form larger batches.
     """
 
     def __init__(self, network: Network, sentences: Sequence[str], batch_size: int) -> None:
         tokens = network.tokenize(sentences)
-        # Tokens of distinct sentences, sorted, so that a template's are adjacent; rows of each sentence.
+        # Distinct sentences, sorted: those of a template are adjacent. Then the rows of each sentence.
         self.tokens, sentence_of_row = torch.unique(tokens, dim=0, return_inverse=True)
         self.rows = sentence_of_row.argsort(stable=True).split(sentence_of_row.bincount().tolist())
         self.lengths = network.lengths(self.tokens)
         max_tokens = batch_size * tokens.shape[1]
         self.batches = []
         for length in sorted({*self.lengths.tolist()}):
-            same_length, limit = (self.lengths == length).nonzero().flatten(), max(1, max_tokens // length)
-            tokens = self.tokens[same_length, : length - 1]
-            # Mask [rows - 1, length]: the prefix of this length differs from that of the previous row.
-            cuts = (tokens[1:] != tokens[:-1]).int().cummax(dim=1).values.bool()
-            # The longest prefix that leaves `MIN_PER_PREFIX` rows per group on average.
-            depth = int((cuts.sum(dim=0) < max(1, len(tokens) // MIN_PER_PREFIX)).sum())
-            ends = (cuts[:, depth - 1].nonzero().flatten() + 1).tolist() if depth else []
-            for first, last in pairwise([0, *ends, len(tokens)]):
-                group = same_length[first:last]
-                self.batches += [group[start : start + limit] for start in range(0, len(group), limit)]
+            sentences_of_length = (self.lengths == length).nonzero().flatten()
+            max_sentences = max(1, max_tokens // length)
+            tokens = self.tokens[sentences_of_length, : length - 1]
+            # [sentences - 1, length]: whether the prefix of this length differs from the previous sentence's.
+            is_new_prefix = (tokens[1:] != tokens[:-1]).int().cummax(dim=1).values.bool()
+            # Length of the longest prefix that `MIN_PER_PREFIX` sentences share on average.
+            prefix_length = int((is_new_prefix.sum(dim=0) < max(1, len(tokens) // MIN_PER_PREFIX)).sum())
+            group_starts = (
+                is_new_prefix[:, prefix_length - 1].nonzero().flatten() + 1 if prefix_length else []
+            )
+            for start, end in pairwise([0, *map(int, group_starts), len(tokens)]):
+                self.batches += sentences_of_length[start:end].split(max_sentences)
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows of the table, the index of each row's sentence in the batch, and the batch's tokens."""
+        """Return rows of the table, each row's sentence as index in the batch, and tokens of the batch."""
         sentences = self.batches[index]
         rows = [self.rows[sentence] for sentence in sentences.tolist()]
         sentence_of_row = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
@@ -88,12 +90,12 @@ class Sentences(Dataset[tuple[Tensor, Tensor, Tensor]]):
 
 
 def microbatch_size(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]) -> int:
-    """Return the number of pictures per pass: on a CPU, as many as `MAX_BYTES` per tensor allow; else all.
+    """Return the number of pictures per microbatch: on a GPU all, on a CPU what `MAX_BYTES` allows.
 
     glibc maps allocations above 32 MB from the kernel, which clears them, and unmaps them on release
-    (mallopt(3), M_MMAP_THRESHOLD): with a large batch, every layer maps and clears its memory anew. A GPU's
-    allocator reuses memory, and large batches are the most efficient. On a CPU, the encoder is run on a
-    single picture to measure the largest output tensor of any of its modules.
+    (mallopt(3), M_MMAP_THRESHOLD): with a large batch, every layer would map and clear its memory again. The
+    encoder is run on a single picture to measure the largest output tensor of any of its modules. A GPU's
+    allocator reuses memory, and large batches are the most efficient there.
     """
     if pixels.device.type != "cpu":
         return len(pixels)
@@ -111,5 +113,5 @@ def microbatch_size(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n
 def encode_in_microbatches(
     encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"], size: int
 ) -> Float[Tensor, "n *queries width"]:
-    """Embed a batch in passes of at most `size` pictures."""
+    """Embed a batch of pictures in microbatches of at most `size`."""
     return torch.cat([encode(chunk) for chunk in pixels.chunk(math.ceil(len(pixels) / size))])

@@ -1,4 +1,4 @@
-"""Decode and resize pictures once, as bytes on disk, for all models with the same resizing."""
+"""Decode and resize pictures once, and store their bytes for all models with the same resizing."""
 
 import hashlib
 import logging
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from src.encoders.preprocessing import Halves
+from src.encoders.preprocessing import SplitPreprocessing
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
@@ -23,34 +23,36 @@ from src.storage.versions import declared
 log = logging.getLogger(__name__)
 
 FILE = "pixels.npy"
-# Bytes of disk space to leave free after writing.
-SPARE = 1 << 28
+# Bytes of disk space that must remain free after writing.
+MIN_FREE_BYTES = 1 << 28
 
 
-def load_resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, "n 3 height width"] | None:
+def load_resized(
+    table: Table, preprocessing: SplitPreprocessing, store: Path
+) -> UInt8[np.ndarray, "n 3 height width"] | None:
     """Load the resized pictures of a table as bytes, in its order, memory-mapped from the store.
 
-    An absent entry is built. Return None, with a warning, if the disk has no room for it.
+    Build them if they are not stored. Return None, with a warning, if the disk has no room for them.
 
     Raises:
-        InputError: a picture cannot be read any more, or the folder cannot be written.
+        InputError: a picture is no longer readable, or the folder is not writable.
     """
-    identity = identity_of(table, split)
+    identity = identity_of(table, preprocessing)
     entry = store / cache.fingerprint(identity)
     paths = table.frame["path"].tolist()
-    if not entry.exists() and not _has_room(math.prod(_shape(paths, split)), store):
+    if not entry.exists() and not _has_room(math.prod(_resized_shape(paths, preprocessing)), store):
         return None
 
     def build(folder: Path) -> Mapping[str, Any]:
-        start, shape = time.perf_counter(), _shape(paths, split)
+        start, shape = time.perf_counter(), _resized_shape(paths, preprocessing)
         rows = np.lib.format.open_memmap(folder / FILE, "w+", np.uint8, shape)
 
-        def put(row: int) -> None:
-            rows[row] = split.resized(read(paths[row]))
+        def resize_row(row: int) -> None:
+            rows[row] = preprocessing.resize(read(paths[row]))
 
         # Pillow releases the interpreter lock while it decodes and resizes: threads suffice.
         with ThreadPoolExecutor() as pool:
-            list(pool.map(put, range(len(paths))))  # raises the errors of the threads
+            list(pool.map(resize_row, range(len(paths))))  # re-raises errors of threads
         rows.flush()
         log.info("resized %d %s in %.1f s", len(paths), table.role, time.perf_counter() - start)
         return identity | {"role": table.role, "shape": shape}
@@ -61,41 +63,39 @@ def load_resized(table: Table, split: Halves, store: Path) -> UInt8[np.ndarray, 
     return pixels
 
 
-def has_resized(table: Table, split: Halves, store: Path) -> bool:
-    """Return whether the store holds the resized pictures of a table, intact."""
-    return not cache.damaged(store / cache.fingerprint(identity_of(table, split)))
+def has_resized(table: Table, preprocessing: SplitPreprocessing, store: Path) -> bool:
+    """Return whether the store has an intact entry of the resized pictures of a table."""
+    return not cache.damaged(store / cache.fingerprint(identity_of(table, preprocessing)))
 
 
-def identity_of(table: Table, split: Halves) -> dict[str, Any]:
-    """Return what determines the bytes: the pictures in order, and the resizing."""
+def identity_of(table: Table, preprocessing: SplitPreprocessing) -> dict[str, Any]:
+    """Return what determines the bytes: the pictures and their order, and the resizing."""
     digest = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
-    return {"pictures": digest, "geometry": dict(split.geometry), "parts": declared("preprocessing")}
+    return {"pictures": digest, "geometry": dict(preprocessing.geometry), "parts": declared("preprocessing")}
 
 
 def read(path: str) -> Image.Image:
-    """Read a picture of a table, in RGB.
-
-    Raises:
-        InputError: it cannot be read any more.
-    """
+    """Read a picture of a table, in RGB; raise `InputError` if it is no longer readable."""
     try:
         return pictures.read(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read any more ({error}).") from None
+        raise InputError(
+            f"{path}: cannot be read any more ({error}). Restore the file, and run the same command again."
+        ) from None
 
 
-def _shape(paths: list[str], split: Halves) -> tuple[int, ...]:
-    return len(paths), *split.resized(read(paths[0])).shape
+def _resized_shape(paths: list[str], preprocessing: SplitPreprocessing) -> tuple[int, ...]:
+    return len(paths), *preprocessing.resize(read(paths[0])).shape
 
 
-def _has_room(needed: int, store: Path) -> bool:
+def _has_room(n_bytes: int, store: Path) -> bool:
     # Writing to a mapped file on a full disk would kill the process.
     existing = next(folder for folder in [store, *store.parents] if folder.exists())
     free = shutil.disk_usage(existing).free
-    if free > needed + SPARE:
+    if free > n_bytes + MIN_FREE_BYTES:
         return True
     log.warning(
-        f"{store}: {free / 1e9:.1f} GB free, resized pictures take {needed / 1e9:.1f} GB: they are not "
+        f"{store}: {free / 1e9:.1f} GB free, resized pictures take {n_bytes / 1e9:.1f} GB: they are not "
         "stored, and each model resizes them again. Free disk space, or set store.pictures to another folder."
     )
     return False

@@ -24,26 +24,26 @@ log = logging.getLogger(__name__)
 # Rounding a norm and the quotients by it to bfloat16 adds relative errors of at most 2^-8 each, together
 # .0078; with squares and their sum in bfloat16, at most .0094 (constant vectors of widths from 64 to 4096).
 NORM_TOLERANCE = 1e-2
-# Deviation of a norm from 1 above which renormalising is noted.
+# Above this deviation of a norm from 1, renormalising is noted.
 NOTED_DEVIATION = 1e-3
 # Maximum deviation from 1 of the norms of normalised float32 vectors.
 ROUNDING = 1e-6
-# Bytes of vectors above which they stay memory-mapped if possible; number of rows checked at a time.
+# Bytes of vectors above which they stay memory-mapped if possible; number of rows that are checked at a time.
 MIN_MAPPED, TILE_ROWS = 2**32, 2**16
-# Maximum number of missing prompts in a message.
+# Maximum number of missing prompts that a message lists.
 MAX_LISTED = 100
 
 
-def read(folder: Path, role: str) -> Embeddings:
+def read_vectors(folder: Path, role: str) -> Embeddings:
     """Read the vectors of one role, in the order of its table (sorted by id).
 
-    Norms within 1e-2 of 1 are made exact in memory; `notes` counts those that were off by more than 1e-3. For
-    floats of 8 bits the tolerance is the rounding of that type. A file above 4 GB stays memory-mapped if
-    nothing has to be changed: rows sorted by id, norms within 1e-6 of 1.
+    Vectors with norms within 1e-2 of 1 (for 8-bit floats: within the rounding of the type) are normalised in
+    memory; `notes` counts those that were off by more than 1e-3. A file above 4 GB stays memory-mapped if its
+    rows are sorted by id and its norms are within 1e-6 of 1.
 
     Raises:
-        InputError: the file is missing or damaged, or the tensor's shape, type, norms or number
-            of rows do not fit.
+        InputError: the file is missing or damaged, or the tensor has an unsuitable shape, type, norm or
+            number of rows.
     """
     ids = read_precomputed(folder, role)["id"]
     path = _vectors_path(folder, role)
@@ -57,32 +57,34 @@ def read(folder: Path, role: str) -> Embeddings:
     if vectors.nbytes > MIN_MAPPED and deviation <= ROUNDING and torch.equal(order, torch.arange(len(order))):
         return Embeddings(vectors, file_hash(path))
     unit, notes = torch.nn.functional.normalize(vectors[order].double(), dim=-1), []
-    if changed := int(((norms - 1).abs() > NOTED_DEVIATION).any(dim=1).sum()):
+    if n_renormalised := int(((norms - 1).abs() > NOTED_DEVIATION).any(dim=1).sum()):
         notes.append(
-            f"{changed} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} to "
-            f"{float(norms.max()):.4f}, within rounding of 1: renormalised"
+            f"{n_renormalised} of {len(norms)} {role} had vectors with norms from {float(norms.min()):.4f} "
+            f"to {float(norms.max()):.4f}, within rounding of 1: renormalised"
         )
         log.info("%s", notes[0])
     return Embeddings(unit, file_hash(path), notes=tuple(notes))
 
 
-def prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
-    """Look up the vectors of prompts by their sentences, in the order of their table.
+def read_prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
+    """Read the vectors of prompts, looked up by their sentences, in the order of their table.
 
     Raises:
         NotApplicable: a sentence is missing.
-        InputError: see `read`.
+        InputError: see `read_vectors`.
     """
-    embedded = read(folder, PROMPTS)
-    return replace(embedded, vectors=embedded.vectors[torch.from_numpy(prompt_rows(folder, prompts))])
+    embeddings = read_vectors(folder, PROMPTS)
+    return replace(
+        embeddings, vectors=embeddings.vectors[torch.from_numpy(find_prompt_rows(folder, prompts))]
+    )
 
 
-def prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
-    """Return the row of each prompt's sentence in DIR/prompts.parquet after sorting that table by id.
+def find_prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
+    """Find the row of each prompt's sentence in DIR/prompts.parquet, sorted by id.
 
     Raises:
         NotApplicable: the table does not exist, or lacks a sentence.
-        InputError: the table has no column of sentences, or duplicates.
+        InputError: the table has no column of sentences, or repeats a sentence.
     """
     path = folder / f"{PROMPTS}.parquet"
     frame = read_precomputed(folder, PROMPTS)
@@ -92,27 +94,28 @@ def prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
             "Prompts need id and sentence."
         )
     sentences = frame.sort_values("id", kind="stable")["sentence"].astype(str).reset_index(drop=True)
-    extra = sentences[sentences.duplicated()]
-    if len(extra):
+    repeats = sentences[sentences.duplicated()]
+    if len(repeats):
         raise InputError(
-            f"{path}: {len(extra)} repeated sentences, first {brief(extra.iloc[0])!r}. Keep one row of each."
+            f"{path}: {len(repeats)} repeated sentences, first {brief(repeats.iloc[0])!r}. "
+            "Keep one row of each."
         )
-    wanted = prompts.frame["sentence"]
-    missing = wanted[~wanted.isin(sentences)]
+    prompt_sentences = prompts.frame["sentence"]
+    missing = prompt_sentences[~prompt_sentences.isin(sentences)]
     if len(missing):
-        # List all if they are few enough to read: the user has to compute their vectors.
+        # The user has to compute these vectors: list the sentences, unless they are too many to read.
         listed = "; ".join(map(repr, missing[:MAX_LISTED]))
         if len(missing) > MAX_LISTED:
             listed += f"; and {len(missing) - MAX_LISTED} more. To list them all: "
             listed += "python -m src.stage prompts --output FILE.parquet exp=..."
         raise NotApplicable(
-            f"{path}: {len(missing)} of the {len(wanted)} prompts that are needed are not in it. Embed them, "
+            f"{path}: {len(missing)} of the {len(prompt_sentences)} prompts needed are missing. Embed them, "
             f"and add a row and a vector for each: {listed}."
         )
-    return np.asarray(pd.Index(sentences).get_indexer(pd.Index(wanted)), dtype=np.int64)
+    return np.asarray(pd.Index(sentences).get_indexer(pd.Index(prompt_sentences)), dtype=np.int64)
 
 
-def key(folder: Path, role: str) -> str:
+def hash_vectors(folder: Path, role: str) -> str:
     """Return the SHA-256 of the file of vectors.
 
     Raises:
@@ -148,8 +151,8 @@ def _check(vectors: Tensor, stored_dtype: torch.dtype, rows: int, role: str, pat
     allowed = (2, 3) if role in IMAGE_ROLES else (2,)
     shape = tuple(vectors.shape)
     if vectors.ndim not in allowed or 0 in shape:
-        wanted = "[N, D] or [N, Q, D]" if role in IMAGE_ROLES else "[N, D]"
-        raise InputError(f"{path}: {TENSOR!r} has shape {list(shape)}, {role} need {wanted}.")
+        expected = "[N, D] or [N, Q, D]" if role in IMAGE_ROLES else "[N, D]"
+        raise InputError(f"{path}: {TENSOR!r} has shape {list(shape)}, {role} need {expected}.")
     if not vectors.is_floating_point():
         raise InputError(f"{path}: {TENSOR!r} holds {vectors.dtype}, not floating point. Save it as float32.")
     if len(vectors) != rows:
@@ -158,27 +161,27 @@ def _check(vectors: Tensor, stored_dtype: torch.dtype, rows: int, role: str, pat
             "Write both again: row i of one belongs to row i of the other."
         )
     tiles = [vectors[start : start + TILE_ROWS] for start in range(0, max(1, len(vectors)), TILE_ROWS)]
-    finite = torch.cat([torch.isfinite(tile).flatten(1).all(dim=1) for tile in tiles])
-    if not finite.all():
-        first = int((~finite).nonzero()[0])
+    is_finite = torch.cat([torch.isfinite(tile).flatten(1).all(dim=1) for tile in tiles])
+    if not is_finite.all():
+        first = int((~is_finite).nonzero()[0])
         raise InputError(
-            f"{path}: {int((~finite).sum())} vectors hold NaN or infinity, first row {first}. "
+            f"{path}: {int((~is_finite).sum())} vectors hold NaN or infinity, first row {first}. "
             "Embed them again."
         )
     norms = torch.cat([tile.double().norm(dim=-1).reshape(len(tile), -1) for tile in tiles])
     # Rounding to the stored type changes a norm by at most the unit roundoff of that type.
-    not_unit = ((norms - 1).abs() > max(NORM_TOLERANCE, torch.finfo(stored_dtype).eps / 2)).any(dim=1)
-    if not_unit.any():
-        first = int(not_unit.nonzero()[0])
+    is_not_unit = ((norms - 1).abs() > max(NORM_TOLERANCE, torch.finfo(stored_dtype).eps / 2)).any(dim=1)
+    if is_not_unit.any():
+        first = int(is_not_unit.nonzero()[0])
         raise InputError(
-            f"{path}: {int(not_unit.sum())} vectors are not of unit length, first row {first} with norm "
+            f"{path}: {int(is_not_unit.sum())} vectors are not of unit length, first row {first} with norm "
             f"{float(norms[first, (norms[first] - 1).abs().argmax()]):.4g}. Divide each vector by its norm."
         )
     return norms
 
 
 def _has_several_vectors(config: configs.PrecomputedConfig, role: str) -> bool:
-    """Return whether an item has several vectors; False for a file that `read` would reject."""
+    """Return whether an item has several vectors; False if the file is missing or damaged."""
     try:
         with safe_open(config.precomputed / f"{role}.safetensors", framework="pt") as file:
             return len(file.get_slice(TENSOR).get_shape()) == 3

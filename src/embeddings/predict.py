@@ -20,8 +20,8 @@ from torch.utils.data import DataLoader
 
 from src.configs import TrainerConfig
 from src.embeddings import image_cache
-from src.embeddings.batches import Pictures, Sentences, encode_in_microbatches, microbatch_size
-from src.embeddings.writer import VectorFile, finish
+from src.embeddings.batches import PictureBatches, SentenceBatches, encode_in_microbatches, microbatch_size
+from src.embeddings.writer import VectorFile, finish_file
 from src.encoders import Network
 from src.encoders.preprocessing import normalise_bytes
 from src.encoders.trainer import make_trainer
@@ -30,7 +30,7 @@ from src.stimuli import IMAGE_ROLES, Table
 
 log = logging.getLogger(__name__)
 
-# Number of batches of pictures up to which starting data loader processes does not pay off.
+# Up to this number of batches of pictures, starting data loader processes does not pay off.
 FEW_BATCHES = 10
 
 
@@ -40,54 +40,58 @@ def predict(
     batch_size: int,
     trainer: TrainerConfig,
     path: Path,
-    store: Path,
-    count: int = 1,
+    picture_store: Path,
+    n_processes: int = 1,
     load: Callable[[], Network] | None = None,
 ) -> tuple[list[int], float]:
-    """Embed every stimulus of a table into a safetensors file, in `count` processes, one per device.
+    """Embed every stimulus of a table into a safetensors file, in one process per device.
 
-    Resized pictures are cached in `store`, which all models share. `load` is pickled, to load the encoder in
-    each of several processes.
+    Resized pictures are stored in `picture_store`, which all models share. `load` is pickled; each of several
+    processes loads the encoder with it.
 
     Returns:
-        Shape of the vectors, and seconds of computing them, including the resizing of pictures that the
-        store lacked.
+        Shape of the vectors, and the seconds that computing them took, including resizing of pictures that
+        were not stored.
 
     Raises:
-        InputError: a picture cannot be read any more, a sentence does not fit, or a process was killed.
+        InputError: a picture is no longer readable, a sentence is too long, or a process was killed.
         RuntimeError: a process failed.
     """
     start = time.perf_counter()
-    module = _Module(load if load and count > 1 else lambda: network, table, batch_size, trainer, store)
-    options: dict[str, Any] = {} if count == 1 else {"devices": count, "strategy": "ddp_spawn"}
-    options["callbacks"] = [Writer(path, len(table.frame)), RichProgressBar(leave=False)]
+    module = _EmbeddingModule(
+        load if load and n_processes > 1 else lambda: network, table, batch_size, trainer, picture_store
+    )
+    options: dict[str, Any] = {"devices": n_processes, "strategy": "ddp_spawn"} if n_processes > 1 else {}
+    options["callbacks"] = [VectorWriter(path, len(table.frame)), RichProgressBar(leave=False)]
     lightning_trainer = make_trainer(trainer, use_distributed_sampler=False, **options)
-    if count == 1:
+    if n_processes == 1:
         lightning_trainer.predict(module, return_predictions=False)
     else:
         # Resize pictures, and reject stimuli that cannot be embedded, once before the processes start.
-        module.batches(network)
-        _predict_spawned(lightning_trainer, module, count)
-    return finish(path), time.perf_counter() - start
+        module.make_batches(network)
+        _predict_spawned(lightning_trainer, module, n_processes)
+    return finish_file(path), time.perf_counter() - start
 
 
-def _predict_spawned(lightning_trainer: lightning.Trainer, module: _Module, count: int) -> None:
-    """Predict in processes of Lightning's strategy `ddp_spawn`, and end all of them."""
+def _predict_spawned(
+    lightning_trainer: lightning.Trainer, module: _EmbeddingModule, n_processes: int
+) -> None:
+    """Predict in processes of Lightning's strategy `ddp_spawn`, and kill any that remain."""
     role = module.table.role
     try:
         lightning_trainer.predict(module, return_predictions=False)
     except ProcessExitedException as error:
         raise InputError(
-            f"{role}: process {error.error_index + 1} of {count} was ended by {error.signal_name}: memory or "
-            "disk space may have run out. Its vectors were discarded. Choose fewer trainer.devices or a "
-            "smaller model.batch_size, and run the same command again."
+            f"{role}: process {error.error_index + 1} of {n_processes} was ended by {error.signal_name}: "
+            "memory or disk space may have run out. Its vectors were discarded. Choose fewer trainer.devices "
+            "or a smaller model.batch_size, and run the same command again."
         ) from None
     except ProcessRaisedException as error:
-        # The text is a traceback, which ends with class and message of the process's error.
+        # The text is a traceback, which ends in class and message of the error in the process.
         *_, message = str(error).rpartition(f"{InputError.__module__}.{InputError.__qualname__}: ")
         if message != str(error):
             raise InputError(message.strip()) from None
-        raise RuntimeError(f"{role}: one of {count} processes failed\n{error}") from None
+        raise RuntimeError(f"{role}: one of {n_processes} processes failed\n{error}") from None
     finally:
         launcher = lightning_trainer.strategy.launcher
         assert isinstance(launcher, _MultiProcessingLauncher)
@@ -96,56 +100,62 @@ def _predict_spawned(lightning_trainer: lightning.Trainer, module: _Module, coun
             process.join()
 
 
-class _Module(lightning.LightningModule):
-    """Lightning module that embeds batches: each process makes the same batches, and embeds its share."""
+class _EmbeddingModule(lightning.LightningModule):
+    """Lightning module that embeds batches: all processes make the same ones, each embeds its share."""
 
     def __init__(
-        self, load: Callable[[], Network], table: Table, batch_size: int, trainer: TrainerConfig, store: Path
+        self,
+        load: Callable[[], Network],
+        table: Table,
+        batch_size: int,
+        trainer: TrainerConfig,
+        picture_store: Path,
     ) -> None:
         super().__init__()
         # There may be more processes than batches.
         self.allow_zero_length_dataloader_with_multiple_devices = True
-        self.load, self.table, self.batch_size, self.store = load, table, batch_size, store
+        self.load, self.table, self.batch_size = load, table, batch_size
+        self.picture_store = picture_store
         self.workers, self.threads = trainer.workers, torch.get_num_threads()
         self.has_images = table.role in IMAGE_ROLES
         self.network: Any = None
-        self.size: int | None = None  # number of pictures per microbatch
-        self.data: Pictures | Sentences
-        self.values: Tensor | None
+        self.microbatch_size: int | None = None  # number of pictures per microbatch
+        self.batches: PictureBatches | SentenceBatches
+        self.byte_values: Tensor | None
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 - argument of Lightning's hook
         """Load the encoder and make its batches; see Lightning's hook."""
-        # Lightning divides threads among processes, but their number affects the last bits of a sum.
+        # Lightning divides threads among processes, but the number of threads affects the last bits of a sum.
         torch.set_num_threads(self.threads)
         self.network = self.load()
-        values, self.data = self.batches(self.network)
+        byte_values, self.batches = self.make_batches(self.network)
         # A buffer moves with the network to its device.
-        self.register_buffer("values", values)
+        self.register_buffer("byte_values", byte_values)
 
-    def batches(self, network: Network) -> tuple[Tensor | None, Pictures | Sentences]:
-        """Return the pixel value of each byte in each channel, [3, 256], and all batches.
+    def make_batches(self, network: Network) -> tuple[Tensor | None, PictureBatches | SentenceBatches]:
+        """Make all batches; return also the number of each byte in each channel, [3, 256].
 
-        The values are None unless resized pictures are stored.
+        The numbers are None unless the batches are bytes of resized pictures.
         """
         if not self.has_images:
-            return None, Sentences(network, self.table.frame["sentence"].tolist(), self.batch_size)
-        split = network.halves()
-        if split is None:
+            return None, SentenceBatches(network, self.table.frame["sentence"].tolist(), self.batch_size)
+        preprocessing = network.split_preprocessing()
+        if preprocessing is None:
             log.info("%s: unknown preprocessing: resized pictures are not stored", self.table.role)
-        elif (rows := image_cache.load_resized(self.table, split, self.store)) is not None:
-            return split.values, Pictures(rows, self.batch_size)
-        return None, Pictures(self.table.frame["path"].tolist(), self.batch_size, network.transform)
+        elif (rows := image_cache.load_resized(self.table, preprocessing, self.picture_store)) is not None:
+            return preprocessing.byte_values, PictureBatches(rows, self.batch_size)
+        return None, PictureBatches(self.table.frame["path"].tolist(), self.batch_size, network.transform)
 
     def predict_dataloader(self) -> DataLoader[Any]:
-        """Assign complete batches to processes in turn, so that they are the same as in a single process."""
-        share = range(self.trainer.global_rank, len(self.data), self.trainer.world_size)
+        """Load this process's batches: whole batches are dealt to the processes in turn."""
+        batch_indices = range(self.trainer.global_rank, len(self.batches), self.trainer.world_size)
         # Tokenised sentences and resized pictures need no data loader processes.
-        reads = isinstance(self.data, Pictures) and self.data.transform is not None
+        reads_files = isinstance(self.batches, PictureBatches) and self.batches.transform is not None
         return DataLoader(
-            self.data,
+            self.batches,
             batch_size=None,
-            sampler=share,
-            num_workers=self.workers if reads and len(share) > FEW_BATCHES else 0,
+            sampler=batch_indices,
+            num_workers=self.workers if reads_files and len(batch_indices) > FEW_BATCHES else 0,
             # From pinned memory, Lightning copies a batch to the GPU without waiting.
             pin_memory=isinstance(self.trainer.accelerator, CUDAAccelerator),
         )
@@ -161,18 +171,18 @@ class _Module(lightning.LightningModule):
             rows, sentence_of_row, tokens = batch
             return rows, self.network.encode_texts(tokens)[sentence_of_row]
         rows, pixels = batch
-        # Computed once: it does not depend on the pictures' content, so that all processes agree.
-        self.size = self.size or microbatch_size(self._vectors, pixels)
-        return rows, encode_in_microbatches(self._vectors, pixels, self.size)
+        # Computed once; it does not depend on the content of pictures, so all processes get the same number.
+        self.microbatch_size = self.microbatch_size or microbatch_size(self._encode_images, pixels)
+        return rows, encode_in_microbatches(self._encode_images, pixels, self.microbatch_size)
 
-    def _vectors(self, pixels: Tensor) -> Tensor:
-        inputs = pixels if self.values is None else normalise_bytes(pixels, self.values)
+    def _encode_images(self, pixels: Tensor) -> Tensor:
+        inputs = pixels if self.byte_values is None else normalise_bytes(pixels, self.byte_values)
         vectors: Tensor = self.network.encode_images(inputs)
         return vectors
 
 
-class Writer(BasePredictionWriter):
-    """Writer of vectors to the rows of their stimuli.
+class VectorWriter(BasePredictionWriter):
+    """Callback that writes vectors to the rows of their stimuli.
 
     A batch is written while the GPU computes the next one.
     """

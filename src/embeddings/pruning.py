@@ -14,16 +14,16 @@ from src.stimuli import ROLES
 from src.storage import cache
 
 DAY = 86_400.0
-# Seconds after the last write to or touch of a draft during which a process may still be building it.
-IN_PROGRESS = 3_600.0
+# Seconds since the last write to a draft (or touch) within which a process may still be building it.
+MAX_DRAFT_IDLE = 3_600.0
 
 
 def list_entries(root: Path) -> pd.DataFrame:
-    """List every entry below a folder, which is a store or holds stores.
+    """List every entry of a store, or of all stores in a folder.
 
     Returns:
-        Columns `entry` (path below the root), `model`, `role`, `shape`, `bytes`, `used` (time of last use),
-        `state` (`intact`, or the damage).
+        Columns `entry` (path below `root`), `model`, `role`, `shape`, `bytes`, `used` (time of last use),
+        `state` (`intact`, or what is damaged).
     """
     rows = []
     for folder, subfolders, files in os.walk(root):
@@ -46,12 +46,12 @@ def list_entries(root: Path) -> pd.DataFrame:
 
 
 def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[tuple[str, str, int]]:
-    """Remove unfinished drafts, damaged entries, and entries unused for `unused_days` (None: keep these).
+    """Remove unfinished drafts, damaged entries and, if `unused_days` is set, entries unused for longer.
 
-    Entries are those of the root and of its folders of roles. With `dry`, nothing is removed.
+    Entries are searched in `root` and in its folders of roles. With `dry`, nothing is removed.
 
     Returns:
-        Path below the root, reason and bytes of each removed entry; with `dry`, of each to be removed.
+        Path below `root`, reason and bytes of each entry removed (with `dry`: that would be removed).
     """
     removed, now = [], time.time()
     folders = [root, *(root / role for role in ROLES)]
@@ -61,17 +61,20 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
             continue
         if path.name.startswith("."):
             # Time of the last write to a draft, or of the last touch by the process that builds it.
-            if now - max((status.st_mtime for status in _stats(path)), default=now) > IN_PROGRESS:
+            if (
+                now - max((status.st_mtime for status in _iterate_statuses(path)), default=now)
+                > MAX_DRAFT_IDLE
+            ):
                 reason = "left by a process that was stopped"
         else:
             try:
-                idle = (now - (path / cache.MANIFEST).stat().st_mtime) / DAY
+                idle_days = (now - (path / cache.MANIFEST).stat().st_mtime) / DAY
             except FileNotFoundError:  # no entry, or removed meanwhile
                 continue
             if damage := cache.damaged(path):
                 reason = f"damaged: {damage}"
-            elif unused_days is not None and idle > unused_days:
-                reason = f"not used for {idle:.0f} days"
+            elif unused_days is not None and idle_days > unused_days:
+                reason = f"not used for {idle_days:.0f} days"
         size = _size(path)
         if reason and (dry or cache.discard(path, state)):
             removed.append((str(path.relative_to(root)), reason, size))
@@ -79,11 +82,11 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
 
 
 def _size(folder: Path) -> int:
-    return sum(status.st_size for status in _stats(folder) if stat.S_ISREG(status.st_mode))
+    return sum(status.st_size for status in _iterate_statuses(folder) if stat.S_ISREG(status.st_mode))
 
 
-def _stats(folder: Path) -> Iterator[os.stat_result]:
-    """Yield the status of a folder and of all files in it, except those that vanish meanwhile."""
+def _iterate_statuses(folder: Path) -> Iterator[os.stat_result]:
+    """Yield the status of a folder and of all files below it, except files deleted meanwhile."""
     for parent, _, files in os.walk(folder):
         for name in ("", *files):
             with suppress(FileNotFoundError):

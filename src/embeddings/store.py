@@ -29,16 +29,16 @@ MAX_RECENT = 8
 class Embeddings:
     """Vectors of one role."""
 
-    # [N, D], or [N, Q, D] where an image has Q vectors; row i belongs to row i of the stimulus table.
+    # [N, D], or [N, Q, D] if an image has Q vectors; row i belongs to row i of the stimulus table.
     vectors: Tensor
-    hash: str  # SHA-256 of the file that holds them
-    seconds: float = 0.0  # seconds that computing them took; 0 if they were stored
+    hash: str  # SHA-256 of their file
+    seconds: float = 0.0  # time that computing them took; 0 if they were stored
     notes: tuple[str, ...] = ()  # changes made to precomputed vectors
 
 
 _recent: OrderedDict[Path, Embeddings] = OrderedDict()
-# The network loaded last, for consecutive roles of a dataset, by the hash of its identity and weights.
-_loaded: dict[str, Network] = {}
+# Hash of identity and weights -> the network loaded last, which the next role of a dataset reuses.
+_last_network: dict[str, Network] = {}
 
 
 def embed(
@@ -47,15 +47,15 @@ def embed(
     batch_size: int,
     trainer: configs.TrainerConfig,
     store: Path,
-    pictures: Path,
+    picture_store: Path,
     name: str = "",
     load: Callable[[], Network] | None = None,
 ) -> Embeddings:
-    """Return the vectors of a table's stimuli, computed only if the store does not hold them intact.
+    """Return the vectors of a table's stimuli; compute them unless the store has them intact.
 
-    The batch size is part of the key, as it affects the last bits. `pictures` is the folder of resized
-    pictures, shared by all models; `name` is the model's, for listings; `load` is a picklable form of
-    `encoder.load` for other processes.
+    The batch size is part of the key, as it affects the last bits. `picture_store` has the resized pictures,
+    shared by all models; `name` is the model's name in listings; `load` does the same as `encoder.load` and
+    can be pickled for other processes.
 
     Raises:
         InputError: a stimulus cannot be embedded, or the trainer requests more devices than there are.
@@ -69,16 +69,16 @@ def embed(
 
     def build(folder: Path) -> Mapping[str, Any]:
         from src.embeddings.predict import predict
-        from src.encoders.trainer import devices
+        from src.encoders.trainer import count_devices
 
         network_key = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
-        if network_key not in _loaded:
+        if network_key not in _last_network:
             # Memory may not suffice for two networks.
-            _loaded.clear()
-            _loaded[network_key] = encoder.load()
+            _last_network.clear()
+            _last_network[network_key] = encoder.load()
         shape, elapsed = predict(
-            *(_loaded[network_key], table, batch_size, trainer, folder / FILE, pictures),
-            count=devices(trainer),
+            *(_last_network[network_key], table, batch_size, trainer, folder / FILE, picture_store),
+            n_processes=count_devices(trainer),
             load=load or encoder.load,
         )
         seconds.append(elapsed)
@@ -107,5 +107,5 @@ def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, An
         "batch_size": batch_size,
         "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
-    # With encoder and batch size, MAX_BYTES determines the microbatches on a CPU, which affect the last bits.
+    # On a CPU, encoder, batch size and MAX_BYTES determine the microbatches, which affect the last bits.
     return identity | ({"widest": batches.MAX_BYTES} if table.role in IMAGE_ROLES else {})

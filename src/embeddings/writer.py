@@ -13,11 +13,11 @@ ALIGNMENT = 8
 
 
 class VectorFile:
-    """A float32 tensor `embedding` of known shape, written in any order by any number of processes.
+    """File of a float32 tensor `embedding` of known shape; processes write its rows in any order.
 
     The format (an 8-byte little-endian length, a JSON header, the bytes) is that of safetensors, whose
-    library can only write tensors that are completely in memory. Until `finish`, a second file counts, in
-    one byte per row, how often the row was written.
+    library can only write tensors that are completely in memory. Until `finish_file`, a second file counts,
+    in one byte per row, how often the row was written.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
@@ -25,7 +25,7 @@ class VectorFile:
         tensor = {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}
         header = json.dumps({"embedding": tensor}).encode()
         header += b" " * (-len(header) % ALIGNMENT)
-        # The first of several processes makes the file, under a lock: if the file system cannot reserve
+        # The first of several processes makes the file, under a lock: where the file system cannot reserve
         # space, zeros are written instead, which could overwrite rows of another process.
         with _counts_path(path).open("ab") as counts:
             fcntl.flock(counts, fcntl.LOCK_EX)
@@ -39,26 +39,26 @@ class VectorFile:
                     file.truncate(8 + len(header) + size)
                 counts.write(bytes(shape[0]))  # no holes in this file either
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
-        self.written = np.memmap(_counts_path(path), dtype=np.uint8, mode="r+")
+        self.write_counts = np.memmap(_counts_path(path), dtype=np.uint8, mode="r+")
 
     def write(self, index: np.ndarray, vectors: np.ndarray) -> None:
         """Write vectors [b, ...] to rows `index` [b]."""
         self.rows[index] = vectors
-        self.written[index] += 1
+        self.write_counts[index] += 1
 
 
-def finish(path: Path) -> list[int]:
-    """Check a written `VectorFile`, remove the counts of its rows, and return its shape.
+def finish_file(path: Path) -> list[int]:
+    """Check a written `VectorFile`, remove its file of counts, and return its shape.
 
     Raises:
-        RuntimeError: nothing was written, rows are missing or were written twice, or hold NaN or infinity.
+        RuntimeError: there is no file, a row was not written or written twice, or contains NaN or infinity.
     """
     if not path.exists():
         raise RuntimeError(f"{path}: no vector was written")
-    written = np.fromfile(_counts_path(path), dtype=np.uint8)
-    for mask, error in ((written == 0, "never embedded"), (written > 1, "embedded twice")):
-        if mask.any():
-            raise RuntimeError(f"{path}: {int(mask.sum())} rows were {error}")
+    counts = np.fromfile(_counts_path(path), dtype=np.uint8)
+    for is_wrong, error in ((counts == 0, "never embedded"), (counts > 1, "embedded twice")):
+        if is_wrong.any():
+            raise RuntimeError(f"{path}: {int(is_wrong.sum())} rows were {error}")
     vectors = load_file(path)["embedding"]
     if not all(chunk.isfinite().all() for chunk in vectors.chunk(64)):
         raise RuntimeError(f"{path}: vectors hold NaN or infinity")

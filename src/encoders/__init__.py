@@ -8,29 +8,30 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-# Published encoders by config: their files are located and hashed once per process.
-_open: dict[str, Encoder] = {}
+# Published encoders by config: files are located and hashed only once per process.
+_encoders: dict[str, Encoder] = {}
 
 
 def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encoder:
-    """Open the encoder of a job without loading its weights; `table` returns the stimuli of a role.
+    """Open the encoder of a job without loading its weights; `table` maps a role to its stimuli.
 
-    Raise `InputError` if a table or file is unavailable, `NotStored` if `cache.dry` forbids fetching a file.
+    Raise `InputError` if a table or file is unavailable, `NotStored` within `cache.dry` if a file would have
+    to be fetched.
     """
     training = family_of(cfg.model).training
     if training:
         return training(cfg, {role: table(role) for role in ROLES})
     key = repr((cfg.model, cfg.trainer.accelerator))
-    if key not in _open:
-        _open[key] = published_encoder(cfg.model, cfg.trainer.accelerator)
-    return _open[key]
+    if key not in _encoders:
+        _encoders[key] = open_published(cfg.model, cfg.trainer.accelerator)
+    return _encoders[key]
 
 
-def require(cfg: configs.RunConfig) -> None:
+def check_usable(cfg: configs.RunConfig) -> None:
     """Check that this machine computes in the model's precision, and that pretrained weights are intact."""
     check_precision(cfg)
     if family_of(cfg.model).encoder:
-        published_encoder(cfg.model, cfg.trainer.accelerator).weights()
+        open_published(cfg.model, cfg.trainer.accelerator).weights()
 
 
 def check_precision(cfg: configs.RunConfig) -> None:
@@ -41,29 +42,31 @@ def check_precision(cfg: configs.RunConfig) -> None:
         precision.check_precision("model.precision", cfg.model.precision, cfg.trainer.accelerator)
 
 
-def published_encoder(model: configs.ModelConfig, accelerator: str) -> Encoder:
+def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
     """Open a published encoder: locate its files without loading its weights.
 
-    Raise `InputError` if it does not exist or its files are unavailable, `NotStored` as `open_encoder`.
+    Raise `InputError` if it does not exist or its files are unavailable, `NotStored` like `open_encoder`.
     """
     family = family_of(model)
     if family.encoder is None:
-        raise InputError(f"model.family={model.family}: a family without encoders. Choose another.")
+        raise InputError(
+            f"model.family={model.family}: this family has no pretrained encoders. Choose another."
+        )
     encoder = family.encoder(model, accelerator)
     if model.family in configs.FAMILIES:
         return encoder
-    # A family defined outside this project may omit settings from its encoders' identity: add all of them.
+    # A family defined outside this project may omit settings from the identity of its encoders: add them all.
     settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size")}
     parts = {f"encoders.{family.name}": family.version}
     identity = {"config": settings, "accelerator": accelerator, "parts": parts, **encoder.identity}
     return replace(encoder, identity=identity)
 
 
-def blank(cfg: configs.RunConfig) -> Network:
+def build_untrained(cfg: configs.RunConfig) -> Network:
     """Build the network of a job with random weights, to measure its sizes and speed."""
-    model, blank_network = cfg.model, family_of(cfg.model).blank
-    if blank_network:
-        return blank_network(model)
+    model, build = cfg.model, family_of(cfg.model).untrained_network
+    if build:
+        return build(model)
     if isinstance(model, configs.PretrainedConfig):
         model = replace(model, weights="random", sha256="")
-    return published_encoder(model, cfg.trainer.accelerator).load()
+    return open_published(model, cfg.trainer.accelerator).load()

@@ -41,7 +41,9 @@ def _list(all_of_open_clip: bool) -> int:
 
     models: dict[str, configs.PretrainedConfig] = {}
     if all_of_open_clip:
-        models = {f"model=open_clip model.id={id}": configs.OpenClipConfig(id=id) for id in catalogue.ids()}
+        models = {
+            f"model=open_clip model.id={id}": configs.OpenClipConfig(id=id) for id in catalogue.list_ids()
+        }
     for path in sorted((configs.CONF / "model").glob("*.yaml")) if not all_of_open_clip else ():
         if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
             models[f"model={path.stem}"] = _compose_published([f"model={path.stem}"])
@@ -58,7 +60,7 @@ def _list(all_of_open_clip: bool) -> int:
 def _list_capitani() -> int:
     from src.encoders import catalogue
 
-    ids, names = catalogue.capitani()
+    ids, names = catalogue.list_capitani()
     print(f"model=open_clip model.id={','.join(ids)}")
     print(
         f"{len(ids)} models, from the {names} names in open_clip 2.22.0 (our reconstruction of the paper's "
@@ -72,7 +74,7 @@ def _fetch(overrides: list[str]) -> int:
     from src import encoders
 
     model = _compose_published(overrides)
-    weights = encoders.published_encoder(model, "cpu").weights()
+    weights = encoders.open_published(model, "cpu").weights()
     print(f"{model.id}: its files are cached, revision {weights['revision']}, SHA-256 {weights['sha256']}")
     return 0
 

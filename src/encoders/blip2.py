@@ -12,27 +12,27 @@ from torch import Tensor, nn
 
 from src import configs
 from src.encoders import catalogue, hub, pretrained
-from src.encoders.precision import Float32, unit
-from src.encoders.preprocessing import Halves, split_transformers
+from src.encoders.precision import Float32, encode_unit_vectors
+from src.encoders.preprocessing import SplitPreprocessing, split_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import declared, versions
 
-# Files besides the weights; of the names in an inner tuple, one is required (see `hub.files`).
+# Files besides the weights; each inner tuple lists alternatives, one of which is required.
 PREPROCESSOR = "preprocessor_config.json"
 REQUIRED = (("config.json",), ("processor_config.json", PREPROCESSOR), ("tokenizer.json", "vocab.txt"))
 OPTIONAL = (PREPROCESSOR, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 LIBRARIES = ("torch", "torchvision", "pillow", "transformers", "tokenizers")
-# Sentences are padded to a multiple of this number of tokens.
-PAD_MULTIPLE = 16
+PAD_MULTIPLE = 16  # sentences are padded to a multiple of this number of tokens
 
 
 class Blip2(nn.Module):
     """BLIP-2 (`transformers.Blip2ForImageTextRetrieval`) with its contrastive projections.
 
-    Pooling `max` returns an image's Q unit vectors (the largest cosine counts), `mean` their normalised mean.
-    The precision is that of vision tower and Q-Former; projections and normalisation are float32.
+    With `pooling=max`, an image has Q unit vectors, and its similarity to a text is the largest of their
+    cosines; with `mean`, it has the normalised mean of the Q vectors. `precision` applies to the vision tower
+    and the Q-Former; projections and normalisation are float32.
     """
 
     def __init__(
@@ -52,38 +52,41 @@ class Blip2(nn.Module):
         pixels: Tensor = self._processor(picture, return_tensors="pt")["pixel_values"][0]
         return pixels
 
-    def halves(self) -> Halves | None:
+    def split_preprocessing(self) -> SplitPreprocessing | None:
         """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
         return split_transformers(self._processor)
 
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
-        """Return token ids padded to the longest sentence; raise `InputError` if one exceeds the context."""
+        """Return token ids, padded to a multiple of `PAD_MULTIPLE` within the context.
+
+        Raise `InputError` if a sentence exceeds the context.
+        """
         encoded = self._tokenizer(list(sentences))["input_ids"]
         for sentence, ids in zip(sentences, encoded, strict=True):
             if len(ids) > self._context:
                 raise InputError(
                     f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context holds {self._context}. "
-                    "Shorten or leave out the word."
+                    "Shorten the sentence or drop its word."
                 )
         options = {"padding": True, "pad_to_multiple_of": PAD_MULTIPLE, "return_tensors": "pt"}
         tokens: Tensor = self._tokenizer.pad({"input_ids": encoded}, **options)["input_ids"]
         return tokens[:, : self._context]
 
     def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
-        """Return the number of tokens of each sentence without padding, which is not attended to."""
+        """Return the number of tokens of each sentence without padding, which attention ignores."""
         counts: Tensor = (tokens != self._tokenizer.pad_token_id).sum(dim=1)
         return counts
 
     def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n *queries width"]:
-        """Return unit vectors of images, float32: [N, Q, D], or [N, D] with pooling."""
-        vectors = unit(self._images, pixels, self._precision)
+        """Return unit vectors of images, float32: [N, Q, D] with `pooling=max`, [N, D] with `mean`."""
+        vectors = encode_unit_vectors(self._project_images, pixels, self._precision)
         return vectors if self._pooling == "max" else nn.functional.normalize(vectors.mean(dim=1), dim=-1)
 
     def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
-        """Return unit vectors of texts, which are those of the first token, float32."""
-        return unit(self._texts, tokens, self._precision)
+        """Return unit vectors of texts, float32, each from the output at the first token."""
+        return encode_unit_vectors(self._project_texts, tokens, self._precision)
 
-    def _images(self, pixels: Tensor) -> Tensor:
+    def _project_images(self, pixels: Tensor) -> Tensor:
         patches = self.model.vision_model(pixel_values=pixels).last_hidden_state
         queries = self.model.qformer(
             query_embeds=self.model.query_tokens.expand(len(patches), -1, -1),
@@ -93,7 +96,7 @@ class Blip2(nn.Module):
         vectors: Tensor = self.model.vision_projection(queries.last_hidden_state)
         return vectors
 
-    def _texts(self, tokens: Tensor) -> Tensor:
+    def _project_texts(self, tokens: Tensor) -> Tensor:
         encoded = self.model.qformer(
             query_embeds=self.model.embeddings(input_ids=tokens),
             query_length=0,
@@ -103,13 +106,13 @@ class Blip2(nn.Module):
         return vectors
 
 
-def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
+def open_encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     """Open the encoder of a config: locate its files without loading its weights."""
     source = _locate(config)
-    other_files = hub.files(source, REQUIRED, OPTIONAL)
+    other_files = hub.locate_files(source, REQUIRED, OPTIONAL)
     identity = {
         "architecture": "transformers.Blip2ForImageTextRetrieval",
-        "files": {name: hub.sha256([path]) for name, path in other_files.items()},
+        "files": {name: hub.hash_files([path]) for name, path in other_files.items()},
         "pooling": config.pooling,
         "precision": config.precision,
         "accelerator": accelerator,
@@ -118,41 +121,41 @@ def encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     }
     return Encoder(
         identity,
-        lambda: pretrained.weights(config, lambda: pretrained.transformers_weights(source)),
+        lambda: pretrained.identify_weights(config, lambda: pretrained.transformers_weights(source)),
         lambda: _load(config, source, other_files),
     )
 
 
 def _locate(config: configs.Blip2Config) -> hub.Source:
     remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
-    return pretrained.locate(config, "model", "Blip2ForImageTextRetrieval", remedy)
+    return pretrained.locate_source(config, "model", "Blip2ForImageTextRetrieval", remedy)
 
 
 def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[str, Path]) -> Blip2:
     from transformers import AutoImageProcessor, AutoTokenizer, Blip2ForImageTextRetrieval
-    from transformers import Blip2Config as Architecture
+    from transformers import Blip2Config as TransformersConfig
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    random = config.weights == "random"
-    paths = [] if random else pretrained.transformers_weights(source)
+    untrained = config.weights == "random"
+    paths = [] if untrained else pretrained.transformers_weights(source)
     files = {**other_files, **{path.name: path for path in paths}}
-    with pretrained.strict(config.id), pretrained.link(files) as folder:
-        if random:
-            architecture = Architecture.from_pretrained(folder, local_files_only=True)
+    with pretrained.convert_load_errors(config.id), pretrained.link_files(files) as folder:
+        if untrained:
+            architecture = TransformersConfig.from_pretrained(folder, local_files_only=True)
             model: Any = pretrained.build_seeded(lambda: Blip2ForImageTextRetrieval(architecture))
         else:
-            is_safe = any(path.suffix == ".safetensors" for path in paths)
-            options: Any = {"dtype": torch.float32, "use_safetensors": is_safe, "weights_only": True}
+            has_safetensors = any(path.suffix == ".safetensors" for path in paths)
+            options: Any = {"dtype": torch.float32, "use_safetensors": has_safetensors, "weights_only": True}
             options |= {"local_files_only": True, "output_loading_info": True}
             loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(folder, **options)
             model, loading_info = loaded
             pretrained.check_complete(loading_info)
         if not model.config.qformer_config.use_qformer_text_input:
-            raise ValueError("its Q-Former reads no text, so it has no vectors of texts")
+            raise ValueError("its Q-Former does not read text, so texts have no vectors")
         # Code in a model repository is never run.
         local = {"local_files_only": True, "trust_remote_code": False}
-        make: Any = AutoImageProcessor.from_pretrained
-        processor = make(folder, backend="pil", **local)
+        load_processor: Any = AutoImageProcessor.from_pretrained
+        processor = load_processor(folder, backend="pil", **local)
         tokenizer = AutoTokenizer.from_pretrained(folder, **local)
     return Blip2(model, processor, tokenizer, str(config.name), config.pooling, config.precision).eval()
 
@@ -160,9 +163,9 @@ def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[
 FAMILY = EncoderFamily(
     name="blip2",
     config=configs.Blip2Config,
-    encoder=encoder,
+    encoder=open_encoder,
     files=lambda config: pretrained.transformers_weights(_locate(config)),
-    pretraining=catalogue.pretraining,
-    facts=catalogue.facts,
+    pretraining=catalogue.pretraining_of,
+    facts=catalogue.facts_of,
     has_several_vectors=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",
 )

@@ -1,7 +1,7 @@
 """Time a transformer layer and a convolution in half precision, and print the slowdown over float32.
 
-This is a separate program, as a processor that lacks an instruction ends it by a signal. It imports nothing
-of the project.
+A separate program, because a processor that lacks an instruction kills it by a signal. It imports nothing
+from the project.
 
 python src/encoders/half_layer.py PRECISION THREADS        # such as: bf16 2
 """
@@ -30,14 +30,14 @@ class Block(nn.Module):
         return attended
 
 
-def slowdown(encode: Callable[[Tensor], Tensor], inputs: Tensor, dtype: torch.dtype) -> float:
-    """Return a layer's time in half precision over that in float32, each the minimum of three timings."""
+def measure_slowdown(encode: Callable[[Tensor], Tensor], inputs: Tensor, dtype: torch.dtype) -> float:
+    """Return a layer's time in half precision divided by that in float32, each the minimum of three runs."""
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
-        for half, seconds in times.items():
+        for in_half, seconds in times.items():
             start = time.perf_counter()
-            with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=half):
-                encode(inputs.to(dtype) if half else inputs)  # as output by the previous layer
+            with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=in_half):
+                encode(inputs.to(dtype) if in_half else inputs)  # the previous layer's output type
             seconds.append(time.perf_counter() - start)
     return min(times[True]) / min(times[False])
 
@@ -46,8 +46,8 @@ def main(precision: str, threads: str) -> None:
     """Print the slowdown of a layer of ViT-B/32 and of its patch embedding, one per line."""
     torch.set_num_threads(int(threads))
     patches = nn.Conv2d(3, 768, kernel_size=32, stride=32)
-    print(slowdown(Block().eval(), torch.rand(8, 50, 768), DTYPES[precision]))
-    print(slowdown(patches, torch.rand(8, 3, 224, 224), DTYPES[precision]))
+    print(measure_slowdown(Block().eval(), torch.rand(8, 50, 768), DTYPES[precision]))
+    print(measure_slowdown(patches, torch.rand(8, 3, 224, 224), DTYPES[precision]))
 
 
 if __name__ == "__main__":

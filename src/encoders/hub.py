@@ -14,7 +14,7 @@ from src.storage import cache
 log = logging.getLogger(__name__)
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Error class of huggingface_hub -> explanation. The first match counts: subclasses precede their bases.
+# Error class of huggingface_hub -> reason in messages. The first match is used: subclasses come first.
 REFUSALS = {
     "GatedRepoError": "its owners ask for consent first (see its page, then: hf auth login)",
     "RepositoryNotFoundError": "the hub has no such repository, or it is private",
@@ -29,19 +29,22 @@ class Source:
 
     name: str  # `owner/name` on the hub, or a folder
     revision: str | None = None  # commit, branch or tag on the hub; None: main branch
-    folder: bool = False  # `name` is a folder
-    remedy: str = ""  # last sentence of the message about missing files
+    is_folder: bool = False  # `name` is a folder
+    remedy: str = ""  # last sentence of a message about missing files
 
 
-# Refusals of the hub by (name, revision, files). It is queried once per process: later requests fail at once.
-_refused: dict[tuple[str, str | None, str], str] = {}
+# (name, revision, files) -> why the hub refused them: it is asked once per process, later calls fail at once.
+_refusals: dict[tuple[str, str | None, str], str] = {}
 _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last change in ns) -> SHA-256
 
 
-def files(source: Source, required: Sequence[Sequence[str]], optional: Sequence[str] = ()) -> dict[str, Path]:
-    """Return a model's files by name, in the order of `required`, fetched if they are not cached.
+def locate_files(
+    source: Source, required: Sequence[Sequence[str]], optional: Sequence[str] = ()
+) -> dict[str, Path]:
+    """Return paths of a model's files by name, in the order of `required`; fetch files that are not cached.
 
-    Of alternative required names the first existing one is used; optional files are included if they exist.
+    Each entry of `required` lists alternative names, of which the first existing one is used. Optional files
+    are included if they exist.
     Raise `InputError` if a required file is unavailable, `NotStored` within `cache.dry` if it is not cached.
     """
     cached = {name: _find_cached(source, name) for names in (*required, optional) for name in names}
@@ -49,14 +52,14 @@ def files(source: Source, required: Sequence[Sequence[str]], optional: Sequence[
     missing = [names for names in required if not any(name in paths for name in names)]
     if missing:
         paths |= _fetch(source, missing, optional)
-    chosen = [next(name for name in names if name in paths) for names in required]
-    return {name: paths[name] for name in (*chosen, *optional) if name in paths}
+    required_names = [next(name for name in names if name in paths) for names in required]
+    return {name: paths[name] for name in (*required_names, *optional) if name in paths}
 
 
-def sha256(paths: Sequence[Path]) -> str:
-    """Return the SHA-256 of a file, or of the SHA-256s of several, each checked against the name of its blob.
+def hash_files(paths: Sequence[Path]) -> str:
+    """Return the SHA-256 of a file, or a hash of several files' SHA-256 and names.
 
-    The hub's cache names a large file by its SHA-256. Raise `InputError` for a truncated or changed file.
+    The hub's cache names a large file by its SHA-256. Raise `InputError` if a file does not match its name.
     """
     digests = []
     for path in paths:
@@ -68,7 +71,7 @@ def sha256(paths: Sequence[Path]) -> str:
         digests.append(_hashes[key])
         if SHA256.fullmatch(blob.name) and digests[-1] != blob.name:
             raise InputError(
-                f"{path}: cut or changed since it was fetched ({status.st_size} bytes, SHA-256 "
+                f"{path}: truncated or changed since it was fetched ({status.st_size} bytes, SHA-256 "
                 f"{digests[-1][:12]}…, not {blob.name[:12]}…). Delete {blob} and fetch it again."
             )
     if len(digests) == 1:
@@ -78,7 +81,7 @@ def sha256(paths: Sequence[Path]) -> str:
 
 
 def _find_cached(source: Source, name: str) -> Path | None:
-    if source.folder:
+    if source.is_folder:
         path = Path(source.name) / name
         return path if os.path.isfile(path) else None  # noqa: PTH113 - accepts names that are too long
     from huggingface_hub import try_to_load_from_cache
@@ -95,7 +98,7 @@ def _find_cached(source: Source, name: str) -> Path | None:
 
 def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[str]) -> dict[str, Path]:
     names = ", ".join(" or ".join(names) for names in missing)
-    if source.folder:
+    if source.is_folder:
         folder = Path(source.name)
         present = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ""
         raise InputError(
@@ -106,7 +109,7 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
     from huggingface_hub import constants
 
     key = (source.name, source.revision, names)
-    if key not in _refused:
+    if key not in _refusals:
         try:
             # Optional files first: once the required files are cached, nothing more is fetched.
             paths = [path for name in optional if (path := _download(source, name))]
@@ -117,11 +120,11 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
                 paths.append(path)
             return {path.name: path for path in paths}
         except _Refusal as error:
-            _refused[key] = str(error)
+            _refusals[key] = str(error)
     at = f" at {source.revision}" if source.revision else ""
     raise InputError(
         f"{source.name}{at}: {names} not in the cache ({constants.HF_HUB_CACHE}), and cannot be fetched: "
-        f"{_refused[key]}. {source.remedy}"
+        f"{_refusals[key]}. {source.remedy}"
     )
 
 

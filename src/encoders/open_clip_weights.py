@@ -31,27 +31,27 @@ Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Published:
-    """Files of an encoder, in the form of open_clip's folders."""
+class PublishedFiles:
+    """Configs of an encoder and the sources of its files, as in open_clip's model folders."""
 
     architecture: Settings  # open_clip's `model_cfg`
     preprocessing: Settings  # open_clip's `preprocess_cfg`
     weights: hub.Source
-    names: tuple[str, ...] = WEIGHTS  # alternative names of the weights, preferred first
+    weights_names: tuple[str, ...] = WEIGHTS  # alternative names of the weights, in order of preference
     tokenizer: hub.Source | None = None  # None: CLIP's, which is included in open_clip
     text_config: hub.Source | None = None  # config of a text tower of transformers
 
 
-def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
+def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     """Open the encoder of a config: locate its files without loading its weights."""
-    published = find(config)
+    published = find_files(config)
     tokenizer = _tokenizer_files(published)
     text_config = _text_config_files(published)
     identity = {
         "architecture": published.architecture,
         "preprocessing": published.preprocessing,
         "files": {
-            f"{kind}/{name}": hub.sha256([path])
+            f"{kind}/{name}": hub.hash_files([path])
             for kind, paths in (("tokenizer", tokenizer), ("text", text_config))
             for name, path in paths.items()
         },
@@ -62,13 +62,13 @@ def encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     }
     return Encoder(
         identity,
-        lambda: pretrained.weights(config, lambda: [_checkpoint(published)]),
+        lambda: pretrained.identify_weights(config, lambda: [_checkpoint(published)]),
         lambda: load(config, published),
     )
 
 
-def find(config: configs.OpenClipConfig) -> Published:
-    """Return the files that `model.id` refers to; raise `InputError` if it refers to no model."""
+def find_files(config: configs.OpenClipConfig) -> PublishedFiles:
+    """Find the files that `model.id` refers to; raise `InputError` if it refers to no model."""
     if not config.id.strip():
         raise InputError("model.id is empty. Set it to architecture/weights, hf-hub:owner/name, or a folder.")
     remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
@@ -76,45 +76,49 @@ def find(config: configs.OpenClipConfig) -> Published:
         source = hub.Source(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _read_config(source, remedy)
     if Path(config.id).is_dir():
-        return _read_config(pretrained.locate(config, "model", "model of open_clip", remedy), remedy)
+        return _read_config(pretrained.locate_source(config, "model", "model of open_clip", remedy), remedy)
     return _look_up(config, remedy)
 
 
-def load(config: configs.OpenClipConfig, published: Published) -> Any:
+def load(config: configs.OpenClipConfig, published: PublishedFiles) -> Any:
     """Load the encoder; raise `InputError` if the weights do not fit, are truncated, or would run code."""
     import open_clip
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
     from src.encoders.openclip import OpenClip
 
-    random = config.weights == "random"
-    with pretrained.strict(config.id), _folder(published, with_weights=not random) as folder:
+    untrained = config.weights == "random"
+    with (
+        pretrained.convert_load_errors(config.id),
+        _link_model_folder(published, with_weights=not untrained) as folder,
+    ):
         path, options = f"local-dir:{folder}", {"pretrained_text": False, "weights_only": True}
-        options |= {"load_weights": not random, "require_pretrained": not random}
+        options |= {"load_weights": not untrained, "require_pretrained": not untrained}
         model = pretrained.build_seeded(lambda: open_clip.create_model(path, **options))
         tokenizer = open_clip.get_tokenizer(path)
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     return OpenClip(model, transform, tokenizer, str(config.name or config.id), config.precision).eval()
 
 
-def _look_up(config: configs.OpenClipConfig, remedy: str) -> Published:
+def _look_up(config: configs.OpenClipConfig, remedy: str) -> PublishedFiles:
     import open_clip
 
     name, _, tag = config.id.partition("/")
     architecture = open_clip.get_model_config(name) if name in open_clip.list_models() else None
-    known = [f"{listed}/{weights}" for listed, weights in open_clip.list_pretrained()]
+    known_ids = [f"{listed}/{weights}" for listed, weights in open_clip.list_pretrained()]
     entry = open_clip.get_pretrained_cfg(name, tag) if architecture else {}
     if not architecture or not entry:
-        near = difflib.get_close_matches(config.id, known, n=3, cutoff=0.5)
+        near_ids = difflib.get_close_matches(config.id, known_ids, n=3, cutoff=0.5)
         raise InputError(
             f"model.id={config.id}: open_clip has no such architecture and weights."
-            f"{' Did you mean ' + ' or '.join(near) + '?' if near else ''} Set it to architecture/weights "
-            f"(python -m src.encoders list --all), {HUB}owner/name, or an existing folder."
+            f"{' Did you mean ' + ' or '.join(near_ids) + '?' if near_ids else ''} Set it to "
+            f"architecture/weights (python -m src.encoders list --all), {HUB}owner/name, or an existing "
+            "folder."
         )
     # The opposite mismatch is no error: roberta-ViT-B-32 has QuickGELU, but its weights' entry lacks it.
     if entry.get("quick_gelu") and not architecture.get("quick_gelu"):
-        quick = f"{name}-quickgelu"
-        remedy = f"model.id={quick}/{tag}" if open_clip.get_model_config(quick) else "another model"
+        quick_name = f"{name}-quickgelu"
+        remedy = f"model.id={quick_name}/{tag}" if open_clip.get_model_config(quick_name) else "another model"
         raise InputError(
             f"model.id={config.id}: these weights were trained with QuickGELU, but the architecture "
             f"{name} has the plain GELU and would silently compute other vectors. Choose {remedy}."
@@ -126,8 +130,8 @@ def _look_up(config: configs.OpenClipConfig, remedy: str) -> Published:
     return _locate(architecture, {key: entry[key] for key in keys if key in entry}, source, names, remedy)
 
 
-def _read_config(source: hub.Source, remedy: str) -> Published:
-    (path,) = hub.files(source, [(CONFIG,)]).values()
+def _read_config(source: hub.Source, remedy: str) -> PublishedFiles:
+    (path,) = hub.locate_files(source, [(CONFIG,)]).values()
     try:
         content = json.loads(path.read_text("utf-8"))
         architecture = content["model_cfg"]
@@ -136,13 +140,13 @@ def _read_config(source: hub.Source, remedy: str) -> Published:
         raise InputError(
             f"{path}: not the config of an open_clip model ({brief(repr(error))}). {source.remedy}"
         ) from None
-    with pretrained.strict(source.name):  # nested values may have any type
+    with pretrained.convert_load_errors(source.name):  # nested values may have any type
         return _locate(architecture, content.get("preprocess_cfg", {}), source, WEIGHTS, remedy)
 
 
 def _locate(
     architecture: Settings, preprocessing: Settings, source: hub.Source, names: tuple[str, ...], remedy: str
-) -> Published:
+) -> PublishedFiles:
     """Locate the other files that a config names; `remedy` is for missing files on the hub."""
     text, vision = architecture["text_cfg"], architecture["vision_cfg"]
     unknown_keys = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
@@ -154,26 +158,28 @@ def _locate(
         )
     tokenizer_name, text_name = text.get("hf_tokenizer_name"), text.get("hf_model_name")
     # As in open_clip: the tokenizer is in the folder, or in the repository if it has its name.
-    is_included = source.folder or tokenizer_name == source.name
+    is_included = source.is_folder or tokenizer_name == source.name
     tokenizer_source = source if is_included else hub.Source(tokenizer_name, remedy=remedy)
     tokenizer = tokenizer_source if tokenizer_name else None
     text_config = hub.Source(text_name, remedy=remedy) if text_name else None
-    return Published(architecture, preprocessing, source, names, tokenizer, text_config)
+    return PublishedFiles(architecture, preprocessing, source, names, tokenizer, text_config)
 
 
-def _checkpoint(published: Published) -> Path:
-    return next(iter(hub.files(published.weights, [published.names]).values()))
+def _checkpoint(published: PublishedFiles) -> Path:
+    return next(iter(hub.locate_files(published.weights, [published.weights_names]).values()))
 
 
-def _tokenizer_files(published: Published) -> dict[str, Path]:
-    return hub.files(published.tokenizer, [TOKENIZER], TOKENIZER_OPTIONAL) if published.tokenizer else {}
+def _tokenizer_files(published: PublishedFiles) -> dict[str, Path]:
+    return (
+        hub.locate_files(published.tokenizer, [TOKENIZER], TOKENIZER_OPTIONAL) if published.tokenizer else {}
+    )
 
 
-def _text_config_files(published: Published) -> dict[str, Path]:
+def _text_config_files(published: PublishedFiles) -> dict[str, Path]:
     if published.text_config is None:
         return {}
-    paths = hub.files(published.text_config, [("config.json",)])
-    with pretrained.strict(published.text_config.name):
+    paths = hub.locate_files(published.text_config, [("config.json",)])
+    with pretrained.convert_load_errors(published.text_config.name):
         content = json.loads(paths["config.json"].read_bytes())
     if '"auto_map"' in json.dumps(content):  # re-encoded, as the file may escape it
         raise InputError(f"{published.text_config.name}: its config names custom code. Choose another model.")
@@ -181,7 +187,7 @@ def _text_config_files(published: Published) -> dict[str, Path]:
 
 
 @contextmanager
-def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
+def _link_model_folder(published: PublishedFiles, with_weights: bool) -> Iterator[Path]:
     """Make a temporary folder for open_clip, with links to all files that it loads."""
     architecture, links = deepcopy(published.architecture), _tokenizer_files(published)
     text = architecture["text_cfg"]
@@ -192,7 +198,7 @@ def _folder(published: Published, with_weights: bool) -> Iterator[Path]:
         # open_clip derives the file format from the suffix.
         links[WEIGHTS[0] if path.suffix == ".safetensors" else WEIGHTS[1]] = path
     links |= {f"text/{name}": path for name, path in _text_config_files(published).items()}
-    with pretrained.link(links) as folder:
+    with pretrained.link_files(links) as folder:
         if published.text_config:
             text["hf_model_name"] = str(folder / "text")
         content = {"model_cfg": architecture, "preprocess_cfg": published.preprocessing}
@@ -210,9 +216,9 @@ def _default_name(config: configs.OpenClipConfig, choice: str) -> str:
 FAMILY = EncoderFamily(
     name="open_clip",
     config=configs.OpenClipConfig,
-    encoder=encoder,
-    files=lambda config: [_checkpoint(find(config))],
-    pretraining=catalogue.pretraining,
-    facts=catalogue.facts,
+    encoder=open_encoder,
+    files=lambda config: [_checkpoint(find_files(config))],
+    pretraining=catalogue.pretraining_of,
+    facts=catalogue.facts_of,
     default_name=_default_name,
 )

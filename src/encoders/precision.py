@@ -23,8 +23,8 @@ PROGRAM = Path(__file__).with_name("half_layer.py")
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def unit(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
-    """Return float32 unit vectors [..., D] of pixels or tokens, with towers in a given precision.
+def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
+    """Encode pixels or tokens into float32 unit vectors [..., D], with towers in a given precision.
 
     In half precision, projections must have been wrapped by `keep_projections`.
     """

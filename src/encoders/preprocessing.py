@@ -1,8 +1,8 @@
-"""Split a library's preprocessing into halves: resize a picture to bytes, and normalise bytes to numbers.
+"""Split a library's preprocessing in two: resize a picture to bytes, and normalise bytes to numbers.
 
-The first half, computed by the library's own steps, takes nearly all of the time and is the same for all
-models of a geometry. The second half maps each byte separately: the library computes it once for each of the
-256 values of a channel, and pixels are looked up in this table, bit-identical on any device.
+Resizing, by the library's own steps, takes nearly all of the time and is the same for all models with the
+same geometry. Normalising maps each byte separately: the library computes it once for the 256 values of each
+channel, and pixels are looked up in this table, bit-identical on any device.
 """
 
 import functools
@@ -26,26 +26,29 @@ STEPS = {
     "CenterCropOrPad": ("size", "fill"),
     "MaybeConvertMode": ("mode",),
 }
-# Settings of a processor of transformers that affect only its second half; settings that only name it.
-SECOND_HALF = {"do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std"}
-NAMES = {"image_processor_type", "processor_class", "return_tensors"}
+# Settings of a processor of transformers that affect only normalising; settings that only name it.
+NORMALISING = {"do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std"}
+NAMING = {"image_processor_type", "processor_class", "return_tensors"}
 
 
 @dataclass(frozen=True)
-class Halves:
-    """Both halves of a preprocessing."""
+class SplitPreprocessing:
+    """Preprocessing in two steps: resizing to bytes, and normalising them."""
 
-    geometry: Mapping[str, Any]  # determines the bytes: the library's steps, their settings, versions
-    resized: Callable[[Image.Image], UInt8[np.ndarray, "3 height width"]]
-    values: Float[Tensor, "3 256"]  # number for each byte in each channel
+    geometry: Mapping[str, Any]  # what determines the bytes: the library's steps, settings, versions
+    resize: Callable[[Image.Image], UInt8[np.ndarray, "3 height width"]]
+    byte_values: Float[Tensor, "3 256"]  # normalised number of each byte in each channel
 
 
 def normalise_bytes(
-    pixels: UInt8[Tensor, "n 3 height width"], values: Float[Tensor, "3 256"]
+    pixels: UInt8[Tensor, "n 3 height width"], byte_values: Float[Tensor, "3 256"]
 ) -> Float[Tensor, "n 3 height width"]:
-    """Compute the second half: replace each byte of `pixels` by its number in `values`, on their device."""
-    offsets = torch.arange(0, values.numel(), 256, dtype=torch.int32, device=pixels.device)[:, None, None]
-    flat, output = values.flatten(), torch.empty(pixels.shape, dtype=values.dtype, device=pixels.device)
+    """Replace each byte of `pixels` by its number in `byte_values`, on their device."""
+    offsets = torch.arange(0, byte_values.numel(), 256, dtype=torch.int32, device=pixels.device)[
+        :, None, None
+    ]
+    flat = byte_values.flatten()
+    output = torch.empty(pixels.shape, dtype=flat.dtype, device=pixels.device)
     # A single picture fits a CPU's cache, which halves the time. A GPU takes the batch in one call.
     size = 1 if pixels.device.type == "cpu" else len(pixels)
     for target, source in zip(torch.split(output, size), torch.split(pixels, size), strict=True):
@@ -53,7 +56,7 @@ def normalise_bytes(
     return output
 
 
-def split_torchvision(transform: Any) -> Halves | None:
+def split_torchvision(transform: Any) -> SplitPreprocessing | None:
     """Split a transform composed by open_clip; return None for other kinds."""
     from torchvision.transforms import Compose
 
@@ -65,31 +68,35 @@ def split_torchvision(transform: Any) -> Halves | None:
     named = zip(resizing, steps, strict=False)
     settings = [[name, {key: repr(getattr(step, key)) for key in STEPS[name]}] for name, step in named]
     resize, normalise = Compose(steps[:-2]), Compose(steps[-2:])
-    return Halves(
+    return SplitPreprocessing(
         {"steps": settings, "versions": versions("pillow", "torchvision", "open_clip_torch")},
         lambda picture: np.asarray(resize(picture)).transpose(2, 0, 1),
-        normalise(_every_byte())[:, 0],
+        normalise(_draw_every_byte())[:, 0],
     )
 
 
-def split_transformers(processor: Any) -> Halves | None:
+def split_transformers(processor: Any) -> SplitPreprocessing | None:
     """Split BLIP's image processor with the pillow backend; return None for other kinds."""
-    settings = {name: value for name, value in processor.to_dict().items() if name not in SECOND_HALF | NAMES}
-    # Pixels of padding are no values of bytes: the table would lack them.
+    settings = {
+        name: value for name, value in processor.to_dict().items() if name not in NORMALISING | NAMING
+    }
+    # Padding adds values that no byte has: the table would lack them.
     if type(processor).__name__ != "BlipImageProcessorPil" or settings.get("do_pad"):
         return None
 
     def pixels(picture: Image.Image, **options: bool) -> Any:
         return processor(picture, return_tensors="np", **options)["pixel_values"][0]
 
-    values = torch.from_numpy(pixels(_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
+    values = torch.from_numpy(pixels(_draw_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
     if values.dtype != torch.float32:
         return None
     step = ["BlipImageProcessorPil", {name: repr(value) for name, value in settings.items()}]
-    resized = functools.partial(pixels, do_rescale=False, do_normalize=False)
-    return Halves({"steps": [step], "versions": versions("pillow", "transformers")}, resized, values)
+    resize = functools.partial(pixels, do_rescale=False, do_normalize=False)
+    return SplitPreprocessing(
+        {"steps": [step], "versions": versions("pillow", "transformers")}, resize, values
+    )
 
 
-def _every_byte() -> Image.Image:
-    """Return a picture of a single row whose pixel v has the value v in each channel."""
+def _draw_every_byte() -> Image.Image:
+    """Draw a picture of 256 x 1 pixels; pixel v has the value v in each channel."""
     return Image.fromarray(np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2))

@@ -20,20 +20,20 @@ from src.storage import cache
 
 PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
 # Names of the weights of a checkpoint of transformers.
-FORMATS = ("model.safetensors", "pytorch_model.bin")
-WEIGHTS = tuple(name + suffix for name in FORMATS for suffix in ("", ".index.json"))
+WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+WEIGHTS = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
 
 
-def weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
-    """Return revision and SHA-256 of an encoder's weights; raise `InputError` if they are unavailable."""
+def identify_weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
+    """Return `revision` and `sha256` of an encoder's weights; raise `InputError` if they are unavailable."""
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
     return verify_weights(config, files(), "model")
 
 
 def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
-    """Return revision and SHA-256 of weight files; raise `InputError` if the config's hash differs."""
-    digest = hub.sha256(paths)
+    """Return `revision` and `sha256` of weight files; raise `InputError` if the config has another hash."""
+    digest = hub.hash_files(paths)
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
             f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
@@ -44,10 +44,10 @@ def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -
     return {"revision": paths[0].parent.name if is_cached else "folder", "sha256": digest}
 
 
-def locate(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
-    """Return the source of a model of transformers or of a folder; `group` is the config group.
+def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
+    """Return the source of a model, on the hub or in a folder; `group` is its config group, for messages.
 
-    Raise `InputError` for an empty id or the revision of a folder.
+    Raise `InputError` for an empty id, or a revision of a folder.
     """
     if not config.id.strip():
         raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
@@ -56,33 +56,33 @@ def locate(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.S
             raise InputError(
                 f"{config.id}: a folder has no revision. Leave out {group}.revision (or set it to '')."
             )
-        return hub.Source(config.id, folder=True, remedy=f"Put the files of a {kind} there.")
+        return hub.Source(config.id, is_folder=True, remedy=f"Put the files of a {kind} there.")
     return hub.Source(config.id, config.revision or None, remedy=remedy)
 
 
 def transformers_weights(source: hub.Source) -> list[Path]:
-    """Return the file of weights of a checkpoint of transformers, or their index and the files that it names.
+    """Locate the weights of a checkpoint of transformers: one file, or an index and the files it lists.
 
     Raises:
-        InputError: the index is invalid; or see `hub.files`.
+        InputError: the index is invalid; or see `hub.locate_files`.
     """
-    (path,) = hub.files(source, [WEIGHTS]).values()
+    (path,) = hub.locate_files(source, [WEIGHTS]).values()
     if path.suffix != ".json":
         return [path]
     try:
         names = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
         if not names or any(Path(name).name != name for name in names):
-            raise ValueError("it names no file, or a file in another folder")
+            raise ValueError("expected names of files in the same folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: not an index of weights ({brief(repr(error))}). {source.remedy}") from None
-    return [path, *hub.files(source, [(name,) for name in names]).values()]
+    return [path, *hub.locate_files(source, [(name,) for name in names]).values()]
 
 
 @contextmanager
-def link(paths: Mapping[str, Path]) -> Iterator[Path]:
-    """Make a temporary folder with links to the given files only, by their names in it.
+def link_files(paths: Mapping[str, Path]) -> Iterator[Path]:
+    """Make a temporary folder of links: name in the folder -> file.
 
-    Vectors are stored under a hash of these files: libraries must not find any others.
+    Vectors are stored under a hash of these files, so libraries must find no others.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, path in paths.items():
@@ -109,7 +109,7 @@ def build_seeded(build: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def strict(name: str) -> Iterator[None]:
+def convert_load_errors(name: str) -> Iterator[None]:
     """Turn a library's warnings and errors about the files of a model into `InputError`s."""
     # open_clip logs to the root logger. Everything that it warns of is either rejected here or intended.
     logging.disable(logging.WARNING)

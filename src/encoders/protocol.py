@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PIL import Image
     from torch import Tensor
 
-    from src.encoders.preprocessing import Halves
+    from src.encoders.preprocessing import SplitPreprocessing
 
 
 class Network(Protocol):
@@ -26,14 +26,14 @@ class Network(Protocol):
     def transform(self, picture: Image.Image) -> Tensor:
         """Return the pixels [3, H, W] of an RGB picture."""
 
-    def halves(self) -> Halves | None:
-        """Return the two steps of `transform`: resize to bytes, normalise them; None if a step is unknown."""
+    def split_preprocessing(self) -> SplitPreprocessing | None:
+        """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
 
     def tokenize(self, sentences: Sequence[str]) -> Tensor:
         """Return token ids [N, context]."""
 
     def lengths(self, tokens: Tensor) -> Tensor:
-        """Return how many leading tokens affect each sentence's vector, [N]; the others can be omitted."""
+        """Return the number of leading tokens that affect each sentence's vector, [N]; others can be cut."""
 
     def encode_images(self, pixels: Tensor) -> Tensor:
         """Return vectors [N, D], or [N, Q, D] if an image has Q vectors."""
@@ -48,9 +48,9 @@ class Encoder:
 
     Attributes:
         identity: settings and versions that determine its vectors, besides the bytes of its weights.
-        weights: function that returns `revision` and `sha256` of its weights, part of the store's key like
-            `identity`. The function of a toy trains it first if its checkpoint is not stored.
-        load: function that loads the weights.
+        weights: () -> `revision` and `sha256` of its weights, which enter the key of stored vectors as
+            `identity` does. For a toy, this trains it if its checkpoint is not stored.
+        load: () -> network with its weights loaded.
     """
 
     identity: Mapping[str, Any]
@@ -60,17 +60,17 @@ class Encoder:
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """Interface of one kind of encoder to the rest of the project.
+    """A kind of encoder, as the rest of the project uses it.
 
     Attributes:
         name: name of the family, as in /schema/NAME and below `encoders` in `src/versions.yaml`.
         config: config class of the family.
         pretraining: (config) -> short name of the data that the weights were trained on.
-        encoder: (config, accelerator) -> encoder, its weights not loaded; None if it is trained on the
-            dataset, or if the family has only precomputed vectors.
-        training: (cfg, tables of all roles) -> encoder that is trained on the dataset of the job; `weights`
-            trains it if its checkpoint is not stored.
-        blank: (config) -> network before its training, with `training`.
+        encoder: (config, accelerator) -> pretrained encoder, weights not loaded; None for a family that is
+            trained on the dataset or has only precomputed vectors.
+        training: (cfg, tables of all roles) -> encoder trained on the job's dataset; its `weights` and `load`
+            train it if its checkpoint is not stored.
+        untrained_network: (config) -> network before training, for a family with `training`.
         files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (see `facts.FACTS`), where known.
@@ -83,7 +83,7 @@ class EncoderFamily:
     pretraining: Callable[[Any], str]
     encoder: Callable[[Any, str], Encoder] | None = None
     training: Callable[[configs.RunConfig, Mapping[str, Table]], Encoder] | None = None
-    blank: Callable[[Any], Network] | None = None
+    untrained_network: Callable[[Any], Network] | None = None
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
     has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}

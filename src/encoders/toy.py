@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
 WORDS = "words"  # metadata of the weights: the words of the vocabulary
-# Config fields that affect the use of a toy, not its training.
+# Config fields that do not affect the training of a toy.
 NOT_TRAINED = ("name", "family", "batch_size", "precision")
 # Libraries that affect the numbers; pillow and torchvision resize pictures.
 LIBRARIES = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
 
 
-def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
-    """Return the toy of a job; its `weights` and `load` train it if its checkpoint is not stored.
+def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
+    """Open the toy of a job, which is trained on the tables of all four roles.
 
-    It is trained on the tables of all four roles.
+    Its `weights` and `load` train it if its checkpoint is not stored.
     """
     config = cfg.model
     assert isinstance(config, configs.ToyConfig)
@@ -52,33 +52,33 @@ def encoder(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         from src.demo import captions
 
         words = captions.all_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
-        network = _network(config, words)
+        network = _build_network(config, words)
         if config.steps:
             _train(network, cfg, config, tables)
         tensors = {name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}
         save_file(tensors, folder / WEIGHTS, {WORDS: " ".join(words)})
         return identity
 
-    def checkpoint() -> Path:
+    def fetch_checkpoint() -> Path:
         return cache.fetch(Path(cfg.store.checkpoints), key, build)
 
     def weights() -> Mapping[str, str]:
-        return {"revision": key, "sha256": cache.manifest(checkpoint())["files"][WEIGHTS]["sha256"]}
+        return {"revision": key, "sha256": cache.manifest(fetch_checkpoint())["files"][WEIGHTS]["sha256"]}
 
     def load() -> Any:
         from safetensors import safe_open
         from safetensors.torch import load_file
 
-        with safe_open(checkpoint() / WEIGHTS, "pt") as file:
+        with safe_open(fetch_checkpoint() / WEIGHTS, "pt") as file:
             words = file.metadata()[WORDS].split(" ")
-        network = _network(config, words, config.precision)
-        network.model.load_state_dict(load_file(checkpoint() / WEIGHTS))
+        network = _build_network(config, words, config.precision)
+        network.model.load_state_dict(load_file(fetch_checkpoint() / WEIGHTS))
         return network.eval()
 
     return Encoder(identity | {"precision": config.precision}, weights, load)
 
 
-def _network(config: configs.ToyConfig, words: list[str], precision: str = "fp32") -> Any:
+def _build_network(config: configs.ToyConfig, words: list[str], precision: str = "fp32") -> Any:
     from open_clip.transform import image_transform
 
     from src.demo import toys
@@ -113,7 +113,7 @@ def _train(
 
 
 def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
-    """Raise `InputError` for a size that does not divide, or faces without a label."""
+    """Raise `InputError` for sizes that do not divide each other, or groups of faces without a label."""
     if config.width % config.heads or config.image_size % config.patch_size:
         raise InputError(
             f"{config.name}: model.heads={config.heads} must divide model.width={config.width}, and "
@@ -128,7 +128,7 @@ def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
         )
 
 
-def _size(toy: configs.ToyConfig) -> tuple[float, float]:
+def _compute_size(toy: configs.ToyConfig) -> tuple[float, float]:
     """Compute parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy from its config.
 
     The parameters are those without the embeddings of words, whose number depends on the dataset.
@@ -137,7 +137,7 @@ def _size(toy: configs.ToyConfig) -> tuple[float, float]:
     width, patch = toy.width, 3 * toy.patch_size**2
     patches = (toy.image_size // toy.patch_size) ** 2
     tokens = patches + 1  # with the class token
-    # Attention 4 w^2 + 4 w, MLP 8 w^2 + 5 w, two norms; after the last block a norm and a projection.
+    # Per layer: attention 4 w^2 + 4 w, MLP 8 w^2 + 5 w, two norms 4 w; then a norm and a projection.
     tower = toy.layers * (12 * width**2 + 13 * width) + 2 * width + width * toy.embed_dim
     image_tower = patch * width + (1 + tokens + 2) * width + tower
     text_tower = toy.context_length * width + tower
@@ -149,8 +149,8 @@ def _size(toy: configs.ToyConfig) -> tuple[float, float]:
 FAMILY = EncoderFamily(
     name="toy",
     config=configs.ToyConfig,
-    training=encoder,
-    blank=lambda config: _network(config, words=[]),
+    training=open_toy,
+    untrained_network=lambda config: _build_network(config, words=[]),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
-    facts=lambda config: dict(zip(FACTS, (*_size(config), math.nan), strict=True)),
+    facts=lambda config: dict(zip(FACTS, (*_compute_size(config), math.nan), strict=True)),
 )

@@ -15,7 +15,7 @@ from src.encoders.precision import check_precision
 from src.generators import chat_templates, tiny
 from src.generators.language_models import Causal, Multimodal
 
-# Files besides the weights; of the names in an inner tuple, one is required (see `hub.files`).
+# Files besides the weights; of the names in an inner tuple, one is required (see `hub.locate_files`).
 REQUIRED = (("config.json",), ("tokenizer.json", "tokenizer.model", "vocab.json"))
 OPTIONAL = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
@@ -43,7 +43,7 @@ class Published:
         metadata = pretrained.verify_weights(self.config, self.weights, "llm")
         if any(map(chat_templates.reads_clock, chat_templates.read_templates(self.other_files.values()))):
             metadata |= {"chat_date": chat_templates.parse_day(self.config.date).isoformat()}
-        return metadata | {name: hub.sha256([path]) for name, path in self.other_files.items()}
+        return metadata | {name: hub.hash_files([path]) for name, path in self.other_files.items()}
 
 
 def check_device(cfg: configs.GenerateConfig) -> None:
@@ -84,9 +84,9 @@ def locate(config: configs.WeightsConfig) -> Published:
         "Run the same command where there is a network (a gated model needs HF_TOKEN), or choose a "
         "folder with its files."
     )
-    source = pretrained.locate(config, "llm", kind, remedy)
+    source = pretrained.locate_source(config, "llm", kind, remedy)
     required, optional = (*REQUIRED, *PROCESSOR_REQUIRED), (*OPTIONAL, *PROCESSOR_OPTIONAL)
-    other_files = hub.files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
+    other_files = hub.locate_files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
     for template in chat_templates.read_templates(other_files.values()):
         chat_templates.refuse_random(template, config.id)
     return Published(config, other_files, tuple(pretrained.transformers_weights(source)))
@@ -102,7 +102,7 @@ def load(source: Published, device: torch.device) -> Causal | Multimodal:
         return Causal(model, tokenizer, config.batch_size)
     assert isinstance(config, configs.MultimodalConfig)
     model, processor = _read(source, AutoModelForImageTextToText, AutoProcessor, config.precision, device)
-    with pretrained.strict(config.id):
+    with pretrained.convert_load_errors(config.id):
         if not hasattr(processor, "image_processor"):
             raise ValueError("its processor reads no pictures")
     return Multimodal(model, processor, config.batch_size)
@@ -117,7 +117,7 @@ def _read(source: Published, kind: Any, reader: Any, precision: str, device: tor
     # Never run code of a repository.
     local = {"local_files_only": True, "trust_remote_code": False}
     files = {**source.other_files, **{path.name: path for path in source.weights}}
-    with pretrained.strict(source.config.id), pretrained.link(files) as folder:
+    with pretrained.convert_load_errors(source.config.id), pretrained.link_files(files) as folder:
         try:
             model, loading_info = kind.from_pretrained(
                 folder, dtype=DTYPES[precision], weights_only=True, output_loading_info=True, **local

@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from src import configs, debias, encoders, stimuli, tracking
-from src.embeddings import embeddings, require
-from src.embeddings import key as vector_key
+from src.embeddings import check_prompts, hash_inputs, load_embeddings
 from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
@@ -38,13 +37,13 @@ def prepare(job: Job) -> Prepared:
     Raises `InputError` if they do not suffice (`NotApplicable` if another experiment might work with them).
     """
     if job.cfg.trainer.devices != 1:
-        from src.encoders.trainer import devices
+        from src.encoders.trainer import count_devices
 
-        devices(job.cfg.trainer)
-    encoders.require(job.cfg)
+        count_devices(job.cfg.trainer)
+    encoders.check_usable(job.cfg)
     tables = {role: stimuli.load(job.cfg, role) for role in study_of(job.cfg.exp).roles(job.cfg.exp)}
     for table in tables.values():
-        log.info("%s", table.statement())
+        log.info("%s", table.describe())
     return prepare_from(job, tables)
 
 
@@ -58,13 +57,13 @@ def prepare_from(job: Job, tables: Mapping[str, Table]) -> Prepared:
     study = study_of(cfg.exp)
     study.check(cfg, tables)
     prompts = study.prompts(cfg)
-    debias_prompts = debias.prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
+    debias_prompts = debias.build_prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
     prepared = Prepared(job, {**tables, **({PROMPTS: prompts} if prompts else {})}, debias_prompts)
     if prompts:
-        require(cfg, prompts)
+        check_prompts(cfg, prompts)
     if debias_prompts:
         try:
-            require(cfg, debias_prompts.table)
+            check_prompts(cfg, debias_prompts.table)
         except NotApplicable as error:
             # The debiasing prompts are missing: no other experiment of this dataset could work either.
             raise InputError(f"debias={cfg.debias.name}: {error}") from None
@@ -119,13 +118,15 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
     """
     job, cfg = prepared.job, prepared.job.cfg
     hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}
-    run.log(tags=hashes | {f"used.{role}": table.statement() for role, table in prepared.tables.items()})
+    run.log(tags=hashes | {f"used.{role}": table.describe() for role, table in prepared.tables.items()})
     # The projection comes first: it is quick, and its errors surface before the expensive embedding.
     projection = None
     if prompts := prepared.debias_prompts:
-        prompt_vectors = embeddings(cfg, PROMPTS, _loader(cfg, prompts.table)).vectors
-        projection = debias.projection(cfg.debias, prompts, prompt_vectors)
-    vectors = {role: embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()}
+        prompt_vectors = load_embeddings(cfg, PROMPTS, _loader(cfg, prompts.table)).vectors
+        projection = debias.compute_projection(cfg.debias, prompts, prompt_vectors)
+    vectors = {
+        role: load_embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()
+    }
     datasets = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
     run.inputs(datasets | {f"{role} by {job.model}": item.hash for role, item in vectors.items()})
     start = time.perf_counter()
@@ -171,6 +172,6 @@ def key(prepared: Prepared) -> str:
         versions |= declared("debias")
     inputs = {}
     for name, table in tables.items():
-        inputs[name] = [table.hash, vector_key(cfg, table.role, _loader(cfg, table))]
+        inputs[name] = [table.hash, hash_inputs(cfg, table.role, _loader(cfg, table))]
         inputs[name] += [table.cluster_hash] if table.cluster_hash else []
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

@@ -13,7 +13,7 @@ from PIL import Image
 
 from src import configs, embeddings, encoders, stimuli, tracking
 from src.embeddings.image_cache import has_resized
-from src.encoders.preprocessing import Halves
+from src.encoders.preprocessing import SplitPreprocessing
 from src.jobs import encoder_job
 from src.jobs.identity import Job
 from src.jobs.runner import Runner
@@ -64,7 +64,7 @@ class Sizes:
     pixels: float
     image: float
     text: float
-    halves: Halves | None
+    halves: SplitPreprocessing | None
 
 
 _sizes: dict[str, Sizes] = {}
@@ -125,7 +125,7 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
             tables[role] = stimuli.load(cfg, role)
             counts[role] = len(tables[role].frame)
         except cache.NotStored:
-            counts[role] = stimuli.count_drawn(getattr(cfg, role), cfg.store)
+            counts[role] = stimuli.count_generated(getattr(cfg, role), cfg.store)
     return tables, counts
 
 
@@ -209,7 +209,7 @@ def _has_weights(cfg: configs.RunConfig) -> bool:
 
 def _stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -> bool:
     try:
-        key = embeddings.key(cfg, role, tables.__getitem__)
+        key = embeddings.hash_inputs(cfg, role, tables.__getitem__)
     except (cache.NotStored, KeyError):
         return False
     return not cache.damaged(Path(cfg.store.dir) / role / key)
@@ -219,7 +219,7 @@ def _sizes_of(cfg: configs.RunConfig) -> Sizes:
     """Measure the network of a job with random weights, once per process."""
     key = repr((cfg.model, cfg.trainer.accelerator))
     if key not in _sizes:
-        network: Any = encoders.blank(cfg)
+        network: Any = encoders.build_untrained(cfg)
         pixels = network.transform(Image.new("RGB", (256, 256)))
         with torch.inference_mode():
             image, text = network.encode_images(pixels[None]), network.encode_texts(network.tokenize(["a"]))
@@ -228,6 +228,6 @@ def _sizes_of(cfg: configs.RunConfig) -> Sizes:
             pixels=FLOAT * pixels.numel(),
             image=FLOAT * image.numel(),
             text=FLOAT * text.numel(),
-            halves=network.halves(),
+            halves=network.split_preprocessing(),
         )
     return _sizes[key]

@@ -1,6 +1,14 @@
 """Compute all metrics, with pure functions on arrays and tensors: they need no models and no files."""
 
-from src.metrics.association import EmbeddingAssociation, Factors, eat, factorise, sc_eat, sc_eats, sc_eats_qr
+from src.metrics.association import (
+    EmbeddingAssociation,
+    SetFactors,
+    eat,
+    factorise,
+    sc_eat,
+    sc_eats,
+    sc_eats_qr,
+)
 from src.metrics.choice_rates import (
     choice_rates,
     choice_tables,
@@ -37,4 +45,4 @@ from src.metrics.implicit import (
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
-from src.metrics.similarity import cosines, pool_vectors, similarity, unit
+from src.metrics.similarity import cosines, normalise, pool_vectors, similarity

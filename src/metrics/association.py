@@ -10,16 +10,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-EXACT_PARTITIONS = 20_000
+MAX_EXACT_PARTITIONS = 20_000  # with more partitions, a random sample of MONTE_CARLO_DRAWS replaces them
 MONTE_CARLO_DRAWS = 10_000
-# A partition whose statistic misses the observed one only by rounding counts as reaching it.
+# A statistic that is below the observed one by no more than this counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
-# Largest share of columns that are copied one by one; if A and B have more, all columns are copied.
+# If A and B contain at most this share of the columns, only their columns are copied; otherwise all are.
 MAX_COPIED_SHARE = 0.5
-# Rows of the triangles that are multiplied with a block of targets at once.
-ROWS = 64
-# Below this deviation the effect size is NaN: it depends on the rounding of similarities to 12 decimals, and
-# `sc_eats` must compute it from them.
+# Number of rows of a triangular factor R that are multiplied with a block of targets at once.
+ROWS_PER_BLOCK = 64
+# Below this standard deviation of cosines, `sc_eats_qr` returns NaN: the effect size then depends on the
+# rounding of similarities to 12 decimals, so `sc_eats` must compute it.
 MIN_DEVIATION = 1e-3
 
 
@@ -29,7 +29,7 @@ class EmbeddingAssociation:
 
     Attributes:
         d: effect size, in standard deviations.
-        p: one-sided p, the share of partitions with a statistic of at least the observed one.
+        p: one-sided p, the share of partitions whose statistic is at least the observed one.
     """
 
     d: float
@@ -52,7 +52,7 @@ def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
         Effect sizes [N], float64; NaN where all of a target's similarities are equal.
 
     Raises:
-        ValueError: A or B is empty, or there are no more similarities than `ddof`.
+        ValueError: A or B is empty, or |A| + |B| is at most `ddof`.
 
     >>> sc_eat(torch.tensor([[3.0, 1.0]]), torch.tensor([[1.0, -1.0]]), ddof=0)
     tensor([1.4142], dtype=torch.float64)
@@ -60,7 +60,7 @@ def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1
     a, b = torch.as_tensor(to_a).double(), torch.as_tensor(to_b).double()
     check_sizes(a.shape[-1], b.shape[-1], ddof)
     similarities = torch.cat([a, b], dim=-1)
-    # Rounding can turn a deviation of 0 into 1e-17: compare the extremes instead.
+    # Rounding can turn a standard deviation of 0 into 1e-17: compare minimum and maximum instead.
     is_constant = similarities.amax(dim=-1) == similarities.amin(dim=-1)
     deviation = similarities.std(dim=-1, correction=ddof).masked_fill(is_constant, math.nan)
     return (a.mean(dim=-1) - b.mean(dim=-1)) / deviation
@@ -70,7 +70,7 @@ def check_sizes(size_a: int, size_b: int, ddof: int) -> None:
     """Check that similarities with sets of these sizes have a standard deviation.
 
     Raises:
-        ValueError: A or B is empty, or there are no more similarities than `ddof`.
+        ValueError: A or B is empty, or |A| + |B| is at most `ddof`.
     """
     if not size_a or not size_b:
         raise ValueError("A and B need at least one item each")
@@ -83,9 +83,9 @@ def sc_eats(
 ) -> Float[Tensor, "n s"]:
     """Compute `sc_eat` of several sets A against one set B, by matrix products with set indicators.
 
-    A target's similarity with the first item of B is subtracted from all of them: effect sizes do not change,
-    and squares of equal similarities sum to exactly 0. Since the shift is one of the similarities, the square
-    of the shifted mean is at most their count times their variance: cancellation loses little precision.
+    Each target's similarity with the first item of B is subtracted from all its similarities. Effect sizes
+    do not change, and equal similarities have a sum of squares of exactly 0. Because the shift is one of the
+    similarities, the squared mean is at most their count times their variance: little precision is lost.
 
     Args:
         similarities: [N, M], float64 similarities of N targets with M items.
@@ -104,34 +104,34 @@ def sc_eats(
     """
     for indices in a:
         check_sizes(len(indices), len(b), ddof)
-    sizes = torch.tensor([len(indices) for indices in a], dtype=torch.float64)
-    counts = sizes + len(b)
+    sizes_a = torch.tensor([len(indices) for indices in a], dtype=torch.float64)
+    counts = sizes_a + len(b)
     columns, shift = np.unique(np.concatenate([*a, b])), similarities[:, b[:1]]
     if len(columns) > MAX_COPIED_SHARE * similarities.shape[1]:
         columns = np.arange(similarities.shape[1])
         shifted = similarities - shift
     else:
-        # Ascending positions read memory in order; numpy's take is several times as fast as torch's.
+        # Ascending columns read memory in order; numpy's `take` is several times as fast as torch's.
         shifted = torch.from_numpy(np.take(similarities.numpy(), columns, axis=1)).sub_(shift)
     indicators = torch.zeros(len(a) + 1, len(columns), dtype=torch.float64)
     for row, indices in zip(indicators, [*a, b], strict=True):
         row[np.searchsorted(columns, indices)] = 1
     sums = shifted @ indicators.T
     squares = shifted.square_() @ indicators.T
-    to_a, to_b = sums[:, :-1], sums[:, -1:]
+    sums_a, sums_b = sums[:, :-1], sums[:, -1:]
     square_sums = squares[:, :-1] + squares[:, -1:]
-    deviation = ((square_sums - (to_a + to_b).square() / counts) / (counts - ddof)).sqrt()
-    return (to_a / sizes - to_b / len(b)) / deviation.masked_fill(square_sums == 0, math.nan)
+    deviation = ((square_sums - (sums_a + sums_b).square() / counts) / (counts - ddof)).sqrt()
+    return (sums_a / sizes_a - sums_b / len(b)) / deviation.masked_fill(square_sums == 0, math.nan)
 
 
 @dataclass(frozen=True)
-class Factors:
-    """Statistics of S pairs of attribute sets A and B that determine any target's SC-EAT.
+class SetFactors:
+    """Statistics of S pairs of attribute sets A and B from which any target's SC-EAT follows.
 
     Attributes:
-        mean_differences: [D, S] mean of A minus mean of B.
-        triangles: rows of each pair's R, transposed, `ROWS` at a time: [D - first row, S x rows]; left of
-            the diagonal R is 0. The deviation of a target's cosines is the norm of R times the target.
+        mean_differences: [D, S], mean vector of A minus mean vector of B.
+        triangles: the R of all pairs (see `factorise`) in blocks of `ROWS_PER_BLOCK` rows, each transposed,
+            [D - first row, S x rows]: the columns left of the diagonal, which are 0, are omitted.
     """
 
     mean_differences: Float[Tensor, "width s"]
@@ -140,10 +140,10 @@ class Factors:
 
 def factorise(
     items: Float[Tensor, "m width"], a: Sequence[np.ndarray], b: Sequence[np.ndarray], ddof: int = 1
-) -> Factors:
-    """Compute R of X = QR for each pair of sets: |Xw| = |Rw| is the deviation of target w's cosines.
+) -> SetFactors:
+    """Compute X = QR of each pair of sets: |Xw| = |Rw| is the standard deviation of target w's cosines.
 
-    X holds A and B minus their mean, divided by the square root of their number minus ddof.
+    The rows of X are the vectors of A and B minus their common mean, divided by sqrt(|A| + |B| - ddof).
 
     Args:
         items: [M, D], float64 unit vectors of the items.
@@ -166,21 +166,23 @@ def factorise(
         r = torch.linalg.qr((vectors - vectors.mean(dim=0)) / math.sqrt(len(vectors) - ddof), mode="r").R
         triangles.append(torch.nn.functional.pad(r, (0, 0, 0, width - len(r))))
     stacked = torch.stack(triangles)
-    starts = range(0, width, ROWS)
-    blocks = [stacked[:, start : start + ROWS, start:].permute(2, 0, 1).flatten(1) for start in starts]
-    return Factors(torch.stack(mean_differences, dim=1), blocks)
+    starts = range(0, width, ROWS_PER_BLOCK)
+    blocks = [
+        stacked[:, start : start + ROWS_PER_BLOCK, start:].permute(2, 0, 1).flatten(1) for start in starts
+    ]
+    return SetFactors(torch.stack(mean_differences, dim=1), blocks)
 
 
-def sc_eats_qr(x: Float[Tensor, "n width"], factors: Factors) -> Float[Tensor, "n s"]:
-    """Compute `sc_eats` from factors of the attribute sets, without `cosines`.
+def sc_eats_qr(x: Float[Tensor, "n width"], factors: SetFactors) -> Float[Tensor, "n s"]:
+    """Compute `sc_eats` from `factorise`, without computing cosines.
 
     Args:
         x: [N, D], float64 unit vectors of the targets.
         factors: result of `factorise` for the S pairs of attribute sets.
 
     Returns:
-        Effect sizes [N, S]; NaN where the deviation is below a thousandth: so small a deviation depends on
-        the rounding of `cosines`, from which `sc_eats` computes it.
+        Effect sizes [N, S]; NaN where the standard deviation of the cosines is below a thousandth, since the
+        effect size then depends on the rounding of `cosines`: compute it with `sc_eats`.
 
     >>> items = torch.eye(2).double()
     >>> sc_eats_qr(items, factorise(items, [np.array([0])], [np.array([1])]))
@@ -189,7 +191,7 @@ def sc_eats_qr(x: Float[Tensor, "n width"], factors: Factors) -> Float[Tensor, "
     """
     squares = torch.zeros(len(x), factors.mean_differences.shape[1], dtype=torch.float64)
     for index, triangle in enumerate(factors.triangles):
-        products = x[:, index * ROWS :] @ triangle
+        products = x[:, index * ROWS_PER_BLOCK :] @ triangle
         squares += products.square_().view(*squares.shape, -1).sum(dim=2)
     deviation = squares.sqrt_()
     return (x @ factors.mean_differences) / deviation.masked_fill_(deviation < MIN_DEVIATION, math.nan)
@@ -202,12 +204,12 @@ def eat(
     b: Float[Tensor, "b width"],
     seed: int = 0,
 ) -> EmbeddingAssociation:
-    """Compute the association of two sets of targets with two sets of attributes.
+    """Compute the association of two sets of targets, X and Y, with two sets of attributes, A and B (EAT).
 
     s(w) = mean cosine with A - mean cosine with B; d = (mean of s over X - mean over Y) / standard
-    deviation of s over both, ddof = 1 (Caliskan et al. 2017; Steed & Caliskan 2021). p is exact up
-    to 20,000 partitions of X and Y into sets of their sizes; beyond, true permutations are drawn:
-    (1 + number at least as large) / (10,000 + 1).
+    deviation of s over both, ddof = 1 (Caliskan et al. 2017; Steed & Caliskan 2021). p is exact if X and Y
+    have at most 20,000 partitions into sets of their sizes. Otherwise 10,000 permutations are drawn, and
+    p = (1 + number of permutations with a statistic of at least the observed one) / (10,000 + 1).
 
     Args:
         x: [|X|, D], unit vectors of the first set of targets.
@@ -230,14 +232,14 @@ def eat(
     s = ((targets @ a.T).mean(dim=1) - (targets @ b.T).mean(dim=1)).numpy()
     difference = s[: len(x)].mean() - s[len(x) :].mean()
     deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
-    # With fixed sizes, the difference of the means grows with the sum over X alone.
-    size, observed = len(x), s[: len(x)].sum() - TOLERANCE
-    if math.comb(len(s), size) <= EXACT_PARTITIONS:
+    # With fixed sizes, the difference of the means increases with the sum over X, which serves as statistic.
+    size, threshold = len(x), s[: len(x)].sum() - TOLERANCE
+    if math.comb(len(s), size) <= MAX_EXACT_PARTITIONS:
         sums = np.array([s[list(subset)].sum() for subset in combinations(range(len(s)), size)])
-        p = float((sums >= observed).mean())
+        p = float((sums >= threshold).mean())
     else:
         rng = np.random.default_rng(seed)
         permutations = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
-        count = int((permutations[:, :size].sum(axis=1) >= observed).sum())
+        count = int((permutations[:, :size].sum(axis=1) >= threshold).sum())
         p = (1 + count) / (MONTE_CARLO_DRAWS + 1)
     return EmbeddingAssociation(float(difference / deviation), p)

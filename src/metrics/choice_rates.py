@@ -10,17 +10,17 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# COLUMNS[y] is the column of answer y: 2 for y = 0, 0 for y = 1, 1 for y = -1 (the last element).
+# COLUMNS[y] is the column of an answer of polarity y: 0 for y = 1, 1 for y = -1 (last element), 2 for y = 0.
 COLUMNS = np.array([2, 0, 1])
 UNMATCHED = 3
-# Numeric value of each column's answer for tau.
+# Polarity of each column's answer, for tau; unmatched answers count as 0.
 ANSWERS = np.array([1, -1, 0, 0])
 
 
 def choice_tables(
     x: Int[np.ndarray, " n"],
     y: Int[np.ndarray, " n"],
-    matched: Bool[np.ndarray, " n"],
+    is_matched: Bool[np.ndarray, " n"],
     cluster: Int[np.ndarray, " n"],
 ) -> Int[np.ndarray, "c 2 4"]:
     """Count answers by cluster, polarity of the item and answer.
@@ -28,7 +28,7 @@ def choice_tables(
     Args:
         x: [N], polarity of each item, 1 or -1.
         y: [N], polarity of each answer: 1, -1, or 0 for the neutral option.
-        matched: [N], mask of answers that are one of the options; y is ignored elsewhere.
+        is_matched: [N], whether an answer is one of the options; if not, its y is ignored.
         cluster: [N], cluster index from 0; an index that does not occur gets a table of zeros.
 
     >>> ones, zeros = np.ones(3, dtype=int), np.zeros(3, dtype=int)
@@ -36,14 +36,14 @@ def choice_tables(
     [[[1, 0, 1, 1], [0, 0, 0, 0]]]
     """
     n_clusters = int(cluster.max()) + 1 if len(cluster) else 0
-    cells = (2 * cluster + (x < 0)) * 4 + np.where(matched, COLUMNS[y], UNMATCHED)
+    cells = (2 * cluster + (x < 0)) * 4 + np.where(is_matched, COLUMNS[y], UNMATCHED)
     return np.asarray(np.bincount(cells, minlength=8 * n_clusters).reshape(n_clusters, 2, 4))
 
 
 def resampled_tables(
     tables: Int[np.ndarray, "c 2 4"], weights: Int[np.ndarray, "r c"] | Bool[np.ndarray, "r c"]
 ) -> Int[np.ndarray, "r 2 4"]:
-    """Sum the tables of each sample r, which contains cluster c weights[r, c] times.
+    """Sum the tables of each resample r, in which cluster c occurs `weights[r, c]` times.
 
     >>> tables = np.arange(16).reshape(2, 2, 4)
     >>> resampled_tables(tables, np.array([[0, 2]])).tolist()
@@ -53,24 +53,26 @@ def resampled_tables(
 
 
 def choice_rates(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 2 3"]:
-    """Compute rates 100 #(x, y) / #(x, matched): rows [PPL, PNL, PNuL] and [NPL, NNL, NNuL].
+    """Compute how often each answer is chosen on positive and on negative items, in per cent.
 
     Returns:
-        Rates in per cent; NaN where no answer to items of a polarity is matched.
+        Rows: positive and negative items. Columns: per cent of positive, negative and neutral answers (the
+        paper's PPL, PNL, PNuL; NPL, NNL, NNuL) among matched ones; NaN in a row without a matched answer.
 
     >>> choice_rates(np.array([[1, 0, 3, 9], [0, 0, 0, 1]])).tolist()
     [[25.0, 0.0, 75.0], [nan, nan, nan]]
     """
-    matched = tables[..., :UNMATCHED].astype(float)
+    matched_counts = tables[..., :UNMATCHED].astype(float)
     with np.errstate(invalid="ignore"):
-        return np.asarray(100 * matched / matched.sum(axis=-1, keepdims=True))
+        return np.asarray(100 * matched_counts / matched_counts.sum(axis=-1, keepdims=True))
 
 
 def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
-    """Compute del_PL, del_NL, del_NuL: rates on positive minus negative items, in percentage points.
+    """Compute the choice rates on positive items minus those on negative items.
 
     Returns:
-        Gaps, near 0 for an unbiased model; NaN where a polarity has no matched answer.
+        Gaps of positive, negative and neutral answers (the paper's del_PL, del_NL, del_NuL) in percentage
+        points, near 0 for an unbiased model; NaN where items of a polarity have no matched answer.
 
     >>> rate_gaps(np.array([[3, 0, 1, 0], [1, 1, 2, 5]])).tolist()
     [50.0, -25.0, -25.0]
@@ -82,8 +84,9 @@ def rate_gaps(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r 3"]:
 def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     """Compute Stuart's tau-c of the polarities of item and answer, counting unmatched answers as 0.
 
-    tau-c = 2 m (P - Q) / ((m - 1) n^2), where m = 2 is the number of polarities of items. `kendalltau` of
-    scipy counts m in the data and differs only if all answers are equal, where tau-c is 0 here.
+    tau-c = 2 m (P - Q) / ((m - 1) n^2), where P and Q count concordant and discordant pairs, and m = 2 is the
+    number of polarities of items. scipy's `kendalltau` takes m from the distinct values in the data, so it
+    differs only where all answers are equal: tau-c is 0 here.
 
     Returns:
         Association from -1 to 1; NaN if items of only one polarity are present.
@@ -97,21 +100,21 @@ def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     # Sign of the difference between the answer to a positive item (row) and to a negative item (column).
     signs = np.sign(np.subtract.outer(ANSWERS, ANSWERS))
     difference = ((positive @ signs) * negative).sum(axis=-1)
-    defined = (positive.sum(axis=-1) > 0) & (negative.sum(axis=-1) > 0)
-    return np.asarray(np.where(defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan))
+    is_defined = (positive.sum(axis=-1) > 0) & (negative.sum(axis=-1) > 0)
+    return np.asarray(np.where(is_defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan))
 
 
 def kendall_tau_b(x: Int[np.ndarray, " n"], y: Int[np.ndarray, " n"]) -> tuple[float, float]:
     """Compute Kendall's tau-b and its asymptotic two-sided p, which is also valid for tau-c (scipy).
 
     Returns:
-        tau-b and p; NaN, NaN if a side is constant. p is exact for two answers, too few for an asymptotic p.
+        tau-b and p; NaN, NaN if x or y is constant. For only two answers, p is exact instead of asymptotic.
 
     >>> kendall_tau_b(np.array([1, -1]), np.array([1, 0]))
     (1.0, 1.0)
     """
     if len(x) < 2:
         return math.nan, math.nan
-    # x has two values, so more than two answers have ties, for which scipy returns the asymptotic p.
+    # x has two values, so three or more answers have ties, for which scipy returns the asymptotic p.
     test = stats.kendalltau(x, y, variant="b")
     return float(test.statistic), float(test.pvalue)

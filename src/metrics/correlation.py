@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy import stats
 
-# Numbers per array of a block of draws: 2 MB, five arrays at once; measured faster than 1 or 32 MB.
+# Numbers per array of a block of resamples: 2 MB, five arrays at once; faster than 1 or 32 MB when measured.
 BLOCK = 2**18
 MIN_UNITS = 3
 
@@ -20,11 +20,11 @@ class Correlation:
     """Spearman's rho.
 
     Attributes:
-        rho: correlation from -1 to 1; NaN where undefined for `reason`.
-        p: asymptotic two-sided p of rho = 0, assuming independent units. No verdict depends on it.
+        rho: correlation from -1 to 1; NaN where undefined.
+        p: asymptotic two-sided p of rho = 0, assuming independent units; for information only.
         n: number of units included.
         n_excluded: number of units excluded because a score is undefined.
-        reason: reason for an undefined rho; empty where rho is defined.
+        reason: why rho is undefined; empty where it is defined.
     """
 
     rho: float
@@ -45,9 +45,9 @@ def spearman(intrinsic: ArrayLike, extrinsic: ArrayLike) -> Correlation:
     1.0
     """
     x, y = np.asarray(intrinsic, dtype=float), np.asarray(extrinsic, dtype=float)
-    defined = ~(np.isnan(x) | np.isnan(y))
-    n, excluded = int(defined.sum()), int((~defined).sum())
-    x, y = x[defined], y[defined]
+    is_defined = ~(np.isnan(x) | np.isnan(y))
+    n, n_excluded = int(is_defined.sum()), int((~is_defined).sum())
+    x, y = x[is_defined], y[is_defined]
     reason = ""
     if n < MIN_UNITS:
         reason = f"{n} units: at least {MIN_UNITS} are needed"
@@ -56,20 +56,20 @@ def spearman(intrinsic: ArrayLike, extrinsic: ArrayLike) -> Correlation:
     elif np.ptp(y) == 0:
         reason = "every unit has the same outcome"
     if reason:
-        return Correlation(math.nan, math.nan, n, excluded, reason)
+        return Correlation(math.nan, math.nan, n, n_excluded, reason)
     rho, p = stats.spearmanr(x, y)
-    return Correlation(float(rho), float(p), n, excluded)
+    return Correlation(float(rho), float(p), n, n_excluded)
 
 
 def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -> Float[np.ndarray, " t"]:
-    """Compute Spearman's rho, with midranks, of column r of x with column r of y for all columns at once.
+    """Compute Spearman's rho, with midranks for ties, of each column of x with the same column of y.
 
     Args:
         x: [N, R] scores, or [N, 1] to correlate one column with every column of y.
         y: [N, S] scores, S = R or 1; [N, 1] likewise.
 
     Returns:
-        [T], T = max(R, S), float64; NaN where a column is constant or holds a NaN, or with fewer than 3 rows.
+        [T], T = max(R, S), float64; NaN where a column is constant or contains NaN, or for fewer than 3 rows.
 
     >>> spearman_columns(np.array([[1.0, 1], [2, 2], [3, 9]]), np.array([[1.0, 5], [2, 4], [3, 3]]))
     array([ 1., -1.])
@@ -80,32 +80,32 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
     # scipy ranks on a single core but releases the interpreter lock while sorting.
     threads = torch.get_num_threads()
 
-    def doubled_centred_ranks(columns: np.ndarray) -> np.ndarray:
+    def double_centred_ranks(columns: np.ndarray) -> np.ndarray:
         # Sums of integers are exact: the sum of squares of a constant column is 0, not 1e-17.
         return np.asarray(2 * stats.rankdata(columns, axis=0) - (len(columns) + 1))
 
     with ThreadPoolExecutor(threads) as pool:
-        first, second = (
-            np.concatenate([*pool.map(doubled_centred_ranks, np.array_split(side, threads, axis=1))], axis=1)
-            for side in (x, y)
+        ranks_x, ranks_y = (
+            np.concatenate([*pool.map(double_centred_ranks, np.array_split(scores, threads, axis=1))], axis=1)
+            for scores in (x, y)
         )
-    squares = (first**2).sum(axis=0) * (second**2).sum(axis=0)
-    np.divide((first * second).sum(axis=0), np.sqrt(squares), out=rho, where=squares > 0)
+    squares = (ranks_x**2).sum(axis=0) * (ranks_y**2).sum(axis=0)
+    np.divide((ranks_x * ranks_y).sum(axis=0), np.sqrt(squares), out=rho, where=squares > 0)
     return rho
 
 
 def weighted_spearman(
     x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], weights: Int[np.ndarray, "r n"]
 ) -> Float[np.ndarray, " r"]:
-    """Compute Spearman's rho, with midranks, of each resample r, which contains unit i weights[r, i] times.
+    """Compute Spearman's rho of each resample r, in which unit i occurs `weights[r, i]` times.
 
-    The result equals that of repeating and re-ranking the units, but units are sorted only once: the
-    midrank of a run of ties follows from the weights below it.
+    Ties have midranks. The result equals that of repeating and ranking the units of each resample, but the
+    units are sorted only once: the midrank of a run of ties follows from the weights of the units below it.
 
     Args:
-        x: [N], the first score; a unit with a NaN has weight 0 in every resample.
-        y: [N], the second score, likewise.
-        weights: [R, N], number of times each unit is drawn, not negative.
+        x: [N], first score; a unit with NaN is left out of every resample.
+        y: [N], second score, likewise.
+        weights: [R, N], number of times that each unit occurs in each resample, not negative.
 
     Returns:
         [R], float64; NaN where a score is constant within a resample or the resample has fewer than 3 units.
@@ -113,9 +113,9 @@ def weighted_spearman(
     >>> weighted_spearman(np.arange(4.0), np.array([1.0, 0, 2, 3]), np.array([[1, 1, 1, 1], [0, 2, 1, 1]]))
     array([0.8, 1. ])
     """
-    complete = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+    defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
     # Units are sorted by x, so that only y needs another order.
-    order = complete[np.argsort(x[complete], kind="stable")]
+    order = defined[np.argsort(x[defined], kind="stable")]
     order_y = np.argsort(y[order], kind="stable")
     ends_x, ends_y = _run_ends(x[order]), _run_ends(y[order][order_y])
     run_of_x = np.repeat(np.arange(len(ends_x)), np.diff(ends_x, prepend=0))
@@ -126,11 +126,12 @@ def weighted_spearman(
         return rho
     step = max(1, BLOCK // len(order))
     for start in range(0, len(weights), step):
-        # One row per unit: sums run down the rows, all draws of the block at once.
+        # One row per unit, one column per resample of the block.
         block = weights[start : start + step, order].T.astype(float)
-        ranks_x, squares_x = _midranks(block, ends_x)
-        ranks_y, squares_y = _midranks(block[order_y], ends_y)
-        products = np.einsum("nr,nr,nr->r", block, ranks_x[run_of_x], ranks_y[run_of_y])
+        centred_ranks_x, squares_x = _centred_midranks(block, ends_x)
+        centred_ranks_y, squares_y = _centred_midranks(block[order_y], ends_y)
+        ranks = centred_ranks_x[run_of_x], centred_ranks_y[run_of_y]
+        products = np.einsum("nr,nr,nr->r", block, *ranks)
         # Sums of half-integers are exact: the sum of squares of a constant score is 0, not 1e-17.
         squares = squares_x * squares_y
         has_rho = (block.sum(axis=0) >= MIN_UNITS) & (squares > 0)
@@ -139,21 +140,21 @@ def weighted_spearman(
 
 
 def _run_ends(values: np.ndarray) -> np.ndarray:
-    # Exclusive end of each run of ties in sorted values.
+    # Index after the last element of each run of ties in sorted values.
     return np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
 
 
-def _midranks(weights: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _centred_midranks(weights: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Midranks of the runs of ties minus the mean of all ranks, [runs, R], and the sum of their squares, [R].
-    through = weights.cumsum(axis=0)[ends - 1]
-    before = np.zeros_like(through)
-    before[1:] = through[:-1]
-    ranks = (before + through - through[-1]) / 2
-    return ranks, np.einsum("ur,ur,ur->r", through - before, ranks, ranks)
+    weight_up_to_run = weights.cumsum(axis=0)[ends - 1]
+    weight_below = np.zeros_like(weight_up_to_run)
+    weight_below[1:] = weight_up_to_run[:-1]
+    ranks = (weight_below + weight_up_to_run - weight_up_to_run[-1]) / 2
+    return ranks, np.einsum("ur,ur,ur->r", weight_up_to_run - weight_below, ranks, ranks)
 
 
 def auc(positive: ArrayLike, negative: ArrayLike) -> float:
-    """Compute the area under the ROC curve: share of pairs with the positive above, ties 1/2.
+    """Compute the area under the ROC curve: share of pairs in which the positive scores higher (ties 1/2).
 
     Args:
         positive: [P], scores of the positive class; NaN are excluded.
@@ -165,8 +166,8 @@ def auc(positive: ArrayLike, negative: ArrayLike) -> float:
     >>> auc([3, 2], [2, 1])
     0.875
     """
-    scores = np.asarray(positive, float), np.asarray(negative, float)
-    positives, negatives = (side[~np.isnan(side)] for side in scores)
+    both = np.asarray(positive, float), np.asarray(negative, float)
+    positives, negatives = (scores[~np.isnan(scores)] for scores in both)
     n_positive, n_negative = len(positives), len(negatives)
     if not n_positive or not n_negative:
         return math.nan

@@ -7,20 +7,22 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtr, ndtri, rel_entr, stdtr, stdtrit
 
-# Below this standard deviation, a caption's cosines count as constant: they differ by rounding only.
+# Below this standard deviation, a caption's cosines count as constant: they differ by rounding errors only.
 TOLERANCE = 1e-10
-# Lower limit of a group's variance of standardised cosines: below it, sums in float32 are rounding.
+# Lower limit of a group's variance of standardised cosines: float32 sums cannot resolve smaller ones.
 MIN_VARIANCE = 1e-6
 
 
 def group_association(
-    cosines: Float[np.ndarray, "w n"], members: Bool[np.ndarray, "n g"]
+    cosines: Float[np.ndarray, "w n"], membership: Bool[np.ndarray, "n g"]
 ) -> Float[np.ndarray, "w g"]:
-    """Compute C(c, G) = (mean of cos over G - mean over all others) / standard deviation over all, ddof 1.
+    """Compute the association C(c, G) of each caption c with each group G of images.
+
+    C(c, G) = (mean cosine over G - mean over all other images) / standard deviation over all, ddof 1.
 
     Args:
         cosines: [W, N], cosines of captions with images.
-        members: [N, G], membership of images in groups; a group holds neither all images nor none.
+        membership: [N, G], whether an image is in a group; each group has at least one image, but not all.
 
     Returns:
         [W, G] associations in standard deviations; NaN where a caption is equally similar to all images.
@@ -28,7 +30,7 @@ def group_association(
     >>> group_association(np.array([[0.0, 1.0]]), np.array([[False], [True]])).round(4)
     array([[1.4142]])
     """
-    return np.asarray(standardise(cosines) @ members * association_factors(members))
+    return np.asarray(standardise(cosines) @ membership * association_factors(membership))
 
 
 def standardise(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
@@ -43,7 +45,7 @@ def standardise(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
     return z_scores
 
 
-def association_factors(members: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, " g"]:
+def association_factors(membership: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, " g"]:
     """Compute the factor that turns a group's sum of standardised cosines into its association.
 
     Standardised cosines sum to 0 over all images: the sum over the other images is minus that over the group.
@@ -51,8 +53,8 @@ def association_factors(members: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, "
     >>> association_factors(np.array([[True], [False], [False]]))
     array([1.5])
     """
-    inside = members.sum(axis=0)
-    return np.asarray(1 / inside + 1 / (len(members) - inside))
+    sizes = membership.sum(axis=0)
+    return np.asarray(1 / sizes + 1 / (len(membership) - sizes))
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,9 @@ class WelchTests:
     """Welch's tests of groups against all other images, on standardised cosines.
 
     Attributes:
-        difference: mean of the group less that of the others, the association C(c, G).
-        error: its standard error, from the variances of the group and of the others.
-        df: degrees of freedom after Welch and Satterthwaite.
+        difference: mean of the group minus mean of the others, the association C(c, G).
+        error: standard error of the difference, from the variances of the group and of the others.
+        df: degrees of freedom by Welch and Satterthwaite.
     """
 
     difference: Float[np.ndarray, "w r g"]
@@ -70,12 +72,12 @@ class WelchTests:
     df: Float[np.ndarray, "w r g"]
 
     def score(self) -> Float[np.ndarray, "w r g"]:
-        """Compute the normal score of |t|, Φ⁻¹(F(|t|)), which is comparable over degrees of freedom."""
+        """Compute the normal score of |t|, Φ⁻¹(F(|t|)), comparable between degrees of freedom."""
         # The lower tail keeps its precision where F is near 1.
         return np.asarray(-ndtri(stdtr(self.df, -np.abs(self.difference) / self.error)))
 
     def difference_at(self, score: Float[np.ndarray, "w r g"] | float) -> Float[np.ndarray, "w r g"]:
-        """Compute the absolute difference that has the score, given errors and degrees of freedom."""
+        """Compute the absolute difference with a given score, for these errors and degrees of freedom."""
         return np.asarray(-stdtrit(self.df, ndtr(-score)) * self.error)
 
 
@@ -90,9 +92,10 @@ def welch_tests(
     Args:
         cosines: [W, N], standardised cosines, see `standardise`.
         squares: [W, N], their squares.
-        cells: [R, N], index of the cell (race x gender) of each image, R times; cells keep their sizes.
-        groups: [C, G] for each axis (race, gender, both), membership of the C cells in the axis's groups; of
-            each group and of all others there are at least 2 images.
+        cells: [R, N], index of each image's cell (race x gender) in each of R assignments; all assignments
+            have the same number of images per cell.
+        groups: for each axis (race, gender, both), [C, G]: whether a cell is in a group of the axis. Each
+            group has at least 2 images, and so has its complement.
 
     Returns:
         Tests [W, R, G] for each axis.
@@ -104,7 +107,7 @@ def welch_tests(
     (array([[[-2.2361]]]), array([[[1.4706]]]), array([[[1.2852]]]))
     """
     shape = len(cosines), len(cells), len(groups[0])
-    # One row per assignment and cell, 1 where an image has that cell: one matrix product sums all cells.
+    # One row per assignment and cell, 1 for the images of the cell: one matrix product sums all cells.
     indicators = np.zeros((*shape[1:], cells.shape[1]), dtype=cosines.dtype)
     np.put_along_axis(indicators, cells[:, None].astype(np.int64), 1, axis=1)
     indicators = indicators.reshape(-1, cells.shape[1])
@@ -113,17 +116,17 @@ def welch_tests(
     )
     sizes = np.bincount(cells[0], minlength=shape[2])
     tests = []
-    for members in groups:
-        means, variances, spare = [], [], []
-        for side in (members, ~members):
-            count = sizes @ side
-            mean = sums @ side / count
-            variance = (sums_of_squares @ side - count * mean**2) / (count - 1)
+    for membership in groups:
+        means, squared_errors, degrees = [], [], []
+        for is_included in (membership, ~membership):
+            count = sizes @ is_included
+            mean = sums @ is_included / count
+            variance = (sums_of_squares @ is_included - count * mean**2) / (count - 1)
             means.append(mean)
-            variances.append(np.maximum(variance, MIN_VARIANCE) / count)
-            spare.append(count - 1)
-        total = variances[0] + variances[1]
-        df = total**2 / (variances[0] ** 2 / spare[0] + variances[1] ** 2 / spare[1])
+            squared_errors.append(np.maximum(variance, MIN_VARIANCE) / count)
+            degrees.append(count - 1)
+        total = squared_errors[0] + squared_errors[1]
+        df = total**2 / (squared_errors[0] ** 2 / degrees[0] + squared_errors[1] ** 2 / degrees[1])
         tests.append(WelchTests(means[0] - means[1], np.sqrt(total), df))
     return tests
 
@@ -132,7 +135,7 @@ def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "
     """Compute Shannon entropy divided by its maximum ln|G|: 1 for equal shares, 0 if one group has all.
 
     Args:
-        shares: [..., G], shares of at least 2 groups; they sum to 1, 0 ln 0 = 0.
+        shares: [..., G], shares of at least 2 groups, with sum 1; 0 ln 0 counts as 0.
 
     >>> normalised_entropy(np.array([[0.5, 0.5], [1.0, 0.0]]))
     array([1., 0.])
@@ -147,8 +150,8 @@ def kl(shares: Float[np.ndarray, "*n g"], base: Float[np.ndarray, " g"]) -> Floa
     """Compute the Kullback-Leibler divergence of shares from the base, in nats; 0 where they are equal.
 
     Args:
-        shares: [..., G], shares of the groups among the retrieved images; they sum to 1.
-        base: [G], base shares, likewise, all above 0.
+        shares: [..., G], shares of the groups among the retrieved images, with sum 1.
+        base: [G], base shares, with sum 1, all above 0.
 
     >>> kl(np.array([1.0, 0.0]), np.array([0.5, 0.5])).round(4)
     np.float64(0.6931)
@@ -163,7 +166,7 @@ def max_skew(
     """Compute MaxSkew@k, the largest log ratio of share to base (Geyik, Ambler & Kenthapadi 2019).
 
     Args:
-        shares: [..., G], shares of the top k; a share of 0 counts as 1/k.
+        shares: [..., G], shares of the groups among the top k; a share of 0 counts as 1/k.
         base: [G], base shares, all above 0.
         k: number of retrieved images.
 
@@ -174,11 +177,11 @@ def max_skew(
     return skew
 
 
-def ndkl(members: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
-    """Compute NDKL@k, the mean over i of the divergence of the top i from the base, weighted 1 / log2(i + 1).
+def ndkl(membership: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
+    """Compute NDKL@k, the mean divergence of the top i from the base over i, weighted 1 / log2(i + 1).
 
     Args:
-        members: [..., k, G], membership of each retrieved image in the groups, most similar first.
+        membership: [..., k, G], whether each retrieved image is in each group, most similar image first.
         base: [G], base shares, all above 0.
 
     Returns:
@@ -187,8 +190,8 @@ def ndkl(members: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> 
     >>> ndkl(np.array([[True, False], [False, True]]), np.array([0.5, 0.5])).round(4)
     np.float64(0.425)
     """
-    ranks = np.arange(1, members.shape[-2] + 1)
-    shares = members.cumsum(axis=-2) / ranks[:, None]
+    ranks = np.arange(1, membership.shape[-2] + 1)
+    shares = membership.cumsum(axis=-2) / ranks[:, None]
     discount = 1 / np.log2(ranks + 1)
     divergence: np.ndarray = kl(shares, base) @ discount / discount.sum()
     return divergence

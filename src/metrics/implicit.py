@@ -8,7 +8,7 @@ from scipy import stats
 
 # Cosines are rounded to 12 decimals: smaller differences are rounding errors.
 TOLERANCE = 1e-12
-# Pairs of images compared at once in a bootstrap: a few arrays of 32 MB each.
+# Number of pairs of images that are compared at once in a bootstrap: a few arrays of 32 MB each.
 BLOCK = 2**22
 
 
@@ -18,7 +18,7 @@ def delta_gap(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], si
     Args:
         to_a: [A, X], cosines of the images of the first group with the prompts.
         to_b: [B, X], cosines of the images of the second group with the prompts.
-        signed: whether to keep the sign of the gaps, positive where A is nearer.
+        signed: whether to keep the signs of the gaps, positive where the first group is nearer.
 
     >>> a, b = np.array([[0.5, 0.25]]), np.array([[0.25, 0.5]])
     >>> delta_gap(a, b), delta_gap(a, b, signed=True)
@@ -29,20 +29,20 @@ def delta_gap(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], si
 
 
 def partition_gaps(
-    cosines: Float[np.ndarray, "n x"], members: Bool[np.ndarray, "r n"]
+    cosines: Float[np.ndarray, "n x"], in_a: Bool[np.ndarray, "r n"]
 ) -> Float[np.ndarray, " r"]:
     """Compute the absolute `delta_gap` of many partitions of the same images into A and B.
 
     Args:
         cosines: [N, X], cosines of all images with the prompts.
-        members: [R, N], mask of the images of A in each partition; the others are B.
+        in_a: [R, N], mask of the images of A in each partition; the others are B.
 
-    >>> members = np.array([[True, False, False], [False, True, False]])
-    >>> partition_gaps(np.array([[3.0], [2.0], [1.0]]), members)
+    >>> in_a = np.array([[True, False, False], [False, True, False]])
+    >>> partition_gaps(np.array([[3.0], [2.0], [1.0]]), in_a)
     array([1.5, 0. ])
     """
-    size_a, sums_a = members.sum(axis=1)[:, None], members.astype(float) @ cosines
-    gaps = sums_a / size_a - (cosines.sum(axis=0) - sums_a) / (members.shape[1] - size_a)
+    size_a, sums_a = in_a.sum(axis=1)[:, None], in_a.astype(float) @ cosines
+    gaps = sums_a / size_a - (cosines.sum(axis=0) - sums_a) / (in_a.shape[1] - size_a)
     return np.asarray(np.abs(gaps).mean(axis=1))
 
 
@@ -59,7 +59,7 @@ def cohens_d(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> 
     degrees = len(a) + len(b) - 2
     if degrees < 1:
         return math.nan
-    squares = sum((len(side) - 1) * _variance(side) for side in (a, b) if len(side) > 1)
+    squares = sum((len(means) - 1) * _variance(means) for means in (a, b) if len(means) > 1)
     return _ratio(float(a.mean() - b.mean()), squares / degrees)
 
 
@@ -78,7 +78,7 @@ def z_score(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> f
 
 
 def upper_tail(z: float) -> float:
-    """Compute 1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]; it falls with bias but is no p-value.
+    """Compute 1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]: smaller for more bias, but no p-value.
 
     >>> upper_tail(0.0)
     0.5
@@ -123,39 +123,40 @@ def cles(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], ties: s
     >>> cles(a, b), cles(a, b, "strict")
     (0.875, 0.75)
     """
-    members = np.repeat([[True, False]], [len(to_a), len(to_b)], axis=1)
-    return float(partition_cles(np.concatenate([to_a, to_b]), members, ties)[0])
+    in_a = np.repeat([[True, False]], [len(to_a), len(to_b)], axis=1)
+    return float(partition_cles(np.concatenate([to_a, to_b]), in_a, ties)[0])
 
 
 def partition_cles(
-    cosines: Float[np.ndarray, "n x"], members: Bool[np.ndarray, "r n"], ties: str = "half"
+    cosines: Float[np.ndarray, "n x"], in_a: Bool[np.ndarray, "r n"], ties: str = "half"
 ) -> Float[np.ndarray, " r"]:
     """Compute CLES of many partitions of the same images into A and B.
 
-    Mann-Whitney's U follows from A's sum of ranks among all images: one matrix product covers all partitions.
+    Mann-Whitney's U follows from the sum of A's ranks among all images, so that a single matrix product
+    computes all partitions.
 
     Args:
         cosines: [N, X], cosines of all images with the prompts.
-        members: [R, N], mask of the images of A in each partition; the others are B.
+        in_a: [R, N], mask of the images of A in each partition; the others are B.
         ties: "half" or "strict", see `cles`.
 
-    >>> members = np.array([[True, False, False], [False, True, False]])
-    >>> partition_cles(np.array([[3.0], [2.0], [1.0]]), members)
+    >>> in_a = np.array([[True, False, False], [False, True, False]])
+    >>> partition_cles(np.array([[3.0], [2.0], [1.0]]), in_a)
     array([1. , 0.5])
     """
-    n_prompts, n_a = cosines.shape[1], members.sum(axis=1)
+    n_prompts, n_a = cosines.shape[1], in_a.sum(axis=1)
     # Sums of multiples of 1/2 are exact in floating point: partitions with equal shares compare equal.
     ranks = stats.rankdata(cosines, axis=0).sum(axis=1)
-    wins = members.astype(float) @ ranks - n_prompts * n_a * (n_a + 1) / 2
-    # Strict wins leave out half of the pairs of an image of A and an image of B with equal cosines.
+    wins = in_a.astype(float) @ ranks - n_prompts * n_a * (n_a + 1) / 2
+    # Midranks count a tie of an image of A with an image of B as half a win: with "strict", subtract it.
     for column in cosines.T if ties == "strict" else ():
         order = np.argsort(column, kind="stable")
         tie_starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
         if len(tie_starts) < len(column):
             tie_sizes = np.diff(tie_starts, append=len(column))
-            tied_a = np.add.reduceat(members[:, order], tie_starts, axis=1, dtype=np.int64)
+            tied_a = np.add.reduceat(in_a[:, order], tie_starts, axis=1, dtype=np.int64)
             wins -= (tied_a * (tie_sizes - tied_a)).sum(axis=1) / 2
-    return np.asarray(wins / (n_prompts * n_a * (members.shape[1] - n_a)))
+    return np.asarray(wins / (n_prompts * n_a * (in_a.shape[1] - n_a)))
 
 
 def resampled_cles(
@@ -165,7 +166,7 @@ def resampled_cles(
     weights_b: Int[np.ndarray, "r b"],
     ties: str = "half",
 ) -> Float[np.ndarray, " r"]:
-    """Compute CLES of each resample r, which contains an image as often as its weight.
+    """Compute CLES of each resample r, in which image i occurs `weights[r, i]` times.
 
     Args:
         to_a: see `cles`.
@@ -220,8 +221,8 @@ def iat_totals(scores: Float[np.ndarray, "n j"], weights: Int[np.ndarray, "r n"]
 
     Args:
         scores: [N, J], scores of the images, see `iat_scores`.
-        weights: [R, N], weight of each image; for a partition, 1 for members and 0 for others.
-        size: number of images of a group. Weights may sum to another number: a morph's weight is a product.
+        weights: [R, N], weight of each image; for a partition, 1 for the images of the group, 0 for others.
+        size: number of images of the group. Weights may have another sum: a morph's weight is a product.
 
     >>> iat_totals(np.array([[1.0], [-1.0]]), np.array([[1, 0], [1, 3]]), 2)
     array([[ 2.],

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 PERCENTILES = (2.5, 97.5)
-# A draw that misses the observed statistic only by rounding counts as reaching it.
+# A draw below the observed statistic by no more than this counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
 
 
@@ -16,11 +16,12 @@ def permutation_p(null: np.ndarray, observed: float) -> float:
     """Compute the one-sided p of a permutation test (Phipson & Smyth 2010).
 
     Args:
-        null: [R], statistic under each permutation; undefined values count as reaching the observed one.
+        null: [R], statistic under each permutation; NaN counts as at least the observed one.
         observed: statistic of the data.
 
     Returns:
-        (1 + number of draws that reach the observed statistic) / (R + 1); NaN if `observed` is not finite.
+        (1 + number of permutations with at least the observed statistic) / (R + 1); NaN if `observed` is
+        not finite.
 
     >>> permutation_p(np.array([0.1, 0.5, np.nan]), 0.5)
     0.75
@@ -37,8 +38,8 @@ def interval(draws: ArrayLike) -> tuple[float, float]:
         draws: [R], statistic of each draw; NaN where it is undefined.
 
     Returns:
-        The 2.5th and 97.5th percentiles of the finite draws; NaN, NaN where fewer than half of the
-        draws are finite, which then do not represent all draws.
+        The 2.5th and 97.5th percentiles of the finite draws; NaN, NaN if fewer than half of the draws are
+        finite, as these would not represent all draws.
 
     >>> interval(np.arange(1001.0))
     (25.0, 975.0)
@@ -52,7 +53,7 @@ def interval(draws: ArrayLike) -> tuple[float, float]:
 
 
 def benjamini_hochberg(p: pd.Series) -> pd.Series:
-    """Compute the q-value of each defined p (Benjamini and Hochberg 1995); NaN elsewhere.
+    """Compute the q-value of each p (Benjamini and Hochberg 1995); NaN where p is NaN.
 
     >>> benjamini_hochberg(pd.Series([0.01, np.nan, 0.04])).tolist()
     [0.02, nan, 0.04]

@@ -10,23 +10,23 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from src.metrics.similarity import cosines, paired_cosines, products
+from src.metrics.similarity import cosines, inner_products, paired_cosines
 
 # Maximum share of uncertain similarities that are computed pair by pair; beyond it, all are computed.
-MAX_UNSURE = 0.05
+MAX_UNCERTAIN_SHARE = 0.05
 # Number of evenly spaced values of a row from which the k-th largest is estimated.
-SAMPLED = 1024
-# Rows with less than this multiple of `SAMPLED` values are searched in full.
-MIN_STEP = 4
+SAMPLE_SIZE = 1024
+# Rows with fewer than MIN_SAMPLE_STEP * SAMPLE_SIZE values are searched in full instead.
+MIN_SAMPLE_STEP = 4
 # Minimum number of values for which several threads are used.
-SPLIT = 2**18
+MIN_THREADED = 2**18
 
-# Function from rows and columns to the exact values at these pairs, in their order.
+# Function that computes the exact values at pairs of rows and columns: (rows [P], columns [P]) -> [P].
 ExactValues = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def top_k(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
-    """Return the k most similar items of each row, most similar first; ties in order of position.
+    """Return the positions of each row's k most similar items, most similar first; ties keep their order.
 
     Args:
         similarities: [N, M], finite.
@@ -42,14 +42,14 @@ def top_k(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     >>> top_k(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
     tensor([[1, 3, 2]])
     """
-    chosen = retrieve(similarities, k)
+    positions = retrieve(similarities, k)
     # Positions are ascending, so a stable sort leaves ties in order of position.
-    order = similarities.gather(1, chosen).argsort(dim=1, descending=True, stable=True)
-    return chosen.gather(1, order)
+    order = similarities.gather(1, positions).argsort(dim=1, descending=True, stable=True)
+    return positions.gather(1, order)
 
 
 def retrieve(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
-    """Return the items of `top_k` in order of position, which is faster and suffices for outcomes.
+    """Return the positions of `top_k` in ascending order, which is faster and suffices for mean outcomes.
 
     Args:
         similarities: [N, M], finite.
@@ -65,11 +65,11 @@ def retrieve(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     >>> retrieve(torch.tensor([[0.1, 0.9, 0.5, 0.9, 0.5]]), 3)
     tensor([[1, 2, 3]])
     """
-    if _takes_all(similarities.shape[1], k):
+    if _includes_all(similarities.shape[1], k):
         return torch.arange(k).expand(len(similarities), -1)
-    # Rounding preserves order: only items that equal the k-th in float32 need their float64 values.
+    # Rounding preserves order: only items equal to the k-th in float32 must be compared in float64.
     exact = similarities.numpy()
-    return largest_columns(similarities.float(), k, lambda rows, columns: exact[rows, columns])
+    return find_largest(similarities.float(), k, lambda rows, columns: exact[rows, columns])
 
 
 def retrieve_screened(
@@ -78,11 +78,11 @@ def retrieve_screened(
     y_float32: Float[Tensor, "m *qy width"],
     k: int,
 ) -> Int[Tensor, "n k"]:
-    """Return `retrieve(cosines(x, y))` by products in float32, in half the time.
+    """Return `retrieve(cosines(x, y), k)` in half the time, by screening items with float32 products.
 
-    The error of such a product of unit vectors of width D is at most (D + 8) / 2^24, for any order of summing
-    (Higham 2002, section 3.1). Items above the k-th largest by more than twice that are retrieved, items
-    below it by more are not; the cosines of the others, a few per row, are computed in float64.
+    The float32 product of two unit vectors of width D has an error of at most (D + 8) / 2^24, in any order of
+    summation (Higham 2002, section 3.1). Items that exceed the k-th largest product by more than twice this
+    error are retrieved, items below it by more are not; the few others per row are compared in float64.
 
     Args:
         x: float64 unit vectors of the targets, see `cosines`.
@@ -101,23 +101,23 @@ def retrieve_screened(
     >>> retrieve_screened(x, y, y.float(), 1)
     tensor([[0]])
     """
-    if _takes_all(len(y), k):
+    if _includes_all(len(y), k):
         return torch.arange(k).expand(len(x), -1)
     slack = 2 * (x.shape[-1] + 8) * 2.0**-24
 
     def exact_values(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         targets = slice(rows[0], rows[-1] + 1)
-        if len(rows) < MAX_UNSURE * (targets.stop - targets.start) * len(y):
+        if len(rows) < MAX_UNCERTAIN_SHARE * (targets.stop - targets.start) * len(y):
             return paired_cosines(x, y, rows, columns)
         return np.asarray(cosines(x[targets], y).numpy()[rows - targets.start, columns])
 
-    return largest_columns(products(x.float(), y_float32), k, exact_values, slack)
+    return find_largest(inner_products(x.float(), y_float32), k, exact_values, slack)
 
 
-def _takes_all(items: int, k: int) -> bool:
-    if not 1 <= k <= items:
-        raise ValueError(f"k={k} of a corpus of {items} items: from 1 to {items} can be retrieved")
-    return k == items
+def _includes_all(size: int, k: int) -> bool:
+    if not 1 <= k <= size:
+        raise ValueError(f"k={k} of a corpus of {size} items: from 1 to {size} can be retrieved")
+    return k == size
 
 
 def merge_tile(
@@ -132,13 +132,13 @@ def merge_tile(
     Args:
         values: [N, P], largest similarities of the previous tiles; [N, 0] for the first tile.
         positions: [N, P], positions of these similarities in the corpus.
-        similarities: [N, T], finite, with the items of the tile.
+        similarities: [N, T], similarities with the items of the tile, finite.
         tile_positions: [T], positions of these items in the corpus, ascending, after all previous tiles.
         k: number of items, from 1.
 
     Returns:
-        Similarities and positions of the k most similar items so far (all if there are fewer), in order
-        of position; the first of equal items.
+        Similarities and positions of the k most similar items so far (all if there are fewer), in ascending
+        order of position; of equal items, the first are included.
 
     >>> import torch
     >>> tile, none = torch.tensor([[0.5, 0.1]]), torch.empty(1, 0)
@@ -147,19 +147,21 @@ def merge_tile(
     tensor([[0, 2]])
     """
     if values.shape[1] < k:
-        chosen = retrieve(similarities, min(k, similarities.shape[1]))
-        new_values, new_positions = similarities.gather(1, chosen), tile_positions[chosen]
+        columns = retrieve(similarities, min(k, similarities.shape[1]))
+        new_values, new_positions = similarities.gather(1, columns), tile_positions[columns]
     else:
-        # A later tile holds few items among the best so far: searching for them is faster than sorting.
+        # Few items of a later tile are among the k best so far: searching for them is faster than sorting.
         tile = similarities.numpy()
         # Items equal to the k-th so far rank behind it and are excluded.
-        rows, columns, above_bound = values_above(tile, np.nextafter(values.amin(dim=1).numpy(), np.inf))
-        new_values = torch.from_numpy(pad_rows(rows, above_bound, len(values)))
-        new_positions = torch.from_numpy(pad_rows(rows, tile_positions.numpy()[columns], len(values), fill=0))
-    # Earlier items have lower positions and come first: columns stay in order of position.
+        bounds = np.nextafter(values.amin(dim=1).numpy(), np.inf)
+        rows, tile_columns, candidates = find_values_above(tile, bounds)
+        new_values = torch.from_numpy(pad_rows(rows, candidates, len(values)))
+        candidate_positions = tile_positions.numpy()[tile_columns]
+        new_positions = torch.from_numpy(pad_rows(rows, candidate_positions, len(values), fill=0))
+    # Items of earlier tiles have lower positions and come first, so columns stay in order of position.
     values, positions = torch.cat([values, new_values], dim=1), torch.cat([positions, new_positions], dim=1)
-    chosen = retrieve(values, min(k, values.shape[1]))
-    return values.gather(1, chosen), positions.gather(1, chosen)
+    best = retrieve(values, min(k, values.shape[1]))
+    return values.gather(1, best), positions.gather(1, best)
 
 
 def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) -> Float[Tensor, "n s"]:
@@ -167,8 +169,8 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
 
     Args:
         nearest: [N, k], positions in the corpus, see `top_k`.
-        outcomes: [M, S], contribution of each item to each of S outcomes: its valence, or 1 for a
-            member of a group and 0 for others.
+        outcomes: [M, S], value of each item for each of S outcomes: its valence, or 1 if it is in a
+            group and 0 if not.
 
     Returns:
         [N, S], float64: mean valence, or share of the group.
@@ -177,7 +179,7 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
     >>> mean_outcome(torch.tensor([[1, 2]]), torch.tensor([[1.0], [0.2], [0.4]]))
     tensor([[0.3000]], dtype=torch.float64)
     """
-    # numpy takes a quarter of the time outcome by outcome, since it copies only the retrieved items.
+    # Outcome by outcome, numpy copies only the retrieved items, which takes a quarter of the time.
     n_outcomes, values = outcomes.shape[1], outcomes.double().numpy().reshape(-1)
     flat_indices, means = nearest.numpy() * n_outcomes, np.empty((len(nearest), n_outcomes))
     for outcome in range(n_outcomes):
@@ -186,69 +188,71 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
     return torch.from_numpy(means)
 
 
-def largest_columns(values: Tensor, k: int, exact_values: ExactValues, slack: float = 0.0) -> Tensor:
+def find_largest(values: Tensor, k: int, exact_values: ExactValues, slack: float = 0.0) -> Tensor:
     """Return the columns of the k largest values of each row, [N, k], ascending; of equal values, the first.
 
-    Values, [N, M] and finite, have errors below half the slack. Values above the k-th largest by more than
-    the slack are selected, values below by more are not. `exact_values`, called by threads, decides others.
+    Values, [N, M] and finite, have errors below half the slack. Those above the k-th largest by more than the
+    slack are selected, those below it by more are not; others are compared by `exact_values`, in threads.
     """
-    # numpy uses a single core but releases the interpreter lock. Small inputs do not justify threads: an
-    # allocator retains some memory for each.
-    threads = torch.get_num_threads() if values.numel() >= SPLIT else 1
+    # numpy uses a single core but releases the interpreter lock. Small inputs do not justify threads, for
+    # each of which the allocator retains memory.
+    threads = torch.get_num_threads() if values.numel() >= MIN_THREADED else 1
     chunks = np.array_split(values.numpy(), threads)
     starts = np.cumsum([0, *map(len, chunks[:-1])]).tolist()
-    select = partial(_largest, k=k, exact_values=exact_values, slack=slack)
+    select = partial(_find_largest_in_chunk, k=k, exact_values=exact_values, slack=slack)
     if threads == 1:
         return torch.from_numpy(select(chunks[0], 0))
     with ThreadPoolExecutor(threads) as pool:
         return torch.from_numpy(np.concatenate([*pool.map(select, chunks, starts)]))
 
 
-def _largest(values: np.ndarray, start: int, k: int, exact_values: ExactValues, slack: float) -> np.ndarray:
-    rows, columns, is_certain = _candidates(values, k, slack)
+def _find_largest_in_chunk(
+    values: np.ndarray, start: int, k: int, exact_values: ExactValues, slack: float
+) -> np.ndarray:
+    rows, columns, is_certain = _find_candidates(values, k, slack)
     uncertain = np.flatnonzero(~is_certain)
     if len(uncertain):
         exact = exact_values(rows[uncertain] + start, columns[uncertain])
-        missing = k - np.bincount(rows[is_certain], minlength=len(values))
+        n_missing = k - np.bincount(rows[is_certain], minlength=len(values))
         # A stable sort leaves equal values in order of position.
         uncertain = uncertain[np.lexsort((-exact, rows[uncertain]))]
         uncertain_rows = rows[uncertain]
         rank = np.arange(len(uncertain_rows)) - np.searchsorted(uncertain_rows, uncertain_rows)
-        is_certain[uncertain[rank < missing[uncertain_rows]]] = True
+        is_certain[uncertain[rank < n_missing[uncertain_rows]]] = True
         columns = columns[is_certain]
     return np.asarray(columns.reshape(-1, k))
 
 
-def _candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows and columns of candidates for the k largest, in order, and a mask of certain ones."""
-    floor, is_kth = _floor(values, k)
-    rows, columns, candidates = values_above(values, floor - slack)
+def _find_candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows and columns of candidates for the k largest, row by row, and whether each is certain."""
+    floor, is_kth = _estimate_bound(values, k)
+    rows, columns, candidates = find_values_above(values, floor - slack)
     if is_kth:
         if len(rows) == k * len(values):
             return rows, columns, np.ones(len(rows), dtype=bool)
         return rows, columns, candidates > (floor + slack).take(rows)
-    bounds = _kth(pad_rows(rows, candidates, len(values)), k)
-    # The floor is an estimate: rows with fewer than k values at or above it are searched in full.
+    bounds = _kth_largest(pad_rows(rows, candidates, len(values)), k)
+    # The estimated floor may be too high: rows with fewer than k values at or above it are searched in full.
     if (too_low := bounds < floor).any():
-        bounds[too_low] = _kth(values[too_low], k)
-        rows, columns, candidates = values_above(values, bounds - slack)
-    near = np.flatnonzero(candidates >= (bounds - slack).take(rows))
-    rows, columns, candidates = rows.take(near), columns.take(near), candidates.take(near)
+        bounds[too_low] = _kth_largest(values[too_low], k)
+        rows, columns, candidates = find_values_above(values, bounds - slack)
+    near_bound = np.flatnonzero(candidates >= (bounds - slack).take(rows))
+    rows, columns, candidates = (array.take(near_bound) for array in (rows, columns, candidates))
     return rows, columns, candidates > (bounds + slack).take(rows)
 
 
-def _floor(values: np.ndarray, k: int) -> tuple[np.ndarray, bool]:
-    """Estimate a lower bound of the k largest of each row, [N], and return whether it is the k-th itself."""
-    step = max(1, values.shape[1] // SAMPLED)
+def _estimate_bound(values: np.ndarray, k: int) -> tuple[np.ndarray, bool]:
+    """Estimate a lower bound of each row's k largest, [N], and return whether it is the k-th largest."""
+    step = max(1, values.shape[1] // SAMPLE_SIZE)
     expected = k / step
-    # Four standard deviations more than expected.
+    # Four standard deviations above the expected number of the k largest in the sample.
     rank = math.ceil(expected + 4 * math.sqrt(expected))
-    if step < MIN_STEP or rank > SAMPLED / 2:
-        return _kth(values, k), True
-    return _kth(values[:, ::step], rank), False
+    if step < MIN_SAMPLE_STEP or rank > SAMPLE_SIZE / 2:
+        return _kth_largest(values, k), True
+    return _kth_largest(values[:, ::step], rank), False
 
 
-def _kth(values: np.ndarray, k: int) -> np.ndarray:
+def _kth_largest(values: np.ndarray, k: int) -> np.ndarray:
     """Return the k-th largest value of each row, [N]; minus infinity for rows with fewer values."""
     index = values.shape[1] - k
     if index < 0:
@@ -256,17 +260,17 @@ def _kth(values: np.ndarray, k: int) -> np.ndarray:
     return np.partition(values, index, axis=1)[:, index]
 
 
-def values_above(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def find_values_above(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, columns and values of all values at or above their row's bound, row by row, ascending."""
-    reached = values >= bounds[:, None]
-    rows = np.repeat(np.arange(len(values)), np.count_nonzero(reached, axis=1))
-    flat = np.flatnonzero(reached)
-    # Flat indices are several times as fast as rows and columns.
+    is_above = values >= bounds[:, None]
+    rows = np.repeat(np.arange(len(values)), np.count_nonzero(is_above, axis=1))
+    flat = np.flatnonzero(is_above)
+    # Flat indices are several times as fast as pairs of indices.
     return rows, flat - rows * values.shape[1], values.reshape(-1).take(flat)
 
 
 def pad_rows(rows: np.ndarray, values: np.ndarray, count: int, fill: float = -np.inf) -> np.ndarray:
-    """Arrange the values of each row side by side, [count, longest row], padded with a fill value."""
+    """Arrange the values of each of `count` rows side by side, [count, longest row], padded with `fill`."""
     counts = np.bincount(rows, minlength=count)
     table = np.full((count, counts.max(initial=0)), fill, values.dtype)
     table[rows, np.arange(len(rows)) - (counts.cumsum() - counts)[rows]] = values

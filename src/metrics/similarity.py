@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Much coarser than float64's rounding, much finer than any difference between float32 vectors.
+# Similarities are rounded: coarser than float64's errors, finer than any difference between float32 vectors.
 DECIMALS = 12
-# Maximum float64 products in memory at once where an item of the corpus has several vectors: 25 MB.
+# Maximum number of float64 products in memory if corpus items have several vectors: 25 MB.
 TILE = 3 * 2**20
-# Maximum float64 numbers per side of a block of pairs: half a megabyte, which fits a core's cache.
+# Maximum number of float64 values per side of a block of pairs: half a megabyte, which fits a core's cache.
 PAIR_BLOCK = 2**16
 
 
@@ -20,33 +20,33 @@ def similarity(
 ) -> Float[Tensor, "n m"]:
     """Compute the cosine of each target with each item of a corpus, in float64.
 
-    For an image of several vectors (BLIP-2) the largest cosine counts. This is a choice of this project:
-    Ghate et al. 2025 do not specify it.
+    For an image with several vectors (BLIP-2), the similarity is its largest cosine: a choice of this
+    project, as Ghate et al. 2025 do not specify it.
 
     Args:
-        targets: [N, D], or [N, Q, D] for images of Q vectors; of nonzero length.
-        corpus: [M, D], or [M, Q, D]; likewise.
+        targets: [N, D], or [N, Q, D] for images with Q vectors; no vector is zero.
+        corpus: [M, D], or [M, Q, D], likewise.
 
     Returns:
         Similarities [N, M], rounded to 12 decimals.
 
     Raises:
-        ValueError: both sides have several vectors, or the widths differ.
+        ValueError: targets and corpus both have several vectors per item, or their widths differ.
 
     >>> similarity(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 4.0], [-2.0, 0.0]]))
     tensor([[ 0.6000, -1.0000]], dtype=torch.float64)
     """
-    return cosines(unit(targets), unit(corpus))
+    return cosines(normalise(targets), normalise(corpus))
 
 
-def unit(vectors: Float[Tensor, "*n width"], out: Tensor | None = None) -> Float[Tensor, "*n width"]:
+def normalise(vectors: Float[Tensor, "*n width"], out: Tensor | None = None) -> Float[Tensor, "*n width"]:
     """Normalise vectors to unit length in float64; stored vectors have unit length only to float32.
 
     Args:
         vectors: vectors of nonzero length.
         out: tensor to write to; None allocates a new one.
 
-    >>> unit(torch.tensor([[3.0, 4.0]]))
+    >>> normalise(torch.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]], dtype=torch.float64)
     """
     copy = vectors.to(torch.float64, copy=True) if out is None else out.copy_(vectors)
@@ -68,31 +68,31 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
     """Compute `similarity` of vectors that are already of unit length (normalised once for many blocks).
 
     Args:
-        x: vectors, float64, of unit length; [N, D], or [N, Q, D] for images of Q vectors.
-        y: vectors, float64, of unit length; [M, D], or [M, Q, D] for images of Q vectors.
+        x: float64 unit vectors, [N, D], or [N, Q, D] for images with Q vectors.
+        y: float64 unit vectors, [M, D], or [M, Q, D] for images with Q vectors.
 
     Returns:
         Similarities [N, M], rounded to 12 decimals.
 
     Raises:
-        ValueError: both sides have several vectors, or the widths differ.
+        ValueError: x and y both have several vectors per item, or their widths differ.
 
     >>> cosines(torch.eye(2).double(), torch.tensor([[0.6, 0.8]]).double())
     tensor([[0.6000],
             [0.8000]], dtype=torch.float64)
     """
     if x.ndim == 3 and y.ndim == 3:
-        raise ValueError("both sides have several vectors per item: one side must have single vectors")
+        raise ValueError("x and y both have several vectors per item: expected [N, D] for one of them")
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"expected vectors of equal width, got {x.shape[-1]} and {y.shape[-1]}")
-    # A matrix product may round equal columns differently: ties would be broken at random, and a standard
-    # deviation of zero could be mistaken for a positive one. Rounding preserves order, so it can follow the
-    # maximum.
-    return products(x, y).round_(decimals=DECIMALS)
+    # A matrix product may round equal columns differently: without rounding to 12 decimals, ties would be
+    # broken at random, and a standard deviation of zero could come out positive. Rounding preserves order, so
+    # it may follow the maximum over vectors.
+    return inner_products(x, y).round_(decimals=DECIMALS)
 
 
-def products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
-    """Compute inner products, the maximum per item; in the precision of the vectors, not rounded."""
+def inner_products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
+    """Compute the inner product of each pair, the largest over an item's vectors, without rounding."""
     if x.ndim == 3:
         return (x.flatten(0, 1) @ y.T).reshape(*x.shape[:2], len(y)).amax(dim=1)
     if y.ndim == 2:
@@ -107,13 +107,13 @@ def products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -
 
 
 def paired_cosines(x: Tensor, y: Tensor, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Compute `cosines` of single pairs, row `rows[p]` of x with row `columns[p]` of y, [P]."""
+    """Compute `cosines` of P pairs only: row `rows[p]` of x with row `columns[p]` of y, [P]."""
     # Items of a single vector get an axis of length 1.
     left, right = (vectors.numpy() if vectors.ndim == 3 else vectors.numpy()[:, None] for vectors in (x, y))
     size = max(1, PAIR_BLOCK // max(math.prod(vectors.shape[1:]) for vectors in (left, right)))
     maxima = np.empty(len(rows))
     for start in range(0, len(rows), size):
         block = slice(start, start + size)
-        dots = np.vecdot(left.take(rows[block], axis=0), right.take(columns[block], axis=0))
-        dots.max(axis=1, out=maxima[block])
+        pair_products = np.vecdot(left.take(rows[block], axis=0), right.take(columns[block], axis=0))
+        pair_products.max(axis=1, out=maxima[block])
     return maxima.round(DECIMALS)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT
 from src.errors import InputError, exit_status, replace_unprintable
-from src.stimuli.public_datasets import PRESENT, command, select_datasets, status_of
+from src.stimuli.public_datasets import PRESENT, format_command, select_datasets, status_of
 
 ROOT = CHECKOUT / "data" / "raw"
 
@@ -38,24 +38,24 @@ def _status(names: list[str], root: Path) -> int:
     statuses = [status_of(dataset, root) for dataset in select_datasets(names)]
     table = Table("dataset", "state", "found", "expected", "content")
     for status in statuses:
-        for number, (need, count) in enumerate(status.counts.items()):
+        for number, (requirement, count) in enumerate(status.counts.items()):
             name_and_state = (status.dataset.name, status.state) if not number else ("", "")
-            expected = " or ".join(f"{required:,}" for required in need.counts)
-            content = f"rows of {need.pattern}" if need.kind == "rows" else need.pattern
+            expected = " or ".join(f"{required:,}" for required in requirement.counts)
+            content = f"rows of {requirement.pattern}" if requirement.kind == "rows" else requirement.pattern
             table.add_row(*name_and_state, f"{count:,}", expected, content)
         table.add_section()
     console = Console()
     console.print(table)
-    packages = [item.dataset.name for item in statuses if item.dataset.package]
-    exceptions = "".join(f", {name} in its package" for name in packages)
-    console.print(f"Looked for in {root}, each in a folder of its name{exceptions}.", soft_wrap=True)
+    packages = [status.dataset.name for status in statuses if status.dataset.package]
+    package_note = f" In their Python packages instead: {', '.join(packages)}." if packages else ""
+    console.print(f"Searched in {root}/NAME.{package_note}", soft_wrap=True)
     for status in statuses:
         if status.state == PRESENT:
             continue
-        dataset, steps = status.dataset, command("fetch", status.dataset, root)
+        dataset, steps = status.dataset, format_command("fetch", status.dataset, root)
         if not dataset.files:
             access = "request it with its form" if dataset.form else "download it by hand"
-            steps = f"{access}, and lay it out in {status.folder}: {dataset.layout}"
+            steps = f"{access}, and put it into {status.folder}: {dataset.layout}"
         text = (
             f"\n{dataset.name}: {dataset.title} ({dataset.citation})\n"
             f"  from   {dataset.address}\n  terms  {dataset.terms}\n  how    {steps}"
@@ -68,7 +68,7 @@ def _fetch(names: list[str], root: Path) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    from src.stimuli.download import obtain
+    from src.stimuli.download import fetch_dataset
 
     if not names:
         fetchable = ", ".join(dataset.name for dataset in select_datasets([]) if dataset.files)
@@ -79,8 +79,8 @@ def _fetch(names: list[str], root: Path) -> int:
         for dataset in select_datasets(names):
             task = progress.add_task(dataset.name, total=None)
             report = partial(console.print, soft_wrap=True, markup=False, highlight=False)
-            obtain(dataset, root, report, partial(progress.update, task))
-    # Fetched files are counted like files laid out by hand.
+            fetch_dataset(dataset, root, report, partial(progress.update, task))
+    # Count the fetched files like files that a user put there.
     return _status(names, root)
 
 

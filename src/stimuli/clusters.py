@@ -1,4 +1,4 @@
-"""Assign stimuli to clusters: items that share something which may carry the property.
+"""Assign stimuli to clusters: items that have something in common, such as a theme, a stem or a parent.
 
 See docs/methods.md, section 6.1.
 """
@@ -19,48 +19,48 @@ WORDS = ("race_word", "gender_word")
 LEMMAS = ("race_lemma", "gender_lemma")
 
 
-def ways(table: Table) -> pd.DataFrame:
-    """Return the clusters of each row of a table, one column per way of clustering.
+def assign_clusters(table: Table) -> pd.DataFrame:
+    """Assign each row of a table to its clusters, with one column per way of clustering.
 
-    Two columns where clusters cross: `race_lemma` and `gender_lemma` of phrases, `parent_a` and `parent_b` of
-    morphs (equal for a face that is no morph). Otherwise a column `cluster`: that of the table where it has
-    one, the stem of a word, else the item itself.
+    Clusters that cross have two columns: `race_lemma` and `gender_lemma` of phrases, `parent_a` and
+    `parent_b` of morphs (equal for a face that is not a morph). Other tables get a column `cluster`: their
+    own column of that name, else the stem of a word, else the item itself.
     """
     frame = table.frame
     if set(PARENTS) <= {*frame}:
         return pd.DataFrame({name: frame[name].fillna(frame["id"]).astype(str) for name in PARENTS})
     if table.role == "labels" and CLUSTER not in frame:
-        words = label_words(frame)
+        words = split_labels(frame)
         if set(WORDS) <= {*frame} or _is_crossed_guess(frame, words):
-            # A phrase without a word of a kind shares it with no other phrase.
+            # A phrase without a race word (or gender word) forms a cluster by itself in that column.
             filled = {name: words[name].where(words[name] != "", frame["word"].astype(str)) for name in WORDS}
             columns = zip(LEMMAS, filled.values(), strict=True)
-            return pd.DataFrame({lemma: names.map(lemmas(names)) for lemma, names in columns})
+            return pd.DataFrame({lemma: names.map(map_lemmas(names)) for lemma, names in columns})
     items = frame["word" if "word" in frame else "id"].astype(str)
     if CLUSTER in frame:
         return pd.DataFrame({CLUSTER: frame[CLUSTER].fillna(items).astype(str)})
-    return pd.DataFrame({CLUSTER: stems(items) if table.role == "words" else items})
+    return pd.DataFrame({CLUSTER: stem_words(items) if table.role == "words" else items})
 
 
-def one_way(clusters: pd.DataFrame) -> pd.Series:
-    """Return a single cluster of each row: morphs that are linked by parents are one connected component.
+def merge_linked(clusters: pd.DataFrame) -> pd.Series:
+    """Merge crossing clusters into a single cluster per row: morphs linked by common parents form one.
 
-    Parents are the nodes of a graph, and each face is an edge between its two parents. The first parent, by
-    name, names the component.
+    Clusters are the connected components of a graph whose nodes are parents and whose edges are faces. Each
+    is named after its first parent in alphabetical order.
     """
     if not set(PARENTS) <= {*clusters}:
         return clusters[CLUSTER]
     pairs = clusters[[*PARENTS]].to_numpy(dtype=str)
-    names, places = np.unique(pairs, return_inverse=True)
-    first, second = places.reshape(pairs.shape).T
+    names, numbers = np.unique(pairs, return_inverse=True)
+    first, second = numbers.reshape(pairs.shape).T
     edges = coo_array((np.ones(len(first)), (first, second)), shape=(len(names), len(names)))
-    labels = connected_components(edges, directed=False)[1]
-    first_of = pd.Series(names).groupby(labels).min().to_numpy()
-    return pd.Series(first_of[labels[first]], clusters.index, name=CLUSTER)
+    components = connected_components(edges, directed=False)[1]
+    component_names = pd.Series(names).groupby(components).min().to_numpy()
+    return pd.Series(component_names[components[first]], clusters.index, name=CLUSTER)
 
 
-def stems(words: pd.Series) -> pd.Series:
-    """Return the Snowball stem of each lower-cased English word."""
+def stem_words(words: pd.Series) -> pd.Series:
+    """Replace each English word by the Snowball stem of its lower-case form."""
     from snowballstemmer import stemmer
 
     distinct = words.unique()
@@ -68,12 +68,12 @@ def stems(words: pd.Series) -> pd.Series:
     return words.map(dict(zip(distinct, stemmed, strict=True)))
 
 
-def lemmas(words: Collection[str]) -> dict[str, str]:
-    """Map each word to its lemma: the singular where that is in the list too, else the word itself.
+def map_lemmas(words: Collection[str]) -> dict[str, str]:
+    """Map each word to its lemma: its singular if the list contains that too, else the word itself.
 
     A word is the plural of another if it is that word with an s, or ends in "men" where that ends in "man".
 
-    >>> lemmas(["black", "blacks", "boss", "men", "man"])
+    >>> map_lemmas(["black", "blacks", "boss", "men", "man"])
     {'black': 'black', 'blacks': 'black', 'boss': 'boss', 'men': 'man', 'man': 'man'}
     """
     listed = dict.fromkeys(words)
@@ -82,8 +82,8 @@ def lemmas(words: Collection[str]) -> dict[str, str]:
     return {word: singular.get(word, word) for word in listed}
 
 
-def label_words(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return race word and gender word of each row; without such columns split phrases at the last space."""
+def split_labels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return race word and gender word of each row; without such columns, split phrases at the last space."""
     if set(WORDS) <= {*frame}:
         return frame[[*WORDS]].fillna("").astype(str)
     split = frame["word"].str.rpartition(" ")
@@ -91,9 +91,9 @@ def label_words(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_crossed_guess(frame: pd.DataFrame, words: pd.DataFrame) -> bool:
-    """Return whether words guessed from phrases are race words and gender words.
+    """Return whether the two words that phrases were split into are race words and gender words.
 
-    They are if the phrases are a full grid of them, and if each word shares its groups with another word.
+    They are if the phrases are a full grid of them, and if each word has the same groups as another word.
     """
     phrases = frame.assign(**{name: words[name] for name in WORDS}).drop_duplicates("word")
     sizes = [phrases[name].nunique() for name in WORDS]
@@ -101,7 +101,7 @@ def _is_crossed_guess(frame: pd.DataFrame, words: pd.DataFrame) -> bool:
     if pairs < len(phrases) or pairs < sizes[0] * sizes[1]:
         return False
     for name, other in (WORDS, WORDS[::-1]):
-        named = phrases.sort_values(other).groupby(name)["group"].agg(tuple)
-        if (named.value_counts() < 2).any():
+        groups_of_word = phrases.sort_values(other).groupby(name)["group"].agg(tuple)
+        if (groups_of_word.value_counts() < 2).any():
             return False
     return True

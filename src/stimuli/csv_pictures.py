@@ -1,4 +1,4 @@
-"""Load pictures that a csv describes: faces of groups, and scenes with ratings."""
+"""Load pictures listed in a csv: faces with groups, and scenes with ratings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,17 +8,17 @@ import pandas as pd
 from src.configs import FairFaceConfig, FolderConfig, OasisConfig
 from src.errors import InputError
 from src.stimuli import group_sampling, pictures
-from src.stimuli.csvs import HEADER_REMEDY, check_filled, check_unique, read_csv, rescaled_ratings
-from src.stimuli.safe_paths import check_paths, posix_paths, refuse_links_out
-from src.stimuli.table import Loaded
+from src.stimuli.csvs import HEADER_REMEDY, check_filled, check_unique, read_csv, rescale_ratings
+from src.stimuli.safe_paths import check_paths, convert_to_posix, refuse_links_out
+from src.stimuli.table import LoadedStimuli
 
 ABSENT_REMEDY = "Put the pictures next to the csv as the publisher's archive has them, or set faces.root."
 
 
-def fairface(cfg: FairFaceConfig) -> Loaded:
+def load_fairface(cfg: FairFaceConfig) -> LoadedStimuli:
     """Load FairFace (Kärkkäinen & Joo 2021): faces that annotators labelled with race, gender and age.
 
-    Only chosen groups, and chosen ages if there are any, are loaded. The csv has the columns `file` (below
+    Only the configured groups and, if set, ages are loaded. The csv has the columns `file` (below
     `root`), `age`, `gender` and `race`.
     """
     root = Path(cfg.root)
@@ -26,16 +26,17 @@ def fairface(cfg: FairFaceConfig) -> Loaded:
     remedy = "Set dataset.root to the folder of fairface/, or faces.root to that of the csv (see make data)."
     header_remedy = f"{HEADER_REMEDY} For pictures of your own choose faces=folder."
     rows, notes = _read_listing(path, root, ["file", "age", "gender", "race"], remedy, header_remedy)
-    chosen, group_notes = group_sampling.select_groups(rows, cfg, path, "age", cfg.ages)
-    frame = chosen.assign(id=chosen["file"], path=[str(root / name) for name in chosen["file"]])
+    selected_rows, group_notes = group_sampling.select_groups(rows, cfg, path, "age", cfg.ages)
+    frame = selected_rows.assign(id=selected_rows["file"])
+    frame["path"] = [str(root / name) for name in frame["file"]]
     frame = frame[["id", "group", "race", "gender", "age", "path", "row"]]
     frame, absent_notes = pictures.drop_absent(frame, path, root, "faces.root", ABSENT_REMEDY)
     frame, sample_notes = group_sampling.sample_groups(frame, cfg, path)
     return pictures.add_hashes(frame), len(rows), notes + group_notes + absent_notes + sample_notes
 
 
-def folder(cfg: FolderConfig) -> Loaded:
-    """Load a folder of pictures; if `group` has two columns of the csv, they are race and gender."""
+def load_folder(cfg: FolderConfig) -> LoadedStimuli:
+    """Load a folder of pictures with a csv; two columns in `group` are race and gender."""
     if not cfg.group:
         raise InputError("faces.group=[]: name the columns of the csv that make up a group's name.")
     root, file_column = Path(cfg.root), cfg.file
@@ -43,7 +44,9 @@ def folder(cfg: FolderConfig) -> Loaded:
     remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
     set_columns = f"Set faces.file (now {cfg.file}) to the column of paths, faces.group to those of groups"
     header_remedy = f"{set_columns}, or correct the header (commas separate columns)."
-    rows, notes = _read_listing(path, root, [file_column, *cfg.group], remedy, header_remedy, complete=True)
+    rows, notes = _read_listing(
+        path, root, [file_column, *cfg.group], remedy, header_remedy, refuse_empty=True
+    )
     names = rows[list(cfg.group)].agg(" ".join, axis=1)
     frame = pd.DataFrame({"id": rows[file_column], "group": names, "row": rows["row"]})
     if len(cfg.group) == 2:
@@ -58,11 +61,11 @@ def folder(cfg: FolderConfig) -> Loaded:
     return pictures.add_hashes(frame), len(rows), notes + absent_notes + sample_notes
 
 
-def oasis(cfg: OasisConfig) -> Loaded:
+def load_oasis(cfg: OasisConfig) -> LoadedStimuli:
     """Load OASIS (Kurdi, Lozano & Banaji 2017): 900 scenes with ratings of valence from 1 to 7.
 
-    The csv has the columns `Theme` and `Valence_mean`; the pictures are `{Theme}.jpg`. Pictures of a theme,
-    as Beach 1 and Beach 2, are a cluster.
+    The csv has the columns `Theme` and `Valence_mean`; the pictures are `{Theme}.jpg`. Pictures with the same
+    theme, such as Beach 1 and Beach 2, form a cluster.
     """
     root = Path(cfg.root)
     path = root / cfg.csv
@@ -72,14 +75,14 @@ def oasis(cfg: OasisConfig) -> Loaded:
     check_paths(rows, "Theme", path, "scenes.root")
     check_unique(rows, "Theme", path)
     # The archive was published with Images/ and with images/.
-    names = {item.name.lower(): item.name for item in root.iterdir()}
+    name_of_lower = {item.name.lower(): item.name for item in root.iterdir()}
     folder, scale = cfg.pictures, (cfg.lowest, cfg.highest)
     if not (root / folder).is_dir():
-        folder = names.get(folder.lower(), folder)
+        folder = name_of_lower.get(folder.lower(), folder)
     frame = pd.DataFrame(
         {
             "id": rows["Theme"],
-            "valence": rescaled_ratings(rows, "Valence_mean", "Theme", scale, path, "scenes"),
+            "valence": rescale_ratings(rows, "Valence_mean", "Theme", scale, path, "scenes"),
             # Scenes of one theme are numbered: Acorns 1, Acorns 2.
             "cluster": rows["Theme"].str.replace(r"\s*\d+$", "", regex=True),
             "path": [str(root / folder / f"{theme}.jpg") for theme in rows["Theme"]],
@@ -93,14 +96,20 @@ def oasis(cfg: OasisConfig) -> Loaded:
 
 
 def _read_listing(
-    path: Path, root: Path, columns: Sequence[str], remedy: str, header_remedy: str, *, complete: bool = False
+    path: Path,
+    root: Path,
+    columns: Sequence[str],
+    remedy: str,
+    header_remedy: str,
+    *,
+    refuse_empty: bool = False,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read columns of a csv, the first with paths below `faces.root`; note the backslashes converted."""
+    """Read columns of a csv, the first of which has paths below `faces.root`; note converted backslashes."""
     refuse_links_out([path], root, "faces.root")
     rows, file_column = read_csv(path, columns, remedy, header_remedy=header_remedy), columns[0]
-    for column in columns if complete else ():
+    for column in columns if refuse_empty else ():
         check_filled(rows, column, path)
     check_paths(rows, file_column, path, "faces.root")
-    rows[file_column], notes = posix_paths(rows[file_column], root, path)
+    rows[file_column], notes = convert_to_posix(rows[file_column], root, path)
     check_unique(rows, file_column, path)
     return rows, notes

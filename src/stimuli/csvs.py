@@ -1,4 +1,4 @@
-"""Read csv files of publishers and users: columns by name, whatever the unused cells contain."""
+"""Read named columns of csv files of publishers and users; unused cells may contain anything."""
 
 import csv
 import math
@@ -10,9 +10,9 @@ import pandas as pd
 from src.errors import InputError, brief
 from src.stimuli.safe_yaml import is_text
 
-# Limit of characters of a used cell: names, paths and numbers are shorter.
+# Maximum characters of a used cell: names, paths and numbers are shorter.
 MAX_USED_CELL = 131_072
-# Limit of characters of any cell. Body outlines (FHIBE) take millions; this bounds the memory.
+# Maximum characters of any cell, to limit memory; body outlines (FHIBE) take millions.
 MAX_CELL = 2**27
 HEADER_REMEDY = "Use the publisher's file, or correct the header (commas separate columns)."
 
@@ -26,16 +26,16 @@ def read_csv(
 ) -> pd.DataFrame:
     """Read columns of a csv with any of the three line endings, as stripped text.
 
-    The header is the first row that contains all required columns: a workbook sheet saved as csv (the norming
-    data of CFD) has titles above it. Cells of columns that are neither required nor optional are ignored. The
-    result also has a column `row`: the number of the row in the file, counted from 1.
+    The header is the first row that contains all required columns: a sheet of a workbook saved as csv (the
+    norming data of CFD) has titles above it. Columns that are neither required nor optional are ignored. The
+    column `row` of the result is the number of the row in the file, counted from 1.
 
     Raises:
-        InputError: see `records` and `check_cell`; or a column is missing (`header_remedy` tells what to do)
-            or repeated, no row follows the header, or a row has a different number of cells than the header.
+        InputError: see `read_rows` and `check_cell`; or a column is missing (the message ends in
+            `header_remedy`) or repeated, no row follows the header, or a row has more or fewer cells than it.
     """
-    rows = records(path, remedy)
-    header_row, header = _header(rows, columns, path, header_remedy)
+    rows = read_rows(path, remedy)
+    header_row, header = _find_header(rows, columns, path, header_remedy)
     used_columns = [*columns, *(column for column in optional if column in header)]
     for column in used_columns:
         if (times := header.count(column)) > 1:
@@ -60,14 +60,14 @@ def read_csv(
     return pd.DataFrame(cells)
 
 
-def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
+def read_rows(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the numbered rows of a csv, counted from 1, with stripped cells.
 
     Bytes that are not UTF-8 become lone surrogates, which `check_cell` refuses in used cells.
 
     Raises:
-        InputError: the file is missing or unreadable, or contains an unclosed quote (which would swallow the
-            rows below it) or a cell of more than `MAX_CELL` characters.
+        InputError: the file is missing or unreadable, or contains an unclosed quote (the rows below would
+            belong to it) or a cell of more than `MAX_CELL` characters.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file. {remedy}")
@@ -87,15 +87,15 @@ def records(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{path}: {error.strerror}. {remedy}") from None
 
 
-def check_cell(cell: str, name: str, place: str) -> None:
+def check_cell(cell: str, column: str, location: str) -> None:
     """Refuse a used cell that is too long, contains a NUL, or has bytes that are not UTF-8."""
     if len(cell) > MAX_USED_CELL:
         raise InputError(
-            f"{place}: {name} has {len(cell):,} characters; the limit is {MAX_USED_CELL:,}. "
+            f"{location}: {column} has {len(cell):,} characters; the limit is {MAX_USED_CELL:,}. "
             "Shorten it, or use another column."
         )
     if problem := _text_problem(cell):
-        raise InputError(f"{place}: {name} holds {problem}. Save it as a csv in UTF-8.")
+        raise InputError(f"{location}: {column} holds {problem}. Save it as a csv in UTF-8.")
 
 
 def _text_problem(cell: str) -> str:
@@ -105,63 +105,65 @@ def _text_problem(cell: str) -> str:
     return "" if is_text(cell) else "bytes that are not UTF-8"
 
 
-def _header(
+def _find_header(
     rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], path: Path, remedy: str
 ) -> tuple[int, list[str]]:
-    """Return number and cells of the first row that contains all columns; `rows` then yields those below."""
-    closest: list[str] = []
-    closest_row, max_count = 1, -1
+    """Return number and cells of the first row with all columns; `rows` then yields the rows below it."""
+    best_row: list[str] = []
+    best_number, max_count = 1, -1
     for number, row in rows:
         count = len(set(columns) & set(row))
         if count == len(set(columns)):
             return number, row
         if count > max_count:
-            closest, closest_row, max_count = row, number, count
-    if problem := next(filter(None, map(_text_problem, closest)), ""):
-        raise InputError(f"{path}, row {closest_row}: the header holds {problem}. Save it as a csv in UTF-8.")
-    missing = [column for column in columns if column not in closest]
+            best_row, best_number, max_count = row, number, count
+    if problem := next(filter(None, map(_text_problem, best_row)), ""):
+        raise InputError(f"{path}, row {best_number}: the header holds {problem}. Save it as a csv in UTF-8.")
+    missing = [column for column in columns if column not in best_row]
     raise InputError(
-        f"{path}: no column {', '.join(missing)}; found {brief(', '.join(closest)) or 'nothing'}. {remedy}"
+        f"{path}: no column {', '.join(missing)}; found {brief(', '.join(best_row)) or 'nothing'}. {remedy}"
     )
 
 
 def check_unique(rows: pd.DataFrame, column: str, path: Path) -> None:
     """Refuse a csv that repeats a value of a column; the message names both rows."""
-    repeated = rows[rows[column].duplicated()]
-    if len(repeated):
-        row, name = repeated[["row", column]].iloc[0]
+    repeats = rows[rows[column].duplicated()]
+    if len(repeats):
+        row, name = repeats[["row", column]].iloc[0]
         first = rows["row"][rows[column] == name].iloc[0]
         raise InputError(f"{path}, row {row}: {column} {brief(name)!r} repeats row {first}. Delete one.")
 
 
 def check_filled(rows: pd.DataFrame, column: str, path: Path) -> None:
     """Refuse a csv with an empty cell in a column; the message names the first such row."""
-    empty = rows[rows[column] == ""]
-    if len(empty):
-        raise InputError(f"{path}, row {empty['row'].iloc[0]}: no {column} ({len(empty)} such rows). Add it.")
+    empty_rows = rows[rows[column] == ""]
+    if len(empty_rows):
+        raise InputError(
+            f"{path}, row {empty_rows['row'].iloc[0]}: no {column} ({len(empty_rows)} such rows). Add it."
+        )
 
 
-def rescaled_ratings(
-    rows: pd.DataFrame, column: str, id_column: str, ends: tuple[float, float], path: Path, role: str
+def rescale_ratings(
+    rows: pd.DataFrame, column: str, id_column: str, scale: tuple[float, float], path: Path, role: str
 ) -> pd.Series:
-    """Rescale ratings linearly from a scale's ends, the settings `lowest` and `highest` of a role, to [0, 1].
+    """Rescale ratings linearly to [0, 1] from `scale`, the settings `lowest` and `highest` of a role.
 
-    `id_column` identifies a row in messages.
+    Messages identify a row by its value in `id_column`.
 
     Raises:
         InputError: a rating is not a number or is outside the scale, or the scale is empty.
     """
-    lowest, highest = ends
+    lowest, highest = scale
     if not (lowest < highest and math.isfinite(highest - lowest)):
         raise InputError(
             f"{role}.lowest={lowest:g}, {role}.highest={highest:g}: expected finite numbers, the first "
             "below the second. Set both to the ends of the rating scale."
         )
-    rating = pd.to_numeric(rows[column], errors="coerce")
+    ratings = pd.to_numeric(rows[column], errors="coerce")
     for is_invalid, problem in (
-        (rating.isna(), "not a number. Correct or delete the row."),
+        (ratings.isna(), "not a number. Correct or delete the row."),
         (
-            ~rating.between(lowest, highest),
+            ~ratings.between(lowest, highest),
             f"outside [{lowest:g}, {highest:g}]. Correct it, or set {role}.lowest and {role}.highest to the "
             "ends of the scale.",
         ),
@@ -172,4 +174,4 @@ def rescaled_ratings(
             raise InputError(
                 f"{path}, row {row}: {column} {brief(text)!r} of {brief(name)!r}{suffix} is {problem}"
             )
-    return (rating - lowest) / (highest - lowest)
+    return (ratings - lowest) / (highest - lowest)

@@ -1,6 +1,6 @@
-"""Fetch published datasets: files are downloaded by pooch, verified by size and hash, and unpacked.
+"""Fetch published datasets: download their files with pooch, verify sizes and hashes, and unpack them.
 
-A file gets its name only when it is complete and verified.
+A file gets its final name only when it is complete and verified.
 """
 
 import json
@@ -14,30 +14,30 @@ import pooch
 import requests
 
 from src.errors import InputError, brief, redact
-from src.stimuli.public_datasets import PRESENT, Dataset, File, command, status_of
+from src.stimuli.public_datasets import PRESENT, Dataset, RemoteFile, format_command, status_of
 from src.stimuli.unpack import unpack
 from src.stimuli.work_folders import draft_folder, lock_folder
 from src.storage.cache import file_hash
 
-RETRIES = 4  # further attempts after the first
+RETRIES = 4  # attempts after the first
 TIMEOUT = (10, 60)  # seconds to connect, and between two chunks of the body
 CHUNK = 1 << 16  # bytes
-# Smallest and largest number of bytes.
-Sizes = tuple[int, int]
-# Takes the number of bytes received (`completed`) and announced by the server (`total`, None if it was not).
+# Smallest and largest allowed number of bytes of a file.
+SizeLimits = tuple[int, int]
+# Function of the bytes received (`completed`) and announced by the server (`total`; None if unknown).
 Progress = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class _Record:
-    """Record of a file as it was first fetched."""
+class _FetchRecord:
+    """Address, size and hash of a file when it was first fetched."""
 
     url: str
     bytes: int
     sha256: str
 
 
-def obtain(dataset: Dataset, root: Path, report: Callable[[str], None], progress: Progress) -> None:
+def fetch_dataset(dataset: Dataset, root: Path, report: Callable[[str], None], progress: Progress) -> None:
     """Fetch the files of a dataset into its folder below `root`, unless it is complete."""
     folder = dataset.folder(root)
     if status_of(dataset, root).state == PRESENT:
@@ -46,58 +46,59 @@ def obtain(dataset: Dataset, root: Path, report: Callable[[str], None], progress
     if not dataset.files:
         access = "Its publisher requires a form" if dataset.form else "It must be fetched by hand"
         raise InputError(
-            f"{dataset.name}: {access}. Open {dataset.address}, and lay it out below {folder}: "
-            f"{dataset.layout} Then {command('status', dataset, root)} counts it. Terms: {dataset.terms}"
+            f"{dataset.name}: {access}. Open {dataset.address}, and put it into {folder}: "
+            f"{dataset.layout} Then {format_command('status', dataset, root)} counts it. "
+            f"Terms: {dataset.terms}"
         )
-    report(f"{dataset.title} ({dataset.citation}). Terms: {dataset.terms} You accept them by using it.")
+    report(f"{dataset.title} ({dataset.citation}). Terms: {dataset.terms} By using it you accept them.")
     with lock_folder(folder, "Choose another --root."):
         for file in dataset.files:
-            report(_fetch(file, folder, progress))
+            report(_fetch_file(file, folder, progress))
             for name in unpack(folder / file.name, file.take, file.at_most) if file.take else []:
                 report(f"{folder / name} is unchanged. To replace it, move it, and fetch again.")
 
 
-def _fetch(file: File, folder: Path, progress: Progress) -> str:
-    """Fetch one file, unless it is present, and return a line about it."""
-    target, record = folder / file.name, folder / f"{file.name}.json"
-    recorded = _read_record(record, file.url)
-    expected: File | _Record
-    source, expected = ("published", file) if file.sha256 else ("recorded at first", recorded or file)
-    sizes = (0, file.at_most) if expected.bytes is None else (expected.bytes, expected.bytes)
+def _fetch_file(file: RemoteFile, folder: Path, progress: Progress) -> str:
+    """Fetch a file unless it is present, check its hash, and return a line about it."""
+    target, record_path = folder / file.name, folder / f"{file.name}.json"
+    record = _read_record(record_path, file.url)
+    expected: RemoteFile | _FetchRecord
+    source, expected = ("published", file) if file.sha256 else ("recorded at first", record or file)
+    size_limits = (0, file.at_most) if expected.bytes is None else (expected.bytes, expected.bytes)
     is_present = target.exists()
     if not is_present:
-        download(file.url, target, sizes, expected.sha256, progress)
+        download(file.url, target, size_limits, expected.sha256, progress)
     digest = file_hash(target)
     if expected.sha256 not in (None, digest):
         raise InputError(f"{target}: sha256 {expected.sha256} {source}, got {digest}. Move it; fetch again.")
     size = target.stat().st_size
-    if not recorded:
-        draft = record.with_name(f".{record.name}.draft")
-        draft.write_text(json.dumps(asdict(_Record(file.url, size, digest)), indent=2) + "\n")
-        draft.rename(record)
+    if not record:
+        draft = record_path.with_name(f".{record_path.name}.draft")
+        draft.write_text(json.dumps(asdict(_FetchRecord(file.url, size, digest)), indent=2) + "\n")
+        draft.rename(record_path)
     message = f"{target} {'was there' if is_present else 'is fetched'}: {size} bytes, sha256 {digest}"
     if expected.sha256 is None:
-        return f"{message}: no hash is published, so this one is trusted, and recorded in {record.name}."
+        return f"{message}: no hash is published, so this one is trusted, and recorded in {record_path.name}."
     return f"{message}, as {source}."
 
 
-def _read_record(record: Path, url: str) -> _Record | None:
-    """Read the record of a file that was fetched from this address; None if absent."""
+def _read_record(path: Path, url: str) -> _FetchRecord | None:
+    """Read the record of a file; return None if there is no record, or one of another address."""
     try:
-        if record.exists() and not record.is_file():  # reading a pipe would block
+        if path.exists() and not path.is_file():  # reading a pipe would block
             raise OSError("not a file")
-        content = _Record(**json.loads(record.read_text()))
-        if [type(value) for value in asdict(content).values()] != [str, int, str]:
+        record = _FetchRecord(**json.loads(path.read_text()))
+        if [type(value) for value in asdict(record).values()] != [str, int, str]:
             raise TypeError("url, bytes and sha256 must be text, a whole number and text")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{record}: not a record of a file ({brief(str(error))}). Delete it.") from None
-    return content if content.url == url else None
+        raise InputError(f"{path}: not a record of a file ({brief(str(error))}). Delete it.") from None
+    return record if record.url == url else None
 
 
-def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress: Progress) -> None:
-    """Download a file into an existing folder; it gets its name only when it is complete and has the hash.
+def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None, progress: Progress) -> None:
+    """Download a file into an existing folder; it gets its name only when it is complete and verified.
 
     Raises:
         InputError: the server has no such file, sends other bytes than expected or fails repeatedly, or the
@@ -109,13 +110,13 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
     def transfer(_: str, output_file: str, __: Any) -> None:
         nonlocal attempts
         attempts += 1
-        _receive(url, Path(output_file), sizes, progress)
+        _receive(url, Path(output_file), size_limits, progress)
 
     pooch.get_logger().setLevel("WARNING")  # its log would show passwords in addresses
     try:
         with draft_folder(target) as draft:
-            known, urls = {target.name: sha256}, {target.name: url}
-            fetcher = pooch.create(draft, base_url="", registry=known, urls=urls, retry_if_failed=RETRIES)
+            hashes, urls = {target.name: sha256}, {target.name: url}
+            fetcher = pooch.create(draft, base_url="", registry=hashes, urls=urls, retry_if_failed=RETRIES)
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)
     except requests.RequestException as error:
         cause: BaseException = error  # the innermost nested error is the informative one
@@ -136,15 +137,15 @@ def download(url: str, target: Path, sizes: Sizes, sha256: str | None, progress:
         ) from None
 
 
-def _receive(url: str, output: Path, sizes: Sizes, progress: Progress) -> None:
-    """Download a file in one attempt; refuse replies that a retry would not improve, and other sizes."""
+def _receive(url: str, output: Path, size_limits: SizeLimits, progress: Progress) -> None:
+    """Download a file in one attempt; refuse wrong sizes, and responses that a retry would not change."""
 
-    def check_hop(reply: requests.Response, **_: Any) -> None:
-        if reply.is_redirect:
-            check_address(url, urljoin(reply.url, reply.headers["Location"]))
+    def check_redirect(response: requests.Response, **_: Any) -> None:
+        if response.is_redirect:
+            check_address(url, urljoin(response.url, response.headers["Location"]))
 
     def check_size(size: int, verb: str) -> None:
-        low, high = sizes
+        low, high = size_limits
         if size < low or size > high:
             expected = low if low == high else f"{low} to {high}"
             raise InputError(
@@ -153,20 +154,20 @@ def _receive(url: str, output: Path, sizes: Sizes, progress: Progress) -> None:
             )
 
     output.unlink()  # pooch made it readable by its owner only; a new file has the usual permissions
-    headers, hooks = {"Accept-Encoding": "identity"}, {"response": check_hop}
+    headers, hooks = {"Accept-Encoding": "identity"}, {"response": check_redirect}
     options: Any = {"stream": True, "timeout": TIMEOUT, "headers": headers, "hooks": hooks}
-    with requests.get(url, **options) as reply, output.open("wb") as file:
-        if reply.status_code >= 500 or reply.status_code == 429:
-            reply.raise_for_status()  # pooch retries
-        if problem := _problem(reply):
+    with requests.get(url, **options) as response, output.open("wb") as file:
+        if response.status_code >= 500 or response.status_code == 429:
+            response.raise_for_status()  # pooch retries
+        if problem := _problem(response):
             raise InputError(f"{redact(url)}: the server {problem}")
-        length, received = reply.headers.get("Content-Length", ""), 0
+        length, received = response.headers.get("Content-Length", ""), 0
         total = int(length) if length.isdigit() else None
         if total is not None:
             check_size(total, "announced")
-        for chunk in reply.iter_content(CHUNK):
+        for chunk in response.iter_content(CHUNK):
             received += len(chunk)
-            check_size(max(received, sizes[0]), "received")  # too few bytes are refused at the end
+            check_size(max(received, size_limits[0]), "received")  # too few bytes are refused at the end
             file.write(chunk)
             progress(completed=received, total=total)
     check_size(received, "received")
@@ -182,16 +183,16 @@ def check_address(url: str, location: str) -> None:
         )
 
 
-def _problem(reply: requests.Response) -> str:
-    """Describe why a reply is not a file, with the remedy; return an empty text if it is one."""
-    if reply.status_code != 200:
+def _problem(response: requests.Response) -> str:
+    """Describe why a response is not a file, and the remedy; return "" if it is a file."""
+    if response.status_code != 200:
         return (
-            f"answers {reply.status_code} {reply.reason}. The file may have moved: see the dataset's page, "
-            "and fetch it by hand."
+            f"answers {response.status_code} {response.reason}. The file may have moved: see the dataset's "
+            "page, and fetch it by hand."
         )
-    if reply.headers.get("Content-Encoding", "identity") != "identity":
+    if response.headers.get("Content-Encoding", "identity") != "identity":
         return "sends it compressed, which was not requested. Fetch it by hand."
-    if reply.headers.get("Content-Type", "").startswith("text/html"):
+    if response.headers.get("Content-Type", "").startswith("text/html"):
         return (
             "sends a page, not the file: it may ask for a login or a form. Open the address in a browser, "
             "and fetch the file by hand."

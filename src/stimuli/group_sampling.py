@@ -1,4 +1,4 @@
-"""Select the faces of the groups that a config names, and draw a sample of each."""
+"""Select the faces of the groups of a config, and sample each group."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,48 +11,50 @@ from src import configs
 from src.errors import InputError
 from src.stimuli.pictures import drop_copies
 
-# Configs that choose faces by race and gender.
+# Configs that select faces by race and gender.
 GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfig
 
 
 def map_values(rows: pd.DataFrame, column: str, names: Mapping[Any, Sequence[Any]], path: Path) -> pd.Series:
-    """Map the values of a column to the names that `faces.{column}s` gives them; null if it gives none."""
-    present = set(rows[column])
+    """Map the values of a column to their names in `faces.{column}s`; null for values not listed there."""
+    column_values = set(rows[column])
     for name, values in names.items():
         for value in values:
-            if value not in present:
+            if value not in column_values:
                 raise InputError(
                     f"{path}: no face has {column} {value!r} (for {name!r}); found "
-                    f"{', '.join(sorted(present))}. Correct faces.{column}s."
+                    f"{', '.join(sorted(column_values))}. Correct faces.{column}s."
                 )
     return rows[column].map({value: name for name, values in names.items() for value in values})
 
 
 def select_groups(
-    rows: pd.DataFrame, cfg: GroupsConfig, path: Path, third: str, values: Collection[object] | None
+    rows: pd.DataFrame, cfg: GroupsConfig, path: Path, attribute: str, values: Collection[object] | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Select and name the faces of the chosen groups, and note how many are left out.
+    """Select the faces of the configured groups, add the name of the group, and note how many are left out.
 
-    `third` names a third attribute, age or expression, which must be one of `values`; None selects all.
+    A third attribute, age or expression, must have one of `values`; None accepts all.
     """
-    is_wanted = pd.Series(True, rows.index)
+    has_value = pd.Series(True, rows.index)
     if values is not None:
-        is_wanted = map_values(rows, third, {value: [value] for value in values}, path).notna()
+        has_value = map_values(rows, attribute, {value: [value] for value in values}, path).notna()
     race, gender = map_values(rows, "race", cfg.races, path), map_values(rows, "gender", cfg.genders, path)
-    keep = race.notna() & gender.notna() & is_wanted
-    if not keep.any():
+    is_selected = race.notna() & gender.notna() & has_value
+    if not is_selected.any():
         raise InputError(
-            f"{path}: no face is of a chosen race, gender and {third}. Change faces.races or faces.{third}s."
+            f"{path}: no face is of a chosen race, gender and {attribute}. Change faces.races or "
+            f"faces.{attribute}s."
         )
-    left_out = len(rows) - int(keep.sum())
-    chosen = rows.assign(race=race, gender=gender, group=race + " " + gender)[keep]
-    return chosen, [f"{left_out} of other races, genders or {third}s"] if left_out else []
+    n_left_out = len(rows) - int(is_selected.sum())
+    selected_rows = rows.assign(race=race, gender=gender, group=race + " " + gender)[is_selected]
+    notes = [f"{n_left_out} of other races, genders or {attribute}s"] if n_left_out else []
+    return selected_rows, notes
 
 
-def group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> list[str]:
-    """Combine every race with every gender.
+def combine_group_names(races: Mapping[str, object], genders: Mapping[str, object]) -> list[str]:
+    """Combine every race with every gender into names of groups.
 
-    >>> group_names({"Asian": [], "Black": []}, {"Men": []})
+    >>> combine_group_names({"Asian": [], "Black": []}, {"Men": []})
     ['Asian Men', 'Black Men']
     """
     return [f"{race} {gender}" for race in races for gender in genders]
@@ -63,33 +65,34 @@ def sample_groups(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Draw `per_group` faces of each group without replacement, from distinct pictures.
 
-    The draw depends on the seed and the ids; the order of the rows only decides which of several copies
-    stays.
+    The sample depends on the seed and the ids; the order of the rows only decides which of several copies of
+    a picture is used.
     """
     groups = sorted(set(frame["group"]))
     if not isinstance(cfg, configs.FolderConfig):
-        groups = group_names(cfg.races, cfg.genders)
+        groups = combine_group_names(cfg.races, cfg.genders)
     frame, notes = drop_copies(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
-    smallest = min(sizes.values())
-    if smallest == 0:
+    min_size = min(sizes.values())
+    if min_size == 0:
         raise InputError(
             f"{path}: groups without a face: {sizes}. Add pictures of them, or choose others in faces.races "
             "and faces.genders."
         )
     if cfg.per_group is None:
         return frame.reset_index(drop=True), notes
-    if smallest < cfg.per_group:
+    if min_size < cfg.per_group:
         raise InputError(
             f"{path}: {cfg.per_group} faces per group requested, found {sizes}. "
-            f"Set faces.per_group={smallest} or less, or null for all."
+            f"Set faces.per_group={min_size} or less, or null for all."
         )
     rng = np.random.default_rng(cfg.seed)
-    chosen = [
+    indices = [
         rng.choice(frame.index[frame["group"] == group].to_numpy(), cfg.per_group, replace=False)
         for group in sorted(groups)
     ]
-    sample = frame.loc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
-    left_out = len(frame) - len(sample)
-    return sample, notes + ([f"{left_out} left out by faces.per_group={cfg.per_group}"] if left_out else [])
+    sample = frame.loc[np.sort(np.concatenate(indices))].reset_index(drop=True)
+    if n_left_out := len(frame) - len(sample):
+        notes = [*notes, f"{n_left_out} left out by faces.per_group={cfg.per_group}"]
+    return sample, notes

@@ -9,27 +9,27 @@ import pandas as pd
 
 from src.configs import NrcVadConfig, VaderConfig, WarrinerConfig
 from src.errors import InputError, brief, first_few
-from src.stimuli.csvs import check_filled, check_unique, read_csv, rescaled_ratings
+from src.stimuli.csvs import check_filled, check_unique, read_csv, rescale_ratings
 from src.stimuli.safe_paths import refuse_links_out
-from src.stimuli.table import Loaded
+from src.stimuli.table import LoadedStimuli
 
-# Columns of an NRC-VAD file without a header, as version 1 was published.
+# Columns of an NRC-VAD file without a header, such as the published version 1.
 COLUMNS = ["Word", "Valence", "Arousal", "Dominance"]
 NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
-# Headerless files of the other dimensions, published along with the lexicon.
+# Names of headerless files of the other dimensions, published together with the lexicon.
 OTHER_DIMENSION = re.compile(r"(arousal|dominance|[ad]-?scores)\b", re.IGNORECASE)
 UNTRANSLATED = ("", "NO TRANSLATION")
 # Maximum number of columns that a message names.
 MAX_LISTED = 10
 
 
-def vader(cfg: VaderConfig) -> Loaded:
-    """Draw alphabetic words of the VADER lexicon, without replacement; valence = (mean + 4) / 8."""
+def load_vader(cfg: VaderConfig) -> LoadedStimuli:
+    """Load the words of the VADER lexicon that consist of a-z, or a sample; valence = (mean + 4) / 8."""
     text = (importlib.resources.files("vaderSentiment") / "vader_lexicon.txt").read_text("utf-8")
     entries = [line.split("\t")[:2] for line in text.splitlines() if line.strip()]
     alphabetic = [(word, (float(mean) + 4) / 8) for word, mean in entries if re.fullmatch("[a-z]+", word)]
-    rated = dict(alphabetic)
-    frame = pd.DataFrame({"word": list(rated), "valence": list(rated.values())})
+    valences = dict(alphabetic)
+    frame = pd.DataFrame({"word": list(valences), "valence": list(valences.values())})
     notes = [
         f"{len(entries) - len(alphabetic)} entries are emoticons or hold other signs than a-z",
         f"{len(alphabetic) - len(frame)} repeat a word, whose last rating is kept",
@@ -37,26 +37,26 @@ def vader(cfg: VaderConfig) -> Loaded:
     if (count := cfg.count) is not None:
         if count > len(frame):
             raise InputError(f"words.count={count}: VADER has {len(frame)} words of a-z. Set fewer, or null.")
-        chosen = np.random.default_rng(cfg.seed).choice(len(frame), count, replace=False)
+        sample = np.random.default_rng(cfg.seed).choice(len(frame), count, replace=False)
         notes.append(f"{len(frame) - count} left out by words.count={count}")
-        frame = frame.iloc[np.sort(chosen)].reset_index(drop=True)
+        frame = frame.iloc[np.sort(sample)].reset_index(drop=True)
     return frame, len(entries), notes
 
 
-def warriner(cfg: WarrinerConfig) -> Loaded:
-    """Read ratings of English lemmas (Warriner, Kuperman & Brysbaert 2013), or another csv of rated words."""
+def load_warriner(cfg: WarrinerConfig) -> LoadedStimuli:
+    """Load ratings of English lemmas (Warriner, Kuperman & Brysbaert 2013), or another csv of rated words."""
     remedy = "Set words.path to the ratings, or dataset.root to the folder above warriner/. See make data."
-    path, word = only_file(Path(cfg.path), ".csv", remedy), cfg.word
+    path, word = find_only_file(Path(cfg.path), ".csv", remedy), cfg.word
     header_remedy = "Set words.word and words.valence to its columns, or correct the comma-separated header."
     rows = read_csv(path, [word, cfg.valence], remedy, header_remedy=header_remedy)
     check_filled(rows, word, path)
     check_unique(rows, word, path)
-    rated = rescaled_ratings(rows, cfg.valence, word, (cfg.lowest, cfg.highest), path, "words")
-    return pd.DataFrame({"word": rows[word], "valence": rated}), len(rows), []
+    valences = rescale_ratings(rows, cfg.valence, word, (cfg.lowest, cfg.highest), path, "words")
+    return pd.DataFrame({"word": rows[word], "valence": valences}), len(rows), []
 
 
-def only_file(path: Path, suffix: str, remedy: str) -> Path:
-    """Return a file, or the only file of a suffix in a folder, ignoring a README."""
+def find_only_file(path: Path, suffix: str, remedy: str) -> Path:
+    """Return the path if it is a file, or the only file of a suffix in the folder, not counting a README."""
     if path.is_file():
         return path
     if not path.is_dir():
@@ -70,22 +70,22 @@ def only_file(path: Path, suffix: str, remedy: str) -> Path:
     return files[0]
 
 
-def nrc_vad(cfg: NrcVadConfig) -> Loaded:
-    """Read NRC-VAD (Mohammad 2018, 2025): an English lexicon, also translated into a hundred languages.
+def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
+    """Load NRC-VAD (Mohammad 2018, 2025): an English lexicon, with translations into a hundred languages.
 
-    The file is tab-separated, with or without a header. Only its words and valences are read, so that an
-    unreadable dominance loses no word. The words `null` and `nan` are kept as words. English words that share
-    a translation get their mean valence.
+    The file is tab-separated, with or without a header. Only words and valences are read, so an unreadable
+    dominance does not matter; `null` and `nan` are ordinary words. English words with the same translation
+    become a single word with their mean valence.
     """
     remedy = (
         "Set words.path to the NRC-VAD lexicon, or dataset.root to the folder of nrc_vad/ (see make data)."
     )
-    path, scale = only_file(Path(cfg.path), ".txt", remedy), (cfg.lowest, cfg.highest)
+    path, scale = find_only_file(Path(cfg.path), ".txt", remedy), (cfg.lowest, cfg.highest)
     if OTHER_DIMENSION.match(path.name):
         raise InputError(f"{path}: its name says that it contains another dimension, not valence. {remedy}")
     header, rows = _read_rows(path)
     dimensions = [name.lower() for name in COLUMNS[1:]]
-    # The first column if none is recognised.
+    # Columns of words; the first column if none is recognised.
     word_columns = [
         index
         for index, name in enumerate(header)
@@ -103,16 +103,16 @@ def nrc_vad(cfg: NrcVadConfig) -> Loaded:
     if not is_translated:
         check_unique(frame, "word", path)
     _check_version(frame, scale, path)
-    rated = frame.assign(valence=rescaled_ratings(frame, "valence", "word", scale, path, "words"))
-    means = rated.groupby("word", sort=False)["valence"].mean().reset_index()
-    if len(means) < len(rated):
-        repeated, language = len(rated) - len(means), header[word_column]
+    ratings = frame.assign(valence=rescale_ratings(frame, "valence", "word", scale, path, "words"))
+    means = ratings.groupby("word", sort=False)["valence"].mean().reset_index()
+    if len(means) < len(ratings):
+        repeated, language = len(ratings) - len(means), header[word_column]
         notes.append(f"{repeated} repeat a word of {language}, whose valence is the mean of its rows")
     return means, len(rows), notes
 
 
 def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
-    """Read the header (empty if absent) and the cells below it, by row number and column index."""
+    """Read the header (empty if absent) and a frame of the cells, by row number and column index."""
     try:
         text = path.read_text("utf-8-sig")
         if "\0" in text:
@@ -122,18 +122,18 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
         raise InputError(f"{path}: {error}. Make it readable, and save it as text in UTF-8.") from None
     lines = {number: line for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
     cells = {number: [cell.strip() for cell in line.split("\t")] for number, line in lines.items()}
-    first_row, (_, *others) = next(iter(cells.items()), (0, [""]))
-    # The word `valence` would be followed by a number.
-    is_header = "valence" in map(str.lower, others) and not any(map(NUMBER.fullmatch, others))
+    first_row, (_, *other_cells) = next(iter(cells.items()), (0, [""]))
+    # In a row of data, the word `valence` would be followed by a number.
+    is_header = "valence" in map(str.lower, other_cells) and not any(map(NUMBER.fullmatch, other_cells))
     header = cells.pop(first_row) if is_header else []
     if not cells:
         raise InputError(f"{path}: no lines of word, tab, valence in it. Name another file: words.path=FILE.")
-    if untabbed := next((number for number in cells if "\t" not in lines[number]), 0):
+    if row := next((number for number in cells if "\t" not in lines[number]), 0):
         raise InputError(
-            f"{path}, row {untabbed}: no tab in {brief(lines[untabbed].strip())!r}. Use word, tab, valence."
+            f"{path}, row {row}: no tab in {brief(lines[row].strip())!r}. Write word, tab, valence."
         )
     width = max(map(len, [header, *cells.values()]))
-    padded = [[*row, *[""] * (width - len(row))] for row in cells.values()]
+    padded = [[*line, *[""] * (width - len(line))] for line in cells.values()]
     rows = pd.DataFrame(padded, index=list(cells))
     for number, *extra in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
         if word_cell := next((cell for cell in extra if cell and not NUMBER.fullmatch(cell)), ""):
@@ -146,7 +146,7 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
 
 
 def _word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:
-    """Return the index of the requested column of words."""
+    """Return the index of the column of words: `word` names it, None stands for the only one."""
     if word is None:
         if len(word_columns) > 1:
             names = _format_columns(header, word_columns)
@@ -173,9 +173,9 @@ def _check_version(frame: pd.DataFrame, scale: tuple[float, float], path: Path) 
     valence = pd.to_numeric(frame["valence"], errors="coerce")
     negative = frame[valence.between(-1, 0, inclusive="left")]
     if scale == (0, 1) and len(negative):
-        row, name, given = negative[["row", "word", "valence"]].iloc[0]
+        row, name, value = negative[["row", "word", "valence"]].iloc[0]
         raise InputError(
-            f"{path}, row {row}: valence {given} of {brief(name)!r} is negative, on a scale from 0 to 1. "
+            f"{path}, row {row}: valence {value} of {brief(name)!r} is negative, on a scale from 0 to 1. "
             "Version 2 goes from -1 to 1: choose words=nrc_vad_v2, or set words.lowest=-1."
         )
     if scale == (-1, 1) and valence.between(0, 1).all():

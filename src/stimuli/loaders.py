@@ -1,4 +1,4 @@
-"""Load stimuli by config class, and compose texts; external loaders are named module:attribute."""
+"""Load stimuli with the loader of their config class, and compose the texts of words and labels."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from src.errors import InputError, NotApplicable, brief
 from src.stimuli.pictures import count_conversions
 from src.stimuli.table import TEXT_ROLES, Table, build_table
 
-# Config class -> loader (`load_table` calls it), and the option on the command line that chooses it.
+# Config class -> loader, called by `load_table`, and the command-line option that selects it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.AvatarsConfig: ("src.demo.world:faces", "faces=avatars"),
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
     configs.AbstractConfig: ("src.demo.world:scenes", "scenes=abstract"),
-    configs.LabelsConfig: ("src.stimuli.loaders:phrases", "labels"),
-    configs.FairFaceConfig: ("src.stimuli.csv_pictures:fairface", "faces=fairface"),
-    configs.CfdConfig: ("src.stimuli.named_faces:cfd", "faces=cfd"),
-    configs.UtkFaceConfig: ("src.stimuli.named_faces:utkface", "faces=utkface"),
-    configs.FolderConfig: ("src.stimuli.csv_pictures:folder", "faces=folder"),
-    configs.OasisConfig: ("src.stimuli.csv_pictures:oasis", "scenes=oasis"),
-    configs.VaderConfig: ("src.stimuli.lexicons:vader", "words=vader"),
-    configs.NrcVadConfig: ("src.stimuli.lexicons:nrc_vad", "words=nrc_vad"),
-    configs.WarrinerConfig: ("src.stimuli.lexicons:warriner", "words=warriner"),
+    configs.LabelsConfig: ("src.stimuli.loaders:compose_phrases", "labels"),
+    configs.FairFaceConfig: ("src.stimuli.csv_pictures:load_fairface", "faces=fairface"),
+    configs.CfdConfig: ("src.stimuli.named_faces:load_cfd", "faces=cfd"),
+    configs.UtkFaceConfig: ("src.stimuli.named_faces:load_utkface", "faces=utkface"),
+    configs.FolderConfig: ("src.stimuli.csv_pictures:load_folder", "faces=folder"),
+    configs.OasisConfig: ("src.stimuli.csv_pictures:load_oasis", "scenes=oasis"),
+    configs.VaderConfig: ("src.stimuli.lexicons:load_vader", "words=vader"),
+    configs.NrcVadConfig: ("src.stimuli.lexicons:load_nrc_vad", "words=nrc_vad"),
+    configs.WarrinerConfig: ("src.stimuli.lexicons:load_warriner", "words=warriner"),
 }
 
 
 def load_table(
     role: str, role_config: configs.RoleConfig, store: PicturesConfig, templates: Sequence[str] = ()
 ) -> Table:
-    """Load the stimulus table of a config; its notes also count converted pictures.
+    """Load the stimulus table of a config, with notes that count the converted pictures.
 
     Raises:
         InputError: the stimuli cannot be read.
@@ -58,7 +58,7 @@ def load_table(
         if isinstance(role_config, configs.AvatarsConfig | configs.AbstractConfig):
             loaded = load(role_config, Path(store.stimuli))
         elif isinstance(role_config, configs.MorphsConfig):
-            faces = parents(role_config.parents, store)
+            faces = load_parents(role_config.parents, store)
             frame, expected, notes = load(role_config, faces.frame, Path(store.morphs))
             loaded = frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
         else:
@@ -72,10 +72,10 @@ def load_table(
     return build_table(role, frame, source, expected=expected, notes=notes)
 
 
-def parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
+def load_parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
     """Load the faces that morphs are made of; refuse morphs."""
     if isinstance(faces_config, configs.MorphsConfig):
-        raise InputError("faces.parents: morphs are not morphed again. Choose other parents.")
+        raise InputError("faces.parents: morphs cannot be parents of morphs. Choose other faces.")
 
     def qualify(text: str) -> str:
         # Messages of loaders name `faces.races`; for parents it is `faces.parents.races`.
@@ -90,9 +90,9 @@ def parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
 
 
 def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
-    """Read the rows of precomputed vectors, DIR/{role}.parquet (docs/architecture.md, "Formats").
+    """Read the table of precomputed vectors, DIR/{role}.parquet (docs/architecture.md, "Formats").
 
-    Their order is that of the file and of the vectors in the same folder.
+    Its order is that of the file and of the vectors in the same folder.
 
     Raises:
         NotApplicable: the folder has no table of that role.
@@ -125,7 +125,7 @@ def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
 
 
 def load_precomputed(folder: Path, role: str) -> Table:
-    """Load the stimulus table of one role, sorted by id.
+    """Load the stimulus table of precomputed vectors of one role, sorted by id.
 
     Raises:
         InputError: see `read_precomputed` and `build_table`.
@@ -134,7 +134,7 @@ def load_precomputed(folder: Path, role: str) -> Table:
 
 
 def fill_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFrame:
-    """Insert each `word` into each template, which has one `{}`: adds `id`, `template` and `sentence`."""
+    """Insert each `word` into the `{}` of each template: add columns `id`, `template` and `sentence`."""
     for template in templates:
         if template.count("{}") != 1:
             raise InputError(f"templates: {template!r} must contain {{}} once, where the word goes.")
@@ -151,7 +151,7 @@ def fill_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFram
     return pd.concat(tables, ignore_index=True)
 
 
-def phrases(cfg: configs.LabelsConfig) -> pd.DataFrame:
+def compose_phrases(cfg: configs.LabelsConfig) -> pd.DataFrame:
     """Compose label phrases: race word, space, gender word (docs/methods.md, section 2, "Stimuli")."""
     rows = [
         (f"{race_word} {gender_word}", f"{race} {gender}", race, gender, race_word, gender_word)

@@ -14,12 +14,12 @@ from src.stimuli.csvs import check_unique, read_csv
 from src.stimuli.pictures import add_hashes
 from src.stimuli.safe_paths import refuse_links_out
 from src.stimuli.safe_yaml import is_text
-from src.stimuli.table import Loaded
+from src.stimuli.table import LoadedStimuli
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 CFD_EXAMPLE = "CFD-BF-001-025-N.jpg"
-# Race, gender, number of the person, number of the picture, a count (if the Indian set has two pictures of an
-# expression), and the expression.
+# Race, gender, number of the person, number of the picture, a count (where the Indian set has two pictures
+# of an expression), and the expression.
 CFD_NAME = (
     r"(?P<name>CFD-(?P<person>(?P<race>[ABLWMI])(?P<gender>[FM])-\d+)-\d+(-\d+)?"
     r"-(?P<expression>N|A|HC|HO|F))"
@@ -32,11 +32,11 @@ UTKFACE_EXAMPLE = "25_0_1_20170116174525125.jpg"
 UTKFACE_NAME = r"(?P<name>(?P<age>\d{1,3})_(?P<gender>[01])_(?P<race>[0-4])_\d+)\D*"
 
 
-def cfd(cfg: CfdConfig) -> Loaded:
+def load_cfd(cfg: CfdConfig) -> LoadedStimuli:
     """Load the Chicago Face Database (Ma, Correll & Wittenbrink 2015), version 3.0: studio photographs.
 
-    Its extensions lie in the same folder: multiracial faces (Ma, Kantner & Wittenbrink 2020) and faces from
-    India (Lakshmi et al. 2020). Only the chosen groups and expressions are loaded; `norming` adds ages.
+    Its extensions are in the same folder: multiracial faces (Ma, Kantner & Wittenbrink 2020) and faces from
+    India (Lakshmi et al. 2020). Only the configured groups and expressions are loaded; `norming` adds ages.
     """
     remedy = (
         "Set dataset.root to the folder that contains cfd/, faces.root to the one that contains Images/, or "
@@ -48,9 +48,9 @@ def cfd(cfg: CfdConfig) -> Loaded:
     chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", cfg.expressions)
     frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
     notes += group_notes + sample_notes
-    repeated = frame["person"][frame.duplicated(["person", "expression"])].nunique()
-    if repeated:
-        notes.append(f"{repeated} people have more than one picture of an expression, all kept")
+    n_people = frame["person"][frame.duplicated(["person", "expression"])].nunique()
+    if n_people:
+        notes.append(f"{n_people} people have more than one picture of an expression, all kept")
     if cfg.norming is not None:
         refuse_links_out([root / cfg.norming], root, "faces.root")
         frame["age"], age_notes = _read_ages(frame["person"], root / cfg.norming)
@@ -59,7 +59,7 @@ def cfd(cfg: CfdConfig) -> Loaded:
 
 
 def _read_ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
-    """Return the age of each person in years, null if unknown, and notes."""
+    """Read the age of each person in years (null if unknown), with notes."""
     remedy = "Save a sheet of the norming workbook as csv and set faces.norming to it, or to null."
     rows = read_csv(path, ["Model"], remedy, optional=AGES, header_remedy=remedy)
     # The Indian sheets write IF601-519 for the person whose pictures are named IF-601.
@@ -68,24 +68,24 @@ def _read_ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
     rows = rows[rows["person"].notna()]
     numbers = {name: pd.to_numeric(rows[name], errors="coerce") for name in AGES if name in rows}
     ages = {name: values.where(values.between(0, MAX_AGE)) for name, values in numbers.items()}
-    filled = [name for name, values in ages.items() if values.notna().any()]
-    if not filled:
+    age_columns = [name for name, values in ages.items() if values.notna().any()]
+    if not age_columns:
         raise InputError(
             f"{path}: no age in {' or '.join(AGES)}. Set faces.norming to another csv, or to null."
         )
     check_unique(rows, "person", path)
-    age = people.map(dict(zip(rows["person"], ages[filled[0]], strict=True)))
-    notes = [f"age is {filled[0]} of {path.name}"]
+    age = people.map(dict(zip(rows["person"], ages[age_columns[0]], strict=True)))
+    notes = [f"age is {age_columns[0]} of {path.name}"]
     without_age = sorted(set(people[age.isna()]))
     if without_age:
         notes.append(f"{len(without_age)} people have no age in {path.name}, first {without_age[0]}")
     return age, notes
 
 
-def utkface(cfg: UtkFaceConfig) -> Loaded:
+def load_utkface(cfg: UtkFaceConfig) -> LoadedStimuli:
     """Load UTKFace (Zhang, Song & Qi 2017): faces from the web, named by age, gender and race.
 
-    Only chosen groups are loaded, and ages in years within `ages` if it is set.
+    Only the configured groups are loaded and, if `ages` is set, ages in years within it.
     """
     root, ages = Path(cfg.root), cfg.ages
     if ages is not None and (len(ages) != 2 or ages[0] > ages[1]):
@@ -96,8 +96,8 @@ def utkface(cfg: UtkFaceConfig) -> Loaded:
     )
     rows, picture_count, notes = _read_labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
-    wanted = None if ages is None else {*rows["age"][rows["age"].between(ages[0], ages[1])]}
-    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", wanted)
+    ages_in_range = None if ages is None else {*rows["age"][rows["age"].between(ages[0], ages[1])]}
+    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", ages_in_range)
     frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
     return add_hashes(frame), picture_count, notes + group_notes + sample_notes
 
@@ -105,10 +105,11 @@ def utkface(cfg: UtkFaceConfig) -> Loaded:
 def _read_labels(
     folders: Sequence[Path], root: Path, pattern: str, example: str, remedy: str
 ) -> tuple[pd.DataFrame, int, list[str]]:
-    """Read labels from the names of the pictures in folders and their subfolders, with notes on other files.
+    """Read labels from the file names of pictures in folders and their subfolders.
 
-    The pattern matches a name without its last suffix: its group `name` becomes the column `id`, and
-    each other group a column. Returns the matching pictures, sorted by `path`, and the number of pictures.
+    `pattern` matches a name without its last suffix: its group `name` becomes the column `id`, and every
+    other group a column. Return the matching pictures sorted by `path`, the number of all pictures, and notes
+    on other files.
     """
     files, other_files = _list_pictures(folders, root, remedy)
     matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]

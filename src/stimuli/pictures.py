@@ -18,14 +18,14 @@ from src.storage.cache import file_hash
 # Pillow's other formats are never tried: Ghostscript would run a PostScript file named .jpg.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
 
-# PNG comments are not read, but those of image generators exceed Pillow's limit of one megabyte.
+# PNG comments are ignored, but those of image generators exceed Pillow's limit of one megabyte.
 PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
 
-# Conversions, as the notes of a table name them.
+# Conversions, as described in the notes of a table.
 ORIENTATION, PROFILE = "EXIF orientation applied", "colour profile other than sRGB ignored"
 TRANSPARENT, INK = "transparency dropped", "CMYK converted by formula"
 
-# EXIF orientation -> transposition that turns the stored picture upright.
+# EXIF orientation -> transposition that makes the stored picture upright.
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -35,7 +35,7 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# Colour space of an ICC profile -> the mode whose values it describes.
+# Colour space of an ICC profile -> Pillow's mode for its values.
 MODE_OF_SPACE = {"GRAY": "L", "RGB ": "RGB"}
 # Largest difference, in levels of 255, between sRGB profiles of different makers.
 SRGB_TOLERANCE = 2
@@ -45,29 +45,28 @@ REDUCING_GAP = 3.0
 
 
 def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]:
-    """Decode a picture into upright 8-bit RGB, and list the conversions (constants above) that it needed.
+    """Decode a picture into upright 8-bit RGB; return also the conversions (constants above) that it needed.
 
-    16-bit values are reduced to their high byte. As in CLIP's own preprocessing, an ICC profile changes no
-    value, and transparency is dropped, which reveals the colours stored behind it. With `min_edge`, a JPEG
-    may be decoded at a half, a quarter or an eighth of its size, but with no edge shorter than that many
-    pixels.
+    16-bit values are reduced to their high byte. As in CLIP's own preprocessing, ICC profiles are ignored,
+    and transparency is dropped, which reveals the colours stored behind it. With `min_edge`, a JPEG may be
+    decoded at a half, a quarter or an eighth of its size, but its edges keep at least `min_edge` pixels.
 
     Raises:
-        OSError: the file is truncated or not a picture, or has several frames or pixels that do not determine
-            RGB values, such as floating point or signed integers. Decoders raise other exceptions as well.
+        OSError: the file is truncated, not a picture, has several frames, or has pixels without defined RGB
+            values, such as floating point or signed integers. Decoders raise other exceptions as well.
     """
     with Image.open(path, formats=FORMATS) as picture:
-        # The further frames that a phone or a stereo camera adds to a JPEG (MPO) belong to its first picture.
+        # Phones and stereo cameras add frames to a JPEG (MPO): only the first is the picture.
         frames = 1 if picture.format == "MPO" else getattr(picture, "n_frames", 1)
         if frames > 1:
             raise OSError(f"{frames} pictures in one file: save the right one as a separate file")
         if min_edge:
             picture.draft("RGB", (min_edge, min_edge))
-        profile, orientation = picture.info.get("icc_profile"), _orientation(picture)
+        profile, orientation = picture.info.get("icc_profile"), _read_orientation(picture)
         conversions = [ORIENTATION] if orientation in UPRIGHT else []
         picture.load()
         # Pillow turns a TIFF upright while loading it, and then reports no orientation.
-        orientation = _orientation(picture)
+        orientation = _read_orientation(picture)
         stored: Image.Image = picture
         if stored.mode.startswith("I"):
             stored = _reduce_to_8_bits(picture)
@@ -88,22 +87,22 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
 
 
 def upright_size(path: str | Path) -> tuple[int, int]:
-    """Return width and height in pixels of a picture as `decode` returns it, from its header."""
+    """Read width and height in pixels, after turning the picture upright, from its header."""
     with Image.open(path, formats=FORMATS) as picture:
         width, height = picture.size
-        is_rotated = picture.format != "TIFF" and _orientation(picture) in (5, 6, 7, 8)
+        is_rotated = picture.format != "TIFF" and _read_orientation(picture) in (5, 6, 7, 8)
     return (height, width) if is_rotated else (width, height)
 
 
-def _orientation(picture: Image.Image) -> int:
+def _read_orientation(picture: Image.Image) -> int:
     try:
         return int(picture.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # unparsable EXIF data: the picture is taken as it is stored
+    except Exception:  # unreadable EXIF data: the picture counts as upright
         return 1
 
 
 def _reduce_to_8_bits(picture: Image.Image) -> Image.Image:
-    """Keep the highest 8 bits of integer grey, as Pillow does for 16-bit colour."""
+    """Reduce integer grey to its highest 8 bits, as Pillow does with 16-bit colour."""
     tags = getattr(picture, "tag_v2", {})
     bits, is_signed = int(tags.get(ExifTags.Base.BitsPerSample, (16,))[0]), picture.mode == "I"
     if is_signed and picture.format == "TIFF":
@@ -134,13 +133,13 @@ def _is_srgb(profile: bytes) -> bool:
 
 
 def read(path: str | Path) -> Image.Image:
-    """Decode a picture into upright RGB; raises OSError, see `decode`."""
+    """Decode a picture into upright RGB; errors are those of `decode`."""
     return decode(path)[0]
 
 
 def standardise(path: str | Path, size: int) -> np.ndarray:
-    """Read the centre square of a picture, upright, as [size, size, 3] uint8 RGB."""
-    # A large JPEG is decoded at a half, a quarter or an eighth, but never below twice the target size.
+    """Read the centre square of an upright picture, scaled to [size, size, 3] uint8 RGB."""
+    # A large JPEG may be decoded at a reduced size, but never below twice the target size.
     picture, _ = decode(path, min_edge=2 * size)
     scaled = picture.resize(
         (size, size), Image.Resampling.LANCZOS, box=centre_square(*picture.size), reducing_gap=REDUCING_GAP
@@ -149,31 +148,31 @@ def standardise(path: str | Path, size: int) -> np.ndarray:
 
 
 def centre_square(width: int, height: int) -> Box:
-    """Return the left, upper, right and lower edge of the centre square, in pixels from the outer edges."""
+    """Return the left, upper, right and lower edge of the centre square in pixels, as Pillow's boxes."""
     edge = min(width, height)
     left, upper = (width - edge) / 2, (height - edge) / 2
     return left, upper, left + edge, upper + edge
 
 
 def standardise_points(points: np.ndarray, width: int, height: int, size: int) -> np.ndarray:
-    """Transform points of a photograph to its standardised form of edge `size`.
+    """Transform points of a picture to points of its standardised form (see `standardise`).
 
-    Points are x and y in pixels, [P, 2]: the centre of the first pixel is (0, 0).
+    Points are x and y in pixels, [P, 2]; the centre of the first pixel is (0, 0).
     """
     left, upper, right, _ = centre_square(width, height)
     scale = size / (right - left)
     return (points + 0.5 - [left, upper]) * scale - 0.5
 
 
-def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Decode and hash each picture; return the SHA-256 of each file, and its conversions, joined by "; ".
+def hash_pictures(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Decode and hash each picture; return the SHA-256 of each file, and its conversions joined by "; ".
 
     Raises:
-        InputError: a file is empty, truncated, too large, not a picture, or one that `decode` refuses. The
-            message counts these files and names the first ten.
+        InputError: files are empty, truncated, too large or refused by `decode`. The message states how
+            many, and names the first ten.
     """
     with ThreadPoolExecutor() as pool:
-        results = list(pool.map(_examine, paths))
+        results = list(pool.map(_check_and_hash, paths))
     broken = [f"{path} ({problem})" for path, (_, _, problem) in zip(paths, results, strict=True) if problem]
     if broken:
         listed = "\n  ".join(broken[:10] + (["..."] if len(broken) > 10 else []))
@@ -185,8 +184,8 @@ def hashes(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
 
 
 def add_hashes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Decode and hash the picture at each `path` into columns `sha256` and `conversions` (see `hashes`)."""
-    digests, conversions = hashes([Path(path) for path in frame["path"]])
+    """Add the columns `sha256` and `conversions` of the picture at each `path` (see `hash_pictures`)."""
+    digests, conversions = hash_pictures([Path(path) for path in frame["path"]])
     return frame.assign(sha256=digests, conversions=conversions)
 
 
@@ -203,10 +202,10 @@ def count_conversions(conversions: Sequence[str]) -> list[str]:
 def drop_absent(
     frame: pd.DataFrame, source: Path, root: Path, setting: str, remedy: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Drop the rows whose `path` does not exist, and note their number.
+    """Drop the rows whose picture at `path` does not exist, and note their number.
 
     Raises:
-        InputError: no picture exists, or a link leads out of the folder, which `setting` names.
+        InputError: no picture exists, or a link leads out of the folder `root` of the setting `setting`.
     """
     refuse_links_out([Path(path) for path in frame["path"]], root, setting)
     # os.path accepts names that Path methods refuse: a name too long for the file system is not a file.
@@ -214,15 +213,15 @@ def drop_absent(
     absent = len(frame) - sum(exists)
     if absent == len(frame):
         raise InputError(
-            f"{source}: none of the {len(frame)} pictures that it names is there; the first would be "
+            f"{source}: none of its {len(frame)} pictures exists; the first is expected at "
             f"{brief(frame['path'].iloc[0])}. {remedy}"
         )
     notes = [f"{absent} rows of {source.name} have no picture"] if absent else []
     return frame[exists].reset_index(drop=True), notes
 
 
-def _examine(path: Path) -> tuple[str, str, str]:
-    """Return the SHA-256 of a file, its conversions, and why it cannot be decoded (empty if it can)."""
+def _check_and_hash(path: Path) -> tuple[str, str, str]:
+    """Return the SHA-256 of a picture, its conversions, and why it cannot be decoded (empty if it can)."""
     try:
         if path.stat().st_size == 0:
             return "", "", "empty file"
@@ -235,39 +234,42 @@ def _examine(path: Path) -> tuple[str, str, str]:
 
 
 def drop_copies(frame: pd.DataFrame, source: Path, policy: str, role: str) -> tuple[pd.DataFrame, list[str]]:
-    """Refuse pictures that occur twice; if `policy` is "drop", drop all but the first of each.
+    """Refuse copies of pictures or, if `policy` is "drop", drop all but the first of each.
 
-    The frame has `path`, `group` or `valence`, and `row` if a csv names the pictures; its order decides which
-    copy is the first. Returns the frame without `row`, and notes on the pictures dropped.
+    The frame has `path`, `group` or `valence`, and `row` if the pictures are listed in a csv; the first copy
+    is the first in its order. Return the frame without `row`, and notes on the pictures dropped.
 
     Raises:
-        InputError: a picture occurs twice and `policy` is "stop"; both rows are named.
+        InputError: a picture occurs twice and `policy` is "stop"; the message names both rows.
     """
     with ThreadPoolExecutor() as pool:
-        digests = pd.Series(list(pool.map(_hash, map(Path, frame["path"]))), frame.index)
-    copies = digests.notna() & digests.duplicated()
-    originals = frame[~copies].drop(columns="row", errors="ignore").reset_index(drop=True)
-    if not copies.any():
+        digests = pd.Series(list(pool.map(_hash_or_none, map(Path, frame["path"]))), frame.index)
+    is_copy = digests.notna() & digests.duplicated()
+    originals = frame[~is_copy].drop(columns="row", errors="ignore").reset_index(drop=True)
+    if not is_copy.any():
         return originals, []
-    carried = "group" if "group" in frame else "valence"
+    attribute = "group" if "group" in frame else "valence"
     if policy == "drop":
-        others = (copies & (frame[carried] != frame[carried].groupby(digests).transform("first"))).sum()
-        conflicts = f", {others} of them with another {carried}" if others else ""
-        return originals, [f"{copies.sum()} pictures occur a second time{conflicts} ({role}.duplicates=drop)"]
-    second, first = frame[copies].iloc[0], frame[digests == digests[copies].iloc[0]].iloc[0]
+        first_values = frame[attribute].groupby(digests).transform("first")
+        n_conflicts = (is_copy & (frame[attribute] != first_values)).sum()
+        conflicts = f", {n_conflicts} of them with another {attribute}" if n_conflicts else ""
+        return originals, [
+            f"{is_copy.sum()} pictures occur a second time{conflicts} ({role}.duplicates=drop)"
+        ]
+    second, first = frame[is_copy].iloc[0], frame[digests == digests[is_copy].iloc[0]].iloc[0]
     locations = [row["path"] for row in (second, first)]
     if "row" in frame:
         locations = [f"{source}, row {row['row']} ({row['path']})" for row in (second, first)]
-    is_conflict = first[carried] != second[carried]
-    conflict = f" with {carried} {first[carried]} (here {second[carried]})" if is_conflict else ""
+    is_conflict = first[attribute] != second[attribute]
+    conflict = f" with {attribute} {first[attribute]} (here {second[attribute]})" if is_conflict else ""
     raise InputError(
-        f"{locations[0]}: the same picture, byte for byte, as {locations[1]}{conflict}; {copies.sum()} such "
+        f"{locations[0]}: the same picture, byte for byte, as {locations[1]}{conflict}; {is_copy.sum()} such "
         f"pictures. Delete one of each two, or set {role}.duplicates=drop to keep the first."
     )
 
 
-def _hash(path: Path) -> str | None:
-    """Hash a file; return None if it is empty or unreadable, which `hashes` refuses."""
+def _hash_or_none(path: Path) -> str | None:
+    """Hash a file; return None if it is empty or unreadable, which `hash_pictures` refuses."""
     try:
         return file_hash(path) if path.stat().st_size else None
     except OSError:

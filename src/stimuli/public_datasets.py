@@ -10,29 +10,29 @@ from typing import Any
 
 from src.errors import InputError, did_you_mean
 
-# States of a dataset; OTHER_COUNTS: complete, but unlike every published edition.
+# States of a dataset; OTHER_COUNTS: at least as many files as an edition, but unlike every edition.
 PRESENT, PARTIAL, OTHER_COUNTS, ABSENT = "present", "partly", "other counts", "absent"
 
 
 @dataclass(frozen=True)
-class Need:
-    """Required content of a dataset: a number of files, folders or table rows, for each edition."""
+class Requirement:
+    """Required content of a dataset: a number of files, folders or rows of tables, for each edition."""
 
     kind: str  # files, folders or rows
-    pattern: str  # glob below the dataset's folder; for rows, that of the tables
-    counts: tuple[int, ...]  # required number in each edition
+    pattern: str  # glob below the dataset's folder of the files or folders; for rows, of the tables
+    counts: tuple[int, ...]  # required number, by edition
 
 
 @dataclass(frozen=True)
-class File:
-    """A file that may be fetched without a form or login."""
+class RemoteFile:
+    """A file that can be fetched without a form or login."""
 
     url: str
     name: str
     bytes: int | None  # size; None if unknown
     sha256: str | None  # hash; None if unknown
-    at_most: int  # limit of bytes of a file of unknown size, and of all members of an archive together
-    # Pattern of one file or folder in an archive -> its name below the dataset's folder.
+    at_most: int  # maximum bytes of a file of unknown size, and of an archive once unpacked
+    # Pattern of a file or folder in an archive -> its name in the dataset's folder.
     take: dict[str, str] = field(default_factory=dict)
 
 
@@ -44,83 +44,83 @@ class Dataset:
     title: str
     citation: str  # authors and year
     address: str  # publisher's page
-    form: bool  # whether the publisher requires a form, a signed licence, or a login
+    form: bool  # whether the publisher requires a form, a signed licence or a login
     terms: str
-    layout: str  # layout of the folder, for a user who fills it by hand
-    needs: tuple[Need, ...]
-    files: tuple[File, ...] = ()  # files to fetch; empty if a user must fetch them by hand
+    layout: str  # description of the folder's layout, for users who fill it by hand
+    needs: tuple[Requirement, ...]
+    files: tuple[RemoteFile, ...] = ()  # files to fetch; empty if users must fetch them by hand
     package: str | None = None  # Python package that contains the dataset, if any
 
     def folder(self, root: Path) -> Path:
-        """Return the folder in which the dataset is searched for."""
+        """Return the folder in which the dataset is expected."""
         spec = importlib.util.find_spec(self.package) if self.package else None
         return Path(spec.origin).parent if spec and spec.origin else root / self.name
 
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """Content of a dataset that is present: the number of items of each need."""
+    """Content of a dataset on disk: the count of each requirement."""
 
     dataset: Dataset
     folder: Path
-    counts: dict[Need, int]
+    counts: dict[Requirement, int]
 
     @property
     def state(self) -> str:
-        """Return the state of the dataset that its counts imply."""
-        if all(count in need.counts for need, count in self.counts.items()):
+        """Return the state of the dataset, by its counts."""
+        if all(count in requirement.counts for requirement, count in self.counts.items()):
             return PRESENT
         if not any(self.counts.values()):
             return ABSENT
-        is_partial = any(count < min(need.counts) for need, count in self.counts.items())
+        is_partial = any(count < min(requirement.counts) for requirement, count in self.counts.items())
         return PARTIAL if is_partial else OTHER_COUNTS
 
 
 @cache
-def datasets() -> dict[str, Dataset]:
-    """Load every dataset of public_datasets.yaml, by name, in its order."""
+def load_datasets() -> dict[str, Dataset]:
+    """Load the datasets of public_datasets.yaml, by name, in the order of the file."""
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(Path(__file__).with_suffix(".yaml")))
     by_name = {}
     for name, entry in content.items():
         needs = tuple(
-            Need(kind, pattern, tuple(counts) if isinstance(counts, list) else (counts,))
+            Requirement(kind, pattern, tuple(counts) if isinstance(counts, list) else (counts,))
             for kind, patterns in entry.pop("needs").items()
             for pattern, counts in patterns.items()
         )
-        files = tuple(File(**file) for file in entry.pop("files", []))
+        files = tuple(RemoteFile(**file) for file in entry.pop("files", []))
         by_name[name] = Dataset(name=name, needs=needs, files=files, **entry)
     return by_name
 
 
 def select_datasets(names: Iterable[str]) -> list[Dataset]:
-    """Return the datasets of the given names, or all if none is named; refuse unknown names."""
-    known = datasets()
+    """Return the datasets of these names, all if there are no names; refuse unknown ones."""
+    known = load_datasets()
     for name in names:
         if name not in known:
             raise InputError(f"{name}: no dataset.{did_you_mean(name, known)} Known: {', '.join(known)}.")
     return [known[name] for name in names or known]
 
 
-def command(subcommand: str, dataset: Dataset, root: Path) -> str:
+def format_command(subcommand: str, dataset: Dataset, root: Path) -> str:
     """Return the command line of a subcommand (`fetch` or `status`) for a dataset below `root`."""
     return shlex.join(["python", "-m", "src.stimuli", subcommand, dataset.name, "--root", str(root)])
 
 
 def status_of(dataset: Dataset, root: Path) -> DatasetStatus:
-    """Count the present content of a dataset below `root`, without decoding it."""
+    """Count the files, folders and rows of a dataset below `root`, without decoding pictures."""
     folder = dataset.folder(root)
     return DatasetStatus(dataset, folder, {need: _count(need, folder) for need in dataset.needs})
 
 
-def _count(need: Need, folder: Path) -> int:
+def _count(requirement: Requirement, folder: Path) -> int:
     # The shadow files of a Mac, `._NAME`, do not count.
-    paths = (path for path in folder.glob(need.pattern) if not path.name.startswith("._"))
-    if need.kind == "folders":
+    paths = (path for path in folder.glob(requirement.pattern) if not path.name.startswith("._"))
+    if requirement.kind == "folders":
         return sum(path.is_dir() for path in paths)
     files = [path for path in paths if path.is_file()]
-    if need.kind != "rows":
+    if requirement.kind != "rows":
         return len(files)
     rows = 0
     for table in files:

@@ -1,4 +1,4 @@
-"""Parse YAML and JSON of users: plain values, unique keys, no tags."""
+"""Parse YAML and JSON of users, with plain values and unique keys only."""
 
 import json
 import math
@@ -8,17 +8,17 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-# Errors that OmegaConf raises over values that YAML allows and configs do not.
+# Errors that OmegaConf raises for values that YAML allows and configs do not.
 OMEGACONF_ERRORS = (RecursionError, AssertionError, TypeError, AttributeError, OverflowError)
-# Keys and values that any YAML may have with its references expanded; a long text may have 2 per character.
+# Maximum number of keys and values with references expanded; a longer text may have 2 per character.
 MAX_VALUES = 100_000
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse YAML into plain values; the loader refuses tags that would make objects.
+    """Parse YAML into plain values; tags that would create objects are refused.
 
     Raises:
-        ValueError: the text is not YAML, repeats a key, is nested too deeply or within itself, or has nested
+        ValueError: the text is not YAML, repeats a key, is nested too deeply or contains itself, or has
             references that would expand to too many values.
     """
     try:
@@ -41,7 +41,7 @@ def parse_json(text: str) -> Any:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a text can be encoded: escapes of YAML and JSON may give half of a surrogate pair."""
+    """Return whether a text can be encoded: escapes in YAML and JSON may produce half a surrogate pair."""
     return value.isascii() or value.encode(errors="replace").decode() == value
 
 
@@ -61,7 +61,7 @@ def _check_count(node: yaml.Node | None, limit: int, counts: dict[int, float]) -
         counts[id(node)] = 1 + sum(_check_count(item, limit, counts) for pair in pairs for item in pair)
     if counts[id(node)] > limit:
         line = node.start_mark.line + 1
-        raise ValueError(f"line {line}: references in it expand to more than {limit} values; write them out")
+        raise ValueError(f"line {line}: its references expand to more than {limit} values; write them out")
     return counts[id(node)]
 
 

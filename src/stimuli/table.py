@@ -1,4 +1,4 @@
-"""Define the stimulus table: the interface between stimuli and all code that uses them."""
+"""Define the stimulus table, through which all other code uses stimuli."""
 
 import hashlib
 import unicodedata
@@ -14,23 +14,22 @@ from src.errors import InputError, brief
 IMAGE_ROLES = ("faces", "scenes")
 TEXT_ROLES = ("words", "labels")
 ROLES = IMAGE_ROLES + TEXT_ROLES
-# Texts that an experiment or a projection supplies: `id`, `sentence`; they carry no group or valence.
+# Texts of an experiment or a projection, with `id` and `sentence` but without group or valence.
 PROMPTS = "prompts"
-# Role -> attribute of its stimuli, which decides the metric of an experiment that retrieves from them.
+# Role -> attribute of its stimuli, which determines the outcome of an experiment that retrieves them.
 CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}
 
-# Pictures of parents and their morphs, stored along with the morphs.
+# Overview of parents and their morphs, stored with the morphs.
 CONTACT_SHEET = "contact_sheet.jpg"
 
 TEXT_COLUMNS = ("word", "template", "sentence")
-# Columns that identify the stimuli. `path` is not content: it is the current location of a picture, whose
-# sha256 identifies it.
-CONTENT = {
+# Columns that identify the stimuli. `path` is not among them: it is only the current location of a picture.
+HASHED_COLUMNS = {
     *("id", "group", "valence", *TEXT_COLUMNS, "sha256", "race", "gender", "age"),
     *("parent_a", "parent_b", "race_word", "gender_word"),
 }
-# Result of a loader: stimuli, number of items in their source, and notes on why not all of them are used.
-Loaded = tuple[pd.DataFrame, int, list[str]]
+# Result of a loader: stimuli, number of items in the source, and notes on why not all of them are used.
+LoadedStimuli = tuple[pd.DataFrame, int, list[str]]
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,16 @@ class Table:
     """Stimuli of one role."""
 
     role: str  # faces, scenes, words, labels or prompts
-    # One row per stimulus, sorted by `id` (code points): the order of every array of the same stimuli.
+    # One row per stimulus, sorted by `id` (code points). Arrays of the same stimuli have the same order.
     # Columns: docs/architecture.md, "Formats".
     frame: pd.DataFrame
-    expected: int  # number of items (images, words, phrases) of the source
+    n_source_items: int  # number of items (images, words, phrases) in the source
     notes: tuple[str, ...] = ()  # reasons why not all of them are used
 
     @cached_property
     def hash(self) -> str:
-        """Hash the content (SHA-256), in the order of the rows."""
-        columns = sorted(set(self.frame.columns) & CONTENT)
+        """Hash the rows (SHA-256) with the columns that identify stimuli, in their order."""
+        columns = sorted(set(self.frame.columns) & HASHED_COLUMNS)
         rows = pd.util.hash_pandas_object(self.frame[columns], index=False).to_numpy()
         digest = hashlib.sha256("\0".join(columns).encode())
         digest.update(np.ascontiguousarray(rows).tobytes())
@@ -55,15 +54,15 @@ class Table:
 
     @cached_property
     def cluster_hash(self) -> str:
-        """Hash the clusters of a table that brings them; empty without. They move no vector."""
+        """Hash the clusters, which do not affect vectors; "" for a table without the column `cluster`."""
         if "cluster" not in self.frame:
             return ""
         rows = pd.util.hash_pandas_object(self.frame[["id", "cluster"]].astype("string"), index=False)
         return hashlib.sha256(np.ascontiguousarray(rows.to_numpy()).tobytes()).hexdigest()
 
     @property
-    def items(self) -> int:
-        """Count the images, words or phrases."""
+    def n_items(self) -> int:
+        """Count the distinct images, words or phrases."""
         return int(self.frame["word" if self.role in TEXT_ROLES else "id"].nunique())
 
     @property
@@ -71,22 +70,22 @@ class Table:
         """Return the sorted names of the groups."""
         return sorted(self.frame["group"].unique())
 
-    def statement(self) -> str:
-        """State in one line how many items the source has, how many are used, and why they differ."""
+    def describe(self) -> str:
+        """State in one line how many of the source's items are used, and why not all of them."""
         reasons = f" ({'; '.join(self.notes)})" if self.notes else ""
         sentences = f", {len(self.frame)} sentences" if self.role in TEXT_ROLES else ""
-        return f"{self.role}: {self.items} used of {self.expected}{sentences}{reasons}"
+        return f"{self.role}: {self.n_items} used of {self.n_source_items}{sentences}{reasons}"
 
 
 def build_table(
     role: str, frame: pd.DataFrame, source: str, *, expected: int | None = None, notes: Sequence[str] = ()
 ) -> Table:
-    """Make a table of stimuli in any order, after checking it; `source` is their origin, for messages.
+    """Check stimuli and make a table of them; `source` names their origin in messages.
 
     Raises:
-        InputError: a column is missing, there is no row, an id or a picture (`sha256`) is repeated, a group
-            is empty, words or groups differ only in blanks or Unicode form, a valence is not a number in [0,
-            1], or words and templates do not form a full grid.
+        InputError: a column or all rows are missing, an id or a picture (`sha256`) is repeated, a group has
+            no name, words or groups differ only in blanks or Unicode form, a valence is not a number in
+            [0, 1], or a word does not occur once in each template.
     """
     required = ["id", CARRIES[role]]
     if role in TEXT_ROLES:
@@ -108,28 +107,29 @@ def build_table(
         _convert_valence(frame, source)
     if role in TEXT_ROLES:
         _check_grid(frame, CARRIES[role], source)
-        notes = [*notes, *_case_notes(frame["word"])]
+        notes = [*notes, *_note_case_variants(frame["word"])]
     table = Table(role, frame, 0, tuple(notes))
-    return replace(table, expected=table.items if expected is None else expected)
+    return replace(table, n_source_items=table.n_items if expected is None else expected)
 
 
 def _check_unique(frame: pd.DataFrame, source: str) -> None:
-    repeated = frame["id"][frame["id"].duplicated()]
-    if len(repeated):
-        first = brief(repeated.iloc[0])
-        raise InputError(f"{source}: {len(repeated)} ids occur more than once, first {first!r}. Rename them.")
+    repeats = frame["id"][frame["id"].duplicated()]
+    if len(repeats):
+        first = brief(repeats.iloc[0])
+        raise InputError(f"{source}: {len(repeats)} ids occur more than once, first {first!r}. Rename them.")
     hashes = frame["sha256"] if "sha256" in frame else frame["id"]
-    copies = hashes.notna() & hashes.duplicated()
-    if copies.any():
-        second = frame[copies].iloc[0]
+    is_copy = hashes.notna() & hashes.duplicated()
+    if is_copy.any():
+        second = frame[is_copy].iloc[0]
         first = frame[frame["sha256"] == second["sha256"]].iloc[0]
         raise InputError(
-            f"{source}: {brief(second['id'])!r} is the same picture as {brief(first['id'])!r} (equal sha256; "
-            f"{copies.sum()} such rows). Keep one row of each picture, and its vectors, and write both again."
+            f"{source}: {brief(second['id'])!r} is the same picture as {brief(first['id'])!r} (equal "
+            f"sha256; {is_copy.sum()} such rows). Keep one row of each picture, and its vectors, and write "
+            "both again."
         )
 
 
-def _case_notes(words: pd.Series) -> list[str]:
+def _note_case_variants(words: pd.Series) -> list[str]:
     distinct = pd.Series(words.unique())
     variants = distinct[distinct.str.casefold().duplicated(keep=False)].sort_values()
     if variants.empty:
@@ -139,20 +139,20 @@ def _case_notes(words: pd.Series) -> list[str]:
 
 
 def _convert_texts(frame: pd.DataFrame, column: str, source: str) -> None:
-    """Convert a column to texts.
+    """Convert a column to text, in place.
 
-    Refuse groups and words that differ only in blanks or in Unicode form, as é can be one code point or two.
+    Refuse groups or words that differ only in blanks or Unicode form: é can be one code point or two.
     """
-    empty = frame[column].isna()
+    is_empty = frame[column].isna()
     if column == "group":
-        empty |= frame[column].astype(str).str.strip() == ""
-    if empty.any():
-        first = brief(frame["id"][empty].iloc[0])
-        raise InputError(f"{source}: {empty.sum()} rows have no {column}, first {first!r}. Add it.")
+        is_empty |= frame[column].astype(str).str.strip() == ""
+    if is_empty.any():
+        first = brief(frame["id"][is_empty].iloc[0])
+        raise InputError(f"{source}: {is_empty.sum()} rows have no {column}, first {first!r}. Add it.")
     frame[column] = frame[column].astype(str)
-    spellings: dict[str, str] = {}
+    first_spellings: dict[str, str] = {}
     for text in frame[column].unique() if column in ("group", "word") else ():
-        first = spellings.setdefault(" ".join(unicodedata.normalize("NFC", text).split()), text)
+        first = first_spellings.setdefault(" ".join(unicodedata.normalize("NFC", text).split()), text)
         if first != text:
             raise InputError(
                 f"{source}: the {column}s {brief(first)!a} and {brief(text)!a} differ in blanks "
@@ -162,34 +162,35 @@ def _convert_texts(frame: pd.DataFrame, column: str, source: str) -> None:
 
 def _convert_valence(frame: pd.DataFrame, source: str) -> None:
     valence = pd.to_numeric(frame["valence"], errors="coerce")
-    bad = frame[~valence.between(0, 1)]  # NaN included
-    if len(bad):
-        row = bad.iloc[0]
+    bad_rows = frame[~valence.between(0, 1)]  # NaN included
+    if len(bad_rows):
+        row = bad_rows.iloc[0]
         raise InputError(
-            f"{source}: {len(bad)} valences are not numbers in [0, 1], first {brief(str(row['valence']))} of "
-            f"{brief(row['id'])!r}. Rescale or correct them."
+            f"{source}: {len(bad_rows)} valences are not numbers in [0, 1], first "
+            f"{brief(str(row['valence']))} of {brief(row['id'])!r}. Rescale or correct them."
         )
     frame["valence"] = valence.astype(float)
 
 
-def _check_grid(frame: pd.DataFrame, carried: str, source: str) -> None:
+def _check_grid(frame: pd.DataFrame, attribute: str, source: str) -> None:
     # A word's score is the mean over its templates, so each word must occur in each template once.
     pairs = frame[["word", "template"]]
-    copies = frame[pairs.duplicated()]
-    if len(copies):
+    repeats = frame[pairs.duplicated()]
+    if len(repeats):
         raise InputError(
-            f"{source}: the word {brief(copies['word'].iloc[0])!r} occurs twice in the template "
-            f"{brief(copies['template'].iloc[0])!r}. Delete one row."
+            f"{source}: the word {brief(repeats['word'].iloc[0])!r} occurs twice in the template "
+            f"{brief(repeats['template'].iloc[0])!r}. Delete one row."
         )
-    templates = frame["template"].nunique()
+    n_templates = frame["template"].nunique()
     counts = frame["word"].value_counts()
-    partial = counts[counts < templates]
-    if len(partial):
+    low_counts = counts[counts < n_templates]
+    if len(low_counts):
         raise InputError(
-            f"{source}: {len(partial)} words do not occur in all {templates} templates, first "
-            f"{brief(partial.index[0])!r} ({partial.iloc[0]}). Each word must occur in each template once."
+            f"{source}: {len(low_counts)} words do not occur in all {n_templates} templates, first "
+            f"{brief(low_counts.index[0])!r} ({low_counts.iloc[0]}). Each word must occur in each template "
+            "once."
         )
-    for column in (carried, *({"cluster"} & {*frame.columns})):
+    for column in (attribute, *({"cluster"} & {*frame.columns})):
         values = frame.groupby("word")[column].nunique(dropna=False)
         if (values > 1).any():
             word = values.index[values > 1][0]

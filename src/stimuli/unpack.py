@@ -12,40 +12,42 @@ from typing import Self
 from src.errors import InputError, brief, first_few
 from src.stimuli.work_folders import draft_folder
 
-# Errors of the disk; other system errors are caused by the archive.
+# System errors that concern the disk; others are caused by the archive.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
-# Limit of members, ten times as many as the largest dataset has: even empty ones take room on the disk.
+# Maximum number of members, ten times that of the largest dataset: even empty ones take disk space.
 MAX_MEMBERS = 1_000_000
-# Types of tar headers that precede a member's own, with a long name or attributes; and their limit in bytes.
+# Types of tar headers that precede a member's own, with a long name or attributes; maximum bytes of one.
 EXTENDED_HEADERS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
 MAX_HEADER = 1 << 20
-# Folder of a Mac's metadata, whose files are named like the files they describe.
+# Folder of metadata in archives packed on a Mac; its files are named like the files they describe.
 METADATA = "__MACOSX"
 
 
-def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
-    """Extract files and folders of a zip or a tar, plain or compressed, into its folder.
+def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) -> list[str]:
+    """Extract files and folders of a zip or (compressed) tar into the folder of the archive.
 
-    `take` maps a pattern of one file or folder in the archive to its name in the folder. Everything is
-    unpacked and checked in a draft folder before anything gets its final name, within `at_most` bytes.
+    `name_by_pattern` maps a pattern of one file or folder in the archive to its name in the folder. The whole
+    archive, up to `max_bytes`, is unpacked and checked in a draft folder before anything gets its final name.
     Existing files and folders are left unchanged; their names are returned.
 
     Raises:
-        InputError: the file is not an archive, is damaged, has a member that would leave the folder or is not
-            a plain file or folder, is larger than allowed, or lacks a requested file or folder.
+        InputError: the file is not an archive, is damaged or too large, lacks a requested file or folder, or
+            has a member that would leave the folder or is not a plain file or folder.
     """
     if not archive.is_file():  # reading a pipe would block
         raise InputError(f"{archive}: no such file. Fetch it again.")
     try:
         with draft_folder(archive) as draft:
-            _extract(archive, draft, at_most)
-            extracted = {name: _find_single(archive, draft, pattern) for pattern, name in take.items()}
-            existing = [name for name in extracted if (archive.parent / name).exists()]
-            for name, path in extracted.items():
-                if name not in existing:
+            _extract(archive, draft, max_bytes)
+            path_of = {
+                name: _find_single(archive, draft, pattern) for pattern, name in name_by_pattern.items()
+            }
+            existing_names = [name for name in path_of if (archive.parent / name).exists()]
+            for name, path in path_of.items():
+                if name not in existing_names:
                     path.rename(archive.parent / name)
     except InputError:
         raise
@@ -59,12 +61,12 @@ def unpack(archive: Path, take: Mapping[str, str], at_most: int) -> list[str]:
             f"{archive}: damaged, or neither a zip nor a tar ({brief(str(error) or repr(error))}). Nothing "
             f"was unpacked. Delete it and {archive.name}.json, and fetch it again."
         ) from None
-    return existing
+    return existing_names
 
 
-def _extract(archive: Path, draft: Path, at_most: int) -> None:
+def _extract(archive: Path, draft: Path, max_bytes: int) -> None:
     total_size = 0
-    for number, (name, size, is_regular, extract) in enumerate(_members(archive, draft), start=1):
+    for number, (name, size, is_regular, extract) in enumerate(_iterate_members(archive, draft), start=1):
         total_size += size
         path = PurePosixPath(name)
         for is_refused, problem in (
@@ -72,19 +74,19 @@ def _extract(archive: Path, draft: Path, at_most: int) -> None:
             (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
             (size < 0, f"has {size} bytes"),
             (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS}"),
-            (total_size > at_most, f"makes the unpacked archive larger than the {at_most} bytes allowed"),
+            (total_size > max_bytes, f"makes the unpacked archive larger than the {max_bytes} bytes allowed"),
             ((draft / path).is_file(), "occurs twice"),
         ):
             if is_refused:
                 raise InputError(
                     f"{archive}: the member {brief(name)!r} {problem}. Nothing was unpacked: no published "
-                    "archive has such a member. Delete it."
+                    "archive has such a member. Delete the archive."
                 )
         extract()
 
 
 class _BoundedTarInfo(tarfile.TarInfo):
-    """A tar member whose extended headers are bounded: tarfile reads them in full, whatever their size."""
+    """Tar member with a limit for extended headers, which tarfile would read in full, whatever their size."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -94,8 +96,8 @@ class _BoundedTarInfo(tarfile.TarInfo):
         return header
 
 
-def _members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Callable[[], object]]]:
-    """Yield name and size of each member, whether it is a file or folder, and a call that extracts it."""
+def _iterate_members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Callable[[], object]]]:
+    """Yield of each member name, bytes, whether it is a file or folder, and a function that extracts it."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zip_file:
             for member in zip_file.infolist():

@@ -1,4 +1,4 @@
-"""Read word lists of users from YAML, JSON or csv, and frequent words of a language."""
+"""Read word lists of users from YAML, JSON or csv, and list the frequent words of a language."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from src.stimuli.csvs import check_filled, read_csv
 LAYOUT_OF_TYPES = "Write lines of word: type in YAML, the same in JSON, or a csv with columns word and type."
 
 
-def read(path: Path, setting: str) -> str:
-    """Read a user's text file; an InputError names its setting if it is missing, unreadable or not UTF-8."""
+def read_text_file(path: Path, setting: str) -> str:
+    """Read a text file of a user; refuse one that is missing or not UTF-8, and name its setting."""
     if not path.is_file():
         raise InputError(f"{path}: no such file. Set {setting} to an existing file.")
     try:
@@ -26,8 +26,8 @@ def read(path: Path, setting: str) -> str:
 
 
 def read_mapping(path: Path, setting: str, layout: str) -> dict[Any, Any]:
-    """Read a mapping from a YAML file or, if the suffix is .json, a JSON file; `layout` is the remedy."""
-    text = read(path, setting)
+    """Read a mapping from a YAML or .json file; `layout` is the remedy if it contains something else."""
+    text = read_text_file(path, setting)
     try:
         content = safe_yaml.parse_json(text) if path.suffix.lower() == ".json" else safe_yaml.parse_yaml(text)
     except ValueError as error:
@@ -57,52 +57,62 @@ def read_types(path: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-def normalise_text(value: Any, place: str, noun: str, layout: str) -> str:
-    """Normalise a word, category or type to NFC with single blanks; refuse empty texts and other values."""
+def normalise_text(value: Any, location: str, noun: str, layout: str) -> str:
+    """Normalise a word, category or type (`noun` names it) to NFC with single blanks; refuse non-texts."""
     if isinstance(value, dict | list):
-        raise InputError(f"{place}: expected a {noun}, got {value!r:.80}. {layout}")
+        raise InputError(f"{location}: expected a {noun}, got {value!r:.80}. {layout}")
     if not isinstance(value, str):
-        raise InputError(f"{place}: {value!r} is not a {noun}. Quote no, yes, on, null and numbers in YAML.")
+        raise InputError(
+            f"{location}: {value!r} is not a {noun}. Quote no, yes, on, null and numbers in YAML."
+        )
     text = " ".join(unicodedata.normalize("NFC", value).split())
     if not text:
-        raise InputError(f"{place}: an empty {noun}. Delete it.")
+        raise InputError(f"{location}: an empty {noun}. Delete it.")
     if not safe_yaml.is_text(text):
-        raise InputError(f"{place}: {text!r:.80} contains half of a surrogate pair. Write it as plain text.")
+        raise InputError(
+            f"{location}: {text!r:.80} contains half of a surrogate pair. Write it as plain text."
+        )
     return text
 
 
-def refuse_repeats(names: Iterable[str], texts: Iterable[str], place: str) -> None:
-    """Refuse two names whose texts are equal, ignoring case; the message names both."""
+def refuse_repeats(names: Iterable[str], texts: Iterable[str], location: str) -> None:
+    """Refuse two names with the same text, ignoring case; the message names both."""
     name_of_text: dict[str, str] = {}
     for name, text in zip(names, texts, strict=True):
         if text.casefold() in name_of_text:
             other = brief(name_of_text[text.casefold()])
-            raise InputError(f"{place} {brief(name)!r} is listed already, as {other!r}. Delete one of them.")
+            raise InputError(
+                f"{location} {brief(name)!r} is listed already, as {other!r}. Delete one of them."
+            )
         name_of_text[text.casefold()] = name
 
 
-def frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
-    """Return the most frequent words of a language, in descending order.
+def list_frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
+    """List the most frequent words of a language, most frequent first.
 
-    They are those of the file `vocabulary`, one word per line, or the words of wordfreq's list that have
-    letters only, in lower case; ties are alphabetical.
+    They come from the file `vocabulary`, one word per line, or from wordfreq's list: words that consist of
+    letters, in lower case, ties in alphabetical order.
     """
     if cfg.vocabulary is not None:
-        source, words = cfg.vocabulary, _file_words(Path(cfg.vocabulary))
+        source, words = cfg.vocabulary, _read_vocabulary(Path(cfg.vocabulary))
     else:
         import wordfreq
 
-        source, known = f"wordfreq's list {cfg.language!r}", wordfreq.available_languages()
-        if cfg.language not in known:
+        source, languages = f"wordfreq's list {cfg.language!r}", wordfreq.available_languages()
+        if cfg.language not in languages:
             raise InputError(
                 f"taxonomy.language={cfg.language}: wordfreq has no such list. Known: "
-                f"{', '.join(sorted(known))}; for any other language, set taxonomy.vocabulary to a file with "
-                "one word per line."
+                f"{', '.join(sorted(languages))}; for any other language, set taxonomy.vocabulary to a file "
+                "with one word per line."
             )
-        listed = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(cfg.language))
+        lower_words = (
+            unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(cfg.language)
+        )
         # Letters include the combining marks of Hindi or Tamil.
-        letters = (word for word in listed if all(unicodedata.category(sign)[0] in "LM" for sign in word))
-        words = list(dict.fromkeys(letters))
+        letter_words = (
+            word for word in lower_words if all(unicodedata.category(sign)[0] in "LM" for sign in word)
+        )
+        words = list(dict.fromkeys(letter_words))
     if len(words) < count:
         raise InputError(
             f"protocol.vocabulary={count}: {source} has {len(words)} words. Set "
@@ -111,13 +121,13 @@ def frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
     return words[:count]
 
 
-def _file_words(path: Path) -> list[str]:
+def _read_vocabulary(path: Path) -> list[str]:
     line_of: dict[str, int] = {}
-    for number, line in enumerate(read(path, "taxonomy.vocabulary").splitlines(), start=1):
+    for number, line in enumerate(read_text_file(path, "taxonomy.vocabulary").splitlines(), start=1):
         words = unicodedata.normalize("NFC", line).split()
         if len(words) > 1:
-            several = f"{path}, line {number}: {line.strip()!r:.80} has several words"
-            raise InputError(f"{several}. Write one word per line, without counts or other columns.")
+            problem = f"{path}, line {number}: {line.strip()!r:.80} has several words"
+            raise InputError(f"{problem}. Write one word per line, without counts or other columns.")
         for word in words:
             if word in line_of:
                 first = line_of[word]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from src import configs
-from src.debias import Prompts, project, projected_roles, projection, prompts
+from src.debias import Prompts, build_prompts, compute_projection, project, projected_roles
 from src.errors import InputError
 from src.stimuli import Table, build_table
 
@@ -51,7 +51,7 @@ GENDERS = ("male", "female", "man", "woman")
     ],
 )
 def test_prompts_name_only_groups_of_the_dataset(groups, phrases):
-    result = prompts(compose_method("orth_proj"), groups)
+    result = build_prompts(compose_method("orth_proj"), groups)
     expected = sorted(f"A photo of a {phrase}." for phrase in phrases)
     assert list(result.table.frame["sentence"]) == result.spurious == expected
     assert result.pairs == []
@@ -71,7 +71,7 @@ def test_prompts_name_only_groups_of_the_dataset(groups, phrases):
     ],
 )
 def test_pairs_of_groups_with_simple_and_crossed_names(groups, expected):
-    pairs = prompts(compose_method("orth_proj_scm", classes=["A {}."]), groups).pairs
+    pairs = build_prompts(compose_method("orth_proj_scm", classes=["A {}."]), groups).pairs
     assert {*map(frozenset, pairs)} == {frozenset((f"A {a}.", f"A {b}.")) for a, b in expected}
 
 
@@ -79,27 +79,27 @@ def test_pairs_of_groups_with_simple_and_crossed_names(groups, expected):
 @given(groups=st.sets(st.sampled_from([*DEMO, *RACES]), min_size=5), rng=st.randoms())
 def test_each_sentence_occurs_once_in_any_order_of_groups(method, groups, rng):
     order = sorted(groups)
-    result = prompts(compose_method(method), order)
+    result = build_prompts(compose_method(method), order)
     frame = result.table.frame
     assert (result.table.role, list(frame.columns)) == ("prompts", ["id", "sentence"])
-    assert result.table.expected == result.table.items == len(frame)
+    assert result.table.n_source_items == result.table.n_items == len(frame)
     assert list(frame["id"]) == list(frame["sentence"]) == sorted(set(frame["sentence"]))
     assert set(frame["id"]) == {*result.spurious, *(s for pair in result.pairs for s in pair)}
     rng.shuffle(order)
-    shuffled = prompts(compose_method(method), [*order, order[0]])
+    shuffled = build_prompts(compose_method(method), [*order, order[0]])
     assert (shuffled.spurious, shuffled.pairs) == (result.spurious, result.pairs)
     assert shuffled.table.hash == result.table.hash
 
 
 def test_a_sentence_both_removed_and_calibrated_on_occurs_once():
-    result = prompts(compose_method("orth_proj_scm", classes=["A photo of a {}."]), ["Men", "Women"])
+    result = build_prompts(compose_method("orth_proj_scm", classes=["A photo of a {}."]), ["Men", "Women"])
     assert list(result.table.frame["id"]) == sorted(f"A photo of a {gender}." for gender in GENDERS)
     assert result.pairs == [("A photo of a male.", "A photo of a female.")]
 
 
 def test_a_method_without_a_template_projects_nothing():
-    assert prompts(compose_method("none"), PAPER) is None
-    assert prompts(compose_method("none"), []) is None
+    assert build_prompts(compose_method("none"), PAPER) is None
+    assert build_prompts(compose_method("none"), []) is None
     assert projected_roles(compose_method("none")) == frozenset()
 
 
@@ -119,7 +119,7 @@ def test_a_method_without_a_template_projects_nothing():
 )
 def test_invalid_methods_are_refused(changes, groups, message):
     with pytest.raises(InputError) as raised:
-        prompts(compose_method("orth_proj_scm", **changes), groups)
+        build_prompts(compose_method("orth_proj_scm", **changes), groups)
     assert message in str(raised.value)
 
 
@@ -132,7 +132,7 @@ def table(role, ids):
     return Table(role, pd.DataFrame({"id": ids, "sentence": ids}), len(ids))
 
 
-def build_prompts(removed, pairs=0):
+def make_prompts(removed, pairs=0):
     """Build prompts: `removed` sentences whose directions are projected out, and calibration pairs."""
     spurious = [f"a{i}" for i in range(removed)]
     alike = [(f"b{i}", f"c{i}") for i in range(pairs)]
@@ -146,7 +146,7 @@ def draw_vectors(seed, *shape):
 
 def compute_p0(columns):
     """Compute P0, the uncalibrated projection, from vectors of prompts [width, prompts]."""
-    return projection(compose_method("orth_proj"), build_prompts(columns.shape[1]), columns.T)
+    return compute_projection(compose_method("orth_proj"), make_prompts(columns.shape[1]), columns.T)
 
 
 @given(SEEDS, st.integers(1, 8), st.integers(0, 12))
@@ -191,7 +191,7 @@ def test_the_calibrated_projection_has_a_zero_gradient(seed, removed, pairs, str
     method = compose_method("orth_proj_scm", strength=strength)
     vectors = draw_vectors(seed, removed + 2 * pairs, 10)
     p0 = compute_p0(vectors[:removed].T)
-    result = projection(method, build_prompts(removed, pairs), vectors).requires_grad_()
+    result = compute_projection(method, make_prompts(removed, pairs), vectors).requires_grad_()
     differences = vectors[removed : removed + pairs] - vectors[removed + pairs :]
     change = ((result - p0) ** 2).sum()
     penalty = sum((result @ z).square().sum() for z in differences) * strength / pairs
@@ -202,18 +202,23 @@ def test_the_calibrated_projection_has_a_zero_gradient(seed, removed, pairs, str
 
 def test_vectors_of_the_wrong_width_are_refused():
     with pytest.raises(InputError) as raised:
-        projection(compose_method("orth_proj"), build_prompts(6), draw_vectors(0, 6, 5))
+        compute_projection(compose_method("orth_proj"), make_prompts(6), draw_vectors(0, 6, 5))
     assert "vectors of width 5 have no room for the directions of 6 prompts" in str(raised.value)
     with pytest.raises(InputError, match=r"faces have vectors of width 8, the prompts of width 9"):
         project(table("faces", ["f"]), draw_vectors(0, 1, 8), torch.eye(9).double())
     # Pairs do not limit the width: they are not projected out.
     vectors = draw_vectors(0, 20, 5)
-    assert projection(compose_method("orth_proj_scm"), build_prompts(2, pairs=9), vectors).shape == (5, 5)
+    assert compute_projection(compose_method("orth_proj_scm"), make_prompts(2, pairs=9), vectors).shape == (
+        5,
+        5,
+    )
 
 
 @given(SEEDS, st.sampled_from([(7, 12), (7, 3, 12)]), st.sampled_from([torch.float32, torch.float64]))
 def test_vectors_are_projected_and_renormalised(seed, shape, dtype):
-    matrix = projection(compose_method("orth_proj_scm"), build_prompts(2, pairs=3), draw_vectors(seed, 8, 12))
+    matrix = compute_projection(
+        compose_method("orth_proj_scm"), make_prompts(2, pairs=3), draw_vectors(seed, 8, 12)
+    )
     vectors = draw_vectors(seed + 1, *shape).to(dtype)
     before = vectors.clone()
     faces = table("faces", [f"f{i}" for i in range(7)])
@@ -248,10 +253,10 @@ def test_a_vanished_word_is_removed_with_all_its_sentences():
     stored, result, notes = project(original, vectors, drop_first_axis())
     assert list(stored.frame["id"]) == ["w0a", "w0b", "w2a", "w2b", "w3a", "w3b", "w4a", "w4b"]
     assert list(stored.frame.index) == list(range(8))
-    assert (stored.role, stored.expected, stored.items) == ("words", 9, 4)
+    assert (stored.role, stored.n_source_items, stored.n_items) == ("words", 9, 4)
     assert notes == ["1 of 5 words removed, first 'w1': the projection leaves nothing of them"]
     assert stored.notes == ("some are long", *notes)
-    assert original.items == 5
+    assert original.n_items == 5
     expected = vectors[[0, 1, 4, 5, 6, 7, 8, 9]].double() @ drop_first_axis()
     torch.testing.assert_close(result, torch.nn.functional.normalize(expected, dim=-1), rtol=0, atol=1e-12)
     build_table("words", stored.frame, "still a full grid")
@@ -273,6 +278,6 @@ def test_an_image_is_removed_if_any_of_its_vectors_vanishes(queries):
 def test_a_vanished_prompt_or_role_is_an_error():
     with pytest.raises(InputError, match="prompts: nothing is left of 'p' after the projection"):
         project(table("prompts", ["p", "q"]), torch.eye(4)[:2].double(), drop_first_axis())
-    matrix = projection(compose_method("orth_proj"), build_prompts(4), draw_vectors(0, 4, 4))
+    matrix = compute_projection(compose_method("orth_proj"), make_prompts(4), draw_vectors(0, 4, 4))
     with pytest.raises(InputError, match=r"words: nothing is left of any of \d+ after the projection"):
         project(words(), draw_vectors(1, 10, 4).float(), matrix)

@@ -213,7 +213,7 @@ def test_at_full_bias_a_planted_probe_names_its_group_more_often(tables_with_pla
 
 def test_probes_of_the_demo_config_are_the_captions_of_its_taxonomy():
     cfg = Job.of(*configs.compose(["dataset=demo"]), "").cfg
-    words = taxonomy.words(cfg.taxonomy)
+    words = taxonomy.load_words(cfg.taxonomy)
     captioned = taxonomy.compose_captions(words, cfg.taxonomy, "right")
     assert sorted(flatten(cfg.demo.probes)) == sorted(captioned)
     assert set(words["type"]) == {"adjective", "noun", "activity"}

@@ -25,7 +25,7 @@ def rewrite(folder, role, change):
 
 @pytest.mark.parametrize("role", ["faces", "scenes", "words", "labels"])
 def test_vectors_follow_the_sorted_table(folder, role):
-    table, result = load(folder, role), precomputed_vectors.read(folder, role)
+    table, result = load(folder, role), precomputed_vectors.read_vectors(folder, role)
     frame = pd.read_parquet(folder / f"{role}.parquet")
     vectors = load_file(folder / f"{role}.safetensors")["embedding"]
     for row, name in enumerate(table.frame["id"]):
@@ -59,13 +59,13 @@ def with_nan(vectors):
 def test_vectors_that_do_not_fit_are_refused(folder, role, change, message):
     rewrite(folder, role, change)
     with pytest.raises(InputError, match=message):
-        precomputed_vectors.read(folder, role)
+        precomputed_vectors.read_vectors(folder, role)
 
 
 def replaced(folder, vectors, role="words"):
     """Replace the vectors of a role, as torch saves them: numpy has no bfloat16."""
     save_tensors({"embedding": vectors.contiguous()}, folder / f"{role}.safetensors")
-    return precomputed_vectors.read(folder, role)
+    return precomputed_vectors.read_vectors(folder, role)
 
 
 def long_tailed(width, rows=90):
@@ -94,12 +94,12 @@ def test_vectors_of_another_type_are_read_if_normalised(folder, stored, width):
 
 
 def test_renormalised_vectors_are_noted(folder, caplog):
-    assert precomputed_vectors.read(folder, "words").notes == ()
+    assert precomputed_vectors.read_vectors(folder, "words").notes == ()
     rewrite(folder, "words", scaled(1.0005))
-    assert precomputed_vectors.read(folder, "words").notes == ()
+    assert precomputed_vectors.read_vectors(folder, "words").notes == ()
     rewrite(folder, "words", lambda v: v * np.where(np.arange(90) < 7, 1.004, 1)[:, None].astype("f4"))
     with caplog.at_level("INFO"):
-        (note,) = precomputed_vectors.read(folder, "words").notes
+        (note,) = precomputed_vectors.read_vectors(folder, "words").notes
     assert note == (
         "7 of 90 words had vectors with norms from 1.0005 to 1.0045, within rounding of 1: renormalised"
     )
@@ -107,18 +107,18 @@ def test_renormalised_vectors_are_noted(folder, caplog):
 
 
 def test_a_large_file_stays_on_disk_where_nothing_is_to_be_changed(folder, monkeypatch):
-    before = precomputed_vectors.read(folder, "faces").vectors
+    before = precomputed_vectors.read_vectors(folder, "faces").vectors
     monkeypatch.setattr(precomputed_vectors, "MIN_MAPPED", 0)
-    assert torch.equal(precomputed_vectors.read(folder, "faces").vectors, before)  # rows not in order
+    assert torch.equal(precomputed_vectors.read_vectors(folder, "faces").vectors, before)  # rows not in order
     frame = pd.read_parquet(folder / "faces.parquet")
     order = np.argsort(frame["id"].to_numpy(dtype=str), kind="stable")
     frame.iloc[order].to_parquet(folder / "faces.parquet")
     rewrite(folder, "faces", lambda vectors: vectors[order])
     rewrite(folder, "faces", scaled(1.0005))
-    norms = precomputed_vectors.read(folder, "faces").vectors.norm(dim=-1)
+    norms = precomputed_vectors.read_vectors(folder, "faces").vectors.norm(dim=-1)
     assert torch.allclose(norms, torch.ones(1, dtype=torch.float64), atol=1e-15)
     rewrite(folder, "faces", scaled(1 / 1.0005))
-    result = precomputed_vectors.read(folder, "faces").vectors
+    result = precomputed_vectors.read_vectors(folder, "faces").vectors
     assert result.dtype == torch.float32
     assert torch.allclose(result.double(), before, atol=1e-7)
     # A change of the file is visible in the vectors: they are mapped, not read.
@@ -133,7 +133,7 @@ def test_all_rows_are_checked(folder, rows, monkeypatch):
     monkeypatch.setattr(precomputed_vectors, "TILE_ROWS", rows)
     rewrite(folder, "words", lambda old: old * np.where(np.arange(90) > 80, 2, 1)[:, None].astype("f4"))
     with pytest.raises(InputError, match="9 vectors are not of unit length, first row 81 with norm 2"):
-        precomputed_vectors.read(folder, "words")
+        precomputed_vectors.read_vectors(folder, "words")
 
 
 def test_files_and_tensors_that_are_not_there_are_named(folder):
@@ -141,8 +141,8 @@ def test_files_and_tensors_that_are_not_there_are_named(folder):
         load(folder / "nowhere", "faces")
     save_file({"vectors": np.ones((2, 2), dtype=np.float32)}, folder / "words.safetensors")
     with pytest.raises(InputError, match="no tensor 'embedding'; found vectors"):
-        precomputed_vectors.read(folder, "words")
-    for read, name in ((precomputed_vectors.read, "faces.safetensors"), (load, "faces.parquet")):
+        precomputed_vectors.read_vectors(folder, "words")
+    for read, name in ((precomputed_vectors.read_vectors, "faces.safetensors"), (load, "faces.parquet")):
         (folder / name).unlink()
         with pytest.raises(InputError, match=rf"{name}: no such file"):
             read(folder, "faces")

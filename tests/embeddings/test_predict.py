@@ -21,10 +21,10 @@ from safetensors.torch import load_file
 from src import configs
 from src.embeddings import batches, image_cache, store
 from src.embeddings.predict import predict
-from src.embeddings.writer import VectorFile, finish
+from src.embeddings.writer import VectorFile, finish_file
 from src.encoders import Encoder
 from src.encoders.openclip import OpenClip
-from src.encoders.preprocessing import Halves, split_torchvision
+from src.encoders.preprocessing import SplitPreprocessing, split_torchvision
 from src.errors import InputError
 from src.stimuli import build_table
 from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
@@ -56,10 +56,10 @@ class Plagued(Letters):
 class Halved(Letters):
     """Encoder with known preprocessing: pictures are resized once, before other processes start."""
 
-    def halves(self):
+    def split_preprocessing(self):
         values = torch.arange(256.0).expand(3, 256).contiguous()
         resized = lambda picture: np.asarray(picture.resize((2, 2))).transpose(2, 0, 1)  # noqa: E731
-        return Halves({"test": "2 x 2"}, resized, values)
+        return SplitPreprocessing({"test": "2 x 2"}, resized, values)
 
 
 def embed(folder: Path, table, count: int, batch_size: int = 5, network=Plagued):
@@ -145,10 +145,10 @@ def test_vectors_are_those_of_the_batch_in_its_order(network, pixels, size, size
 def test_a_file_without_vectors_or_with_nan_is_refused(tmp_path):
     path = tmp_path / "vectors"
     with pytest.raises(RuntimeError, match="no vector was written"):
-        finish(path)
+        finish_file(path)
     VectorFile(path, (1, 2)).write(np.array([0]), np.array([[1, np.nan]]))
     with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
-        finish(path)
+        finish_file(path)
 
 
 class PixelEncoder(torch.nn.Module):
@@ -165,7 +165,7 @@ class PixelEncoder(torch.nn.Module):
         self.prepared[self.name] += 1
         return self.preprocess(picture)
 
-    def halves(self):
+    def split_preprocessing(self):
         return split_torchvision(self.preprocess) if self.known else None
 
     def encode_images(self, pixels):
@@ -220,13 +220,15 @@ def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatc
 
 
 def test_the_entry_depends_on_pictures_and_resizing_only(scenes):
-    split = PixelEncoder().halves()
+    split = PixelEncoder().split_preprocessing()
     identity = image_cache.identity_of(scenes, split)
     relabelled = build_table("scenes", scenes.frame.assign(valence=0.7), "test")
     assert image_cache.identity_of(relabelled, split) == identity
     shuffled = build_table("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].array[::-1]), "test")
     assert image_cache.identity_of(shuffled, split) != identity
-    assert image_cache.identity_of(scenes, PixelEncoder(resize_mode="squash").halves()) != identity
+    assert (
+        image_cache.identity_of(scenes, PixelEncoder(resize_mode="squash").split_preprocessing()) != identity
+    )
 
 
 def test_a_truncated_picture_is_named_and_nothing_is_left(tmp_path, scenes):
@@ -240,7 +242,7 @@ def test_a_truncated_picture_is_named_and_nothing_is_left(tmp_path, scenes):
 
 def test_without_room_each_model_prepares_pictures_itself(tmp_path, scenes, monkeypatch, caplog):
     wanted = predicted(PixelEncoder("plain", known=False), scenes, tmp_path)
-    free = shutil.disk_usage(tmp_path)._replace(free=image_cache.SPARE + 7 * 3 * 8 * 8)
+    free = shutil.disk_usage(tmp_path)._replace(free=image_cache.MIN_FREE_BYTES + 7 * 3 * 8 * 8)
     monkeypatch.setattr(image_cache.shutil, "disk_usage", lambda _: free)
     assert torch.equal(predicted(PixelEncoder(), scenes, tmp_path), wanted)
     assert not (tmp_path / "pictures").exists()

@@ -31,7 +31,7 @@ class Letters(torch.nn.Module):
     def transform(self, picture):
         return torch.from_numpy(np.asarray(picture.resize((2, 2)), dtype=np.float32)).permute(2, 0, 1)
 
-    def halves(self):
+    def split_preprocessing(self):
         return None
 
     def tokenize(self, sentences):
@@ -56,7 +56,7 @@ class Letters(torch.nn.Module):
 def fresh(monkeypatch):
     Letters.passes = 0
     monkeypatch.setattr(store, "_recent", type(store._recent)())
-    monkeypatch.setattr(store, "_loaded", {})
+    monkeypatch.setattr(store, "_last_network", {})
 
 
 def encoder(**identity) -> Encoder:

@@ -22,7 +22,7 @@ from benchmarks import profiles
 from src import configs, encoders
 from src.encoders import __main__ as entry
 from src.encoders import catalogue, family_of, pretrained
-from src.encoders.catalogue import PRETRAINING, ZERO_SHOT, rows_by_model
+from src.encoders.catalogue import PRETRAINING, ZERO_SHOT, read_rows_by_model
 from src.errors import InputError
 from tests.encoders.small_checkpoints import (
     COMMIT,
@@ -39,7 +39,7 @@ from tests.served import Publisher
 
 def test_profiles_are_what_is_measured_and_what_others_publish():
     measured = profiles.profile("RN50-quickgelu", open_clip.get_model_config("RN50-quickgelu"))
-    assert rows_by_model(catalogue.PROFILES)["RN50-quickgelu"] == measured
+    assert read_rows_by_model(catalogue.PROFILES)["RN50-quickgelu"] == measured
     # Parameters (M) and GFLOPs of both towers in open_clip's table.
     for name, parameters, gflops in (("ViT-B-32", 151.28, 14.78), ("ViT-L-14", 427.62, 175.33)):
         row = catalogue.profile_of(f"{name}/openai")
@@ -66,7 +66,7 @@ def test_capitani_s_models_are_ready_for_a_sweep(cache, capsys):
     group, ids = out.strip().split(" model.id=")
     assert group == "model=open_clip"
     assert "90 names" in err
-    assert set(ids.split(",")) <= set(catalogue.ids())
+    assert set(ids.split(",")) <= set(catalogue.list_ids())
     assert len(ids.split(",")) == len(set(ids.split(","))) == int(err.split()[0])
 
 
@@ -137,7 +137,7 @@ def check_named(message, model):
 )
 def test_the_command_names_the_missing_model(cache, model):
     with pytest.raises(InputError) as raised:
-        encoders.published_encoder(model, "cpu").weights()
+        encoders.open_published(model, "cpu").weights()
     check_named(str(raised.value), model)
     assert str(cache) in str(raised.value)
 
@@ -149,7 +149,7 @@ def test_a_folder_whose_text_tower_is_on_the_hub_is_fetched_by_its_name(cache, t
     folder = write_folder({"open_clip_config.json": config} | tokenizer_files(), tmp_path / "it's, mine")
     model = configs.OpenClipConfig(id=str(folder))
     with pytest.raises(InputError, match="lab/text: config.json not in the cache") as raised:
-        encoders.published_encoder(model, "cpu")
+        encoders.open_published(model, "cpu")
     check_named(str(raised.value), model)
 
 
@@ -201,12 +201,12 @@ CAPITANI = {
 def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_loaded():
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
-    names = {model: row["pretraining"] for model, row in rows_by_model(PRETRAINING).items()}
-    counts = Counter(names[f"{catalogue.trained_as(*row)}/{row[1]}"] for row in rows)
+    names = {model: row["pretraining"] for model, row in read_rows_by_model(PRETRAINING).items()}
+    counts = Counter(names[f"{catalogue.trained_architecture(*row)}/{row[1]}"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
-    assert set(names) == {*catalogue.ids(), profiles.BLIP2}
-    assert len({*rows_by_model(ZERO_SHOT)} & set(names)) == 113
+    assert set(names) == {*catalogue.list_ids(), profiles.BLIP2}
+    assert len({*read_rows_by_model(ZERO_SHOT)} & set(names)) == 113
     assert all(name == name.strip() != "" for name in names.values())
 
 

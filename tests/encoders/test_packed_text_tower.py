@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.encoders.openclip import Packed
+from src.encoders.openclip import PackedTextTower
 
 CONTEXT, WORDS = 12, 30
 END = WORDS - 1
@@ -51,10 +51,10 @@ sentences = st.tuples(
 @settings(max_examples=40, deadline=None)
 def test_every_vector_is_open_clips(name, drawn):
     ids = tokens(drawn)
-    packed = Packed.of(TOWER[name])
+    packed = PackedTextTower.from_model(TOWER[name])
     expected = TOWER[name].encode_text(ids)
     assert torch.allclose(packed(ids), expected, rtol=0, atol=1e-11)
-    used = int((packed.ends(ids) + 1).max())
+    used = int((packed.pooled_positions(ids) + 1).max())
     assert used == max(len(words) + 2 for words in drawn)
     assert torch.equal(packed(ids[:, :used]), packed(ids))
 
@@ -62,22 +62,26 @@ def test_every_vector_is_open_clips(name, drawn):
 @pytest.mark.parametrize("rows", [[[5, 1, 2, END], [WORDS - 2, 3, END]], [[0], [4, 5, END]]])
 def test_sentences_may_differ_in_the_first_token_and_have_no_end(rows):
     ids = torch.tensor([row + [0] * (CONTEXT - len(row)) for row in rows])
-    assert torch.allclose(Packed.of(TOWER["eos"])(ids), TOWER["eos"].encode_text(ids), rtol=0, atol=1e-11)
+    assert torch.allclose(
+        PackedTextTower.from_model(TOWER["eos"])(ids), TOWER["eos"].encode_text(ids), rtol=0, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize(
     "more", [{"no_causal_mask": True}, {"embed_cls": True}, {"pool_type": "last"}, {"qk_norm": True}]
 )
 def test_other_towers_are_not_packed(more):
-    assert Packed.of(model("other", **more)) is None
+    assert PackedTextTower.from_model(model("other", **more)) is None
 
 
 def test_float32_and_half_precision_are_as_accurate_as_open_clip():
     tower, ids = TOWER["argmax"], tokens([[1, 2, 3], [1, 2, 4, 5], [1, 9]])
     exact = tower.encode_text(ids)
     single = model().float()
-    assert torch.allclose(Packed.of(single)(ids).double(), exact, rtol=0, atol=1e-4 * exact.abs().max())
+    assert torch.allclose(
+        PackedTextTower.from_model(single)(ids).double(), exact, rtol=0, atol=1e-4 * exact.abs().max()
+    )
     with torch.autocast("cpu", torch.bfloat16):
-        packed, theirs = Packed.of(single)(ids), single.encode_text(ids)
+        packed, theirs = PackedTextTower.from_model(single)(ids), single.encode_text(ids)
     their_error = (theirs.double() - exact).abs().max()
     assert (packed.double() - exact).abs().max() < 2 * their_error

@@ -30,9 +30,9 @@ def pictures():
 
 
 def by_halves(split):
-    pixels = torch.stack([torch.from_numpy(split.resized(picture).copy()) for picture in pictures()])
+    pixels = torch.stack([torch.from_numpy(split.resize(picture).copy()) for picture in pictures()])
     assert pixels.dtype == torch.uint8
-    return normalise_bytes(pixels, split.values)
+    return normalise_bytes(pixels, split.byte_values)
 
 
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
@@ -69,7 +69,7 @@ def with_processor(tmp_path, **settings):
 def test_both_halves_are_blip_2_s_processor(cache, tmp_path, settings):
     network = with_processor(tmp_path, **settings)
     expected = torch.stack([network.transform(picture) for picture in pictures()])
-    assert torch.equal(by_halves(network.halves()), expected)
+    assert torch.equal(by_halves(network.split_preprocessing()), expected)
 
 
 def geometry(**fields):
@@ -93,7 +93,7 @@ def test_unknown_preprocessing_is_not_split(cache, tmp_path):
     unknown = [torchvision.transforms.Compose(other) for other in unknown]
     for transform in (*unknown, image_transform(8, is_train=True), lambda picture: picture):
         assert split_torchvision(transform) is None
-    assert with_processor(tmp_path, do_pad=True, pad_size=SIZE).halves() is None
+    assert with_processor(tmp_path, do_pad=True, pad_size=SIZE).split_preprocessing() is None
     assert split_transformers(BlipImageProcessor()) is None
 
 

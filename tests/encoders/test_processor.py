@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from src import configs, stage
 from src.encoders import family_of
 from src.encoders import precision as half
-from src.encoders.trainer import devices
+from src.encoders.trainer import count_devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
 from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
@@ -31,7 +31,7 @@ def test_missing_devices_are_refused_before_any_work(count, job):
 def test_without_a_gpu_all_devices_are_a_single_process_and_their_number_is_in_no_key(job):
     requested = job("trainer=ddp", "trainer.accelerator=cpu").cfg.trainer
     assert requested.devices == "auto"
-    assert devices(requested) == 1
+    assert count_devices(requested) == 1
     assert (
         job("trainer=ddp", "trainer.accelerator=cpu", "model=toy_s").config_hash
         == job("trainer=cpu", "model=toy_s").config_hash
@@ -41,7 +41,7 @@ def test_without_a_gpu_all_devices_are_a_single_process_and_their_number_is_in_n
 def test_tasks_of_a_batch_system_are_not_processes(monkeypatch):
     for name, value in {"SLURM_NTASKS": "4", "SLURM_JOB_NAME": "sweep", "SLURM_JOB_ID": "7"}.items():
         monkeypatch.setenv(name, value)
-    assert devices(configs.TrainerConfig(accelerator="cpu", workers=0, devices=2)) == 2
+    assert count_devices(configs.TrainerConfig(accelerator="cpu", workers=0, devices=2)) == 2
     assert sys.platform != "linux" or signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
 
 

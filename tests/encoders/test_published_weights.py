@@ -36,7 +36,7 @@ OPENAI, WEIGHTS, CONFIG = f"{MODEL}/openai", "open_clip_model.safetensors", "ope
 
 
 def opened(id, **fields):
-    return encoders.published_encoder(configs.OpenClipConfig(name="tried", id=str(id), **fields), "cpu")
+    return encoders.open_published(configs.OpenClipConfig(name="tried", id=str(id), **fields), "cpu")
 
 
 def picture(seed=0):
@@ -156,7 +156,7 @@ def test_a_file_of_the_cache_that_is_cut_or_changed_or_of_another_revision_is_re
         blob.write_bytes(content)
         # Hashes are remembered by path, size and time of change: each content gets its own time.
         os.utime(blob, (0, len(content) ^ content[-1]))
-        with pytest.raises(InputError, match="cut or changed since it was fetched"):
+        with pytest.raises(InputError, match="truncated or changed since it was fetched"):
             opened(OPENAI).weights()
 
 
@@ -238,7 +238,7 @@ REPOSITORY = "Salesforce/blip2-itm-vit-g"
 
 
 def open_blip2(id=REPOSITORY, **fields):
-    return encoders.published_encoder(configs.Blip2Config(name="tried", id=str(id), **fields), "cpu")
+    return encoders.open_published(configs.Blip2Config(name="tried", id=str(id), **fields), "cpu")
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def test_an_option_and_the_version_are_in_its_keys(tmp_path, run, monkeypatch):
     import colours
 
     def keys():
-        encoders._open.clear()
+        encoders._encoders.clear()
         for width in (16, 8):
             run(f"o{width}", *COLOURS, "report=false", f"model.options.width={width}", sweep=False)
         return {entry.name for entry in (tmp_path / "embeddings" / "faces").iterdir()}

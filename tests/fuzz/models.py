@@ -50,13 +50,13 @@ def vectors(folder: Path) -> None:
 
 def read(role: str, folder: Path):
     table = load_precomputed(folder, role)
-    return table, precomputed_vectors.read(folder, role)
+    return table, precomputed_vectors.read_vectors(folder, role)
 
 
 def prompts(folder: Path):
     """Return the vector of one prompt."""
     wanted = Table("prompts", pd.DataFrame({"sentence": ["A photo of f1"]}), 1)
-    loaded = precomputed_vectors.prompt_vectors(folder, wanted)
+    loaded = precomputed_vectors.read_prompt_vectors(folder, wanted)
     assert loaded.vectors.shape == (1, 4)
     return loaded
 
@@ -108,7 +108,7 @@ def openclip(form: str, folder: Path) -> None:
 def opened(folder: Path):
     hub._hashes.clear()
     config = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
-    loaded = open_clip_weights.encoder(config, "cpu")
+    loaded = open_clip_weights.open_encoder(config, "cpu")
     loaded.weights()
     return loaded.load()
 
@@ -121,7 +121,7 @@ def indexed(folder: Path) -> None:
 
 
 def sharded(folder: Path):
-    place = hub.Source(str(folder), folder=True, remedy="Put the files of a model there.")
+    place = hub.Source(str(folder), is_folder=True, remedy="Put the files of a model there.")
     return pretrained.transformers_weights(place)
 
 

@@ -40,11 +40,13 @@ def check_complete(count, folder: Path, table) -> None:
     """Check that every row is used or counted as left out, and that every text can be stored."""
     # Notes count rows, except those that count people or files.
     left_out = sum(int(note.split()[0]) for note in table.notes if re.match(r"\d+ (?!people|files)", note))
-    assert table.expected == count(folder), f"{table.expected} rows were counted, not {count(folder)}"
-    unreported = table.expected - table.items - left_out
+    assert table.n_source_items == count(folder), (
+        f"{table.n_source_items} rows were counted, not {count(folder)}"
+    )
+    unreported = table.n_source_items - table.n_items - left_out
     assert unreported == 0, f"{unreported} rows are neither used nor reported as left out"
     assert len(table.hash) == 64
-    table.statement().encode()
+    table.describe().encode()
     table.frame.to_csv().encode()  # no unpaired surrogates, which nothing can store
 
 
@@ -104,7 +106,7 @@ def count_picture_names(folder: Path) -> int:
 
 def load_words(name: str, folder: Path):
     cfg = configs.TaxonomyConfig(captions=CAPTIONS, path=str(folder / name), untyped="noun")
-    rows = taxonomy.words(cfg)
+    rows = taxonomy.load_words(cfg)
     return rows.assign(caption=taxonomy.compose_captions(rows, cfg, "right"))
 
 
@@ -127,7 +129,9 @@ def write_landmarks(folder: Path) -> None:
 
 
 def load_landmarks(place: str, folder: Path):
-    return landmark_templates.landmarks(folder / place, {name: folder / f"{name}.png" for name in "ab"}, 64)
+    return landmark_templates.load_landmarks(
+        folder / place, {name: folder / f"{name}.png" for name in "ab"}, 64
+    )
 
 
 def write_archive(kind: str, folder: Path) -> None:
@@ -162,7 +166,7 @@ def write_picture(form: str, folder: Path) -> None:
 
 def hash_picture(folder: Path):
     with mock.patch.object(Image, "MAX_IMAGE_PIXELS", 1 << 22):  # so that a bomb is small
-        return pictures.hashes([folder / "a.jpg"])
+        return pictures.hash_pictures([folder / "a.jpg"])
 
 
 def check_record(folder: Path, record) -> None:
@@ -212,7 +216,7 @@ LISTS = [
            partial(load_words, "list.json"), check_words, ':,["{', change=json_changed),
     Parser("vocabulary: text", "words.txt",
            lambda folder: (folder / "words.txt").write_text("the\nof\nand\nстол\n"),
-           lambda folder: taxonomy.frequent_words(
+           lambda folder: taxonomy.list_frequent_words(
                configs.TaxonomyConfig(captions={}, vocabulary=str(folder / "words.txt")), 3),
            separators="\n", named=("words.txt",)),
     Parser("landmarks: tem", "points/a.tem", write_landmarks, partial(load_landmarks, "points"),

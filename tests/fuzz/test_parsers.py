@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from src.stimuli.csvs import records
+from src.stimuli.csvs import read_rows
 from tests.fuzz.harness import REFUSED, TABLE, answered, tried
 from tests.fuzz.parsers import PARSERS
 
@@ -48,7 +48,7 @@ def test_csv_is_read_as_it_was_written(tmp_path, rows, end):
     output = io.StringIO()
     csv.writer(output, lineterminator=end).writerows(rows)
     (tmp_path / "a.csv").write_bytes(output.getvalue().encode())
-    rows_read = [row for _, row in records(tmp_path / "a.csv", "")]
+    rows_read = [row for _, row in read_rows(tmp_path / "a.csv", "")]
     assert rows_read == [[cell.strip() for cell in row] for row in rows]
 
 

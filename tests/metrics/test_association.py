@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.metrics import cosines, eat, factorise, sc_eat, sc_eats, sc_eats_qr, unit
+from src.metrics import cosines, eat, factorise, normalise, sc_eat, sc_eats, sc_eats_qr
 from tests import reference
 from tests.paths import SHARED
 
@@ -81,7 +81,7 @@ def test_sc_eats_by_is_sc_eat_of_the_similarities(seed, width, n_sets, ddof):
     rng = np.random.default_rng(seed)
     # Fewer and more items than dimensions; sets overlap, in any order.
     count = int(rng.integers(4, 200))
-    x, items = (unit(torch.from_numpy(rng.normal(size=(n, width)) + 0.5)) for n in (6, count))
+    x, items = (normalise(torch.from_numpy(rng.normal(size=(n, width)) + 0.5)) for n in (6, count))
     a, b = ([rng.permutation(count)[: rng.integers(2, count + 1)] for _ in range(n_sets)] for _ in "ab")
     result = sc_eats_qr(x, factorise(items, a, b, ddof))
     expected = effects_of(cosines(x, items), a, b, ddof)
@@ -97,7 +97,7 @@ def test_deviations_of_real_cosines_are_exact_to_rounding():
     x, items = (torch.from_numpy(rng.normal(size=(n, 512))) for n in (40, 900))
     items[:, 0] += 60
     x[:, 0] += 4.7
-    x, items = unit(x), unit(items)
+    x, items = normalise(x), normalise(items)
     assert cosines(x, items).std(dim=1).max() < 0.04
     a, b = [np.arange(300), np.arange(200, 700)], [np.arange(600, 900)] * 2
     result = sc_eats_qr(x, factorise(items, a, b)).numpy()
@@ -111,7 +111,7 @@ def test_a_deviation_near_rounding_is_undefined(gap, is_defined):
     items = torch.zeros(40, 5, dtype=torch.float64)
     items[:, 0], items[:20, 1] = 1, gap
     x = torch.tensor([[0.6, 0.8, 0.0, 0.0, 0.0]]).double()
-    result = sc_eats_qr(unit(x), factorise(unit(items), [np.arange(20)], [np.arange(20, 40)]))
+    result = sc_eats_qr(normalise(x), factorise(normalise(items), [np.arange(20)], [np.arange(20, 40)]))
     assert math.isnan(result.item()) != is_defined
 
 

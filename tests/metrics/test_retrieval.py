@@ -33,7 +33,7 @@ def test_top_k_breaks_ties_by_position(values, data):
 @pytest.mark.parametrize("threads", [1, 3, 80])
 def test_top_k_does_not_depend_on_the_number_of_cores(threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(sys.modules["src.metrics.retrieval"], "SPLIT", 1)
+    monkeypatch.setattr(sys.modules["src.metrics.retrieval"], "MIN_THREADED", 1)
     values = torch.rand(50, 200, generator=torch.Generator().manual_seed(2)).mul(20).round()
     assert top_k(values, 17).tolist() == [brute_force(row, 17) for row in values.tolist()]
 

@@ -157,14 +157,14 @@ def variance(deletions, values):
 
 def test_single_and_crossed_ways_equal_brute_force():
     values = np.random.default_rng(0).normal(size=40)
-    deletions = jackknife.one_way(np.array([f"{number:02d}" for number in range(40)]))
+    deletions = jackknife.leave_out_clusters(np.array([f"{number:02d}" for number in range(40)]))
     assert variance(deletions, values) == pytest.approx(values.var(ddof=1) / 40, rel=1e-10)
     assert deletions.df == 39
     rng = np.random.default_rng(1)
     values = rng.normal(size=60)
     a, b = (rng.integers(0, size, 60).astype(str) for size in (7, 9))
-    assert variance(jackknife.one_way(a), values) == pytest.approx(brute_force(values, a))
-    deletions = jackknife.crossed(a, b)
+    assert variance(jackknife.leave_out_clusters(a), values) == pytest.approx(brute_force(values, a))
+    deletions = jackknife.leave_out_crossed(a, b)
     assert variance(deletions, values) == pytest.approx(brute_force(values, a, b))
     assert deletions.df == 6
 
@@ -180,22 +180,24 @@ def test_parents_leave_with_all_their_faces_and_an_original_is_no_pair():
     without = [np.delete(values, place).mean() for place in morphs]
     by_pair = (len(morphs) - 1) / len(morphs) * sum((value - np.mean(without)) ** 2 for value in without)
     floor = brute_force(values, [str(place) for place in range(len(pairs))])
-    deletions = jackknife.parents(first, second)
+    deletions = jackknife.leave_out_parents(first, second)
     assert variance(deletions, values) == pytest.approx(max(by_parent - by_pair, floor))
-    assert variance(jackknife.parents(second, first), values) == pytest.approx(variance(deletions, values))
+    assert variance(jackknife.leave_out_parents(second, first), values) == pytest.approx(
+        variance(deletions, values)
+    )
     assert deletions.df == 6
 
 
 def test_many_clusters_are_dealt_to_a_hundred_parts_and_too_few_have_no_variance():
     names = np.array([f"{number:03d}" for number in range(250)])
-    deletions = jackknife.one_way(names)
+    deletions = jackknife.leave_out_clusters(names)
     ((_, remaining),) = deletions.ways
     assert remaining.shape == (100, 250)
     assert names[~remaining[3]].tolist() == ["003", "103", "203"]
-    few = jackknife.one_way(np.array(list("aabbccdd")))
+    few = jackknife.leave_out_clusters(np.array(list("aabbccdd")))
     assert few.reason == "fewer than 5 clusters"
     assert math.isnan(variance(few, np.arange(8.0)))
-    single = jackknife.one_way(np.array(list("abcde")))
+    single = jackknife.leave_out_clusters(np.array(list("abcde")))
     undefined = jackknife.replicate(single, lambda weights: np.where(weights[:, :1], np.nan, 1.0))
     assert np.isnan(undefined.variance()).all()
 
@@ -203,7 +205,7 @@ def test_many_clusters_are_dealt_to_a_hundred_parts_and_too_few_have_no_variance
 def test_shared_clusters_cancel_in_a_difference():
     rng = np.random.default_rng(3)
     values = rng.normal(size=(30, 1)) + [[0.0, 1.0]]
-    deletions = jackknife.one_way(np.array([str(number) for number in range(30)]))
+    deletions = jackknife.leave_out_clusters(np.array([str(number) for number in range(30)]))
     replicates = jackknife.replicate(deletions, lambda weights: weights @ values / weights.sum(1)[:, None])
     assert replicates.variance(lambda means: means[:, :1] - means[:, 1:]) == pytest.approx([0], abs=1e-20)
     expected = np.cov(values.T, ddof=1) / 30
@@ -212,7 +214,7 @@ def test_shared_clusters_cancel_in_a_difference():
 
 def test_intervals_and_tests_are_student_s_and_those_of_a_correlation_stay_in_range():
     values = np.random.default_rng(4).normal(0.4, 1, 20)
-    deletions = jackknife.one_way(np.array([f"{number:02d}" for number in range(20)]))
+    deletions = jackknife.leave_out_clusters(np.array([f"{number:02d}" for number in range(20)]))
     v = variance(deletions, values)
     expected = stats.ttest_1samp(values, 0)
     assert jackknife.t_test(values.mean(), v, deletions.df) == pytest.approx(expected.pvalue)
@@ -228,7 +230,7 @@ def test_intervals_and_tests_are_student_s_and_those_of_a_correlation_stay_in_ra
 @pytest.mark.parametrize("sign", [1, -1])
 def test_fieller_s_interval_holds_the_ratios_that_are_not_rejected(sign):
     covariance, df = np.array([[0.04, 0.01], [0.01, 0.03]]), 15
-    result = jackknife.ratio(sign * 0.8, sign * 1.1, covariance, df, 0.1)
+    result = jackknife.compare_by_ratio(sign * 0.8, sign * 1.1, covariance, df, 0.1)
     limit = stats.t.ppf(0.975, df)
     for r in (result.low, result.high):
         error = math.sqrt(0.04 + r * r * 0.03 - 2 * r * 0.01)
@@ -236,8 +238,8 @@ def test_fieller_s_interval_holds_the_ratios_that_are_not_rejected(sign):
     assert result.low < result.value < result.high
     assert result.value == pytest.approx(0.8 / 1.1)
     assert result.is_equivalent is False
-    assert jackknife.ratio(1.0, 1.0, covariance * 1e-4, df, 0.1).is_equivalent is True
-    assert jackknife.ratio(0.8, 0.3, covariance, df, 0.1).is_equivalent is None
+    assert jackknife.compare_by_ratio(1.0, 1.0, covariance * 1e-4, df, 0.1).is_equivalent is True
+    assert jackknife.compare_by_ratio(0.8, 0.3, covariance, df, 0.1).is_equivalent is None
 
 
 # Polarity, answer (None: matches no option), cluster.

@@ -44,9 +44,9 @@ def preprocessing_outputs(folder: Path) -> dict[str, Any]:
     outputs: dict[str, Any] = {"read": np.asarray(picture)[::4, ::4]}
     for name, steps in steps_by_library.items():
         assert steps is not None
-        outputs[f"{name}_resized"] = steps.resized(picture)
+        outputs[f"{name}_resized"] = steps.resize(picture)
         # Normalised values of the bytes 0, 51, ..., 255 per channel, to six decimals: reveals another mean.
-        outputs[f"{name}_normalised"] = (steps.values[:, ::51].double() * 1e6).round()
+        outputs[f"{name}_normalised"] = (steps.byte_values[:, ::51].double() * 1e6).round()
     return outputs
 
 
@@ -75,7 +75,7 @@ def stylegan2_outputs(folder: Path) -> dict[str, Any]:
     with torch.no_grad():
         z = torch.randn(2, generator.z_dim, generator=torch.Generator().manual_seed(1))
         a, b = generator.mapping(z, torch.zeros(2, 0))[:, 0].numpy()
-    target = stylegan2.midpoint(generator, a, b, 32)
+    target = stylegan2.draw_midpoint(generator, a, b, 32)
     space = stylegan2.estimate_space(generator)
-    latent = stylegan2.project(generator, space, stylegan2.pyramid, target, steps=3, seed=0)
-    return {"midpoint": target, "after_three_steps": stylegan2.midpoint(generator, latent, latent, 32)}
+    latent = stylegan2.project(generator, space, stylegan2.laplacian_pyramid, target, steps=3, seed=0)
+    return {"midpoint": target, "after_three_steps": stylegan2.draw_midpoint(generator, latent, latent, 32)}

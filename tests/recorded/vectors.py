@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from src import configs, encoders, stimuli
-from src.embeddings import embeddings, precomputed_vectors
+from src.embeddings import load_embeddings, precomputed_vectors
 from src.jobs.identity import Job
 from tests.conftest import precomputed as precomputed_folder
 from tests.conftest import store_overrides
@@ -39,7 +39,7 @@ def open_clip_outputs(folder: Path) -> dict[str, Any]:
         for architecture in ("ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"):
             path = write_folder(clip_files(architecture, folder), folder / architecture)
             config = configs.OpenClipConfig(name="recorded", id=str(path))
-            network = encoders.published_encoder(config, "cpu").load()
+            network = encoders.open_published(config, "cpu").load()
             outputs |= {f"{architecture}_{name}": rows for name, rows in embed(network).items()}
     return outputs
 
@@ -50,7 +50,7 @@ def blip2_outputs(folder: Path) -> dict[str, Any]:
     outputs = {}
     for pooling in ("max", "mean"):
         config = configs.Blip2Config(name="recorded", id=str(path), pooling=pooling)
-        network = encoders.published_encoder(config, "cpu").load()
+        network = encoders.open_published(config, "cpu").load()
         outputs |= {f"{pooling}_{name}": rows for name, rows in embed(network).items()}
     return outputs
 
@@ -85,13 +85,13 @@ def embeddings_outputs(folder: Path) -> dict[str, Any]:
     cfg = _job(folder, *TINY, "model.steps=0", "model.batch_size=50")
     outputs = {}
     for role in ("faces", "words"):
-        rows = embeddings(cfg, role, lambda name: stimuli.load(cfg, name)).vectors
+        rows = load_embeddings(cfg, role, lambda name: stimuli.load(cfg, name)).vectors
         outputs[role] = rows[:: max(1, len(rows) // 6)]
     vectors_folder = precomputed_folder(folder / "given", width=4)
     for role in ("faces", "words"):
         path = vectors_folder / f"{role}.safetensors"
         save_file({"embedding": load_file(path)["embedding"] * np.float32(1.0008)}, path)
-        outputs[f"renormalised_{role}"] = precomputed_vectors.read(vectors_folder, role).vectors[:6]
+        outputs[f"renormalised_{role}"] = precomputed_vectors.read_vectors(vectors_folder, role).vectors[:6]
     return outputs
 
 

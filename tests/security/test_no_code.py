@@ -80,14 +80,14 @@ def test_a_config_that_names_code_is_refused_however_it_is_written(tmp_path):
     (tmp_path / "open_clip_config.json").write_text(json.dumps(described))
     (tmp_path / "config.json").write_text('{"auto\\u005fmap": {"AutoConfig": "evil.Config"}}')
     config = configs.OpenClipConfig(name="n", id=str(tmp_path), precision="fp32", weights="pretrained")
-    published, place = openclip.find(config), openclip.hub.Source(str(tmp_path), folder=True)
+    published, place = openclip.find_files(config), openclip.hub.Source(str(tmp_path), is_folder=True)
     published = openclip.Published(published.architecture, {}, published.weights, text_config=place)
     with pytest.raises(InputError, match="names custom code"):
         openclip._text_config_files(published)
 
 
 def words(path):
-    return taxonomy.words(configs.TaxonomyConfig(captions={"noun": "{word}"}, path=str(path)))
+    return taxonomy.load_words(configs.TaxonomyConfig(captions={"noun": "{word}"}, path=str(path)))
 
 
 def test_tags_of_yaml_make_no_objects(tmp_path, mark):
@@ -111,7 +111,7 @@ def test_references_that_would_fill_the_memory_are_refused(tmp_path):
     )
     path = tmp_path / "bomb.yaml"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"bomb.yaml: line 6: references in it expand to"):
+    with pytest.raises(InputError, match=r"bomb.yaml: line 6: its references expand to"):
         words(path)
 
 
@@ -124,7 +124,7 @@ def test_a_postscript_called_a_picture_is_not_run(tmp_path, mark, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert shutil.which("gs") == str(tmp_path / "gs")
     with pytest.raises(InputError, match=r"a.jpg \(cannot identify image file"):
-        pictures.hashes([tmp_path / "a.jpg"])
+        pictures.hash_pictures([tmp_path / "a.jpg"])
 
 
 def test_sources_load_no_pickles_and_no_unsafe_yaml():

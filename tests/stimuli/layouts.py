@@ -25,14 +25,14 @@ OASIS = {"csv": "OASIS.csv", "pictures": "images", "lowest": 1, "highest": 7}
 NRC_VAD = {"word": None, "lowest": 0, "highest": 1}
 WARRINER = {"word": "Word", "valence": "V.Mean.Sum", "lowest": 1, "highest": 9}
 LAYOUTS = {
-    "fairface": (csv_pictures.fairface, configs.FairFaceConfig, FAIRFACE),
-    "cfd": (named_faces.cfd, configs.CfdConfig, CFD),
-    "utkface": (named_faces.utkface, configs.UtkFaceConfig, UTKFACE),
-    "folder": (csv_pictures.folder, configs.FolderConfig, FOLDER),
-    "oasis": (csv_pictures.oasis, configs.OasisConfig, OASIS),
-    "nrc_vad": (lexicons.nrc_vad, configs.NrcVadConfig, NRC_VAD),
-    "nrc_vad_v2": (lexicons.nrc_vad, configs.NrcVadConfig, NRC_VAD | {"lowest": -1}),
-    "warriner": (lexicons.warriner, configs.WarrinerConfig, WARRINER),
+    "fairface": (csv_pictures.load_fairface, configs.FairFaceConfig, FAIRFACE),
+    "cfd": (named_faces.load_cfd, configs.CfdConfig, CFD),
+    "utkface": (named_faces.load_utkface, configs.UtkFaceConfig, UTKFACE),
+    "folder": (csv_pictures.load_folder, configs.FolderConfig, FOLDER),
+    "oasis": (csv_pictures.load_oasis, configs.OasisConfig, OASIS),
+    "nrc_vad": (lexicons.load_nrc_vad, configs.NrcVadConfig, NRC_VAD),
+    "nrc_vad_v2": (lexicons.load_nrc_vad, configs.NrcVadConfig, NRC_VAD | {"lowest": -1}),
+    "warriner": (lexicons.load_warriner, configs.WarrinerConfig, WARRINER),
 }
 
 

@@ -34,7 +34,7 @@ def test_configs_locate_their_layout(tmp_path, job, role, layout, folder, settin
         settings = [f"faces.root={root}", *settings]
     resolved = job("dataset=photos", f"dataset.root={tmp_path}", f"{role}={layout}", *settings)
     table = stimuli.load(resolved.cfg, role)
-    assert (table.items, table.expected) == (items, expected)
+    assert (table.n_items, table.n_source_items) == (items, expected)
     if layout in ("fairface", "cfd", "utkface"):
         assert table.groups == SIX  # as the labels of dataset=photos name them
 
@@ -216,13 +216,13 @@ def test_settings_of_duplicates(job, tmp_path):
     with pytest.raises(InputError, match="set faces.duplicates=drop"):
         stimuli.load(cfg, "faces")
     with pytest.raises(InputError, match=r"set faces\.parents\.duplicates=drop"):
-        loaders.parents(cfg.faces, cfg.store)
+        loaders.load_parents(cfg.faces, cfg.store)
     cfg = job(*overrides, "faces.duplicates=drop").cfg
-    assert stimuli.load(cfg, "faces").statement() == (
+    assert stimuli.load(cfg, "faces").describe() == (
         "faces: 11 used of 12 (1 pictures occur a second time, 1 of them with another group "
         "(faces.duplicates=drop))"
     )
-    (note,) = loaders.parents(cfg.faces, cfg.store).notes
+    (note,) = loaders.load_parents(cfg.faces, cfg.store).notes
     assert note.endswith("(faces.parents.duplicates=drop)")
     with pytest.raises(InputError, match=r"faces.duplicates=keep: must be one of stop, drop"):
         job("dataset=photos", "dataset.root=x", "faces.duplicates=keep")
@@ -253,7 +253,7 @@ class TestNrcVad:
         ("name", "content", "message"),
         [
             ("arousal-NRC-VAD-Lexicon.txt", "joy\t0.1\n", "arousal.*: .*not valence. .*words.path"),
-            ("a.txt", "word,valence\njoy,0.9\n", "row 1: no tab in 'word,valence'. Use word, tab"),
+            ("a.txt", "word,valence\njoy,0.9\n", "row 1: no tab in 'word,valence'. Write word, tab"),
         ],
     )
     def test_other_files_are_refused(self, tmp_path, name, content, message):
@@ -279,18 +279,18 @@ def test_warriner_is_rescaled_from_1_to_9_in_any_language(tmp_path):
 
 
 def test_vader_words_are_alphabetic_and_drawn_by_seed():
-    frame, expected, notes = lexicons.vader(configs.VaderConfig(None, 0))
+    frame, expected, notes = lexicons.load_vader(configs.VaderConfig(None, 0))
     assert frame["word"].str.fullmatch("[a-z]+").all()
     assert frame["word"].is_unique
     assert frame["valence"].between(0, 1).all()
     assert expected - len(frame) == sum(int(note.split()[0]) for note in notes)
     # From the lexicon itself: abandon has a mean of -1.9.
     assert frame.set_index("word")["valence"]["abandon"] == pytest.approx((4 - 1.9) / 8)
-    first, again, other = (lexicons.vader(configs.VaderConfig(100, seed))[0] for seed in (0, 0, 1))
+    first, again, other = (lexicons.load_vader(configs.VaderConfig(100, seed))[0] for seed in (0, 0, 1))
     assert first.equals(again)
     assert not first.equals(other)
     with pytest.raises(InputError, match="Set fewer, or null"):
-        lexicons.vader(configs.VaderConfig(10**6, 0))
+        lexicons.load_vader(configs.VaderConfig(10**6, 0))
 
 
 GERMAN = [

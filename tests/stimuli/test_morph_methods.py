@@ -21,7 +21,7 @@ from src.demo.avatars import avatar
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import midpoints, networks, stylegan2
-from src.stimuli.morphs.landmark_templates import landmarks
+from src.stimuli.morphs.landmark_templates import load_landmarks
 from src.stimuli.pictures import standardise
 from src.storage import cache
 from tests.paths import CHECKOUT
@@ -111,7 +111,7 @@ class TestLandmarkFiles:
             self.write_csv(tmp_path / "ids.csv", points, "id/{}"),
             self.write_csv(tmp_path / "files.csv", points, "{}.png"),
         ):
-            result = landmarks(path, parents, size=40)
+            result = load_landmarks(path, parents, size=40)
             assert list(result) == list(parents)
             for name, face in points.items():
                 # Of 96 x 80 pixels, 8 columns are cut off at the left, and two pixels become one.
@@ -119,7 +119,7 @@ class TestLandmarkFiles:
 
         picture = parents["id/a"].rename(tmp_path / "CFD-WM-257-161-N.png")
         path = self.write_csv(tmp_path / "cfd.csv", {"CFD_WM-257-161-N": np.array([[20.0, 30]])})
-        assert list(landmarks(path, {"WM-257": picture}, 40)) == ["WM-257"]
+        assert list(load_landmarks(path, {"WM-257": picture}, 40)) == ["WM-257"]
 
     @pytest.mark.parametrize(
         "content", ["5\n1 2\n3 4\n", "eyes\n", "1 2 3\n4 5 6\n", "", "1 nan", "1 2\n3\n"]
@@ -127,8 +127,8 @@ class TestLandmarkFiles:
     def test_files_that_hold_no_landmarks_are_refused(self, tmp_path, parents, points, content):
         folder = self.write_folder(tmp_path / "tem", points)
         (folder / "b.tem").write_text(content)
-        with pytest.raises(InputError, match=r"b\.tem: not landmarks"):
-            landmarks(folder, parents, 40)
+        with pytest.raises(InputError, match=r"b\.tem: invalid landmark file"):
+            load_landmarks(folder, parents, 40)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -146,14 +146,14 @@ class TestLandmarkFiles:
     def test_mistakes(self, tmp_path, parents, points, change, message):
         change(points)
         with pytest.raises(InputError, match=message):
-            landmarks(self.write_csv(tmp_path / "points.csv", points), parents, 40)
+            load_landmarks(self.write_csv(tmp_path / "points.csv", points), parents, 40)
 
     def test_missing_and_ambiguous_files(self, tmp_path, parents, points):
         with pytest.raises(InputError, match="no such file or folder. Set faces.landmarks"):
-            landmarks(tmp_path / "nowhere", parents, 40)
+            load_landmarks(tmp_path / "nowhere", parents, 40)
         other = parents["id/a"].rename(tmp_path / "b.png")
         with pytest.raises(InputError, match=r"2 of 4 parents share landmarks: id/a, id/b"):
-            landmarks(self.write_folder(tmp_path / "tem", points), parents | {"id/a": other}, 40)
+            load_landmarks(self.write_folder(tmp_path / "tem", points), parents | {"id/a": other}, 40)
 
 
 def test_morphs_depend_on_landmarks(tmp_path):
@@ -188,7 +188,7 @@ def generator(archive):
 
 
 def draw_from(generator, w: torch.Tensor) -> np.ndarray:
-    return stylegan2.midpoint(generator, w.numpy(), w.numpy(), generator.img_resolution)
+    return stylegan2.draw_midpoint(generator, w.numpy(), w.numpy(), generator.img_resolution)
 
 
 def samples(generator, count: int) -> torch.Tensor:
@@ -210,10 +210,10 @@ def faces(generator, tmp_path_factory):
 
 @pytest.mark.parametrize("judge", ["pyramid", "perceptual"])
 def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tmp_path):
-    features = stylegan2.pyramid
+    features = stylegan2.laplacian_pyramid
     if judge == "perceptual":
         network = networks.load_network(saved(seeded(Perceptual), tmp_path / "vgg.pt"), "faces.perceptual")
-        features = stylegan2.vgg(network)
+        features = stylegan2.make_vgg_features(network)
     space = stylegan2.estimate_space(generator)
     mean_face = draw_from(generator, space[0][0, 0]).astype(float)
     for w in samples(generator, 2):
@@ -227,9 +227,9 @@ def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tm
 
 def test_a_morph_is_the_picture_of_the_midpoint(generator):
     a, b = samples(generator, 2)
-    middle = stylegan2.midpoint(generator, a.numpy(), b.numpy(), 32)
+    middle = stylegan2.draw_midpoint(generator, a.numpy(), b.numpy(), 32)
     assert (middle == draw_from(generator, (a + b) / 2)).all()
-    assert stylegan2.midpoint(generator, a.numpy(), b.numpy(), 20).shape == (20, 20, 3)
+    assert stylegan2.draw_midpoint(generator, a.numpy(), b.numpy(), 20).shape == (20, 20, 3)
 
 
 def test_every_parent_is_projected_once_even_after_an_interruption(archive, faces, tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from src.demo import world
 from src.errors import InputError
 from src.jobs.identity import Job
 from src.stimuli import clusters, morphs, pictures
-from src.stimuli.morphs import count_families, draw_families, draw_pairs, midpoints, work
+from src.stimuli.morphs import count_families, draw_families, draw_pairs, midpoints, parallel_files
 from src.storage import cache
 from src.studies.shared.exchange_units import exchange_of
 from tests.commands import FEW_DRAWS, command
@@ -112,9 +112,7 @@ class TestFamilies:
             assert draw(groups, 50, 0) == {group: families[:3] for group, families in drawn.items()}
 
     def test_too_few_parents_or_faces_are_refused(self):
-        message = (
-            r"faces\.morphs=families: expected at least 5 parents .*; got few: 4; none: 1\. Take more parents"
-        )
+        message = r"expected at least 5 parents .*; got few: 4; none: 1\. Choose more parents"
         with pytest.raises(InputError, match=message):
             count_families({"none": 1, "many": 50, "few": 4}, 1000)
         with pytest.raises(InputError, match=r"faces\.per_group=14: .* Set faces\.per_group=15 or more"):
@@ -203,7 +201,7 @@ def listed(kind: str, groups: int, parents: int, per_group: int, seed: int = 0) 
     """List families, or pairs, of parents named after their group, without their pictures."""
     rows = [(f"g{group}-{n:02}", f"g{group}") for group in range(groups) for n in range(parents)]
     cfg = configs.MorphsConfig(**CHOICE | {"per_group": per_group, "seed": seed, "morphs": kind})
-    table = morphs.face_table(pd.DataFrame(rows, columns=["id", "group"]), cfg)
+    table = morphs.list_faces(pd.DataFrame(rows, columns=["id", "group"]), cfg)
     return stimuli.build_table("faces", table, kind)
 
 
@@ -214,7 +212,7 @@ class TestExchange:
         first_of = {
             name: family[0] for families in drawn_families.values() for family in families for name in family
         }
-        cluster = clusters.one_way(clusters.ways(table))
+        cluster = clusters.merge_linked(clusters.assign_clusters(table))
         for side in ("parent_a", "parent_b"):
             assert (cluster == table.frame[side].map(first_of)).all()
 
@@ -256,7 +254,7 @@ class TestExchange:
 
 class TestWork:
     def test_finished_files_are_reused_and_damaged_ones_made_again(self, faces, made, tmp_path, monkeypatch):
-        write, written = work.write, []
+        write, written = parallel_files.write_file, []
 
         def interrupting(path, content):
             written.append(path)
@@ -264,7 +262,7 @@ class TestWork:
                 raise KeyboardInterrupt
             write(path, content)
 
-        monkeypatch.setattr(work, "write", interrupting)
+        monkeypatch.setattr(parallel_files, "write_file", interrupting)
         with pytest.raises(KeyboardInterrupt):
             morphs.load(configs.MorphsConfig(**CHOICE), faces, tmp_path / "store")
         assert not list((tmp_path / "store").iterdir())
@@ -277,7 +275,9 @@ class TestWork:
         flipped.write_bytes(content)
 
         written.clear()
-        monkeypatch.setattr(work, "write", lambda path, content: (written.append(path), write(path, content)))
+        monkeypatch.setattr(
+            parallel_files, "write_file", lambda path, content: (written.append(path), write(path, content))
+        )
         resumed, _, _ = morphs.load(configs.MorphsConfig(**CHOICE), faces, tmp_path / "store")
         assert not set(written) & set(finished) - {truncated, flipped}
         assert {truncated, flipped} < set(written)
@@ -315,7 +315,7 @@ class TestWork:
         assert len(frame) == 72
         inodes = {Path(path).name: Path(path).stat().st_ino for path in frame["path"]}
         assert reused.items() <= inodes.items()
-        parent_paths = stimuli.parents(cfg).frame.set_index("id")["path"]
+        parent_paths = stimuli.load_parents(cfg).frame.set_index("id")["path"]
         for row in frame[[Path(path).name in reused for path in frame["path"]]].itertuples():
             a, b = (pictures.standardise(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
             with Image.open(row.path) as morph:
@@ -332,9 +332,9 @@ class TestConfig:
         cfg = composed(*PARENTS, "faces.per_group=2", "faces.workers=1", *stores)
         assert isinstance(cfg.faces.parents, configs.AvatarsConfig)
         with cache.dry():
-            assert stimuli.count_drawn(cfg.faces, cfg.store) == 12
+            assert stimuli.count_generated(cfg.faces, cfg.store) == 12
         table = stimuli.load(cfg, "faces")
-        assert table.statement().startswith("faces: 12 used of 12 (flow morphs of ")
+        assert table.describe().startswith("faces: 12 used of 12 (flow morphs of ")
         assert len(table.groups) == 6
 
         other = composed("dataset=photos", "words=vader", "faces=morphs", "faces@faces.parents=fairface",
@@ -343,7 +343,7 @@ class TestConfig:
         assert other.faces.parents.root.endswith("data/raw/fairface")
         with pytest.raises(InputError, match=r"no such file.*or faces\.parents\.root"):
             stimuli.load(other, "faces")
-        with pytest.raises(InputError, match="not morphed again"):
+        with pytest.raises(InputError, match="cannot be parents of morphs"):
             stimuli.load(composed("faces=morphs", "faces@faces.parents=morphs"), "faces")
 
     def test_families_are_planned_before_their_parents_are_drawn(self, tmp_path):
@@ -352,7 +352,7 @@ class TestConfig:
         with cache.dry():
             for per_group, families in ((100, 2), (15, 1)):
                 cfg = composed(*chosen, f"faces.per_group={per_group}")
-                assert stimuli.count_drawn(cfg.faces, cfg.store) == 6 * families * 15
+                assert stimuli.count_generated(cfg.faces, cfg.store) == 6 * families * 15
         assert not list(tmp_path.iterdir())
         with pytest.raises(InputError, match=r"faces\.morphs=family: must be one of pairs, families"):
             composed(*PARENTS, "faces.morphs=family")
@@ -376,7 +376,7 @@ def test_a_job_on_families_of_drawn_cfd_has_a_placebo(small, tmp_path, capsys):
     assert analyses["p_placebo"].between(1 / 21, 1).all()
 
     cfg = composed(*overrides)
-    faces, parents = stimuli.load(cfg, "faces").frame, stimuli.parents(cfg).frame
+    faces, parents = stimuli.load(cfg, "faces").frame, stimuli.load_parents(cfg).frame
     assert {*faces["parent_a"]} == {*faces["parent_b"]} < {*parents["id"]}
     _, (run,) = runs_below(tmp_path, "paper")
     client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")

@@ -20,16 +20,16 @@ from src.stimuli import download as module
 from src.stimuli import public_datasets
 from src.stimuli.__main__ import main
 from src.stimuli.download import check_address, download
-from src.stimuli.public_datasets import Dataset, File, Need, datasets, status_of
+from src.stimuli.public_datasets import Dataset, RemoteFile, Requirement, load_datasets, status_of
 from src.storage.cache import file_hash
 from tests.paths import CHECKOUT, SHARED
 from tests.served import Publisher
 from tests.stimuli.test_unpack import zipped
 
 NEEDS = (
-    Need("files", "images/*.jpg", (2,)),
-    Need("rows", "ratings.csv", (3, 4)),
-    Need("folders", "p-*", (1,)),
+    Requirement("files", "images/*.jpg", (2,)),
+    Requirement("rows", "ratings.csv", (3, 4)),
+    Requirement("folders", "p-*", (1,)),
 )
 
 
@@ -51,10 +51,10 @@ def publisher(monkeypatch):
     """Serve the file of one dataset; the other of the two requires a form."""
     with Publisher({"set.zip": archive()}) as served:
         take = {"**/ratings.csv": "ratings.csv", "**/images": "images", "**/p-1": "p-1"}
-        file = File(served.url("set.zip"), "set.zip", None, None, 10_000, take)
+        file = RemoteFile(served.url("set.zip"), "set.zip", None, None, 10_000, take)
         ours = dataset(files=(file,))
         monkeypatch.setattr(
-            public_datasets, "datasets", lambda: {"ours": ours, "theirs": dataset("theirs", form=True)}
+            public_datasets, "load_datasets", lambda: {"ours": ours, "theirs": dataset("theirs", form=True)}
         )
         yield served
 
@@ -97,10 +97,10 @@ def test_printed_commands_name_dataset_and_root(tmp_path, capsys):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no real data here")
 def test_published_files_are_complete():
-    assert status_of(datasets()["nrc_vad"], SHARED).state == "present"
-    assert 900 in status_of(datasets()["oasis"], SHARED).counts.values()
-    assert status_of(datasets()["subtler"], SHARED).state == "present"
-    for file in datasets()["subtler"].files:
+    assert status_of(load_datasets()["nrc_vad"], SHARED).state == "present"
+    assert 900 in status_of(load_datasets()["oasis"], SHARED).counts.values()
+    assert status_of(load_datasets()["subtler"], SHARED).state == "present"
+    for file in load_datasets()["subtler"].files:
         (path,) = (SHARED / "subtler").rglob(file.name)
         assert (path.stat().st_size, file_hash(path)) == (file.bytes, file.sha256)
 
@@ -108,11 +108,11 @@ def test_published_files_are_complete():
 def test_the_catalogue_is_consistent_and_covers_the_configs():
     text = "".join(path.read_text() for path in CHECKOUT.glob("conf/*/*.yaml"))
     names = set(re.findall(r"\$\{dataset\.root\}/(\w+)", text))
-    assert {"fairface", "oasis", "nrc_vad"} <= names <= set(datasets())
-    assert set(datasets()) >= {"cfd", "nrc_vad_v2", "warriner", "vader", "utkface"}
+    assert {"fairface", "oasis", "nrc_vad"} <= names <= set(load_datasets())
+    assert set(load_datasets()) >= {"cfd", "nrc_vad_v2", "warriner", "vader", "utkface"}
     raw = OmegaConf.to_container(OmegaConf.load(CHECKOUT / "src/stimuli/public_datasets.yaml"))
     assert sum(raw["cfd"]["needs"]["folders"].values()) == 597
-    for entry in datasets().values():
+    for entry in load_datasets().values():
         check_address(entry.address, entry.address)
         assert entry.needs
         assert not (entry.form and entry.files)
@@ -174,7 +174,7 @@ def test_a_file_is_checked_against_its_first_hash(tmp_path, publisher, capsys):
         (["status", "xyz"], "Known: ours, theirs."),
         (["fetch"], "Name some of: ours."),
         (["fetch", "ours", "--root", __file__], "Choose another --root"),
-        (["fetch", "theirs"], "requires a form. Open https://ours.example/, and lay it out below"),
+        (["fetch", "theirs"], "requires a form. Open https://ours.example/, and put it into"),
     ],
 )
 def test_mistakes(tmp_path, publisher, capsys, arguments, message):
@@ -184,10 +184,10 @@ def test_mistakes(tmp_path, publisher, capsys, arguments, message):
 
 
 def test_a_file_is_checked_against_its_published_hash(tmp_path, publisher, monkeypatch, capsys):
-    ours = public_datasets.datasets()["ours"]
+    ours = public_datasets.load_datasets()["ours"]
     for digest, code in (("0" * 64, 1), (hashlib.sha256(publisher.files["set.zip"]).hexdigest(), 0)):
         pinned = replace(ours, files=(replace(ours.files[0], sha256=digest),))
-        monkeypatch.setattr(public_datasets, "datasets", lambda pinned=pinned: {"ours": pinned})
+        monkeypatch.setattr(public_datasets, "load_datasets", lambda pinned=pinned: {"ours": pinned})
         run(tmp_path, "fetch", "ours", code=code)
     assert "as published" in capsys.readouterr().out
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from src import configs
 from src.errors import InputError
 from src.stimuli import build_table, clusters
-from src.stimuli.loaders import fill_templates, phrases
+from src.stimuli.loaders import compose_phrases, fill_templates
 from tests.paths import CHECKOUT
 from tests.stimuli.test_loaders import made
 
@@ -79,7 +79,7 @@ def test_texts_that_differ_only_in_form_are_refused(first, second):
 
 def test_words_that_differ_only_in_case_are_counted():
     table = build_table("words", words(listed=("polish", "Polish")), "here")
-    assert table.items == 2
+    assert table.n_items == 2
     assert table.notes == (
         "words that differ in case alone, which most encoders drop: 2, first Polish, polish",
     )
@@ -97,7 +97,7 @@ def test_the_hash_depends_on_content_not_on_order_or_place(order):
 def test_the_paper_has_864_label_phrases(job):
     cfg = job("dataset=photos", "dataset.root=x").cfg
     assert isinstance(cfg.labels, configs.LabelsConfig)
-    frame = phrases(cfg.labels)
+    frame = compose_phrases(cfg.labels)
     assert len(frame) == 864
     assert frame["word"].is_unique
     assert frame.groupby("group").size().tolist() == [144] * 6
@@ -114,7 +114,7 @@ def table(role, rows, **columns):
 
 
 def ways_by_item(corpus):
-    frame = clusters.ways(corpus)
+    frame = clusters.assign_clusters(corpus)
     names = corpus.frame["word" if "word" in corpus.frame else "id"]
     return {item: tuple(row) for item, row in zip(names, frame.to_numpy(), strict=True)}
 
@@ -122,7 +122,7 @@ def ways_by_item(corpus):
 def test_race_words_form_eleven_pairs_and_fourteen_alone():
     races = yaml.safe_load((CHECKOUT / "conf/labels/race_gender.yaml").read_text("utf-8"))["race_words"]
     words = [word for words in races.values() for word in words]
-    lemmas = clusters.lemmas(words)
+    lemmas = clusters.map_lemmas(words)
     sizes = pd.Series(lemmas).value_counts()
     assert (len(words), (sizes == 2).sum(), (sizes == 1).sum()) == (36, 11, 14)
     assert lemmas["englishmen"] == "englishman"
@@ -133,7 +133,7 @@ def test_words_are_clustered_by_the_stem_of_the_lower_cased_word():
     corpus = table(
         "words", {"word": ["Attack", "attacks", "attacked", "happy", "Happiness", "cat"]}, valence=0.5
     )
-    assert [*clusters.ways(corpus)] == ["cluster"]
+    assert [*clusters.assign_clusters(corpus)] == ["cluster"]
     stems = {word: cluster for word, (cluster,) in ways_by_item(corpus).items()}
     assert stems["Attack"] == stems["attacks"] == stems["attacked"]
     assert stems["happy"] == stems["Happiness"] != stems["cat"]
@@ -149,9 +149,9 @@ def test_images_are_clusters_unless_the_table_brings_clusters_and_morphs_are_of_
     assert ways_by_item(words) == {"run": ("x",), "runs": ("y",)}
     parents = {"parent_a": ["a", "b", None], "parent_b": ["b", "c", None]}
     faces = {"id": ["a~b", "b~c", "d"], "group": "g"} | parents
-    frame = clusters.ways(table("faces", faces))
+    frame = clusters.assign_clusters(table("faces", faces))
     assert frame.to_numpy().tolist() == [["a", "b"], ["b", "c"], ["d", "d"]]
-    assert clusters.one_way(frame).tolist() == ["a", "a", "d"]
+    assert clusters.merge_linked(frame).tolist() == ["a", "a", "d"]
     assert made("oasis", tmp_path)[0]["cluster"].tolist() == ["War"] * 6
 
 
@@ -170,7 +170,7 @@ def test_labels_are_clustered_by_two_lemmas(has_columns):
         # A word that is guessed from phrases must share its groups with another: aunt does not.
         rows = rows[rows["gender_word"] != "aunt"].drop(columns=["race_word", "gender_word"])
     corpus = table("labels", rows)
-    assert [*clusters.ways(corpus)] == ["race_lemma", "gender_lemma"]
+    assert [*clusters.assign_clusters(corpus)] == ["race_lemma", "gender_lemma"]
     names_by_row = ways_by_item(corpus)
     assert names_by_row["abs salesmen"] == ("ab", "salesman")
     assert names_by_row["cds uncle"] == ("cd", "uncle")
@@ -188,7 +188,7 @@ def test_labels_without_a_grid_are_single_phrases_unless_columns_name_their_word
 @given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12))
 def test_faces_linked_by_parents_are_a_component(edges):
     parents = pd.DataFrame(edges, columns=["parent_a", "parent_b"]).astype(str)
-    names_by_row = clusters.one_way(parents)
+    names_by_row = clusters.merge_linked(parents)
     # Merge the sets of parents that overlap, until none does.
     components = [{a, b} for a, b in parents.to_numpy()]
     for a, b in parents.to_numpy():

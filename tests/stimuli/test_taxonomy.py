@@ -35,7 +35,9 @@ def from_file(tmp_path, content, name="list.yaml", **settings):
 
 
 def triples(cfg):
-    return [tuple(row) for row in taxonomy.words(cfg)[["category", "word", "type"]].itertuples(index=False)]
+    return [
+        tuple(row) for row in taxonomy.load_words(cfg)[["category", "word", "type"]].itertuples(index=False)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def shipped():
 
 class TestShipped:
     def test_ten_categories_of_similar_size_with_all_types(self, shipped):
-        frame = taxonomy.words(shipped)
+        frame = taxonomy.load_words(shipped)
         assert frame["category"].unique().tolist() == [
             *("criminal justice", "education and wealth", "health", "occupation", "appearance", "behaviour"),
             *("portrayal in media", "politics", "religion", "further stereotypes"),
@@ -57,7 +59,7 @@ class TestShipped:
         assert set(NAMED_IN_THE_PAPER.split(", ")) <= set(frame["word"])
 
     def test_captions_are_english(self, shipped):
-        frame = taxonomy.words(shipped)
+        frame = taxonomy.load_words(shipped)
         captions = taxonomy.compose_captions(frame, shipped, "right").set_axis(frame["word"])
         assert captions["robbing a bank"] == "a photo of a person who is robbing a bank"
         assert captions["mentally ill"] == "a photo of a mentally ill person"
@@ -126,7 +128,7 @@ class TestTypes:
     )
     def test_a_second_file_gives_words_their_types(self, tmp_path, name, content):
         cfg = from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **write_types(tmp_path, content, name))
-        frame = taxonomy.words(cfg)
+        frame = taxonomy.load_words(cfg)
         kinds = ["noun", "adjective", "activity", "adjective", "noun"]
         assert frame["word"].tolist() == ["doctor", "Third-World", "waving a flag", "calm", "doctor"]
         assert frame["type"].tolist() == kinds
@@ -136,7 +138,7 @@ class TestTypes:
     def test_words_without_a_type_are_named_or_typed_by_the_setting(self, tmp_path, caplog):
         types_setting = write_types(tmp_path, {"doctor": "noun", "waving a flag": "activity"})
         with pytest.raises(InputError, match=r"2 words have no type \(Third-World, calm\). Set taxonomy.ty"):
-            taxonomy.words(from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **types_setting))
+            taxonomy.load_words(from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **types_setting))
         cfg = from_file(tmp_path, json.dumps(PUBLISHED), "list.json", untyped="adjective", **types_setting)
         for _ in range(2):  # the warning appears once
             kinds = [kind for _, _, kind in triples(cfg)]
@@ -158,21 +160,21 @@ class TestTypes:
     )
     def test_mistakes(self, tmp_path, content, message):
         with pytest.raises(InputError, match=message):
-            taxonomy.words(
+            taxonomy.load_words(
                 from_file(tmp_path, json.dumps(PUBLISHED), "list.json", **write_types(tmp_path, content))
             )
 
     def test_conflicting_types_and_missing_files(self, tmp_path):
         types_setting = write_types(tmp_path, {"thief": "adjective"})
         with pytest.raises(InputError, match=r"'thief' is noun in .*list.yaml and adjective in .*types.json"):
-            taxonomy.words(from_file(tmp_path, "a: {noun: [thief]}", **types_setting))
+            taxonomy.load_words(from_file(tmp_path, "a: {noun: [thief]}", **types_setting))
         with pytest.raises(InputError, match=r"a.csv: no column word, type; found thief, noun. Name col"):
-            taxonomy.words(
+            taxonomy.load_words(
                 from_file(tmp_path, "a: [thief]", **write_types(tmp_path, "thief,noun\n", "a.csv"))
             )
         for setting in ("path", "types"):
             with pytest.raises(InputError, match=rf"none.yaml: no such file. Set taxonomy.{setting}"):
-                taxonomy.words(config({"a": {"noun": ["x"]}}, **{setting: "none.yaml"}))
+                taxonomy.load_words(config({"a": {"noun": ["x"]}}, **{setting: "none.yaml"}))
 
 
 class TestMistakes:
@@ -187,7 +189,7 @@ class TestMistakes:
             ("a: {noun: [old: bad]}", r"a: expected a word, got \{'old': 'bad'\}.*category: \["),
             ("a: {noun: [old]}\nA: {noun: [old]}", "category 'A' is listed already, as 'a'"),
             ("a: {noun: [old]}\na: {noun: [calm]}", r"list\.yaml: .*duplicate key a.*line 2"),
-            ("a: {noun: &a [*a]}", "line 1: references in it expand to more than"),
+            ("a: {noun: &a [*a]}", "line 1: its references expand to more than"),
             ("- old", r"expected a mapping, got list\. Write category"),
             (b"a: {noun: [\xff]}", r"list\.yaml: .*Save it as text in UTF-8"),
             (
@@ -198,22 +200,26 @@ class TestMistakes:
     )
     def test_mistakes_in_a_file(self, tmp_path, content, message):
         with pytest.raises(InputError, match=f"(?s){message}"):
-            taxonomy.words(from_file(tmp_path, content))
+            taxonomy.load_words(from_file(tmp_path, content))
         with pytest.raises(InputError, match=r"list\.json: 'a' occurs twice"):
-            taxonomy.words(from_file(tmp_path, '{"a": ["old"], "a": ["calm"]}', "list.json", untyped="noun"))
+            taxonomy.load_words(
+                from_file(tmp_path, '{"a": ["old"], "a": ["calm"]}', "list.json", untyped="noun")
+            )
 
     @pytest.mark.parametrize("template", ["a photo", "{word} {x}", "{word!r}", "{word[0]}", "{word"])
     def test_mistakes_in_a_template(self, template):
         with pytest.raises(InputError, match=r"captions\.noun=.*\{word\}"):
-            taxonomy.words(config({"a": {"adjective": ["old"]}}, captions={**CAPTIONS, "noun": template}))
+            taxonomy.load_words(
+                config({"a": {"adjective": ["old"]}}, captions={**CAPTIONS, "noun": template})
+            )
 
     def test_repeated_captions(self):
         captions = {"adjective": "{article} {word} person", "noun": "{article} {word}"}
         both = {"adjective": ["old"], "noun": ["old person"]}
         with pytest.raises(InputError, match="a: by its caption, 'old person' .* as 'old'"):
-            taxonomy.words(config({"a": both}, captions=captions))
+            taxonomy.load_words(config({"a": both}, captions=captions))
         apart = {"a": {"adjective": ["old"]}, "b": {"noun": ["old person"]}}
-        assert len(taxonomy.words(config(apart, captions=captions))) == 2
+        assert len(taxonomy.load_words(config(apart, captions=captions))) == 2
 
 
 def caption(word, kind="adjective", article="right", **settings):
@@ -257,13 +263,13 @@ class TestCaptions:
 
 class TestFrequent:
     def test_a_language(self):
-        words = taxonomy.frequent_words(config(), 10_000)
+        words = taxonomy.list_frequent_words(config(), 10_000)
         assert words[0] == "the"
         assert {"man", "woman", "photo"} <= set(words[:2000])
         assert len(words) == len(set(words)) == 10_000
         assert all(word.isalpha() and word == word.lower() for word in words)
-        assert taxonomy.frequent_words(config(), 50) == words[:50]
-        assert "में" in taxonomy.frequent_words(config(language="hi"), 10)  # combining marks
+        assert taxonomy.list_frequent_words(config(), 50) == words[:50]
+        assert "में" in taxonomy.list_frequent_words(config(language="hi"), 10)  # combining marks
 
     @pytest.mark.parametrize(
         ("settings", "content", "message"),
@@ -277,8 +283,8 @@ class TestFrequent:
     def test_a_file(self, tmp_path, settings, content, message):
         (tmp_path / "words.txt").write_bytes("\ufeffthe\r\n\n Haus \ncafe\u0301\nnot\n".encode())
         cfg = config(vocabulary=str(tmp_path / "words.txt"))
-        assert taxonomy.frequent_words(cfg, 3) == ["the", "Haus", "café"]
-        assert taxonomy.frequent_words(cfg, 4)[-1] == "not"
+        assert taxonomy.list_frequent_words(cfg, 3) == ["the", "Haus", "café"]
+        assert taxonomy.list_frequent_words(cfg, 4)[-1] == "not"
         (tmp_path / "words.txt").write_bytes(content)
         with pytest.raises(InputError, match=message):
-            taxonomy.frequent_words(config(**settings) if settings else cfg, 4)
+            taxonomy.list_frequent_words(config(**settings) if settings else cfg, 4)

@@ -102,17 +102,17 @@ def test_clusters_of_the_worlds_are_those_of_the_stimuli():
     """The worlds draw clusters by themselves: the tables must lead to the same ones."""
     rng = np.random.default_rng(0)
     morphs = worlds.stimuli("faces", *worlds.morphs(rng), rng)[0]
-    families = clusters.one_way(clusters.ways(morphs))
+    families = clusters.merge_linked(clusters.assign_clusters(morphs))
     assert families.value_counts().tolist() == [15] * 32
     assert (morphs.frame["group"].groupby(families).nunique() == 1).all()
-    phrases = clusters.ways(worlds.stimuli("labels", *worlds.labels(rng), rng)[0])
+    phrases = clusters.assign_clusters(worlds.stimuli("labels", *worlds.labels(rng), rng)[0])
     assert phrases.nunique().tolist() == [25, 24]
     words = worlds.stimuli("words", *worlds.word_families(rng), rng)[0]
-    stems = clusters.ways(words)["cluster"]
+    stems = clusters.assign_clusters(words)["cluster"]
     assert (words.frame["word"].str.startswith(tuple(stems.unique()))).all()
     assert 100 < stems.nunique() < 150
     scenes = worlds.stimuli("scenes", *worlds.themes(rng), rng)[0]
-    assert (len(scenes.frame), clusters.ways(scenes)["cluster"].nunique()) == (900, 248)
+    assert (len(scenes.frame), clusters.assign_clusters(scenes)["cluster"].nunique()) == (900, 248)
 
 
 def test_a_population_of_labels_has_25_lemmas_of_36_words():
@@ -375,7 +375,7 @@ def test_exchanging_morphs_of_a_family_singly_is_detected(monkeypatch):
     morphs = KINDS[0]
     values = [nulls.analyse(morphs, number) for number in range(20)]
     assert nulls.tabulate([("morphs", "corpus", values)])["holds"].all()
-    monkeypatch.setattr(clusters, "one_way", lambda faces: faces.index.to_series().astype(str))
+    monkeypatch.setattr(clusters, "merge_linked", lambda faces: faces.index.to_series().astype(str))
     values = [nulls.analyse(morphs, number) for number in range(20)]
     table = nulls.tabulate([("morphs", "corpus", values)]).iloc[0]
     assert min(table["share_level"], table["share_rho"]) > table["high"]

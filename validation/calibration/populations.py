@@ -35,7 +35,7 @@ class Population:
 
     name: str  # description of the population
     # (rng) -> units of a sample: `group`, of which 0 is analysed, and clusters, in columns as in
-    # `src.stimuli.clusters.ways`; `race_word`, if words have terms of their own.
+    # `src.stimuli.clusters.assign_clusters`; `race_word`, if words have terms of their own.
     members: Callable[[np.random.Generator], pd.DataFrame]
     # Standard deviation of the terms that both scores sum: of each cluster, by the name of its column, and of
     # each `unit`; parents' terms are averaged.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from src import configs, stimuli
-from src.embeddings import embeddings
+from src.embeddings import load_embeddings
 from src.metrics import auc, group_association, similarity
 from src.stimuli import PROMPTS, Table
 
@@ -22,7 +22,7 @@ def embed_captions(cfg: configs.RunConfig, captions: list[str]) -> Any:
     def table(role: str) -> Table:
         return prompts if role == PROMPTS else stimuli.load(cfg, role)
 
-    return embeddings(cfg, PROMPTS, table).vectors
+    return load_embeddings(cfg, PROMPTS, table).vectors
 
 
 def associations(cfg: configs.RunConfig, faces: pd.DataFrame, vectors: Any) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from src import configs, stimuli
-from src.embeddings import embeddings
+from src.embeddings import load_embeddings
 from src.jobs.identity import Job
 from src.stimuli import Table
 from validation import sweeps
@@ -39,7 +39,7 @@ def run_shuffled(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[p
         cfg = Job.of(*configs.compose([*overrides, *toy_overrides(toy)]), "").cfg
         table = partial(stimuli.load, cfg)
         for role in stimuli.ROLES:
-            vectors = shuffle(table(role), embeddings(cfg, role, table).vectors, len(paths))
+            vectors = shuffle(table(role), load_embeddings(cfg, role, table).vectors, len(paths))
             sweeps.write(table(role), vectors, path)
         paths.append(str(path))
     # Options of toys have no meaning for vectors.

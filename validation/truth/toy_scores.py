@@ -9,7 +9,7 @@ from scipy import stats
 
 from src import configs, stimuli
 from src.demo.captions import LOOK
-from src.embeddings import embeddings
+from src.embeddings import load_embeddings
 from src.jobs.identity import Job
 from src.metrics import cles, sc_eat, similarity
 from src.stimuli import Table
@@ -33,7 +33,7 @@ def measure(overrides: list[str], *, shuffled: bool) -> dict[str, Any]:
     cfg = Job.of(*configs.compose(overrides), "").cfg
     assert isinstance(cfg.model, configs.ToyConfig)
     table = partial(stimuli.load, cfg)
-    vectors = {role: embeddings(cfg, role, table).vectors for role in ("faces", "scenes", "words")}
+    vectors = {role: load_embeddings(cfg, role, table).vectors for role in ("faces", "scenes", "words")}
     if shuffled:
         vectors = {role: shuffle(table(role), rows, seed=0) for role, rows in vectors.items()}
     faces = table("faces").frame

@@ -1,4 +1,4 @@
-"""Make morphs, 50% mixtures of pairs of faces within a group, and store them."""
+"""Make morphs, 50% mixtures of two faces of a group, and store them."""
 
 import math
 import os
@@ -16,40 +16,39 @@ from PIL import Image, ImageDraw
 
 from src.configs import MORPH_FAMILIES, MorphsConfig
 from src.errors import InputError
-from src.stimuli.morphs.methods import METHODS, Method, standardise_parents
-from src.stimuli.morphs.work import make_files, stop_workers_on_exit
+from src.stimuli.morphs.methods import METHODS, MorphingMethod, standardise_parents
+from src.stimuli.morphs.parallel_files import make_files, stop_workers_on_exit
 from src.stimuli.pictures import standardise
-from src.stimuli.table import CONTACT_SHEET, Loaded
+from src.stimuli.table import CONTACT_SHEET, LoadedStimuli
 from src.stimuli.work_folders import lock_folder
 from src.storage import cache
 from src.storage.versions import declared, versions
 
 TABLE = "table.parquet"
-# Numbers of parents and of faces (the parents and the morphs of all their pairs) of a closed family:
-# a corpus of morphs can be permuted by family (docs/methods.md, section 2, "Stimuli").
-PARENTS = 5
-FACES = PARENTS + math.comb(PARENTS, 2)
+# Numbers of parents and of faces (parents and the morphs of all their pairs) in a family, by which a corpus
+# of morphs can be permuted (docs/methods.md, section 2, "Stimuli").
+FAMILY_PARENTS = 5
+FAMILY_FACES = FAMILY_PARENTS + math.comb(FAMILY_PARENTS, 2)
 Pair = tuple[str, str]
 # Contact sheet: maximum number of morphs per group; pixels of a tile, a gap, and the title of a row.
 MAX_SHEET_MORPHS = 6
 TILE, GAP, TITLE = 112, 8, 16
 
 
-def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
-    """Load morphs of faces (`id`, `group`, `path`, `sha256`, and `race`, `gender` if known), or make them.
+def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> LoadedStimuli:
+    """Load the morphs of faces; make them if they are not stored.
 
-    With `faces.morphs=families` the table holds the parents too, as centre squares of the morphs' size; both
-    `parent_a` and `parent_b` of such a row are its id.
-
-    Unfinished morphs are in `.{store}-{key}.partial` next to the store, where an interrupted run resumes. The
-    id of a morph consists of the ids of its parents, joined by `~`.
+    `faces` has the columns `id`, `group`, `path`, `sha256` and, if known, `race` and `gender`. The id of a
+    morph is the ids of its parents, joined by `~`. With `faces.morphs=families` the table also contains the
+    parents, as centre squares of the morphs' size; `parent_a` and `parent_b` of such a row are both its id.
+    Unfinished morphs are in `.{store}-{key}.partial` next to the store, where an interrupted run resumes.
 
     Raises:
         InputError: a group has too few parents or pairs of parents, or an input of the method is missing or
-            wrong; this is checked before any morph is made.
-        NotStored: within `cache.dry`, if the morphs would have to be made.
+            invalid; checked before any morph is made.
+        NotStored: the morphs are not stored, within `cache.dry`.
     """
-    table = face_table(faces, cfg)
+    table = list_faces(faces, cfg)
     parents = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
     method = METHODS[cfg.method](cfg, parents)
     description = {
@@ -64,40 +63,40 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> Loaded:
         "versions": versions("pillow", "numpy", *method.packages),
     }
 
-    make = partial(_make, table=table, parents=parents, method=method, cfg=cfg)
+    make = partial(_make_entry, table=table, parents=parents, method=method, cfg=cfg)
     entry = _fetch(store, description, make)
     frame = pd.read_parquet(entry / TABLE)
     frame = frame.assign(path=[str(entry / name) for name in frame["path"]])
     notes = [f"{cfg.method} morphs of {len(parents)} of {len(faces)} parents"]
     if cfg.morphs == MORPH_FAMILIES:
         sizes = frame["group"].value_counts().sort_index()
-        counts = ", ".join(f"{group} {size // FACES} ({size} faces)" for group, size in sizes.items())
-        contents = f"{PARENTS} parents and the {FACES - PARENTS} morphs of their pairs"
+        counts = ", ".join(f"{group} {size // FAMILY_FACES} ({size} faces)" for group, size in sizes.items())
+        contents = f"{FAMILY_PARENTS} parents and the {FAMILY_FACES - FAMILY_PARENTS} morphs of their pairs"
         notes.append(f"families of {contents}: {counts}, at most {cfg.per_group} faces per group")
         if len(parents) < len(faces):
             notes.append(f"{len(faces) - len(parents)} parents left over, not used")
     return frame, len(frame), [*notes, *method.notes]
 
 
-def face_table(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
-    """List the morphs of faces, and with `morphs=families` their parents, without pictures.
+def list_faces(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
+    """List the morphs of faces (with `morphs=families` also their parents) without making pictures.
 
-    Columns are `id`, `group`, `parent_a`, `parent_b`, and `race`, `gender` where both parents share them.
+    Columns are `id`, `group`, `parent_a`, `parent_b`, and the `race` and `gender` that both parents share.
     """
-    groups = {str(group): list(rows_of_group["id"]) for group, rows_of_group in faces.groupby("group")}
+    ids_of_group = {str(group): list(group_rows["id"]) for group, group_rows in faces.groupby("group")}
     if cfg.morphs == MORPH_FAMILIES:
-        drawn_families = draw_families(groups, cfg.per_group, cfg.seed)
+        families_of_group = draw_families(ids_of_group, cfg.per_group, cfg.seed)
         # The pair of a face with itself is the face.
-        drawn = {
-            group: [pair for family in of_group for pair in combinations_with_replacement(family, 2)]
-            for group, of_group in drawn_families.items()
+        pairs_of_group = {
+            group: [pair for family in families for pair in combinations_with_replacement(family, 2)]
+            for group, families in families_of_group.items()
         }
     else:
-        drawn = draw_pairs(groups, cfg.per_group, cfg.seed)
+        pairs_of_group = draw_pairs(ids_of_group, cfg.per_group, cfg.seed)
     rows = [
         {"id": a if a == b else f"{a}~{b}", "group": group, "parent_a": a, "parent_b": b}
-        for group, drawn_pairs in drawn.items()
-        for a, b in drawn_pairs
+        for group, pairs in pairs_of_group.items()
+        for a, b in pairs
     ]
     table = pd.DataFrame(rows)
     for column in ("race", "gender"):
@@ -109,7 +108,7 @@ def face_table(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
 
 
 def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Path], None]) -> Path:
-    """Return the entry of morphs; `make` fills a draft, and keeps unfinished work in another folder."""
+    """Return the stored entry of morphs; build it with `make` (draft folder, folder of unfinished work)."""
     key = cache.fingerprint(description)
     # Next to the store, not in it: a pipeline empties its outputs before it makes them.
     unfinished = store.parent / f".{store.name}-{key}.partial"
@@ -129,8 +128,13 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
     return entry
 
 
-def _make(
-    draft: Path, work: Path, table: pd.DataFrame, parents: pd.DataFrame, method: Method, cfg: MorphsConfig
+def _make_entry(
+    draft: Path,
+    work: Path,
+    table: pd.DataFrame,
+    parents: pd.DataFrame,
+    method: MorphingMethod,
+    cfg: MorphsConfig,
 ) -> None:
     columns = (parents.index.get_indexer(pd.Index(table[name])).tolist() for name in ("parent_a", "parent_b"))
     indices = [*zip(*columns, strict=True)]
@@ -157,60 +161,66 @@ def _make(
     table = table.assign(path=[path.name for path in pictures], sha256=hashes)
     table.to_parquet(draft / TABLE)
     morphs = table.assign(path=[str(path) for path in pictures])
-    contact_sheet(morphs, parents["path"], cfg.seed).save(draft / CONTACT_SHEET, quality=90)
+    draw_contact_sheet(morphs, parents["path"], cfg.seed).save(draft / CONTACT_SHEET, quality=90)
 
 
 def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -> dict[str, list[Pair]]:
-    """Draw `per_group` of the n(n-1)/2 pairs of ids of each group; the pairs are sorted, and so are the ids.
+    """Draw `per_group` of the n(n-1)/2 pairs of ids of each group; pairs, and ids in a pair, are sorted.
 
-    Groups are numbered in alphabetical order; the pairs of group i are drawn with the seed [seed, i].
+    The pairs of group i, in alphabetical order, are drawn with the seed [seed, i].
 
     Raises:
         InputError: a group has fewer pairs than requested.
     """
-    possible = {group: math.comb(len(ids), 2) for group, ids in sorted(groups.items())}
-    if small := [group for group in possible if possible[group] < per_group]:
-        counts = "; ".join(f"{group}: {len(groups[group])} faces, {possible[group]} pairs" for group in small)
-        limit = min(possible.values())
+    n_pairs = {group: math.comb(len(ids), 2) for group, ids in sorted(groups.items())}
+    if small_groups := [group for group in n_pairs if n_pairs[group] < per_group]:
+        counts = "; ".join(
+            f"{group}: {len(groups[group])} faces, {n_pairs[group]} pairs" for group in small_groups
+        )
+        limit = min(n_pairs.values())
         remedy = (
-            f"Set faces.per_group={limit} or less, or take more parents."
+            f"Set faces.per_group={limit} or less, or choose more parents."
             if limit
-            else "A morph needs two faces of its group: take more parents, or leave the group out."
+            else "A morph needs two faces of its group: choose more parents, or leave the group out."
         )
         raise InputError(f"faces.per_group={per_group}: too few pairs of parents ({counts}). {remedy}")
-    drawn = {}
+    pairs = {}
     for index, group in enumerate(sorted(groups)):
         ids = sorted(groups[group])
         rng = np.random.default_rng([seed, index])
-        ranks = rng.choice(possible[group], per_group, replace=False).tolist()
-        # The order is (0, 1), (0, 2), (1, 2), (0, 3), ...: pairs of the first n faces precede face n's.
+        ranks = rng.choice(n_pairs[group], per_group, replace=False).tolist()
+        # Ranks of pairs are (0, 1), (0, 2), (1, 2), (0, 3), ...: all pairs of lower faces come first.
         highs = [(1 + math.isqrt(1 + 8 * rank)) // 2 for rank in ranks]
         lows = [rank - math.comb(high, 2) for rank, high in zip(ranks, highs, strict=True)]
-        drawn[group] = sorted((ids[low], ids[high]) for low, high in zip(lows, highs, strict=True))
-    return drawn
+        pairs[group] = sorted((ids[low], ids[high]) for low, high in zip(lows, highs, strict=True))
+    return pairs
 
 
 def count_families(parents: Mapping[str, int], per_group: int) -> dict[str, int]:
-    """Count the whole families of each group, given its number of parents and its maximum number of faces.
+    """Count the complete families of each group, from its number of parents and its maximum number of faces.
 
     >>> count_families({"Asian Men": 52, "Black Men": 93}, 1000)
     {'Asian Men': 10, 'Black Men': 18}
 
     Raises:
-        InputError: a group has too few parents, or `per_group` is too small, for one family.
+        InputError: a group has too few parents for a family, or `per_group` is too small for it.
     """
-    if per_group < FACES:
+    if per_group < FAMILY_FACES:
         raise InputError(
-            f"faces.per_group={per_group}: a family has {FACES} faces, {PARENTS} parents and the morphs of "
-            f"their pairs. Set faces.per_group={FACES} or more, or faces.morphs=pairs."
+            f"faces.per_group={per_group}: a family has {FAMILY_FACES} faces, {FAMILY_PARENTS} parents and "
+            f"the morphs of their pairs. Set faces.per_group={FAMILY_FACES} or more, or faces.morphs=pairs."
         )
-    small = [f"{group}: {count}" for group, count in sorted(parents.items()) if count < PARENTS]
-    if small:
+    small_groups = [f"{group}: {count}" for group, count in sorted(parents.items()) if count < FAMILY_PARENTS]
+    if small_groups:
         raise InputError(
-            f"faces.morphs=families: expected at least {PARENTS} parents in each group, one family; got "
-            f"{'; '.join(small)}. Take more parents, leave the group out, or set faces.morphs=pairs."
+            f"faces.morphs=families: expected at least {FAMILY_PARENTS} parents in each group, one family; "
+            f"got {'; '.join(small_groups)}. Choose more parents, leave the group out, or set "
+            "faces.morphs=pairs."
         )
-    return {group: min(count // PARENTS, per_group // FACES) for group, count in sorted(parents.items())}
+    return {
+        group: min(count // FAMILY_PARENTS, per_group // FAMILY_FACES)
+        for group, count in sorted(parents.items())
+    }
 
 
 def draw_families(
@@ -218,23 +228,24 @@ def draw_families(
 ) -> dict[str, list[list[str]]]:
     """Draw the families of each group, each a sorted list of the ids of its parents.
 
-    The draw of group i, in sorted order, uses the stream [seed, i]; the order of the ids is irrelevant. A
-    smaller `per_group` gives the first of the same families.
+    The families of group i, in alphabetical order, are drawn with the seed [seed, i], whatever the order of
+    the ids. A smaller `per_group` returns the first of the same families.
 
     Raises:
-        InputError: a group has too few parents, or `per_group` is too small, for one family.
+        InputError: a group has too few parents for a family, or `per_group` is too small for it.
     """
     counts = count_families({group: len(parents) for group, parents in groups.items()}, per_group)
-    drawn = {}
+    families = {}
     for index, (group, count) in enumerate(counts.items()):
         order = np.random.default_rng([seed, index]).permutation(len(groups[group]))
-        shuffled = [sorted(groups[group])[place] for place in order]
-        drawn[group] = [sorted(shuffled[n * PARENTS : (n + 1) * PARENTS]) for n in range(count)]
-    return drawn
+        shuffled_ids = np.array(sorted(groups[group]), dtype=object)[order]
+        starts = range(0, count * FAMILY_PARENTS, FAMILY_PARENTS)
+        families[group] = [sorted(shuffled_ids[start : start + FAMILY_PARENTS]) for start in starts]
+    return families
 
 
-def contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> Image.Image:
-    """Draw a row per group: up to six of its morphs, each between its parents."""
+def draw_contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> Image.Image:
+    """Draw an overview with a row per group: up to six of its morphs, each between its parents."""
     morphs = morphs[morphs["parent_a"] != morphs["parent_b"]]
     groups = sorted(morphs["group"].unique())
     width = MAX_SHEET_MORPHS * (3 * TILE + GAP) - GAP
@@ -245,8 +256,8 @@ def contact_sheet(morphs: pd.DataFrame, parent_paths: pd.Series, seed: int) -> I
         draw.text((2, top + 2), f"{group}: parent, morph, parent", fill="black")
         rows = morphs[morphs["group"] == group]
         rng = np.random.default_rng([seed, index, 1])
-        chosen = np.sort(rng.choice(len(rows), min(MAX_SHEET_MORPHS, len(rows)), replace=False))
-        for column, row in enumerate(rows.iloc[chosen].itertuples()):
+        sample = np.sort(rng.choice(len(rows), min(MAX_SHEET_MORPHS, len(rows)), replace=False))
+        for column, row in enumerate(rows.iloc[sample].itertuples()):
             for number, path in enumerate((parent_paths[row.parent_a], row.path, parent_paths[row.parent_b])):
                 tile = Image.fromarray(standardise(path, TILE))
                 sheet.paste(tile, (column * (3 * TILE + GAP) + number * TILE, top + TITLE))

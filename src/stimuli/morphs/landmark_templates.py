@@ -14,17 +14,18 @@ SUFFIXES = (".tem", ".txt")
 REMEDY = "Set faces.landmarks to a folder of a .tem or .txt file per face, or to a csv of fname, x, y."
 
 
-def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, np.ndarray]:
+def load_landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, np.ndarray]:
     """Load the landmarks [P, 2] of each parent, in pixels of its standardised form of edge `size`.
 
-    The path is a folder of WebMorph's `.tem` files (number of points, then x and y of each; lines that begin
-    with `#`, and lines after the points, are ignored) or `.txt` files (the same, or x and y alone), or a csv
-    (`fname`, `x`, `y`, one row per point). A file is named like the picture, an `fname` like it or like the
-    parent's id. Points are in pixels of the upright picture, whose first pixel is (0, 0).
+    `path` is a folder of WebMorph's `.tem` files (number of points, then x and y of each; lines that begin
+    with `#` and lines after the points are ignored) or `.txt` files (the same, or x and y alone), or a csv
+    (`fname`, `x`, `y`, one row per point). The name of a file (without its suffix) or an `fname` is the
+    parent's id, or the name of its picture with or without suffix; `CFD_` may replace `CFD-`. Points are in
+    pixels of the upright picture, whose first pixel is (0, 0).
 
     Raises:
-        InputError: the file is missing or unreadable, or parents have no points, another number of them than
-            the first, or points outside their picture; the message counts the parents.
+        InputError: the path is missing or unreadable; or parents lack landmarks, share them, differ in the
+            number of points, or have points outside their picture. The message says how many are affected.
     """
 
     def refuse(names: list[str], problem: str, remedy: str) -> None:
@@ -32,28 +33,28 @@ def landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, n
             counts = f"{len(names)} of {len(parents)} parents"
             raise InputError(f"{path}: {counts} {problem}: {first_few(names)}. {remedy}")
 
-    templates = _read_csv_points(path) if path.is_file() else _read_folder(path)
+    points_by_key = _read_csv_points(path) if path.is_file() else _read_folder(path)
     keys = {}
     for name, picture in parents.items():
         # CFD's template CFD_WM-257-161-N belongs to its picture CFD-WM-257-161-N.
-        stems = (name, picture.name, picture.stem, picture.stem.replace("CFD-", "CFD_", 1))
-        keys[name] = next((key for key in stems if key in templates), "")
-    points = {name: templates[key] for name, key in keys.items() if key}
-    absent = [name for name in parents if name not in points]
-    refuse(absent, "have no landmarks", "Add them, or take other parents.")
-    sharing = [name for name, key in keys.items() if list(keys.values()).count(key) > 1]
-    refuse(sharing, "share landmarks", "Name the landmark files after the faces' ids.")
-    expected = len(next(iter(points.values())))
-    deviating = [f"{name} ({len(face)})" for name, face in points.items() if len(face) != expected]
-    refuse(deviating, f"do not have {expected} points like the first", "Correct them.")
+        candidates = (name, picture.name, picture.stem, picture.stem.replace("CFD-", "CFD_", 1))
+        keys[name] = next((key for key in candidates if key in points_by_key), "")
+    points = {name: points_by_key[key] for name, key in keys.items() if key}
+    without_points = [name for name in parents if name not in points]
+    refuse(without_points, "have no landmarks", "Add them, or choose other parents.")
+    with_shared_points = [name for name, key in keys.items() if list(keys.values()).count(key) > 1]
+    refuse(with_shared_points, "share landmarks", "Name the landmark files after the faces' ids.")
+    count = len(next(iter(points.values())))
+    with_other_counts = [f"{name} ({len(face)})" for name, face in points.items() if len(face) != count]
+    refuse(with_other_counts, f"do not have {count} points like the first", "Correct them.")
     sizes = {name: upright_size(picture) for name, picture in parents.items()}
-    outside = [
+    with_points_outside = [
         name
         for name, face in points.items()
         if (face < -0.5).any() or (face > np.array(sizes[name]) - 0.5).any()
     ]
     remedy = "Points are x and y in pixels of the picture itself, not of a smaller copy. Correct them."
-    refuse(outside, "have points outside their picture", remedy)
+    refuse(with_points_outside, "have points outside their picture", remedy)
     return {name: standardise_points(face, *sizes[name], size) for name, face in points.items()}
 
 
@@ -61,11 +62,11 @@ def _read_csv_points(path: Path) -> dict[str, np.ndarray]:
     rows = read_csv(path, ["fname", "x", "y"], REMEDY, header_remedy=REMEDY)
     for column in ("x", "y"):
         numbers = pd.to_numeric(rows[column], errors="coerce")
-        bad = rows[~np.isfinite(numbers)]
-        if len(bad):
+        bad_rows = rows[~np.isfinite(numbers)]
+        if len(bad_rows):
             raise InputError(
-                f"{path}, row {bad['row'].iloc[0]}: {column} {brief(bad[column].iloc[0])!r} is not a number. "
-                "Correct or delete the row."
+                f"{path}, row {bad_rows['row'].iloc[0]}: {column} {brief(bad_rows[column].iloc[0])!r} is "
+                "not a number. Correct or delete the row."
             )
         rows[column] = numbers.astype(float)
     faces = rows.groupby("fname", sort=False)
@@ -78,32 +79,32 @@ def _read_folder(path: Path) -> dict[str, np.ndarray]:
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix.lower() in SUFFIXES)
     if not files:
         raise InputError(f"{path}: no .tem or .txt file in it. {REMEDY}")
-    templates: dict[str, np.ndarray] = {}
+    points_by_key: dict[str, np.ndarray] = {}
     for file in files:
-        if file.stem in templates:
-            raise InputError(f"{file}: there is another file of this name below {path}. Delete one of them.")
-        templates[file.stem] = _read_points(file)
-    return templates
+        if file.stem in points_by_key:
+            raise InputError(f"{file}: there is another file of this name in {path}. Delete one of them.")
+        points_by_key[file.stem] = _read_points(file)
+    return points_by_key
 
 
 def _read_points(file: Path) -> np.ndarray:
-    # After the points, one published file ends in bytes that are not text, others in the name of the picture.
+    # Published files contain more after the points: the name of the picture, or bytes that are not text.
     lines = file.read_text(encoding="latin-1").splitlines()
     rows = [line.replace(",", " ").split() for line in lines if line.strip() and line.lstrip()[0] != "#"]
     try:
         if rows and len(rows[0]) == 1:
             count = int(rows[0][0])
             if count < 1:
-                raise ValueError(f"the number of points is {count}")
+                raise ValueError(f"expected a number of points above 0, got {count}")
             if len(rows) <= count:
-                raise ValueError(f"{len(rows) - 1} lines after the number {count}")
+                raise ValueError(f"expected {count} points, got {len(rows) - 1}")
             rows = rows[1 : 1 + count]
         points = np.array([[float(cell) for cell in row] for row in rows])
         if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
             raise ValueError("expected x and y in each line")
     except ValueError as error:
         raise InputError(
-            f"{file}: not landmarks ({brief(str(error))}). Write one line per point, x and y in pixels; "
-            "the first line may give their number."
+            f"{file}: invalid landmark file ({brief(str(error))}). Write one line per point, x and y in "
+            "pixels; the first line may give their number."
         ) from None
     return points

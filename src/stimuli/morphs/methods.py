@@ -1,4 +1,4 @@
-"""Define the morphing methods: their inputs, what determines the bytes of morphs, and the preparation."""
+"""Define the morphing methods: their inputs, settings that determine the morphs, and preparation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,51 +12,57 @@ from PIL import Image
 
 from src.configs import MorphsConfig
 from src.errors import InputError
-from src.stimuli.morphs import landmark_templates, midpoints, networks, work
+from src.stimuli.morphs import landmark_templates, midpoints, networks, parallel_files
 from src.stimuli.pictures import standardise
 from src.storage import cache
 
 OPENCV = "opencv-python-headless"
-# Draws the morph of two parents, given their indices.
+# Function that draws the morph of two parents, from their indices.
 Morph = Callable[[int, int], np.ndarray]
-# Computes the face half-way between two pictures, given their landmarks if it needs them.
+# Function that computes the face half-way between two pictures, from their landmarks if it needs them.
 Warp = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
-class Method:
-    """A way to morph."""
+class MorphingMethod:
+    """A morphing method, configured and with its inputs."""
 
     # Settings that determine the bytes of morphs, besides parents, size and the code shared by all methods.
     settings: Mapping[str, object]
     packages: Sequence[str]  # distributions whose versions determine these bytes
-    # Work folder -> function that draws the morph of two parents, given their indices.
+    # (folder for intermediate files) -> function that draws the morph of two parents.
     prepare: Callable[[Path], Morph]
-    in_process: bool = False  # whether it runs in this process, as it uses a network
-    notes: Sequence[str] = field(default_factory=list)  # notes for readers of results on its morphs
+    in_process: bool = False  # whether it must run in this process, because it uses a network
+    notes: Sequence[str] = field(default_factory=list)  # notes for readers of results with its morphs
 
 
 def standardise_parents(parents: pd.DataFrame, folder: Path, size: int, workers: int) -> list[Path]:
     """Write the centre square of each parent to a file, and return the files."""
     arguments = [(path, size) for path in parents["path"]]
-    return work.make_files(standardise, arguments, folder / "parents", suffix=".png", workers=workers)
+    return parallel_files.make_files(
+        standardise, arguments, folder / "parents", suffix=".png", workers=workers
+    )
 
 
-def _by_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
-    """Morph by dense optical flow or by landmarks; see `midpoints`."""
+def _configure_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMethod:
+    """Configure morphing by dense optical flow or by landmarks (`midpoints`)."""
     if cfg.method == "flow":
-        return Method({"method": "flow"}, [OPENCV], _warping(cfg, parents, midpoints.warp_by_flow))
+        return MorphingMethod(
+            {"method": "flow"}, [OPENCV], _make_warp_preparation(cfg, parents, midpoints.warp_by_flow)
+        )
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
     pictures = {str(name): Path(path) for name, path in parents["path"].items()}
-    landmarks = landmark_templates.landmarks(Path(cfg.landmarks), pictures, cfg.size)
+    landmarks = landmark_templates.load_landmarks(Path(cfg.landmarks), pictures, cfg.size)
     points = [landmarks[name] for name in parents.index]
     settings = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
-    return Method(settings, [OPENCV, "scipy"], _warping(cfg, parents, midpoints.warp_by_landmarks, points))
+    return MorphingMethod(
+        settings, [OPENCV, "scipy"], _make_warp_preparation(cfg, parents, midpoints.warp_by_landmarks, points)
+    )
 
 
-def _by_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
-    """Morph by a generator of the user; see `src.stimuli.morphs.stylegan2`."""
+def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMethod:
+    """Configure morphing by a user's generator (`stylegan2`)."""
     if cfg.generator is None:
         raise InputError(
             f"faces.method=stylegan2 needs a generator: set faces.generator to a file. {networks.REMEDY}"
@@ -68,7 +74,11 @@ def _by_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
         from src.stimuli.morphs import stylegan2
 
         network = networks.load_network(generator, "faces.generator", networks.GENERATOR_ATTRIBUTES)
-        features = stylegan2.vgg(networks.load_network(vgg, "faces.perceptual")) if vgg else stylegan2.pyramid
+        features = (
+            stylegan2.make_vgg_features(networks.load_network(vgg, "faces.perceptual"))
+            if vgg
+            else stylegan2.laplacian_pyramid
+        )
         pictures = standardise_parents(parents, folder, network.img_resolution, cfg.workers)
         latent_space = stylegan2.estimate_space(network)
 
@@ -78,10 +88,10 @@ def _by_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
             return stylegan2.project(network, latent_space, features, picture, steps=cfg.steps, seed=seed)
 
         indices = [(index,) for index in range(len(pictures))]
-        latents = work.make_files(project, indices, folder / "latents", suffix=".npy", workers=1)
+        latents = parallel_files.make_files(project, indices, folder / "latents", suffix=".npy", workers=1)
 
         def morph(a: int, b: int) -> np.ndarray:
-            return stylegan2.midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
+            return stylegan2.draw_midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
 
         return morph
 
@@ -90,26 +100,28 @@ def _by_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> Method:
         hashes["perceptual"] = cache.file_hash(vgg)
     notes = [] if vgg else ["projected without a perceptual network: Laplacian pyramid and pixels"]
     settings: dict[str, Any] = {"method": "stylegan2", "steps": cfg.steps, **hashes}
-    return Method(settings, ["torch"], prepare, in_process=True, notes=notes)
+    return MorphingMethod(settings, ["torch"], prepare, in_process=True, notes=notes)
 
 
 # Value of faces.method -> function that builds the method from the config and the parents.
-METHODS = {"flow": _by_warp, "landmark": _by_warp, "stylegan2": _by_stylegan2}
+METHODS = {"flow": _configure_warp, "landmark": _configure_warp, "stylegan2": _configure_stylegan2}
 
 
-def _warping(
+def _make_warp_preparation(
     cfg: MorphsConfig, parents: pd.DataFrame, warp: Warp, points: Sequence[np.ndarray] = ()
 ) -> Callable[[Path], Morph]:
-    """Return the preparation of a warp of two pictures, with landmarks if `points` (per parent) are given."""
+    """Make the function `prepare` of a warp; `points` are the landmarks of each parent, if it needs any."""
 
     def prepare(folder: Path) -> Morph:
         # Unlike a nested function, a partial of a module's function can be pickled for other processes.
-        return partial(_warp, warp, standardise_parents(parents, folder, cfg.size, cfg.workers), points)
+        return partial(_morph_pair, warp, standardise_parents(parents, folder, cfg.size, cfg.workers), points)
 
     return prepare
 
 
-def _warp(warp: Warp, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int) -> np.ndarray:
+def _morph_pair(
+    warp: Warp, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
+) -> np.ndarray:
     return warp(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
 
 

@@ -1,4 +1,4 @@
-"""Compute the face half-way between two by dense optical flow or landmarks: warp to the middle, average."""
+"""Compute the face half-way between two: warp both by optical flow or landmarks, and average them."""
 
 import cv2
 import numpy as np
@@ -6,21 +6,21 @@ from scipy.spatial import Delaunay
 
 cv2.setNumThreads(1)  # one morph per core is faster than one morph on all of them
 
-# Contradiction between the two flows at which the weight of a flow is halved, in pixels of a picture of 224.
+# Disagreement between the two flows that halves their weight, in pixels of a picture of 224 x 224.
 HALVING_ERROR = 2.0
-# SD of the blur by which neighbours replace a flow of little weight, in pixels of a picture of 224.
+# SD of the blur that replaces a flow of little weight by its surroundings, at 224 x 224 pixels.
 BLUR = 4.0
-ITERATIONS = 2
+ITERATIONS = 2  # of the equation in `warp_by_flow`
 
 
 def warp_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two by optical flow.
 
-    The displacement u at a point m of the middle is the mean of two flows: the flow from a to b at the
-    point of a that it comes from, m - u/2, and the reversed flow from b to a at m + u/2 (by a few
-    iterations of this equation). Where the two contradict each other, as where only one face has hair,
-    u is taken from the surroundings: there the faces are cross-faded rather than smeared. Swapping a
-    and b changes only the sign of u, so the morph is identical to the last bit.
+    The displacement u at a point m of the middle face is the mean of two flows: the flow from a to b at the
+    corresponding point of a, m - u/2, and the reversed flow from b to a at m + u/2; a few iterations solve
+    this equation. Where the two flows disagree, for example where only one face has hair, u is taken from
+    the surroundings, so that the faces are cross-faded rather than smeared. Swapping a and b only changes
+    the sign of u: the morph is identical to the last bit.
 
     All pictures are [size, size, 3] uint8.
     """
@@ -48,18 +48,18 @@ def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two in shape and colour, by landmarks.
 
-    Pictures are [size, size, 3] uint8, landmarks x and y in pixels, [P, 2]; a landmark outside one of the
-    pictures is not used. Swapping the parents gives the same bytes.
+    Pictures are [size, size, 3] uint8, landmarks x and y in pixels, [P, 2]; a landmark outside either picture
+    is not used. Swapping the parents gives the same bytes.
     """
     size = len(a)
-    inside = (np.minimum(points_a, points_b) >= 0) & (np.maximum(points_a, points_b) <= size - 1)
+    is_inside = (np.minimum(points_a, points_b) >= 0) & (np.maximum(points_a, points_b) <= size - 1)
     # Fixed points at the corners and edges, one pixel outside, so that every pixel lies in a triangle.
-    along = np.linspace(-1, size, 5)
+    steps = np.linspace(-1, size, 5)
     low, high = np.full(5, -1.0), np.full(5, float(size))
-    sides = [(along, low), (along, high), (low, along), (high, along)]
-    fixed = np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
+    sides = [(steps, low), (steps, high), (low, steps), (high, steps)]
+    border = np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
     shape_a, shape_b = (
-        np.concatenate([points[inside.all(axis=1)], fixed]) for points in (points_a, points_b)
+        np.concatenate([points[is_inside.all(axis=1)], border]) for points in (points_a, points_b)
     )
     x, y = np.meshgrid(np.arange(size), np.arange(size))
     pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
@@ -80,12 +80,12 @@ def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points
 def _sample_at(array: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Sample a picture or a flow [H, W, C] at points [h, w, 2], by linear interpolation.
 
-    Points are x and y in pixels from the centre of the first; the edge is extended outwards.
+    Points are x and y in pixels, with the centre of the first pixel at (0, 0); edges are extended outwards.
     """
     x, y = (np.ascontiguousarray(points[..., axis], dtype=np.float32) for axis in (0, 1))
     return np.asarray(cv2.remap(array, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
 def _average(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Average two pictures (uint8), halves rounded up, independent of their order."""
+    """Average two uint8 pictures, rounding halves up, so that their order does not matter."""
     return np.asarray((a.astype(np.uint16) + b + 1) // 2, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Load network files of users: TorchScript archives, which are read without running Python code.
+"""Load networks of users from TorchScript archives, which are read without running Python code.
 
 The published `.pkl` of StyleGAN2 and StyleGAN2-ADA is a pickle, which runs code when it is opened, so it is
 refused; docs/data.md, "Export of a StyleGAN2 generator", has the recipe to export it once. `vgg16.pt`, the
@@ -12,13 +12,13 @@ from typing import Any
 
 from src.errors import InputError
 
-# Attributes of a generator that are used.
+# Required attributes of a generator.
 GENERATOR_ATTRIBUTES = ("mapping", "synthesis", "z_dim", "w_dim", "num_ws", "img_resolution")
 REMEDY = "docs/data.md describes how to export a StyleGAN2 .pkl to TorchScript."
 
 
 def check_archive(path: Path, setting: str) -> Path:
-    """Return the path, unless the list of its members shows that it is not a TorchScript archive."""
+    """Check by its list of members that a file is a TorchScript archive, and return its path."""
     if not path.is_file():
         raise InputError(f"{setting}={path}: no such file. {REMEDY}")
     names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
@@ -30,8 +30,8 @@ def check_archive(path: Path, setting: str) -> Path:
     return path
 
 
-def load_network(path: Path, setting: str, needed: tuple[str, ...] = ()) -> Any:
-    """Load a network for inference, onto the GPU if available; `needed` names required attributes."""
+def load_network(path: Path, setting: str, attributes: tuple[str, ...] = ()) -> Any:
+    """Load a network for inference, onto the GPU if available; refuse one that lacks an attribute."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -42,7 +42,7 @@ def load_network(path: Path, setting: str, needed: tuple[str, ...] = ()) -> Any:
             network = torch.jit.load(str(path), map_location=device).eval()  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise InputError(f"{setting}={path}: unreadable ({str(error).splitlines()[0]}). {REMEDY}") from None
-    missing = [name for name in needed if not hasattr(network, name)]
+    missing = [name for name in attributes if not hasattr(network, name)]
     if missing:
         raise InputError(f"{setting}={path}: has no {', '.join(missing)}. {REMEDY}")
     for parameter in network.parameters():

@@ -1,9 +1,9 @@
-"""Morph with a generator: project both faces into its latent space, and draw the midpoint.
+"""Morph with a generator: project two faces into its latent space W, and draw their midpoint.
 
 The projection is StyleGAN2's (Karras et al. 2020, appendix D) with 125 steps and without the optimisation of
 the noise maps, which a TorchScript archive does not expose: Adam from the mean of W, with decaying noise on w
 and a learning rate that ramps up and down. A generator draws faces aligned like its training data: those of
-FFHQ are aligned by eyes and mouth. Parents that are not aligned so are reproduced less faithfully.
+FFHQ are aligned by eyes and mouth. Parents aligned differently are reproduced less faithfully.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,22 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-SAMPLES = 10_000
+SAMPLES = 10_000  # random latents that estimate mean and spread of W
 LEARNING_RATE = 0.1
-RAMP_UP, RAMP_DOWN = 0.05, 0.25  # of the learning rate, in fractions of the steps
-NOISE, NOISE_SHARE = 0.05, 0.75  # first noise on w, relative to its spread; fraction of the steps with noise
-VGG_EDGE = 256  # pixels
+RAMP_UP, RAMP_DOWN = 0.05, 0.25  # fractions of the steps in which the learning rate rises and falls
+NOISE, NOISE_SHARE = 0.05, 0.75  # initial noise on w, relative to its spread; fraction of steps with noise
+VGG_EDGE = 256  # pixels; larger pictures are reduced to this edge
 
-# Pictures [1, 3, R, R] in [-1, 1] -> vector whose squared distances measure how different pictures look.
+# (pictures [1, 3, R, R] in [-1, 1]) -> vector; squared distances measure how different pictures look.
 Features = Callable[[Tensor], Tensor]
 
 
-# Latent space of a generator: mean of w, [1, 1, w_dim], and RMS distance from it.
-Space = tuple[Tensor, float]
+# Latent space W of a generator: mean of w, [1, 1, w_dim], and root mean square distance from it.
+LatentSpace = tuple[Tensor, float]
 
 
-def estimate_space(generator: Any) -> Space:
-    """Compute mean and spread of 10,000 mapped samples, the same on every call."""
+def estimate_space(generator: Any) -> LatentSpace:
+    """Estimate mean and spread of the latent space from 10,000 samples, the same on every call."""
     device = _device(generator)
     z = torch.from_numpy(np.random.RandomState(123).randn(SAMPLES, generator.z_dim)).float()
     with torch.no_grad():
@@ -44,12 +44,12 @@ def estimate_space(generator: Any) -> Space:
 
 
 def project(
-    generator: Any, space: Space, features: Features, picture: np.ndarray, *, steps: int, seed: int
+    generator: Any, space: LatentSpace, features: Features, picture: np.ndarray, *, steps: int, seed: int
 ) -> np.ndarray:
-    """Optimise the w [w_dim] whose picture is most similar to a given one, [R, R, 3] uint8.
+    """Optimise the latent w, [w_dim], whose picture is most similar to a given one, [R, R, 3] uint8.
 
-    The squared distance of the features is the perceptual loss; the mean squared difference of pixels is
-    added. `seed` is the random seed of the noise on w.
+    The loss is the squared distance of `features` (perceptual loss) plus the mean squared difference of
+    pixels. `seed` is the random seed of the noise on w.
     """
     device, (mean, spread) = _device(generator), space
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
@@ -61,9 +61,9 @@ def project(
     for step in range(steps):
         rate, noise_level = ramps(step / steps)
         adam.param_groups[0]["lr"] = LEARNING_RATE * rate
-        noisy = w + torch.randn(w.shape, generator=noise).to(device) * (spread * NOISE * noise_level)
-        drawn = _synthesise(generator, noisy)
-        loss = (features(drawn) - target_features).square().sum() + (drawn - target).square().mean()
+        noisy_w = w + torch.randn(w.shape, generator=noise).to(device) * (spread * NOISE * noise_level)
+        output = _synthesise(generator, noisy_w)
+        loss = (features(output) - target_features).square().sum() + (output - target).square().mean()
         adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         adam.step()
@@ -71,13 +71,13 @@ def project(
 
 
 def ramps(progress: float) -> tuple[float, float]:
-    """Return learning rate and noise, each relative to its peak, at a fraction of the steps."""
+    """Return learning rate and noise, each relative to its maximum, after a fraction of the steps."""
     rate = 0.5 - 0.5 * np.cos(min(1.0, (1 - progress) / RAMP_DOWN) * np.pi)
     return float(rate * min(1.0, progress / RAMP_UP)), max(0.0, 1 - progress / NOISE_SHARE) ** 2
 
 
-def midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """Draw the picture of the mean of two w ([w_dim] each), as [size, size, 3] uint8."""
+def draw_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """Draw the picture of the mean of two latents, [w_dim] each, as [size, size, 3] uint8."""
     w = torch.from_numpy((a + b) / 2).to(_device(generator))[None, None]
     with torch.no_grad():
         picture = _synthesise(generator, w)[0].permute(1, 2, 0)
@@ -87,8 +87,8 @@ def midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndar
     return np.asarray(Image.fromarray(pixels).resize((size, size), Image.Resampling.LANCZOS))
 
 
-def vgg(network: Any) -> Features:
-    """Return the features of StyleGAN2's `vgg16.pt`, whose squared distance is LPIPS."""
+def make_vgg_features(network: Any) -> Features:
+    """Make the function `features` of StyleGAN2's `vgg16.pt`, whose squared distance is LPIPS."""
 
     def features(pictures: Tensor) -> Tensor:
         pixels = (pictures + 1) * 127.5
@@ -100,8 +100,8 @@ def vgg(network: Any) -> Features:
     return features
 
 
-def pyramid(pictures: Tensor) -> Tensor:
-    """Compute the Laplacian pyramid: details of each scale, all scales weighted equally."""
+def laplacian_pyramid(pictures: Tensor) -> Tensor:
+    """Compute the Laplacian pyramid of pictures as a vector: details at each scale, with equal weights."""
     details, level = [], pictures
     while level.shape[-1] >= 8:
         coarse = functional.avg_pool2d(level, 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from src.metrics import weighted_spearman
-from src.metrics.jackknife import fisher, replicate, t_test
+from src.metrics.jackknife import fisher_transform, replicate, t_test
 from src.studies.debiasing.target_jackknife import (
     MEASURES,
     TargetEstimate,
@@ -55,8 +55,8 @@ def rho_change(targets: pd.DataFrame, rhos: np.ndarray, by_template: bool) -> Rh
         return np.asarray(np.mean(by_block, axis=1)).T
 
     replicates = replicate(removed, mean_rhos)
-    transformed = fisher(rhos)
-    variance = replicates.variance(lambda each: fisher(each[:, 1:]) - fisher(each[:, :1]))
+    transformed = fisher_transform(rhos)
+    variance = replicates.variance(lambda each: fisher_transform(each[:, 1:]) - fisher_transform(each[:, :1]))
     if not np.isfinite(variance).all():
         return RhoChange(reason="ρ is undefined without one of the clusters")
     p = t_test(float(transformed[1] - transformed[0]), float(variance[0]), removed.df)

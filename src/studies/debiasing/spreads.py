@@ -96,4 +96,4 @@ def ratio_of(
     """Compute the ratio of a cross product to a squared spread; none where the latter is not positive."""
     if pair[1] <= 0:
         return NO_RATIO
-    return jackknife.ratio(float(pair[0]), float(pair[1]), covariance_of_pair, df, MARGIN)
+    return jackknife.compare_by_ratio(float(pair[0]), float(pair[1]), covariance_of_pair, df, MARGIN)

@@ -49,13 +49,13 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
     if cfg.faces is None:
         raise InputError(f"task={task}: the dataset has no faces. Use dataset=demo, or another with faces.")
     faces = stimuli.load_table("faces", cfg.faces, cfg.store)
-    log.info("%s", faces.statement())
+    log.info("%s", faces.describe())
     rows = draw_faces(faces, cfg.task.faces, cfg.seed)
     return Inputs(
         rows=rows,
         hashes={"faces": faces.hash},
         summary=f"poems about {len(rows)} faces",
-        tags={"used.faces": faces.statement()},
+        tags={"used.faces": faces.describe()},
         notes=tuple(f"faces: {note}" for note in faces.notes),
     )
 

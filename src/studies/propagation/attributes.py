@@ -117,7 +117,7 @@ def _valence_pools(corpus: Table, protocol: ProtocolConfig, exchange: Exchange) 
 
 def check_size(table: Table, protocol: ProtocolConfig) -> None:
     """Check that the table has enough items for two extremes of valence."""
-    items, extreme = table.items, protocol.extremes
+    items, extreme = table.n_items, protocol.extremes
     if items < 2 * extreme:
         raise NotApplicable(
             f"{table.role}: protocol.extremes={extreme} on each side needs {2 * extreme} items, got {items}. "
@@ -168,7 +168,7 @@ def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange
         for index, (_, same) in enumerate(sorted(by_signature.items())):
             half_of_cluster[same] = _halve(len(same), np.random.default_rng([seed, index, 0, 1 + number]))
         parts_by_factor.append(half_of_cluster[factor.clusters])
-    ways = clusters.ways(corpus)
+    ways = clusters.assign_clusters(corpus)
     if {*clusters.PARENTS} <= {*ways.columns}:  # morphs
         _split_linked(parts_by_factor[0], ways, corpus.frame["group"].to_numpy(), exchange, seed)
     parts = np.stack([level_parts[exchange.levels[:, n]] for n, level_parts in enumerate(parts_by_factor)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import Deletions, Replicates, fisher, replicate, t_interval, t_test
+from src.metrics.jackknife import Deletions, Replicates, fisher_transform, replicate, t_interval, t_test
 from src.report.findings import Findings
 from src.studies.propagation.level import summarise
 from src.studies.propagation.uncertainty import mean_rhos
@@ -69,7 +69,7 @@ def compare(first: Estimate, second: Estimate, is_correlation: bool) -> Differen
             differences = union.variance(lambda values: transform(values[:, :1]) - transform(values[:, 1:]))
             return float(differences[0])
 
-    variances = variance(_as_is), variance(fisher if is_correlation else _as_is)
+    variances = variance(_as_is), variance(fisher_transform if is_correlation else _as_is)
     return _difference(first, second, *variances, df, is_correlation)
 
 
@@ -113,7 +113,7 @@ def _compare_paired(
         return replicates.variance(differences)
 
     of_intervals = variances(_as_is)
-    of_tests = variances(fisher) if is_correlation else of_intervals
+    of_tests = variances(fisher_transform) if is_correlation else of_intervals
     results = {}
     for (a, b), of_interval, of_test in zip(pairs, of_intervals.tolist(), of_tests.tolist(), strict=True):
         both = estimates[a], estimates[b]
@@ -131,7 +131,7 @@ def _difference(
     """Return the difference of two estimates from the variances for its interval and for its test."""
     delta = tested = first.value - second.value
     if is_correlation:
-        tested = float(fisher(np.array(first.value)) - fisher(np.array(second.value)))
+        tested = float(fisher_transform(np.array(first.value)) - fisher_transform(np.array(second.value)))
     return Difference(delta, *t_interval(delta, of_interval, df), t_test(tested, of_test, df))
 
 

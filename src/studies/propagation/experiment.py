@@ -130,7 +130,7 @@ def run(
             if consumer:
                 consumer.add(block)
     unit_scores = ScorePair(units.average(associations.scores), units.average(outcomes.scores))
-    ways = clusters.ways(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
+    ways = clusters.assign_clusters(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
     shared = targets, search_corpus, units, ways, all_strata
     uncertainties, draws = uncertainty_of(*shared, unit_scores, sample, nulls.refusals)
     placebo = next((models for models in nulls.null_models if models.kind == "placebo"), None)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from src.errors import NotApplicable
-from src.metrics import cosines, pool_vectors, unit
+from src.metrics import cosines, normalise, pool_vectors
 from src.studies.propagation.attributes import HELD_OUT, Corpus, Pool
 from src.studies.propagation.measures import ExtrinsicOutcome
 from src.studies.propagation.null_models import NullModels
@@ -50,7 +50,7 @@ class NearestClass:
     def _null_shares(self, nulls: NullModels) -> np.ndarray:
         """Compute shares under null models, [sampled units, S, R]."""
         corpus, (units, copies) = self._corpus, self._rows.shape
-        x = unit(self._targets[self._rows.reshape(-1)])
+        x = normalise(self._targets[self._rows.reshape(-1)])
         draws = len(nulls.a[0][0])
         groups = None if corpus.properties == [None] else self._groups_of_units(nulls)
         scores = np.zeros((units, len(corpus.properties), draws))
@@ -85,13 +85,13 @@ class NearestClass:
 
     def _classes(self, pool: Pool, members: Sequence[Tensor]) -> Tensor:
         """Compute unit means of the classes, [templates, classes, R, D]."""
-        vectors, frame = unit(pool_vectors(self._items[pool.rows])), self._corpus.table.frame
+        vectors, frame = normalise(pool_vectors(self._items[pool.rows])), self._corpus.table.frame
         if pool.template is not None or "template" not in frame:
-            return unit(torch.stack([ones @ vectors for ones in members]))[None]
+            return normalise(torch.stack([ones @ vectors for ones in members]))[None]
         templates = frame["template"].to_numpy()[pool.rows]
         by_template = [torch.from_numpy(np.flatnonzero(templates == name)) for name in np.unique(templates)]
         sums = [[ones[:, positions] @ vectors[positions] for ones in members] for positions in by_template]
-        return unit(torch.stack([torch.stack(template_sums) for template_sums in sums]))
+        return normalise(torch.stack([torch.stack(template_sums) for template_sums in sums]))
 
 
 def shares(x: Tensor, classes: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.metrics import spearman_columns, unit
+from src.metrics import normalise, spearman_columns
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.measures import ExtrinsicOutcome, IntrinsicMeasure, Sums
 from src.studies.propagation.null_models import NullModels
@@ -186,7 +186,7 @@ class Sample:
         """Return centred vectors of a pool's items, [M, D]; None where an item or target has several."""
         if self._targets.ndim > 2 or self._items.ndim > 2:
             return None
-        vectors = unit(self._items[self._corpus.pools[pool].rows])
+        vectors = normalise(self._items[self._corpus.pools[pool].rows])
         return vectors - vectors.mean(dim=0)
 
     def _score_rows(self, index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool) -> None:
@@ -194,7 +194,7 @@ class Sample:
         case = self.cases[index]
         sampled_rows = case.rows[rows]
         similarities = self._similarities[torch.from_numpy(sampled_rows)].T.contiguous()
-        vectors = unit(self._targets[self._rows[sampled_rows]]).T.contiguous() if by_vectors else None
+        vectors = normalise(self._targets[self._rows[sampled_rows]]).T.contiguous() if by_vectors else None
         squares = cache(similarities.square)  # computed once, if at all
         assert self._measure.by_sums is not None
         for number, null_sets in enumerate(sets):

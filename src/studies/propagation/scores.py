@@ -9,7 +9,7 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.errors import InputError
-from src.metrics import cosines, unit
+from src.metrics import cosines, normalise
 from src.studies.propagation.attributes import Pool
 from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.measures import IntrinsicMeasure, Scorer, Sets
@@ -81,7 +81,7 @@ class _Association:
     @cached_property
     def _items(self) -> Tensor:
         """Return unit vectors of the items of A and B."""
-        return unit(self._corpus[self._pool.rows[self._pool.attributes]])
+        return normalise(self._corpus[self._pool.rows[self._pool.attributes]])
 
     def _item_positions(self, positions: np.ndarray) -> np.ndarray:
         """Convert positions in the pool to positions among the items of A and B."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.metrics import cosines, merge_tile, retrieve, retrieve_screened, unit
+from src.metrics import cosines, merge_tile, normalise, retrieve, retrieve_screened
 from src.studies.propagation.attributes import Pool
 
 # Similarities in memory at once: 25 MB. Smaller blocks multiply more slowly; glibc requests arrays
@@ -66,15 +66,15 @@ def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
 
 def _without_items(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:  # noqa: ARG001
     for block, last in _blocks(targets, len(pool.attributes)):
-        yield SimilarityBlock(number, block, unit(targets[block]), None, last)
+        yield SimilarityBlock(number, block, normalise(targets[block]), None, last)
 
 
 def _in_memory(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
     # Convert once per pool: converting for each block would take longer than the product.
-    items = unit(corpus[pool.rows])
+    items = normalise(corpus[pool.rows])
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     for block, last in _blocks(targets, len(items)):
-        vectors = unit(targets[block])
+        vectors = normalise(targets[block])
         similarities = cosines(vectors, items)
         searched = similarities if retrievable is None else similarities[:, retrievable]
         nearest = retrieve(searched, pool.k) if pool.k else None
@@ -85,10 +85,10 @@ def _in_memory(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iter
 
 def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-    items = unit(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
+    items = normalise(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
     rough = items.float()
     for block, last in _blocks(targets, len(items)):
-        vectors = unit(targets[block])
+        vectors = normalise(targets[block])
         nearest = retrieve_screened(vectors, items, rough, pool.k)
         nearest = nearest if retrievable is None else retrievable[nearest]
         yield SimilarityBlock(number, block, vectors, nearest, last)
@@ -102,7 +102,7 @@ def _tiled(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator
         for block, _ in _blocks(batch, len(pool.attributes)):
             block_targets = slice(start + block.start, min(start + block.stop, start + len(batch)))
             last = block_targets.stop >= len(targets)
-            yield SimilarityBlock(number, block_targets, unit(batch[block]), nearest[block], last)
+            yield SimilarityBlock(number, block_targets, normalise(batch[block]), nearest[block], last)
 
 
 def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
@@ -118,9 +118,9 @@ def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
         tile = np.arange(start, min(start + size, pool.size))
         tile = tile if pool.retrievable is None else pool.retrievable[tile]
         loaded = torch.index_select(corpus, 0, torch.from_numpy(pool.rows[tile]), out=buffer[: len(tile)])
-        items, places = unit(loaded, out=vectors[: len(tile)]), torch.from_numpy(tile)
+        items, places = normalise(loaded, out=vectors[: len(tile)]), torch.from_numpy(tile)
         for index, block in enumerate(blocks):
-            similarities = cosines(unit(targets[block]), items)
+            similarities = cosines(normalise(targets[block]), items)
             nearest_so_far[index] = merge_tile(*nearest_so_far[index], similarities, places, pool.k)
             # Free the similarities before the next ones are allocated.
             del similarities

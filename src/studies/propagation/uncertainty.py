@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from src.metrics import auc, permutation_p, weighted_spearman
-from src.metrics.jackknife import fisher, replicate, rho_interval
+from src.metrics.jackknife import fisher_transform, replicate, rho_interval
 from src.stimuli import CARRIES, Table
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.combined import UNCERTAINTY
@@ -105,7 +105,7 @@ def rho_interval_of(
         return mean_rhos(x, y, weights, blocks)[:, None]
 
     rho = float(rhos(np.ones((1, len(x)), dtype=bool))[0, 0])
-    variance = replicate(removed, rhos).variance(fisher)
+    variance = replicate(removed, rhos).variance(fisher_transform)
     return rho_interval(rho, float(variance[0]), removed.df)
 
 

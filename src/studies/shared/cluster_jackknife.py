@@ -38,5 +38,5 @@ def deletions(ways: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknif
         return replace(deletions(ways), df=min(each.df for each in compared), reason=reason)
     names = [ways[column].to_numpy(dtype=str) for column in WAYS if column in ways]
     if set(clusters.PARENTS) <= {*ways}:
-        return jackknife.parents(*names)
-    return jackknife.crossed(*names) if len(names) > 1 else jackknife.one_way(*names)
+        return jackknife.leave_out_parents(*names)
+    return jackknife.leave_out_crossed(*names) if len(names) > 1 else jackknife.leave_out_clusters(*names)

@@ -162,16 +162,16 @@ def exchange_of(corpus: Table, seed: int) -> Exchange:
         grid = np.empty((len(names), copy.max() + 1), dtype=np.int64)
         grid[unit, copy] = np.arange(len(frame))
     units = frame.iloc[grid[:, 0]].reset_index(drop=True)
-    ways = clusters.ways(corpus).iloc[grid[:, 0]].reset_index(drop=True)
+    ways = clusters.assign_clusters(corpus).iloc[grid[:, 0]].reset_index(drop=True)
     groups = units["group"].to_numpy(dtype=str) if "group" in units else None
     numbers = np.arange(len(names))
     if set(clusters.LEMMAS) <= {*ways}:
-        label_words = clusters.label_words(units)
+        label_words = clusters.split_labels(units)
         levels = np.stack([pd.factorize(label_words[name], sort=True)[0] for name in label_words], axis=1)
         distinct = [pd.Series(np.sort(label_words[name].unique())) for name in label_words]
-        lemmas = [names_of_levels.map(clusters.lemmas(names_of_levels)) for names_of_levels in distinct]
+        lemmas = [names_of_levels.map(clusters.map_lemmas(names_of_levels)) for names_of_levels in distinct]
     else:
-        levels, lemmas = numbers[:, None], [clusters.one_way(ways)]
+        levels, lemmas = numbers[:, None], [clusters.merge_linked(ways)]
     factors = [_factor(of_level, levels, number, groups) for number, of_level in enumerate(lemmas)]
     return Exchange(grid, levels, tuple(factors), names, (seed, int(corpus.hash[:16], 16)))
 

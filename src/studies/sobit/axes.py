@@ -44,7 +44,9 @@ class Faces:
     cell: np.ndarray  # [N], index of each face's cell: race x gender, or only the column that the axes need
     cells: list[str]  # names of the cells
     axes: tuple[Axis, ...]  # chosen axes
-    ways: pd.DataFrame  # [N] cluster of each face, or its two parents; see `src.stimuli.clusters.ways`
+    ways: (
+        pd.DataFrame
+    )  # [N] cluster of each face, or its two parents; see `src.stimuli.clusters.assign_clusters`
 
     @property
     def ids(self) -> np.ndarray:
@@ -59,7 +61,7 @@ class Faces:
     @cached_property
     def people(self) -> np.ndarray:
         """Return the number of each face's person, [N]; faces linked by morphs count as one person."""
-        numbers: np.ndarray = pd.factorize(clusters.one_way(self.ways), sort=True)[0]
+        numbers: np.ndarray = pd.factorize(clusters.merge_linked(self.ways), sort=True)[0]
         return numbers
 
     def weights(self, draws: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -105,7 +107,7 @@ def group_faces(table: Table, axes: Sequence[str]) -> Faces:
         start = built_axes[-1].columns.stop if built_axes else 0
         place = slice(start, start + len(groups))
         built_axes.append(Axis(axis, groups, members, sizes @ members / len(frame), sizes @ members, place))
-    return Faces(frame, cell, list(map(str, cells)), tuple(built_axes), clusters.ways(table))
+    return Faces(frame, cell, list(map(str, cells)), tuple(built_axes), clusters.assign_clusters(table))
 
 
 def _check_column(table: Table, name: str) -> None:

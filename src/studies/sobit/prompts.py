@@ -23,9 +23,9 @@ def words(cfg: RunConfig) -> pd.DataFrame:
     """Return the words of the job's taxonomy: `category, word, type, caption`.
 
     Raises:
-        InputError: see `src.stimuli.taxonomy.words`.
+        InputError: see `src.stimuli.taxonomy.load_words`.
     """
-    word_rows = taxonomy.words(cfg.taxonomy)
+    word_rows = taxonomy.load_words(cfg.taxonomy)
     return word_rows.assign(caption=taxonomy.compose_captions(word_rows, cfg.taxonomy, cfg.protocol.article))
 
 
@@ -41,7 +41,7 @@ def baseline(cfg: RunConfig) -> list[str]:
         raise InputError("protocol.vocabulary=0: strength needs captions of frequent words. Set it to 1000.")
     if measure == "retrieval" or not count:
         return []
-    frequent = taxonomy.frequent_words(cfg.taxonomy, count)
+    frequent = taxonomy.list_frequent_words(cfg.taxonomy, count)
     if cfg.protocol.baseline == "bare":
         return frequent
     nouns = pd.DataFrame({"word": frequent, "type": "noun"})

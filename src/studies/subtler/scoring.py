@@ -13,7 +13,7 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.metrics import choice_rates, choice_tables, kendall_tau_b, rate_gaps, resampled_tables, stuart_tau_c
-from src.metrics.jackknife import MIN_CLUSTERS, crossed, one_way, replicate, t_interval
+from src.metrics.jackknife import MIN_CLUSTERS, leave_out_clusters, leave_out_crossed, replicate, t_interval
 from src.studies.subtler.items import OPTIONS
 from src.studies.subtler.parsing import match
 
@@ -175,7 +175,7 @@ def _intervals(
         reason = f"no interval: fewer than {MIN_CLUSTERS} {' and '.join(few)}"
         return intervals | {"reason": reason}
     names = [clusters[way] for way in ways]
-    deletions = crossed(*names) if len(names) > 1 else one_way(*names)
+    deletions = leave_out_crossed(*names) if len(names) > 1 else leave_out_clusters(*names)
     variances = replicate(deletions, estimate).variance()
     intervals["df"] = deletions.df
     undefined = []

@@ -34,7 +34,7 @@ class Colours(nn.Module):
         small = np.asarray(picture.resize((SIDE, SIDE)), dtype=np.float32)
         return torch.from_numpy(small).permute(2, 0, 1) / 255 - 0.5
 
-    def halves(self):
+    def split_preprocessing(self):
         """Return None: the preprocessing is not split."""
 
     def tokenize(self, sentences):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from src.errors import InputError
-from src.stimuli.pictures import hashes
+from src.stimuli.pictures import hash_pictures
 
 
 def load(root, suffix=".png"):
@@ -24,6 +24,6 @@ def load(root, suffix=".png"):
         {"id": [f"{path.parent.name}/{path.name}" for path in paths], "path": map(str, paths)}
     )
     frame["group"] = [path.parent.name for path in paths]
-    frame["sha256"], frame["conversions"] = hashes(paths)
+    frame["sha256"], frame["conversions"] = hash_pictures(paths)
     others = len(files) - len(paths)
     return frame, len(files), [f"{others} are no {suffix}"] if others else []

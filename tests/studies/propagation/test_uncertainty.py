@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from src import configs
-from src.embeddings import embeddings
+from src.embeddings import load_embeddings
 from src.jobs.identity import Job
 from src.stimuli import build_table, load
 from src.studies.propagation import encoded_properties, experiment, null_scores, retrieved_items
@@ -49,7 +49,7 @@ def scores_of(targets):
 def inputs(folder, exp, **protocol):
     cfg = Job.of(*configs.compose(overrides(folder, exp, **{**FEW_DRAWS, **protocol})), "").cfg
     tables = [load(cfg, role) for role in (cfg.exp.targets, cfg.exp.corpus)]
-    vectors = [embeddings(cfg, table.role, lambda role: load(cfg, role)).vectors for table in tables]
+    vectors = [load_embeddings(cfg, table.role, lambda role: load(cfg, role)).vectors for table in tables]
     return *tables, *vectors, cfg.protocol, 5
 
 

@@ -6,7 +6,7 @@ import torch
 
 from src import configs
 from src.stimuli import build_table
-from src.stimuli.loaders import fill_templates, phrases
+from src.stimuli.loaders import compose_phrases, fill_templates
 from src.studies.propagation import experiment
 from tests import reference
 
@@ -34,7 +34,7 @@ class World:
         words = pd.DataFrame({"word": [*NOUNS, *(f"{noun}s" for noun in NOUNS), *ALONE]})
         for frame in (scenes, words):
             frame["valence"] = rng.integers(0, 20, len(frame)) / 19  # with ties
-        labels = phrases(configs.LabelsConfig(RACES, GENDERS))
+        labels = compose_phrases(configs.LabelsConfig(RACES, GENDERS))
         frames = {"faces": faces, "scenes": scenes}
         frames |= {
             role: fill_templates(frame, TEMPLATES) for role, frame in (("words", words), ("labels", labels))

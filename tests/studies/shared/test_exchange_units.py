@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from src import configs
 from src.stimuli import build_table, clusters
-from src.stimuli.loaders import fill_templates, phrases
+from src.stimuli.loaders import compose_phrases, fill_templates
 from src.studies.shared.exchange_units import exchange_of
 from src.studies.shared.resampling import weights
 
@@ -31,7 +31,7 @@ def faces(groups_of_clusters):
 
 
 def labels(race_words, gender_words, templates=("a {}", "the {}")):
-    frame = phrases(configs.LabelsConfig(race_words, gender_words))
+    frame = compose_phrases(configs.LabelsConfig(race_words, gender_words))
     return build_table("labels", fill_templates(frame, templates), "t")
 
 
@@ -143,7 +143,7 @@ def test_placements_of_crossed_words_are_the_product_over_both():
     counts = []
     for words, group in ((RACES, "X"), (GENDERS, "Men")):
         names = [word for members in words.values() for word in members]
-        lemmas = [clusters.lemmas(names)[word] for word in names]
+        lemmas = [clusters.map_lemmas(names)[word] for word in names]
         values = [group if word in words[group] else "-" for word in names]
         counts.append(placements(range(len(names)), values, np.array(lemmas)))
     assert counts == [12, 12]  # 2 of pairs, 6 of four words alone

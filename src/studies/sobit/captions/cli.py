@@ -89,7 +89,7 @@ def audit(options: Mapping[str, str]) -> int:
 
     start = time.monotonic()
     taxonomy_config, labels = config(options)
-    words = taxonomy.words(taxonomy_config)
+    words = taxonomy.load_words(taxonomy_config)
     entries = lexicon.lexicon(words, labels.race_words, labels.gender_words)
     caption_files = [files.read_footer(path) for path in files.matching_files(options["path"])]
     column = files.caption_column(caption_files, options["text_column"])

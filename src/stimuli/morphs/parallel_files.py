@@ -1,4 +1,4 @@
-"""Make many files in parallel, each written atomically, so that interrupted work can resume."""
+"""Make files in parallel, each written atomically, so that interrupted work can resume."""
 
 import math
 import os
@@ -14,20 +14,21 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-BATCH_SIZE = 16  # files that a worker makes per batch
-PNG_LEVEL = 1  # level of PNG; all are lossless, and higher ones cost more time than they save
+BATCH_SIZE = 16  # files per batch of a worker
+PNG_LEVEL = 1  # compression level of PNG: higher ones take more time than the space is worth
 
+# Function that computes the content of a file.
 Make = Callable[..., np.ndarray]
 
 
 def make_files(
     make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int
 ) -> list[Path]:
-    """Make one file per tuple of arguments, keeping existing intact files.
+    """Make a file for each tuple of arguments of `make`; existing intact files are reused.
 
-    Files are numbered in the order of the arguments; the folder's name labels the progress bar. A `.png`
-    needs a picture [H, W, 3] uint8, an `.npy` any array. `workers` is the number of processes of one thread
-    each, which need a picklable function; 0 is one per core, 1 runs in this process.
+    Files are numbered in the order of the arguments; the folder's name labels the progress bar. `make`
+    returns a picture [H, W, 3] uint8 for the suffix `.png`, any array for `.npy`. `workers` is the number of
+    processes with one thread each, for which `make` is pickled: 0 for one per core, 1 for this process.
     """
     import joblib
     from rich.console import Console
@@ -35,7 +36,7 @@ def make_files(
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number:05d}{suffix}" for number in range(len(arguments))]
-    # No more workers than batches: further ones would be idle.
+    # More workers than batches would be idle.
     processes = min(workers or joblib.cpu_count(), math.ceil(len(paths) / BATCH_SIZE))
     parallel = joblib.Parallel(
         max(processes, 1),
@@ -51,8 +52,8 @@ def make_files(
 
 
 def _exit_with_owner(owner: int) -> None:
-    """Exit this process when its owner exits: an idle worker would wait forever."""
-    # Ctrl-C reaches all processes of a terminal. This one ignores it: the owner ends it, without a traceback.
+    """Exit this process when the process `owner` exits, as an idle worker would wait forever."""
+    # Ctrl-C reaches all processes of a terminal. A worker ignores it: its owner stops it, silently.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -65,7 +66,7 @@ def _exit_with_owner(owner: int) -> None:
 
 @contextmanager
 def stop_workers_on_exit() -> Iterator[None]:
-    """Stop all workers after this block: idle ones would occupy memory, interrupted ones would continue."""
+    """Stop all workers after the block: idle ones would occupy memory, interrupted ones would continue."""
     from joblib.externals.loky import get_reusable_executor
 
     try:
@@ -76,10 +77,10 @@ def stop_workers_on_exit() -> Iterator[None]:
 
 def _make_file(make: Make, arguments: tuple[Any, ...], path: Path) -> None:
     if not _is_intact(path):
-        write(path, make(*arguments))
+        write_file(path, make(*arguments))
 
 
-def write(path: Path, content: np.ndarray) -> None:
+def write_file(path: Path, content: np.ndarray) -> None:
     """Write a file atomically: its name exists only when it is complete."""
     draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
     try:
