@@ -146,7 +146,7 @@ def _idle(network: Any) -> Any:
     """Return an encoder with a network's preprocessing whose forward pass takes hardly any time."""
 
     class Idle(torch.nn.Module):
-        transform, halves = network.transform, network.split_preprocessing
+        transform, split_preprocessing = network.transform, network.split_preprocessing
 
         def encode_images(self, pixels: Any) -> Any:
             return pixels[:, 0, 0]

@@ -57,14 +57,14 @@ class Planned:
 class Sizes:
     """Bytes in float32 of a network, of a preprocessed picture, and of the vectors of a picture and a text.
 
-    `halves` are those of its preprocessing (`encoders.preprocessing`); None if it cannot be split.
+    `preprocessing` is None if it cannot be split (`encoders.preprocessing`).
     """
 
     weights: float
     pixels: float
     image: float
     text: float
-    halves: SplitPreprocessing | None
+    preprocessing: SplitPreprocessing | None
 
 
 _sizes: dict[str, Sizes] = {}
@@ -190,10 +190,10 @@ def _embedding(job: Job, role: str, tables: Mapping[str, Table], count: int, siz
     if role not in IMAGE_ROLES:
         yield Piece(what, count, stored, count * sizes.text)
         return
-    if (halves := sizes.halves) and not stored:
-        resized = role in tables and has_resized(tables[role], halves, Path(job.cfg.store.pictures))
+    if (preprocessing := sizes.preprocessing) and not stored:
+        resized = role in tables and has_resized(tables[role], preprocessing, Path(job.cfg.store.pictures))
         # A short hash of the geometry, as pictures of one size may be cropped in several ways.
-        geometry = cache.fingerprint(halves.geometry)[:6]
+        geometry = cache.fingerprint(preprocessing.geometry)[:6]
         yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT)
     memory = BASE_MEMORY + 3 * job.cfg.model.batch_size * sizes.pixels
     yield Piece(what, count, stored, count * sizes.image, memory)
@@ -228,6 +228,6 @@ def _sizes_of(cfg: configs.RunConfig) -> Sizes:
             pixels=FLOAT * pixels.numel(),
             image=FLOAT * image.numel(),
             text=FLOAT * text.numel(),
-            halves=network.split_preprocessing(),
+            preprocessing=network.split_preprocessing(),
         )
     return _sizes[key]

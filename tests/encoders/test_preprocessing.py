@@ -1,4 +1,4 @@
-"""Check both halves of preprocessing against open_clip's and BLIP-2's, and ids against CLIPTokenizer's.
+"""Check both steps of preprocessing against open_clip's and BLIP-2's, and ids against CLIPTokenizer's.
 
 Texts that are too long for the context are refused.
 """
@@ -29,7 +29,7 @@ def pictures():
     return [Image.fromarray(rng.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in SIZES]
 
 
-def by_halves(split):
+def in_two_steps(split):
     pixels = torch.stack([torch.from_numpy(split.resize(picture).copy()) for picture in pictures()])
     assert pixels.dtype == torch.uint8
     return normalise_bytes(pixels, split.byte_values)
@@ -45,7 +45,7 @@ def test_both_halves_are_open_clip_s_transform(size, mode, interpolation):
     )  # fmt: skip
     transform = image_transform_v2(cfg, is_train=False)
     expected = torch.stack([transform(picture) for picture in pictures()])
-    assert torch.equal(by_halves(split_torchvision(transform)), expected)
+    assert torch.equal(in_two_steps(split_torchvision(transform)), expected)
 
 
 def with_processor(tmp_path, **settings):
@@ -69,7 +69,7 @@ def with_processor(tmp_path, **settings):
 def test_both_halves_are_blip_2_s_processor(cache, tmp_path, settings):
     network = with_processor(tmp_path, **settings)
     expected = torch.stack([network.transform(picture) for picture in pictures()])
-    assert torch.equal(by_halves(network.split_preprocessing()), expected)
+    assert torch.equal(in_two_steps(network.split_preprocessing()), expected)
 
 
 def geometry(**fields):
