@@ -81,7 +81,7 @@ def test_a_config_that_names_code_is_refused_however_it_is_written(tmp_path):
     (tmp_path / "config.json").write_text('{"auto\\u005fmap": {"AutoConfig": "evil.Config"}}')
     config = configs.OpenClipConfig(name="n", id=str(tmp_path), precision="fp32", weights="pretrained")
     published, place = openclip.find_files(config), openclip.hub.Source(str(tmp_path), is_folder=True)
-    published = openclip.Published(published.architecture, {}, published.weights, text_config=place)
+    published = openclip.PublishedFiles(published.architecture, {}, published.weights, text_config=place)
     with pytest.raises(InputError, match="names custom code"):
         openclip._text_config_files(published)
 

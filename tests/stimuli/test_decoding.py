@@ -43,7 +43,7 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def conversions(path: Path) -> str:
-    _, (converted,) = pictures.hashes([path])
+    _, (converted,) = pictures.hash_pictures([path])
     return converted
 
 
@@ -212,7 +212,7 @@ class TestRefused:
     def test_pictures_without_a_unique_value(self, tmp_path, name, write, message):
         path = write(tmp_path / name)
         with pytest.raises(InputError, match=rf"{name} \(.*{message}.*\)\nReplace the files"):
-            pictures.hashes([path])
+            pictures.hash_pictures([path])
 
     def test_the_first_frame_of_a_phone_picture_is_used(self, tmp_path):
         path = film(tmp_path / "a.mpo")
@@ -228,11 +228,11 @@ class TestRefused:
         Image.fromarray(RNG.integers(0, 256, (40, 60, 3), np.uint8)).save(content, form)
         (tmp_path / "a.jpg").write_bytes(content.getvalue()[: int(len(content.getvalue()) * share)])
         with pytest.raises(InputError, match=r"1 of 1 pictures cannot be read:\n.*a\.jpg \("):
-            pictures.hashes([tmp_path / "a.jpg"])
+            pictures.hash_pictures([tmp_path / "a.jpg"])
 
     @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
     def test_decompression_bombs(self, tmp_path, monkeypatch):
         path = saved(tmp_path / "a.png", COLOURS)
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", COLOURS.shape[0] * COLOURS.shape[1] // 2 - 1)
         with pytest.raises(InputError, match=r"a.png \(more than 958 pixels: scale it down\)"):
-            pictures.hashes([path])
+            pictures.hash_pictures([path])
