@@ -19,8 +19,10 @@ from src.tracking import names
         (["protocol=k_100", "seed=3"], "toy_m · faces_to_words · k_100 · seed 3"),
         (["debias=orth_proj"], "toy_m · faces_to_words · debias orth_proj"),
         (["dataset=paper"], "toy_m · faces_to_words · flow morphs"),
-        (["dataset=paper", "faces.method=landmark", "seed=2"],
-         "toy_m · faces_to_words · landmark morphs · seed 2"),
+        (
+            ["dataset=paper", "faces.method=landmark", "seed=2"],
+            "toy_m · faces_to_words · landmark morphs · seed 2",
+        ),
         # The paper's method, and an experiment that has no faces.
         (["dataset=paper", "faces.method=stylegan2"], "toy_m · faces_to_words"),
         (["dataset=paper", "exp=scenes_to_words"], "toy_m · scenes_to_words"),
