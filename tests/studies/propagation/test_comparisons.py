@@ -328,7 +328,7 @@ def test_figure_7_splits_targets_at_half(findings, tmp_path):
     assert table == {"≥ 0.5": {"mean": 0.5, "n": 2}, "< 0.5": {"mean": -1.0, "n": 1}}
 
 
-def test_figure_7_is_standardised_over_groups_within_a_band_and_shown_unstandardised_too():
+def test_figure_7_is_standardised_over_groups_within_a_band_next_to_its_means():
     means = {"a": (0.3, -0.1), "b": (0.1, 0.1), "c": (0.2, 0.3)}
     rows = [
         {
