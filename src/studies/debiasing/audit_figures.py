@@ -1,6 +1,7 @@
 """Draw what debiasing changes in audits of implicit bias (Capitani et al. 2024, figures 5 and 6b)."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,10 +84,11 @@ def split_changes_figure(rows: pd.DataFrame) -> Drawing | None:
     methods = [str(name) for name in dict.fromkeys(rows["debias"])]
     title = "Change of |CLES − ½| against its level"
     figure, axes = canvas(SPLIT_HEIGHT, title, legend_handles(methods))
+    marks: dict[str, Any] = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
+    marks |= {"linestyle": "", "markersize": 5}
     texts = []
     for number, method in enumerate(methods):
         points = rows[rows["debias"] == method]
-        marks = {"markeredgecolor": "#333333", "markeredgewidth": 0.4, "linestyle": "", "markersize": 5}
         axes.plot(points["level"], points["change"], **style(number), **marks)
         fell = int((points["change"] < 0).sum())
         texts.append(

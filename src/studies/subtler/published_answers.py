@@ -40,11 +40,12 @@ def compare_with_published(rows: pd.DataFrame) -> tuple[list[str], list[dict[str
     ours = rows[(rows["exp"] == TASK) & (rows["gender"] == ALL)].drop_duplicates(
         ["model", "domain", "direction"]
     )
-    published = published_scores().pivot(index=["domain", "direction"], columns="model", values="tau_c")
+    taus = published_scores().pivot(index=["domain", "direction"], columns="model", values="tau_c")
+    published = taus.to_dict("index")
     lines = []
     for keys, of_domain in ours.groupby(["domain", "direction"], sort=False):
-        if keys in published.index:
+        if keys in published:
             line: dict[str, Any] = dict(zip(("domain", "direction"), keys, strict=True))
-            line["published"] = published.loc[keys].to_dict()
+            line["published"] = published[keys]
             lines.append(line | {"ours": dict(zip(of_domain["model"], of_domain["tau_c"], strict=True))})
-    return [*published], lines
+    return [*taus], lines
