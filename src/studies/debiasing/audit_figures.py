@@ -99,6 +99,7 @@ def split_changes_figure(rows: pd.DataFrame) -> Drawing | None:
     axes.plot([0, limit], [0, -limit], "--", color="#888888", linewidth=0.7, zorder=0.9)
     axes.set(xlim=(0, limit), xlabel="level without debiasing, one half of the faces")
     axes.set(ylabel="change, the other half")
+    axes.locator_params(nbins=6)
     axes.spines["left"].set_visible(True)
     axes.grid(alpha=0.25)
     caption = (
@@ -160,11 +161,14 @@ def summed_gaps_figure(rows: pd.DataFrame) -> Drawing | None:
     drawn = rows[rows["model"].isin(models[:MAX_MODELS])]
     if drawn.empty:
         return None
-    title = "Sum of Δ_gap over audits and pairs of groups"
+    title = "Δ_gap, summed over audits and pairs"
     texts = drawn["delta_gap"].map(lambda value: in_digits(value, 3))
     values = drawn.assign(block=drawn["model"], series=drawn["debias"], value=drawn["delta_gap"], text=texts)
     values = values.assign(words=values["series"] + " " + texts)
-    figure, _, placed = forest_plot(values, title=title, label="sum of Δ_gap, in units of cosine", bars=True)
+    # Methods have the colours that they have in the figure of changes.
+    series = [*dict.fromkeys(values.loc[values["series"] != UNTREATED, "series"]), UNTREATED]
+    label = "sum of Δ_gap, in units of cosine"
+    figure, _, placed = forest_plot(values, title=title, label=label, series=series, bars=True)
     caption = (
         "The gap between the mean cosines of two groups, summed over audits and pairs of groups (the paper's "
         "figure 6b; what exactly it sums is our reading). It is in units of cosine, which a projection "

@@ -105,7 +105,7 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> 
     exp_bands = bands[bands["exp"] == exp]
     if exp_bands.empty:
         return None
-    title = f"{exp}: group {score} by valence"
+    title = f"{exp}: {score} by valence"
     rows, series = _by_band(exp_bands, band_means(exp_bands).rename(columns={"mean": "value"}))
     axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
     figure, axes, rows = forest_plot(rows, title=title, label=axis, series=series)
@@ -125,7 +125,7 @@ def normalised_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) 
     means = band_means(exp_bands).dropna(subset=["z"])
     if means.empty:
         return None
-    title = f"{exp}: group {score} by valence, z over groups"
+    title = f"{exp}: z of {score} by valence"
     rows, series = _by_band(exp_bands, means.rename(columns={"z": "value"}))
     axis = "z-score (not ρ: any value is possible)"
     figure, _, rows = forest_plot(rows, title=title, label=axis, series=series, bars=True)
