@@ -171,7 +171,7 @@ def summed_gaps_figure(rows: pd.DataFrame) -> Drawing | None:
     figure, _, placed = forest_plot(values, title=title, label=label, series=series, bars=True)
     caption = (
         "The gap between the mean cosines of two groups, summed over audits and pairs of groups (the paper's "
-        "figure 6b; what exactly it sums is our reading). It is in units of cosine, which a projection "
+        "figure 6b, of which the exact sum is not known). It is in units of cosine, which a projection "
         "stretches or shrinks: the sum of |CLES − ½| in the table does not depend on them."
     )
     if len(models) > MAX_MODELS:

@@ -162,11 +162,16 @@ class Contents:
             self.folder.table(
                 "figure-7-normalised", normalised, "figure 7: means over models and z over groups"
             )
-        drawings = [paper_figures.group_means_figure(means, score)]
+        figure_6 = paper_figures.group_means_figure(means, score)
+        bands_figures = []
         for exp in paper_figures.GROUP_SIMILARITY:
-            drawings.append(paper_figures.normalised_bands_figure(bands, exp, score))
-            drawings.append(paper_figures.valence_bands_figure(bands, exp, score))
-        return {"valence": self.folder.pictures([drawing for drawing in drawings if drawing])}
+            normalised = paper_figures.normalised_bands_figure(bands, exp, score)
+            drawings = [normalised, paper_figures.valence_bands_figure(bands, exp, score)]
+            bands_figures.append(self.folder.pictures([drawing for drawing in drawings if drawing]))
+        return {
+            "valence": self.folder.pictures([figure_6] if figure_6 else []),
+            "bands": [pictures for pictures in bands_figures if pictures],
+        }
 
     def comparisons(self) -> dict[str, Any]:
         """Build figures and tables of other specifications, of differences, and of the size of models."""
