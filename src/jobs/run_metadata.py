@@ -90,8 +90,9 @@ def _changes(protocol: str) -> str:
 def _morphs(job: Named) -> str:
     """Name the morphs that a job uses by their method; return an empty text for the paper's, or none."""
     faces = getattr(job.cfg, "faces", None)
-    is_named = isinstance(faces, configs.MorphsConfig) and faces.method != MORPHS and "faces" in settings(job)
-    return f"{faces.method} morphs" if is_named else ""
+    if not isinstance(faces, configs.MorphsConfig) or faces.method == MORPHS:
+        return ""
+    return f"{faces.method} morphs" if "faces" in settings(job) else ""
 
 
 def sweep_name(jobs: Sequence[Named]) -> str:

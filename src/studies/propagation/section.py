@@ -158,10 +158,8 @@ class Contents:
             self.folder.table("figure-6", means, f"figure 6: mean valence {score} per group")
         if len(bands):
             self.folder.table("figure-7", bands, f"figure 7: group {score} by valence of the target")
-            normalised = paper_figures.band_means(bands)
-            self.folder.table(
-                "figure-7-normalised", normalised, "figure 7: means over models and z over groups"
-            )
+            description = "figure 7: means over models and z over groups"
+            self.folder.table("figure-7-normalised", paper_figures.band_means(bands), description)
         figure_6 = paper_figures.group_means_figure(means, score)
         bands_figures = []
         for exp in paper_figures.GROUP_SIMILARITY:
