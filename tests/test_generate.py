@@ -191,6 +191,19 @@ def test_poems_are_written_compared_tracked_and_reused(tmp_path, folder, monkeyp
     assert len(client.search_runs([run.info.experiment_id])) == 1
 
 
+def test_poems_are_scored_by_given_pools(tmp_path, folder):
+    model = ["llm=vlm_hf", f"llm.id={folder}", "task=poem_words"]
+    few = [setting for setting in FEW if setting != "task=poem"]
+    stimuli = ["faces.per_group=4", f"store.stimuli={tmp_path}/stimuli"]
+    assert command(tmp_path, *model, *few, *stimuli) == 0
+    rows = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
+    assert rows["protocol"].str.startswith("greedy+dataset=demo+pools=given+most=6").all()
+    words = pd.read_parquet(tmp_path / "out" / "results" / "words.parquet")
+    assert [*words["word"]][:2] == ["surprise", "attraction"]
+    assert len(words) == 12
+    assert (words["text"] == words["word"]).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

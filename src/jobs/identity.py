@@ -29,7 +29,11 @@ NOT_IN_HASH = (
 # Config group -> field left out of the hash, as a job's key has the version of its study or encoder family.
 BY_VERSION = {"exp": "study", "task": "study", "model": "family"}
 # Config group -> fields left out of the hash at the values that were fixed before they became configurable.
-FORMERLY_FIXED = {"protocol": configs.DEFAULT_MEASURES, "faces": {"morphs": configs.MORPH_PAIRS}}
+FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
+    "protocol": configs.DEFAULT_MEASURES,
+    "faces": {"morphs": configs.MORPH_PAIRS},
+    "task": {"pool_texts": {}},
+}
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *OF_SERVER)
 # Names of a job, in the order of the first columns of analyses.csv.

@@ -29,8 +29,8 @@ CONFIG = "config.yaml"
 LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
 
 SEPARATOR = " · "
-# Default choices, which no name contains.
-PROTOCOL, DEBIAS, SEED = "paper", "none", 0
+# Default choices, which no name contains; the paper's morphs are made by StyleGAN2.
+PROTOCOL, DEBIAS, SEED, MORPHS = "paper", "none", 0, "stylegan2"
 # Maximum number of choices that the name of a sweep lists, and of their characters; above, it counts them.
 MAX_LISTED, MAX_LENGTH = 3, 60
 # Names of a job, which are the parameters that users compare and group by.
@@ -77,6 +77,7 @@ def run_name(job: Named) -> str:
     names = [job.model, job.exp]
     names += [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
     names += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
+    names += filter(None, [_morphs(job)])
     names += [] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"]
     return SEPARATOR.join(names)
 
@@ -86,6 +87,14 @@ def _changes(protocol: str) -> str:
     return protocol.removeprefix(f"{PROTOCOL}+")
 
 
+def _morphs(job: Named) -> str:
+    """Name the morphs that a job uses by their method; return an empty text for the paper's, or none."""
+    faces = getattr(job.cfg, "faces", None)
+    if not isinstance(faces, configs.MorphsConfig) or faces.method == MORPHS:
+        return ""
+    return f"{faces.method} morphs" if "faces" in settings(job) else ""
+
+
 def sweep_name(jobs: Sequence[Named]) -> str:
     """Return the name of a sweep over jobs on one dataset, such as `toy_s, toy_m × 8 experiments`."""
     parts = [
@@ -93,6 +102,7 @@ def sweep_name(jobs: Sequence[Named]) -> str:
         _listed("experiments", [job.exp for job in jobs]),
         _listed("protocols", [_changes(job.protocol) for job in jobs], PROTOCOL),
         _listed("projections", [job.debias for job in jobs], DEBIAS),
+        _listed("kinds of morphs", [*filter(None, map(_morphs, jobs))]),
         _listed("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {SEED}"),
     ]
     return " × ".join(filter(None, parts))

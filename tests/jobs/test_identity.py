@@ -165,6 +165,14 @@ def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
         (["protocol.k=60"], "toy_m · faces_to_words · k=60"),
         (["protocol=k_100", "seed=3"], "toy_m · faces_to_words · k_100 · seed 3"),
         (["debias=orth_proj"], "toy_m · faces_to_words · debias orth_proj"),
+        (["dataset=paper"], "toy_m · faces_to_words · flow morphs"),
+        (
+            ["dataset=paper", "faces.method=landmark", "seed=2"],
+            "toy_m · faces_to_words · landmark morphs · seed 2",
+        ),
+        # The paper's method, and an experiment that has no faces.
+        (["dataset=paper", "faces.method=stylegan2"], "toy_m · faces_to_words"),
+        (["dataset=paper", "exp=scenes_to_words"], "toy_m · scenes_to_words"),
     ],
 )
 def test_a_run_is_named_by_its_choices_without_the_defaults(job, overrides, name):
@@ -185,6 +193,14 @@ def test_a_sweep_is_named_by_what_it_varies_and_its_jobs_differ_in_name(job):
     settings = ([], ["protocol=k_100"], ["debias=orth_proj"], ["seed=1"], ["seed=1", "protocol.k=100"])
     jobs = [job(*overrides) for overrides in settings]
     assert len({run_name(item) for item in jobs}) == len(jobs)
+
+
+def test_a_sweep_names_morphs_that_are_not_those_of_the_paper(job):
+    exps = "faces_to_words", "scenes_to_words"
+    jobs = [job("dataset=paper", f"exp={exp}") for exp in exps]
+    assert sweep_name(jobs) == "toy_m × faces_to_words, scenes_to_words × flow morphs"
+    jobs = [job("dataset=paper", f"exp={exp}", "faces.method=stylegan2") for exp in exps]
+    assert sweep_name(jobs) == "toy_m × faces_to_words, scenes_to_words"
 
 
 def paths(job):

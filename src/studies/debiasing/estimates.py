@@ -8,6 +8,7 @@ import pandas as pd
 from src.metrics.jackknife import t_interval
 from src.report.findings import list_specifications
 from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
+from src.studies.debiasing.improved_models import share_interval
 from src.studies.debiasing.spreads import ratio_of
 from src.studies.debiasing.target_jackknife import pool
 from src.studies.shared.draws import interval
@@ -24,7 +25,7 @@ MEASURE_LABELS = {
 }
 COLUMNS = ["model", "debias", "measure", "value", "ci_low", "ci_high", "equivalent", "before", "after"]
 COLUMNS += ["chance", "lowest", "highest", "models", "lower", "clearly_lower", "experiments", "comparisons"]
-COLUMNS += ["left", "at_chance"]
+COLUMNS += ["left", "at_chance", "lower_from", "lower_to", "clearly_lower_from", "clearly_lower_to"]
 
 
 def first_specification(changes: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +59,9 @@ def estimates(changes: pd.DataFrame) -> pd.DataFrame:
         `before`, `after` and `chance` (with debiasing); `lowest` and `highest` of the comparisons; numbers of
         `models`, of models with a value below 0 (`lower`) or a whole interval below 0 (`clearly_lower`), of
         `experiments` and `comparisons`, of comparisons `left` out for lack of a value, and of comparisons
-        `at_chance`, with `after` no larger than expected by chance.
+        `at_chance`, with `after` no larger than expected by chance. `lower_from`, `lower_to`: interval of the
+        share of `lower` among models, `clearly_lower_from`, `clearly_lower_to` that of `clearly_lower`; both
+        in rows of `ALL` only.
     """
     changes = changes[~(changes["own_targets"] & changes["measure"].isin(SPREADS))]
     rows = []
@@ -70,11 +73,21 @@ def estimates(changes: pd.DataFrame) -> pd.DataFrame:
             labels = {"debias": method, "measure": measure}
             if len(pooled):
                 sums = {name: sum(each[name] for each in by_model) for name in ("lower", "clearly_lower")}
-                rows.append({"model": ALL, **labels, **_estimate(pooled, measure), **sums})
+                overall = _estimate(pooled, measure) | sums
+                for name, count in sums.items():
+                    bounds = share_interval(count, overall["models"])
+                    overall |= zip((f"{name}_from", f"{name}_to"), bounds, strict=True)
+                rows.append({"model": ALL, **labels, **overall})
             if len(models) > 1:
                 names = pooled["model"].unique()
                 rows += [{"model": x, **labels, **each} for x, each in zip(names, by_model, strict=True)]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"equivalent": "boolean"})
+
+
+def by_model(estimated: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `estimates` of single models, also those of a sweep with one model."""
+    is_single = (estimated["model"] != ALL) | (estimated["models"] == 1)
+    return estimated[is_single & (estimated["comparisons"] > 0)]
 
 
 def _comparisons(changes: pd.DataFrame) -> pd.DataFrame:

@@ -9,8 +9,9 @@ from src.report.findings import Findings
 from src.report.folder import Folder
 from src.report.format import grouped, number, records
 from src.report.study import Section, StudyReport
-from src.studies.debiasing import estimates
+from src.studies.debiasing import audit_figures, estimates
 from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
+from src.studies.debiasing.improved_models import published_counts
 from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
 from src.studies.debiasing.spreads import MARGIN
 
@@ -26,6 +27,11 @@ def section(findings: Findings, folder: Folder) -> Section | None:
     score = estimates.score_label(selected, findings.of("propagation"))
     folder.table("debiasing", all_changes[COLUMNS], "numbers with and without debiasing, all specifications")
     folder.table("debiasing-models", estimated, "the same per model, and over all")
+    counts = published_counts(estimates.by_model(estimated))
+    if len(counts):
+        folder.table(
+            "debiasing-counts", counts, "models in which |CLES − ½| fell, next to the paper's counts"
+        )
     first: Any = None if selected.empty else selected.iloc[0]
     rows = [row | _texts(row) for row in records(estimated[estimated["comparisons"] > 0])]
     labels = {key: label.replace(estimates.SC_EAT, score) for key, label in estimates.MEASURE_LABELS.items()}
@@ -39,6 +45,8 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         "score": score,
         "margin": MARGIN,
         "comparisons": grouped(records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
+        "counts": records(counts),
+        **_audit_figures(findings, selected, folder),
         "lacking": records(all_changes.loc[all_changes["lost"], [*JOB_KEYS, "debias", "reason"]]),
     }
     return Section(
@@ -48,6 +56,19 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         body=("debiasing.html",),
         links=(("debiasing", "Debiasing"),),
     )
+
+
+def _audit_figures(findings: Findings, selected: pd.DataFrame, folder: Folder) -> dict[str, Any]:
+    """Write figures 5 and 6b of Capitani et al. and their tables; return the values of the template."""
+    split = audit_figures.split_changes(findings, selected)
+    summed = audit_figures.summed_gaps(findings, selected)
+    if len(split):
+        folder.table("debiasing-split", split, "|CLES − ½| and its change, on separate halves of the faces")
+    if len(summed):
+        folder.table("debiasing-summed", summed, "gaps summed over audits and pairs of groups")
+    drawings = [audit_figures.split_changes_figure(split), audit_figures.summed_gaps_figure(summed)]
+    pictures = folder.pictures([drawing for drawing in drawings if drawing])
+    return {"audit_figures": pictures, "summed": records(summed)}
 
 
 def _texts(row: dict[str, Any]) -> dict[str, str]:

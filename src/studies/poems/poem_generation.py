@@ -27,20 +27,21 @@ Pools = dict[tuple[str, str], list[int]]
 
 
 def check_task(task: PoemConfig) -> None:
-    """Check that each prompt has its placeholder and each pool has words; raise `InputError` otherwise."""
-    for name, prompt, slot in (
-        ("image_prompt", task.image_prompt, IMAGE),
-        ("text_prompt", task.text_prompt, WORD),
-    ):
+    """Check that each prompt has its placeholder and each pool has texts; raise `InputError` otherwise."""
+    slots = [("image_prompt", task.image_prompt, IMAGE)]
+    slots += [] if task.pool_texts else [("text_prompt", task.text_prompt, WORD)]
+    for name, prompt, slot in slots:
         count = prompt.count(slot)
         if count != 1:
             raise InputError(f"task.{name}={prompt!r}: expected {slot} once, got it {count} times. Edit it.")
-    if set(task.words) != set(POLES) or not all(
-        words and all(word.strip() for word in words) for words in task.words.values()
+    setting, pools = ("pool_texts", task.pool_texts) if task.pool_texts else ("words", task.words)
+    if set(pools) != set(POLES) or not all(
+        texts and all(text.strip() for text in texts) for texts in pools.values()
     ):
         poles = " and ".join(POLES)
+        noun = setting.removeprefix("pool_")
         raise InputError(
-            f"task.words: expected words under {poles} only, got {brief(task.words)}. Correct it."
+            f"task.{setting}: expected {noun} under {poles} only, got {brief(pools)}. Correct it."
         )
 
 
@@ -69,8 +70,21 @@ def generate_on_words(model: Multimodal, task: PoemConfig, answer_log: AnswerLog
     return table.assign(text=[poem["text"] for poem in poems], ids=[poem["tokens"] for poem in poems])
 
 
+def read_texts(model: Multimodal, task: PoemConfig) -> pd.DataFrame:
+    """Return the task's texts of each pool in the columns of `generate_on_words`; nothing is generated.
+
+    Each text is tokenised after a blank, as within a poem: tokenizers tell the start of a text apart.
+    """
+    texts = [(pool, text) for pool in POLES for text in task.pool_texts[pool]]
+    table = pd.DataFrame(texts, columns=["pool", "text"])
+    encoded = [
+        model.processor.tokenizer(f" {text}", add_special_tokens=False)["input_ids"] for text in table["text"]
+    ]
+    return table.assign(word=table["text"], ids=encoded)
+
+
 def collect_pools(poems: pd.DataFrame, special: set[int]) -> Pools:
-    """Collect the unique token ids of poems (`pool`, `ids`) per pool, without the ids of special tokens."""
+    """Collect the unique token ids of texts (`pool`, `ids`) per pool, without the ids of special tokens."""
     ids = {
         pool: {token for tokens in poems["ids"][poems["pool"] == pool] for token in tokens} - special
         for pool in POLES

@@ -63,7 +63,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
 def run(
     cfg: configs.GenerateConfig, inputs: Inputs, generator: Generator, _: Mapping[str, object]
 ) -> GeneratorResult:
-    """Generate poems on words and about faces, score them, and compare groups."""
+    """Generate poems about faces, and on words unless the pools are given; score them, and compare groups."""
     task, faces = cfg.task, inputs.rows
     assert isinstance(task, PoemConfig)
     assert generator.load is not None
@@ -71,7 +71,11 @@ def run(
     model = generator.load()
     assert isinstance(model, Multimodal)
     with generator.open_log("poems", poem_generation.is_poem) as answer_log:
-        words = poem_generation.generate_on_words(model, task, answer_log)
+        words = (
+            poem_generation.read_texts(model, task)
+            if task.pool_texts
+            else poem_generation.generate_on_words(model, task, answer_log)
+        )
         pools = poem_generation.collect_pools(words, model.special_ids)
         scores = poem_generation.generate_on_faces(model, task, faces, pools, answer_log)
     seconds = time.perf_counter() - start
@@ -163,6 +167,12 @@ def compare(
     return analyses.sort_values(["pool", "shared"], ascending=False, kind="stable")
 
 
+def protocol_name(cfg: configs.GenerateConfig, dataset: str) -> str:
+    """Name a specification: the dataset of the faces, and whether the pools are given."""
+    assert isinstance(cfg.task, PoemConfig)
+    return f"greedy+dataset={dataset}" + "+pools=given" * bool(cfg.task.pool_texts)
+
+
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table: a row per specification, pool and treatment of shared tokens, a column per model."""
     by = [*SPECIFICATION, "pool", "shared", "model"]
@@ -192,7 +202,7 @@ STUDY = GeneratorStudy(
     name="poems",
     inputs=inputs,
     run=run,
-    protocol_name=lambda _, dataset: f"greedy+dataset={dataset}",
+    protocol_name=protocol_name,
     fields=frozenset({"faces"}),
     parts=("inference",),
     report=StudyReport(section=section, terminal=terminal),

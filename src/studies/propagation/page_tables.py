@@ -23,6 +23,9 @@ MAX_ITEMS = 5
 CONTRIBUTORS = ["config", "exp", "model", *retrieved_items.COLUMNS]
 # The single values of rho in the paper's text (docs/methods.md, section 2).
 SINGLES = Path(__file__).with_name("ghate2025_single.csv")
+# The paper's mean and SD of rho over the analyses of both directions of a baseline, of all its models.
+POOLED = Path(__file__).with_name("ghate2025_pooled.csv")
+DIRECTIONS = 2
 
 
 def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
@@ -60,6 +63,23 @@ def singles(analyses: pd.DataFrame) -> pd.DataFrame:
     columns = ["exp", "paper", "model", "group", "rho", "ci_low", "ci_high", "config", "stratum"]
     rhos = analyses.loc[analyses["dataset"] == REPLICATED, columns]
     return pd.read_csv(SINGLES).merge(rhos, on=["exp", "model", "group"])
+
+
+def pooled_baselines(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Summarise rho over all analyses of both directions of each baseline, as the paper pools them.
+
+    Rows for baselines (1*, 2*) with both directions in the sweep: `baseline`, `mean`, `sd` (ddof 1),
+    `analyses` (number with a rho), `lowest`, `highest`; for dataset=paper also the paper's `published_mean`,
+    `published_sd`, `published_analyses` and `published_singles` (text).
+    """
+    published = pd.read_csv(POOLED).fillna({"published_singles": ""})
+    # The name of an experiment in the paper, such as 1*-a, is that of its baseline and a direction.
+    rows = analyses.assign(baseline=analyses["paper"].astype(str).str.partition("-")[0])
+    rows = rows[rows["baseline"].isin(published["baseline"])]
+    both = rows.groupby("baseline")["paper"].transform("nunique") == DIRECTIONS
+    rhos = rows[both].groupby("baseline", sort=False)["rho"]
+    pooled = rhos.agg(mean="mean", sd="std", analyses="count", lowest="min", highest="max").reset_index()
+    return pooled.merge(published) if {*analyses["dataset"]} == {REPLICATED} else pooled
 
 
 def pairs_of_models(differences: pd.DataFrame) -> list[Row]:

@@ -38,9 +38,14 @@ def group_means(findings: Findings) -> pd.DataFrame:
     # A mean over one experiment is not on the same scale as a mean over both.
     values = values.dropna()
     values["mean"] = values.mean(axis=1)
-    spread = values["mean"].std(ddof=0)
-    values["z"] = (values["mean"] - values["mean"].mean()) / (spread if spread > 0 else np.nan)
+    values["z"] = _z_scores(values["mean"])
     return values.sort_values("z", ascending=False).rename_axis(columns=None).reset_index()
+
+
+def _z_scores(values: pd.Series) -> pd.Series:
+    """Standardise values with their population SD; NaN where they are equal."""
+    spread = values.std(ddof=0)
+    return (values - values.mean()) / (spread if spread > 0 else np.nan)
 
 
 def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None:
@@ -85,34 +90,67 @@ def valence_bands(findings: Findings) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)[columns] if rows else pd.DataFrame(columns=columns)
 
 
+def band_means(bands: pd.DataFrame) -> pd.DataFrame:
+    """Average `valence_bands` over the models, and standardise them as figure 6.
+
+    Columns: `exp, group, band`, `mean` over the models, and `z` over the groups of an experiment and band
+    (population SD).
+    """
+    means = bands.groupby(["exp", "group", "band"], sort=False)["mean"].mean().reset_index()
+    return means.assign(z=means.groupby(["exp", "band"])["mean"].transform(_z_scores))
+
+
 def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
-    """Plot `valence_bands` in `exp`, one of `GROUP_SIMILARITY`, as figure 7; None without data."""
+    """Plot `valence_bands` in `exp`, one of `GROUP_SIMILARITY`, without z-scores; None without data."""
     exp_bands = bands[bands["exp"] == exp]
     if exp_bands.empty:
         return None
-    counts = exp_bands.groupby("band")["n"].agg(["min", "max"])
+    title = f"{exp}: {score} by valence"
+    rows, series = _by_band(exp_bands, band_means(exp_bands).rename(columns={"mean": "value"}))
+    axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
+    figure, axes, rows = forest_plot(rows, title=title, label=axis, series=series)
+    points = exp_bands.merge(rows[["group", "band", "number", "y"]])
+    for color, strokes in points.groupby(points["number"].map(PALETTE.__getitem__)):
+        axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
+    caption = (
+        "Mean association with the group over the targets of high and of low valence, not standardised. "
+        "Strokes are the models, the point is their mean; n is the number of a model's targets."
+    )
+    return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(rows)}.", caption)
+
+
+def normalised_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
+    """Plot the z-scores of `band_means` in `exp` as figure 7, which is normalised; None without data."""
+    exp_bands = bands[bands["exp"] == exp]
+    means = band_means(exp_bands).dropna(subset=["z"])
+    if means.empty:
+        return None
+    title = f"{exp}: z of {score} by valence"
+    rows, series = _by_band(exp_bands, means.rename(columns={"z": "value"}))
+    axis = "z-score (not ρ: any value is possible)"
+    figure, _, rows = forest_plot(rows, title=title, label=axis, series=series, bars=True)
+    caption = (
+        "The association with each group over targets of high and of low valence, averaged over models and "
+        "standardised over the groups within a band with the population SD (the paper's figure 7). A z-score "
+        "says which groups a band is nearer to, not by how much: the figure that is not standardised does."
+    )
+    name = f"figure-7-{exp}-normalised"
+    return Drawing(name, figure, title, f"Bar chart. {title}. {describe_rows(rows)}.", caption)
+
+
+def _by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Arrange a `value` per group and band as rows of a forest plot; return them and the names of series."""
+    counts = bands.groupby("band")["n"].agg(["min", "max"])
     labels = {}
     for band in (UPPER, LOWER):
         if band in counts.index:
             low, high = counts.loc[band]
             n = f"{low}" if low == high else f"{low} to {high}"
             labels[band] = f"valence {band}, n = {n}"
-    title = f"{exp}: group {score} by valence"
-    means = exp_bands.groupby(["group", "band"], sort=False)["mean"].mean().rename("value").reset_index()
-    rows = in_order(means, group=[*dict.fromkeys(exp_bands["group"])], band=[*labels])
+    rows = in_order(values, group=[*dict.fromkeys(bands["group"])], band=[*labels])
     texts = rows["value"].map(in_digits)
     rows = rows.assign(block=rows["group"], series=rows["band"].map(labels), text=texts)
-    rows["words"] = "valence " + rows["band"] + " " + texts
-    axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
-    figure, axes, rows = forest_plot(rows, title=title, label=axis, series=[*labels.values()])
-    points = exp_bands.merge(rows[["group", "band", "number", "y"]])
-    for color, strokes in points.groupby(points["number"].map(PALETTE.__getitem__)):
-        axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
-    caption = (
-        "Mean association with the group over the targets of high and of low valence (the paper's figure 7). "
-        "Strokes are the models, the point is their mean; n is the number of a model's targets."
-    )
-    return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(rows)}.", caption)
+    return rows.assign(words="valence " + rows["band"] + " " + texts), [*labels.values()]
 
 
 def _jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:

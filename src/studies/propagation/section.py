@@ -129,6 +129,9 @@ class Contents:
         singles = page_tables.singles(self.analyses)
         if len(singles):
             self.folder.table("published", singles, "the paper's single ρ's next to ours")
+        pooled = page_tables.pooled_baselines(self.analyses)
+        if len(pooled):
+            self.folder.table("baselines", pooled, "ρ over both directions of each baseline")
         levels = {exp: self.plot_levels(exp) for exp in self.slugs if self._rows(exp)["level"].notna().any()}
         rhos = {exp: self.plot_rhos(exp) for exp in self.slugs}
         featured = self._featured(self.analyses)
@@ -139,6 +142,7 @@ class Contents:
             "main_caption": tables.caption(self.findings.of("propagation")),
             "compared": "published_mean" in means,
             "singles": format.records(singles),
+            "pooled": format.records(pooled),
             "levels": self.pair_up(levels),
             "rhos": self.pair_up(rhos),
             **self.valence_figures(),
@@ -154,10 +158,18 @@ class Contents:
             self.folder.table("figure-6", means, f"figure 6: mean valence {score} per group")
         if len(bands):
             self.folder.table("figure-7", bands, f"figure 7: group {score} by valence of the target")
-        drawings = [paper_figures.group_means_figure(means, score)]
+            description = "figure 7: means over models and z over groups"
+            self.folder.table("figure-7-normalised", paper_figures.band_means(bands), description)
+        figure_6 = paper_figures.group_means_figure(means, score)
+        bands_figures = []
         for exp in paper_figures.GROUP_SIMILARITY:
-            drawings.append(paper_figures.valence_bands_figure(bands, exp, score))
-        return {"valence": self.folder.pictures([drawing for drawing in drawings if drawing])}
+            normalised = paper_figures.normalised_bands_figure(bands, exp, score)
+            drawings = [normalised, paper_figures.valence_bands_figure(bands, exp, score)]
+            bands_figures.append(self.folder.pictures([drawing for drawing in drawings if drawing]))
+        return {
+            "valence": self.folder.pictures([figure_6] if figure_6 else []),
+            "bands": [pictures for pictures in bands_figures if pictures],
+        }
 
     def comparisons(self) -> dict[str, Any]:
         """Build figures and tables of other specifications, of differences, and of the size of models."""

@@ -12,7 +12,7 @@ from src.report.findings import SPECIFICATION, Findings
 from src.report.folder import Folder
 from src.report.format import records, slugs
 from src.report.study import Section
-from src.studies.subtler import figures
+from src.studies.subtler import figures, published_answers
 from src.studies.subtler import rows as subtler
 from src.studies.subtler.scoring import ALL, GAPS, RATES
 
@@ -42,6 +42,11 @@ def section(findings: Findings, folder: Folder) -> Section:
     holds_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
     models = [*dict.fromkeys(rows["model"])][:DETAILED]
     comparisons = subtler.task_comparisons(rows)
+    published_models, lines = published_answers.compare_with_published(rows[rows["model"].isin(models)])
+    compared_models = [model for model in models if any(model in line["ours"] for line in lines)]
+    if lines:
+        scores = published_answers.published_scores()
+        folder.table("subtler-published", scores, "scores of the answers published by Kamruzzaman et al.")
     context = {
         "others": subtler.count_others(analyses),
         "answers": records(count_answers(rows[rows["gender"] == ALL])),
@@ -68,6 +73,7 @@ def section(findings: Findings, folder: Folder) -> Section:
             _pictures(set_rows, set_rows, f"compared-{number}", title or "side by side", folder)
             for number, (title, set_rows) in enumerate(comparisons[:DETAILED], 1)
         ],
+        "published": {"models": published_models, "lines": lines, "ours": compared_models},
         "compared_left": max(0, len(comparisons) - DETAILED),
     }
     complete = subtler.fill_columns(analyses)

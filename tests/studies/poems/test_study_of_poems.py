@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import stats
 
+from src import configs
 from src.configs import TinyVlmConfig
 from src.errors import InputError, NotApplicable
 from src.generators import tiny
 from src.generators.answer_log import AnswerLog
 from src.generators.language_models import Multimodal
+from src.jobs.generator_job import Task
 from src.report import page
 from src.stimuli import Table
 from src.studies.poems import poem_generation
@@ -110,12 +113,49 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
         ({"text_prompt": "On {word} {word}."}, "expected {word} once, got it 2 times"),
         ({"words": {"positive": ["joy"]}}, "expected words under positive and negative"),
         ({"words": {"positive": ["joy"], "negative": []}}, "expected words under positive and negative"),
+        ({"pool_texts": {"positive": ["joy"], "negative": [" "]}}, "task.pool_texts: expected texts under"),
     ],
 )
 def test_prompts_without_their_slot_and_pools_without_words_are_refused(changes, message):
     poem_generation.check_task(make_task())
     with pytest.raises(InputError, match=message):
         poem_generation.check_task(make_task(**changes))
+
+
+def test_pools_of_given_texts_are_their_tokens_and_nothing_is_generated(model, monkeypatch):
+    monkeypatch.setattr(Multimodal, "generate", lambda *_: pytest.fail("a poem is written"))
+    texts = {"positive": ["so be", "no"], "negative": ["bo"]}
+    task = make_task(words={}, text_prompt="", pool_texts=texts)
+    poem_generation.check_task(task)
+    table = poem_generation.read_texts(model, task)
+    assert [*zip(table["pool"], table["text"], strict=True)] == [
+        ("positive", "so be"), ("positive", "no"), ("negative", "bo")
+    ]  # fmt: skip
+    pools = poem_generation.collect_pools(table, model.special_ids)
+    # The tiny model's tokens are bytes; each text follows a blank.
+    spelt = {key: "".join(sorted(model.processor.tokenizer.decode([token]) for token in ids))
+             for key, ids in pools.items()}  # fmt: skip
+    assert spelt == {
+        ("positive", "removed"): "ens", ("positive", "kept"): " benos",
+        ("negative", "removed"): "", ("negative", "kept"): " bo",
+    }  # fmt: skip
+
+
+def test_given_pools_are_a_specification_of_their_name():
+    for task, name in (("poem", ""), ("poem_words", "+pools=given")):
+        composed = configs.compose([f"task={task}", "llm=tiny_vlm"], "generate")
+        job = Task.of(*composed, "out")
+        assert (job.exp, job.dataset, job.protocol) == (task, "poem", f"greedy+dataset=demo{name}")
+    # The words are those of the pools that the model writes about.
+    words = configs.compose(["task=poem", "llm=tiny_vlm"], "generate")[0].task.words
+    assert composed[0].task.pool_texts == words
+
+
+def test_tasks_without_given_pools_have_the_keys_that_they_had():
+    without = Task.of(*configs.compose(["task=poem", "llm=tiny_vlm"], "generate"), "out")
+    resolved = {**without.resolved, "task": {**without.resolved["task"]}}
+    del resolved["task"]["pool_texts"]
+    assert replace(without, resolved=resolved).config_hash == without.config_hash
 
 
 POOL_SIZES = {("positive", "removed"): 4, ("positive", "kept"): 6, ("negative", "removed"): 0}

@@ -12,7 +12,15 @@ from scipy import stats
 from src.metrics.jackknife import replicate
 from src.report import page
 from src.storage import results
-from src.studies.propagation import differences, joint, page_tables, paper_figures, scaling, sensitivity
+from src.studies.propagation import (
+    differences,
+    joint,
+    page_tables,
+    paper_figures,
+    scaling,
+    sensitivity,
+    tables,
+)
 from src.studies.propagation.combined import combine, main_analyses
 from src.studies.propagation.estimates import Estimate, JobEstimates, compare
 from src.studies.shared.cluster_jackknife import deletions
@@ -318,6 +326,84 @@ def test_figure_7_splits_targets_at_half(findings, tmp_path):
     job_findings = replace(_only(findings, "config", config), folders={config: tmp_path / config})
     table = paper_figures.valence_bands(job_findings).set_index("band")[["mean", "n"]].to_dict("index")
     assert table == {"≥ 0.5": {"mean": 0.5, "n": 2}, "< 0.5": {"mean": -1.0, "n": 1}}
+
+
+def test_figure_7_is_standardised_over_groups_within_a_band_next_to_its_means():
+    means = {"a": (0.3, -0.1), "b": (0.1, 0.1), "c": (0.2, 0.3)}
+    rows = [
+        {
+            "exp": "scenes_to_labels",
+            "model": model,
+            "group": group,
+            "band": band,
+            "mean": mean + shift,
+            "n": 7,
+        }
+        for model, shift in (("m", -0.5), ("n", 0.5))
+        for group, of_group in means.items()
+        for band, mean in zip((paper_figures.UPPER, paper_figures.LOWER), of_group, strict=True)
+    ]
+    bands = pd.DataFrame(rows)
+    table = paper_figures.band_means(bands).set_index(["group", "band"])
+    # By hand: means over models .3, .1, .2 and -.1, .1, .3; their population SDs are .0816 and .1633.
+    assert [table.loc[(group, "≥ 0.5"), "z"] for group in "abc"] == pytest.approx(
+        [1.2247, -1.2247, 0], abs=1e-4
+    )
+    assert [table.loc[(group, "< 0.5"), "z"] for group in "abc"] == pytest.approx(
+        [-1.2247, 0, 1.2247], abs=1e-4
+    )
+    assert table.loc[("b", "< 0.5"), "mean"] == pytest.approx(0.1)
+    normalised = paper_figures.normalised_bands_figure(bands, "scenes_to_labels")
+    assert "a: valence ≥ 0.5 1.22, valence < 0.5 −1.22" in normalised.alternative
+    raw = paper_figures.valence_bands_figure(bands, "scenes_to_labels")
+    assert "a: valence ≥ 0.5 0.30, valence < 0.5 −0.10" in raw.alternative
+    assert {normalised.name, raw.name} == {
+        "figure-7-scenes_to_labels-normalised",
+        "figure-7-scenes_to_labels",
+    }
+    alike = paper_figures.normalised_bands_figure(bands[bands["group"] == "a"], "scenes_to_labels")
+    assert alike is None
+
+
+def test_baselines_are_pooled_over_the_analyses_of_both_directions():
+    rhos = {
+        ("1*-a", "m"): [0.8],
+        ("1*-a", "n"): [0.9],
+        ("1*-b", "m"): [0.7],
+        ("2*-a", "m"): [0.9, 0.5, np.nan],
+    }
+    rhos |= {("2*-b", "m"): [0.1], ("1-a", "m"): [0.3], ("1-b", "m"): [0.2]}
+    rows = [
+        {"paper": paper, "model": model, "rho": rho, "dataset": "paper"}
+        for (paper, model), values in rhos.items()
+        for rho in values
+    ]
+    table = page_tables.pooled_baselines(pd.DataFrame(rows)).set_index("baseline")
+    assert [*table.index] == ["1*", "2*"]
+    assert table.loc["1*", ["mean", "sd", "analyses", "lowest", "highest"]].tolist() == pytest.approx(
+        [0.8, 0.1, 3, 0.7, 0.9]
+    )
+    # Each analysis counts once: (.9 + .5 + .1) / 3, not the mean of the directions' means.
+    assert table.loc["2*", ["mean", "sd", "analyses"]].tolist() == pytest.approx([0.5, 0.4, 3])
+    published = ["published_mean", "published_sd", "published_analyses", "published_singles"]
+    assert table.loc["1*", published].tolist() == [0.86, 0.04, 6, "0.80 and 0.88"]
+    assert table.loc["2*", published].tolist() == [0.85, 0.12, 36, ""]
+    one_way = pd.DataFrame(rows).query("paper != '1*-b'")
+    assert [*page_tables.pooled_baselines(one_way)["baseline"]] == ["2*"]
+    demo = page_tables.pooled_baselines(pd.DataFrame(rows).assign(dataset="demo"))
+    assert not {*published} & {*demo}
+
+
+def test_pooled_numbers_of_the_paper_agree_with_those_of_its_directions():
+    """Compute the pooled mean and SD from those of both directions, of 3 models x 1 or 6 groups each."""
+    single = pd.read_csv(tables.PUBLISHED).set_index("exp")
+    experiments = {"1*": ("scenes_to_words", "words_to_scenes"), "2*": ("faces_to_labels", "labels_to_faces")}
+    for row in pd.read_csv(page_tables.POOLED).to_dict("records"):
+        means, sds = single.loc[[*experiments[row["baseline"]]]].to_numpy().T
+        n = row["published_analyses"] / 2
+        squares = (n - 1) * (sds**2).sum() + n * ((means - means.mean()) ** 2).sum()
+        assert means.mean() == pytest.approx(row["published_mean"], abs=0.0101)
+        assert np.sqrt(squares / (2 * n - 1)) == pytest.approx(row["published_sd"], abs=0.0101)
 
 
 def test_single_rhos_of_the_paper_are_joined_with_replicated_rhos(findings):

@@ -2,12 +2,14 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from src.report import page
 from src.storage import results
-from src.studies.subtler import rows, section
+from src.studies.subtler import published_answers, rows, section
 from src.studies.subtler.scoring import score
 from src.studies.subtler.study import terminal
 from tests.report import factory
@@ -42,6 +44,34 @@ def test_every_number_of_the_page_is_that_of_subtler_csv(findings, page_path, ht
     ]
     columns = [name for name in rows.NUMBERS if name in subset]
     assert displayed == {(*key, column) for key in keys for column in columns}
+
+
+def test_published_answers_have_the_tau_of_the_paper_and_stand_next_to_ours(findings):
+    scores = published_answers.published_scores().set_index(["model", "domain", "direction"])
+    assert len(scores) == 5 * 6 * 2
+    llama = scores.loc["Llama-2 13B"]
+    # The paper prints .094 for 820 answers; of its csv of answers the report misses three of 6,246.
+    assert llama.loc[("ageism", "SAI"), "n"] == 820
+    assert llama.loc[("ageism", "SAI"), "tau_c"] == pytest.approx(0.09489, abs=1e-5)
+    assert llama.loc[("all", "SAI"), "n"] == 6243
+    assert llama.loc[("all", "SAI"), "tau_c"] == pytest.approx(0.12964, abs=5e-4)
+    gaps = llama.loc[("all", "SAI"), ["del_PL", "del_NL", "del_NuL"]].tolist()
+    assert gaps == pytest.approx([10.04, -11.38, 1.33], abs=0.05)
+    # By scipy, from the counts of GPT-4 on beauty, first of answers to positive items.
+    x = np.repeat([1, -1], [511, 506])
+    y = np.repeat([1, -1, 0, 1, -1, 0], [401, 0, 110, 34, 359, 113])
+    expected = stats.kendalltau(x, y, variant="c").statistic
+    assert scores.loc[("GPT-4", "beauty", "SAI"), "tau_c"] == pytest.approx(expected)
+    filled = rows.fill_columns(findings.of("subtler"))
+    names, lines = published_answers.compare_with_published(filled)
+    assert names == ["GPT-3.5", "GPT-4", "Llama-2 13B", "Mistral 7B", "PaLM 2"]
+    keys = {(line["domain"], line["direction"]) for line in lines}
+    assert keys == {(domain, way) for domain in ("ageism", "beauty", "all") for way in ("SAI", "ASA")}
+    line = next(line for line in lines if (line["domain"], line["direction"]) == ("beauty", "SAI"))
+    chosen = "model == 'llama' and exp == 'subtler_en' and domain == 'beauty' and direction == 'SAI'"
+    total = filled.query(chosen + " and gender == 'all'")
+    assert line["ours"]["llama"] == total["tau_c"].item()
+    assert published_answers.compare_with_published(filled[filled["exp"] == "subtler_zh"])[1] == []
 
 
 def test_every_picture_says_its_numbers_and_their_intervals(findings, page_path, html):
