@@ -1,7 +1,9 @@
 """Check differences, specifications, model sizes and figures against references and on real jobs."""
 
 import functools
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import torch
 from scipy import stats
 
 from src.metrics.jackknife import replicate
-from src.report import page
+from src.report import format, page
 from src.storage import results
 from src.studies.propagation import (
     differences,
@@ -18,6 +20,7 @@ from src.studies.propagation import (
     page_tables,
     paper_figures,
     scaling,
+    section,
     sensitivity,
     tables,
 )
@@ -392,6 +395,23 @@ def test_baselines_are_pooled_over_the_analyses_of_both_directions():
     assert [*page_tables.pooled_baselines(one_way)["baseline"]] == ["2*"]
     demo = page_tables.pooled_baselines(pd.DataFrame(rows).assign(dataset="demo"))
     assert not {*published} & {*demo}
+
+
+def test_the_page_shows_pooled_baselines_next_to_those_of_the_paper(tmp_path):
+    rows = [("1*-a", 0.8), ("1*-b", 0.7), ("2*-a", 0.9), ("2*-b", 0.5)]
+    analyses = pd.DataFrame(rows, columns=["paper", "rho"]).assign(dataset="paper")
+    pooled = format.records(page_tables.pooled_baselines(analyses))
+    context = {
+        "main": pd.DataFrame({"experiment": ["all"]}),
+        "main_caption": "",
+        "singles": [],
+        "pooled": pooled,
+    }
+    templates = [Path(section.__file__).with_name("templates")]
+    path = page.render("main.html", context | {"compared": True}, tmp_path, templates)
+    cells = [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>(.*?)</td>", path.read_text())]
+    ours = [["0.75", "0.07", "0.70", "0.80", "2"], ["0.70", "0.28", "0.50", "0.90", "2"]]
+    assert cells == ["0.86 ± 0.04", "6", "0.80 and 0.88", *ours[0], "0.85 ± 0.12", "36", "–", *ours[1]]
 
 
 def test_pooled_numbers_of_the_paper_agree_with_those_of_its_directions():
