@@ -127,7 +127,7 @@ def _read_labels(
         first = frame["path"][frame["id"] == repeats["id"].iloc[0]].iloc[0]
         raise InputError(
             f"{repeats['path'].iloc[0]}: the picture {repeats['id'].iloc[0]} is at {first} already "
-            f"({len(repeated)} such pictures). Delete the copies, or name only the folder of one of them."
+            f"({len(repeats)} such pictures). Delete the copies, or name only the folder of one of them."
         )
     notes = []
     if other_files:

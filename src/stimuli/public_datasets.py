@@ -98,7 +98,7 @@ def select_datasets(names: Iterable[str]) -> list[Dataset]:
     """Return the datasets of these names, all if there are no names; refuse unknown ones."""
     by_name = load_datasets()
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise InputError(f"{name}: no dataset.{did_you_mean(name, by_name)} Known: {', '.join(by_name)}.")
     return [by_name[name] for name in names or by_name]
 
