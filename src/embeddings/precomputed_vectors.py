@@ -47,10 +47,10 @@ def read_vectors(folder: Path, role: str) -> Embeddings:
     """
     ids = read_precomputed(folder, role)["id"]
     path = _vectors_path(folder, role)
-    stored = _load_tensor(path)
+    tensor = _load_tensor(path)
     # torch implements hardly any operation on 8-bit floats, not even isfinite.
-    vectors = stored.float() if stored.is_floating_point() and stored.itemsize < 2 else stored
-    norms = _check(vectors, stored.dtype, len(ids), role, path)
+    vectors = tensor.float() if tensor.is_floating_point() and tensor.itemsize < 2 else tensor
+    norms = _check(vectors, tensor.dtype, len(ids), role, path)
     deviation = float((norms - 1).abs().max())
     # `stimuli.load` sorts the table by id: put the vectors in the same order.
     order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
@@ -146,7 +146,7 @@ def _load_tensor(path: Path) -> Tensor:
     return tensor
 
 
-def _check(vectors: Tensor, stored_dtype: torch.dtype, rows: int, role: str, path: Path) -> Tensor:
+def _check(vectors: Tensor, dtype: torch.dtype, rows: int, role: str, path: Path) -> Tensor:
     """Check that vectors fit their table; return their norms, [N, Q] float64 (Q = 1 for [N, D])."""
     allowed = (2, 3) if role in IMAGE_ROLES else (2,)
     shape = tuple(vectors.shape)
@@ -170,7 +170,7 @@ def _check(vectors: Tensor, stored_dtype: torch.dtype, rows: int, role: str, pat
         )
     norms = torch.cat([tile.double().norm(dim=-1).reshape(len(tile), -1) for tile in tiles])
     # Rounding to the stored type changes a norm by at most the unit roundoff of that type.
-    is_not_unit = ((norms - 1).abs() > max(NORM_TOLERANCE, torch.finfo(stored_dtype).eps / 2)).any(dim=1)
+    is_not_unit = ((norms - 1).abs() > max(NORM_TOLERANCE, torch.finfo(dtype).eps / 2)).any(dim=1)
     if is_not_unit.any():
         first = int(is_not_unit.nonzero()[0])
         raise InputError(

@@ -1,7 +1,7 @@
 """List the available encoders, and fetch their files.
 
 python -m src.encoders list                        the models of conf/model
-python -m src.encoders list --all                  all weights of open_clip, each in its own architecture
+python -m src.encoders list --all                  all weights of open_clip, each with its own architecture
 python -m src.encoders list --capitani             the models of Capitani et al. 2024, ready for a sweep
 python -m src.encoders fetch model=clip_b32        to the hub's cache, as src.run would
 """

@@ -61,15 +61,15 @@ class Blip2(nn.Module):
 
         Raise `InputError` if a sentence exceeds the context.
         """
-        encoded = self._tokenizer(list(sentences))["input_ids"]
-        for sentence, ids in zip(sentences, encoded, strict=True):
+        token_ids = self._tokenizer(list(sentences))["input_ids"]
+        for sentence, ids in zip(sentences, token_ids, strict=True):
             if len(ids) > self._context:
                 raise InputError(
                     f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context holds {self._context}. "
                     "Shorten the sentence or drop its word."
                 )
         options = {"padding": True, "pad_to_multiple_of": PAD_MULTIPLE, "return_tensors": "pt"}
-        tokens: Tensor = self._tokenizer.pad({"input_ids": encoded}, **options)["input_ids"]
+        tokens: Tensor = self._tokenizer.pad({"input_ids": token_ids}, **options)["input_ids"]
         return tokens[:, : self._context]
 
     def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
@@ -97,12 +97,12 @@ class Blip2(nn.Module):
         return vectors
 
     def _project_texts(self, tokens: Tensor) -> Tensor:
-        encoded = self.model.qformer(
+        outputs = self.model.qformer(
             query_embeds=self.model.embeddings(input_ids=tokens),
             query_length=0,
             attention_mask=(tokens != self._tokenizer.pad_token_id).long(),
         )
-        vectors: Tensor = self.model.text_projection(encoded.last_hidden_state[:, 0])
+        vectors: Tensor = self.model.text_projection(outputs.last_hidden_state[:, 0])
         return vectors
 
 
@@ -147,8 +147,8 @@ def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[
             has_safetensors = any(path.suffix == ".safetensors" for path in paths)
             options: Any = {"dtype": torch.float32, "use_safetensors": has_safetensors, "weights_only": True}
             options |= {"local_files_only": True, "output_loading_info": True}
-            loaded: Any = Blip2ForImageTextRetrieval.from_pretrained(folder, **options)
-            model, loading_info = loaded
+            result: Any = Blip2ForImageTextRetrieval.from_pretrained(folder, **options)
+            model, loading_info = result
             pretrained.check_complete(loading_info)
         if not model.config.qformer_config.use_qformer_text_input:
             raise ValueError("its Q-Former does not read text, so texts have no vectors")

@@ -100,9 +100,10 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
     names = ", ".join(" or ".join(names) for names in missing)
     if source.is_folder:
         folder = Path(source.name)
-        present = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ""
+        content = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ""
         raise InputError(
-            f"{source.name}: no {brief(names)} (there: {brief(present, 400) or 'nothing'}). {source.remedy}"
+            f"{source.name}: no {brief(names)} (in the folder: {brief(content, 400) or 'nothing'}). "
+            f"{source.remedy}"
         )
     if cache.building_forbidden():
         raise cache.NotStored(f"{source.name}: {names}")

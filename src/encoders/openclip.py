@@ -103,7 +103,7 @@ class PackedTextTower:
     eos_id: int  # id of the end-of-text token, for the pool "eos"
 
     @classmethod
-    def of(cls, model: nn.Module) -> PackedTextTower | None:
+    def from_model(cls, model: nn.Module) -> PackedTextTower | None:
         """Adapt the text tower of an open_clip model; return None if it is not causal or not supported."""
         text = getattr(model, "text", None)
         tower: Any = text if isinstance(text, nn.Module) else model

@@ -73,7 +73,7 @@ class EncoderFamily:
         untrained_network: (config) -> network before training, for a family with `training`.
         files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
-        facts: (config) -> size, cost and accuracy (see `facts.FACTS`), where known.
+        facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
         default_name: (config, name of its YAML file) -> name for display.
         version: version of a family defined outside this project; increase it when its vectors change.
     """
@@ -93,5 +93,5 @@ class EncoderFamily:
 
 def family_of(model: configs.ModelConfig) -> EncoderFamily:
     """Load the family of a model; raise `InputError` if it does not exist."""
-    known = {name: path for name, (_, path) in configs.FAMILIES.items()}
-    return configs.registry.load("model.family", model.family, known, EncoderFamily)
+    paths = {name: path for name, (_, path) in configs.FAMILIES.items()}
+    return configs.registry.load("model.family", model.family, paths, EncoderFamily)

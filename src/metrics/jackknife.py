@@ -47,8 +47,8 @@ def leave_out_clusters(clusters: np.ndarray) -> Deletions:
     >>> leave_out_clusters(np.array(list("abcde"))).ways[0][1].sum(axis=1).tolist()
     [4, 4, 4, 4, 4]
     """
-    remaining = _leave_out_each(assign_parts(clusters))
-    return Deletions(((1, remaining),), remaining, len(remaining) - 1, _explain_too_few(clusters))
+    masks = _leave_out_each(assign_parts(clusters))
+    return Deletions(((1, masks),), masks, len(masks) - 1, _explain_too_few(clusters))
 
 
 def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Deletions:
@@ -129,7 +129,7 @@ class Replicates(Deletions):
 
 def replicate(deletions: Deletions, statistics: Statistics) -> Replicates:
     """Compute the statistics of each subsample."""
-    ways = tuple((sign, statistics(remaining)) for sign, remaining in deletions.ways)
+    ways = tuple((sign, statistics(masks)) for sign, masks in deletions.ways)
     return Replicates(ways, statistics(deletions.cells), deletions.df, deletions.reason)
 
 

@@ -68,8 +68,8 @@ def retrieve(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     if _includes_all(similarities.shape[1], k):
         return torch.arange(k).expand(len(similarities), -1)
     # Rounding preserves order: only items equal to the k-th in float32 must be compared in float64.
-    exact = similarities.numpy()
-    return find_largest(similarities.float(), k, lambda rows, columns: exact[rows, columns])
+    float64_values = similarities.numpy()
+    return find_largest(similarities.float(), k, lambda rows, columns: float64_values[rows, columns])
 
 
 def retrieve_screened(

@@ -82,7 +82,7 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
             [0.8000]], dtype=torch.float64)
     """
     if x.ndim == 3 and y.ndim == 3:
-        raise ValueError("x and y both have several vectors per item: expected [N, D] for one of them")
+        raise ValueError("x and y both have several vectors per item: expected single vectors on one side")
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"expected vectors of equal width, got {x.shape[-1]} and {y.shape[-1]}")
     # A matrix product may round equal columns differently: without rounding to 12 decimals, ties would be

@@ -76,10 +76,10 @@ def map_lemmas(words: Collection[str]) -> dict[str, str]:
     >>> map_lemmas(["black", "blacks", "boss", "men", "man"])
     {'black': 'black', 'blacks': 'black', 'boss': 'boss', 'men': 'man', 'man': 'man'}
     """
-    listed = dict.fromkeys(words)
-    singular = {f"{word}s": word for word in listed}
-    singular |= {re.sub("man$", "men", word): word for word in listed if word.endswith("man")}
-    return {word: singular.get(word, word) for word in listed}
+    distinct = dict.fromkeys(words)
+    singular = {f"{word}s": word for word in distinct}
+    singular |= {re.sub("man$", "men", word): word for word in distinct if word.endswith("man")}
+    return {word: singular.get(word, word) for word in distinct}
 
 
 def split_labels(frame: pd.DataFrame) -> pd.DataFrame:

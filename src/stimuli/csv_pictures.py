@@ -55,8 +55,10 @@ def load_folder(cfg: FolderConfig) -> LoadedStimuli:
     groups = sorted(set(frame["group"]))
     absent_remedy = f"Set faces.root to the folder that the paths begin in. {set_columns}."
     frame, absent_notes = pictures.drop_absent(frame, path, root, "faces.root", absent_remedy)
-    if empty := [name for name in groups if name not in set(frame["group"])]:
-        raise InputError(f"{path}: groups without a face: {', '.join(empty)}. Add some, or delete the rows.")
+    if empty_groups := [name for name in groups if name not in set(frame["group"])]:
+        raise InputError(
+            f"{path}: groups without a face: {', '.join(empty_groups)}. Add some, or delete the rows."
+        )
     frame, sample_notes = group_sampling.sample_groups(frame, cfg, path)
     return pictures.add_hashes(frame), len(rows), notes + absent_notes + sample_notes
 

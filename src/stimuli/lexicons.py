@@ -106,8 +106,8 @@ def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
     ratings = frame.assign(valence=rescale_ratings(frame, "valence", "word", scale, path, "words"))
     means = ratings.groupby("word", sort=False)["valence"].mean().reset_index()
     if len(means) < len(ratings):
-        repeated, language = len(ratings) - len(means), header[word_column]
-        notes.append(f"{repeated} repeat a word of {language}, whose valence is the mean of its rows")
+        n_repeats, language = len(ratings) - len(means), header[word_column]
+        notes.append(f"{n_repeats} repeat a word of {language}, whose valence is the mean of its rows")
     return means, len(rows), notes
 
 
@@ -135,8 +135,8 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
     width = max(map(len, [header, *cells.values()]))
     padded = [[*line, *[""] * (width - len(line))] for line in cells.values()]
     rows = pd.DataFrame(padded, index=list(cells))
-    for number, *extra in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
-        if word_cell := next((cell for cell in extra if cell and not NUMBER.fullmatch(cell)), ""):
+    for number, *extra_cells in rows.iloc[:, len(COLUMNS) :].itertuples() if not header else ():
+        if word_cell := next((cell for cell in extra_cells if cell and not NUMBER.fullmatch(cell)), ""):
             raise InputError(
                 f"{path}, row {number}: {brief(word_cell)!r} after word, valence, arousal and dominance, and "
                 "no header in row 1. Is it a translation? Write a header (English Word, Valence, Arousal, "

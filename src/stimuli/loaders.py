@@ -51,25 +51,25 @@ def load_table(
         except TypeError as error:
             parameters = ", ".join(inspect.signature(load).parameters)
             raise InputError(f"options: {source}: {error}. Its options are {parameters}.") from None
-        loaded = load(**role_config.options)
+        result = load(**role_config.options)
     else:
         reference, source = LOADERS[type(role_config)]
         load = registry.load("loader", source, {source: reference}, FunctionType)
         if isinstance(role_config, configs.AvatarsConfig | configs.AbstractConfig):
-            loaded = load(role_config, Path(store.stimuli))
+            result = load(role_config, Path(store.stimuli))
         elif isinstance(role_config, configs.MorphsConfig):
             faces = load_parents(role_config.parents, store)
-            frame, expected, notes = load(role_config, faces.frame, Path(store.morphs))
-            loaded = frame, expected, notes + [f"of the parents, {note}" for note in faces.notes]
+            frame, n_source_items, notes = load(role_config, faces.frame, Path(store.morphs))
+            result = frame, n_source_items, notes + [f"of the parents, {note}" for note in faces.notes]
         else:
-            loaded = load(role_config)
+            result = load(role_config)
     # A loader that uses all of its stimuli may return the frame alone.
-    frame, expected, notes = loaded if isinstance(loaded, tuple) else (loaded, len(loaded), [])
+    frame, n_source_items, notes = result if isinstance(result, tuple) else (result, len(result), [])
     if "conversions" in frame:
         notes = [*notes, *count_conversions(frame.pop("conversions").tolist())]
     if role in TEXT_ROLES:
         frame = fill_templates(frame, templates)
-    return build_table(role, frame, source, expected=expected, notes=notes)
+    return build_table(role, frame, source, expected=n_source_items, notes=notes)
 
 
 def load_parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
@@ -117,8 +117,10 @@ def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
     if "id" not in columns:
         raise InputError(f"{path}: no column id; found {brief(', '.join(columns))}. Add unique ids.")
     if len(set(columns)) < len(columns):
-        repeated = next(column for column in columns if columns.count(column) > 1)
-        raise InputError(f"{path}: the column {brief(repeated)} occurs twice. Rename or delete one of them.")
+        repeated_column = next(column for column in columns if columns.count(column) > 1)
+        raise InputError(
+            f"{path}: the column {brief(repeated_column)} occurs twice. Rename or delete one of them."
+        )
     if frame["id"].isna().any():
         raise InputError(f"{path}: {frame['id'].isna().sum()} rows have no id. Give each row a unique one.")
     return frame.assign(id=frame["id"].astype(str)).reset_index(drop=True)

@@ -45,8 +45,8 @@ def load_cfd(cfg: CfdConfig) -> LoadedStimuli:
     root = Path(cfg.root)
     folders = [root / folder for folder in cfg.pictures]
     rows, picture_count, notes = _read_labels(folders, root, CFD_NAME, CFD_EXAMPLE, remedy)
-    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", cfg.expressions)
-    frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
+    selected_rows, group_notes = group_sampling.select_groups(rows, cfg, root, "expression", cfg.expressions)
+    frame, sample_notes = group_sampling.sample_groups(selected_rows, cfg, root)
     notes += group_notes + sample_notes
     n_people = frame["person"][frame.duplicated(["person", "expression"])].nunique()
     if n_people:
@@ -97,8 +97,8 @@ def load_utkface(cfg: UtkFaceConfig) -> LoadedStimuli:
     rows, picture_count, notes = _read_labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)
     ages_in_range = None if ages is None else {*rows["age"][rows["age"].between(ages[0], ages[1])]}
-    chosen, group_notes = group_sampling.select_groups(rows, cfg, root, "age", ages_in_range)
-    frame, sample_notes = group_sampling.sample_groups(chosen, cfg, root)
+    selected_rows, group_notes = group_sampling.select_groups(rows, cfg, root, "age", ages_in_range)
+    frame, sample_notes = group_sampling.sample_groups(selected_rows, cfg, root)
     return add_hashes(frame), picture_count, notes + group_notes + sample_notes
 
 
@@ -113,27 +113,29 @@ def _read_labels(
     """
     files, other_files = _list_pictures(folders, root, remedy)
     matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]
-    if undecodable := next((str(path) for path, match in matches if match and not is_text(str(path))), ""):
-        raise InputError(f"{brief(undecodable, 1000)}: the name is not UTF-8. Rename the picture.")
+    if bad_path := next((str(path) for path, match in matches if match and not is_text(str(path))), ""):
+        raise InputError(f"{brief(bad_path, 1000)}: the name is not UTF-8. Rename the picture.")
     labels = [{"path": str(path), **match.groupdict()} for path, match in matches if match]
-    misnamed = [path.name for path, match in matches if match is None]
+    other_names = [path.name for path, match in matches if match is None]
     folder_names = ", ".join(str(folder) for folder in folders)
     if not labels:
         content = f"{len(files)} pictures, first {brief(files[0].name)!r}" if files else "no picture"
         raise InputError(f"{folder_names}: no picture is named like {example}; found {content}. {remedy}")
     frame = pd.DataFrame(labels).rename(columns={"name": "id"})
-    repeated = frame[frame["id"].duplicated()]
-    if len(repeated):
-        first = frame["path"][frame["id"] == repeated["id"].iloc[0]].iloc[0]
+    repeats = frame[frame["id"].duplicated()]
+    if len(repeats):
+        first = frame["path"][frame["id"] == repeats["id"].iloc[0]].iloc[0]
         raise InputError(
-            f"{repeated['path'].iloc[0]}: the picture {repeated['id'].iloc[0]} is at {first} already "
-            f"({len(repeated)} such pictures). Delete the copies, or name only the folder of one of them."
+            f"{repeats['path'].iloc[0]}: the picture {repeats['id'].iloc[0]} is at {first} already "
+            f"({len(repeats)} such pictures). Delete the copies, or name only the folder of one of them."
         )
     notes = []
     if other_files:
         notes.append(f"{len(other_files)} files that are no pictures ({first_few(other_files, 3)})")
-    if misnamed:
-        notes.append(f"{len(misnamed)} pictures are not named like {example} ({first_few(misnamed, 3)})")
+    if other_names:
+        notes.append(
+            f"{len(other_names)} pictures are not named like {example} ({first_few(other_names, 3)})"
+        )
     return frame, len(files), notes
 
 
@@ -143,10 +145,10 @@ def _list_pictures(folders: Sequence[Path], root: Path, remedy: str) -> tuple[li
             raise InputError(f"{folder}: no such folder. {remedy}")
     paths = {path for folder in folders for path in folder.rglob("*")}
     refuse_links_out([*folders, *paths], root, "faces.root")
-    # Linked folders are not searched: their pictures would be missed, unless the target is searched itself.
-    searched = [Path(os.path.realpath(folder)) for folder in folders]
+    # Links to folders are not followed: refuse them unless their target is in a searched folder.
+    real_folders = [Path(os.path.realpath(folder)) for folder in folders]
     for link in sorted(path for path in paths if path.is_symlink() and path.is_dir()):
-        if not any(Path(os.path.realpath(link)).is_relative_to(folder) for folder in searched):
+        if not any(Path(os.path.realpath(link)).is_relative_to(folder) for folder in real_folders):
             raise InputError(f"{link}: links to folders are not followed. Replace the link by the folder.")
     files = sorted(path for path in paths if path.is_file())
     # Archives packed on a Mac contain a `._` shadow of each picture.

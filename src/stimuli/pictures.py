@@ -67,22 +67,22 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
         picture.load()
         # Pillow turns a TIFF upright while loading it, and then reports no orientation.
         orientation = _read_orientation(picture)
-        stored: Image.Image = picture
-        if stored.mode.startswith("I"):
-            stored = _reduce_to_8_bits(picture)
-        elif stored.has_transparency_data:
-            low, _ = stored.convert("RGBA").getchannel("A").getextrema()
+        decoded: Image.Image = picture
+        if decoded.mode.startswith("I"):
+            decoded = _reduce_to_8_bits(picture)
+        elif decoded.has_transparency_data:
+            low, _ = decoded.convert("RGBA").getchannel("A").getextrema()
             conversions += [TRANSPARENT] if low != 255 else []
-        if stored.mode in ("F", "LAB"):
-            reason = "floating point defines no white" if stored.mode == "F" else "mode LAB is not converted"
+        if decoded.mode in ("F", "LAB"):
+            reason = "floating point defines no white" if decoded.mode == "F" else "mode LAB is not converted"
             raise OSError(f"{reason}: save it as RGB or grey of 8 or 16 bits")
-        if stored.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
+        if decoded.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
             raise OSError("a CMYK JPEG that does not say whether its ink is inverted: save it as RGB")
-        if stored.mode == "CMYK":
+        if decoded.mode == "CMYK":
             conversions.append(INK)
         elif profile and not _is_srgb(profile):
             conversions.append(PROFILE)
-        rgb = stored.convert("RGB")
+        rgb = decoded.convert("RGB")
     return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions
 
 
@@ -127,8 +127,8 @@ def _is_srgb(profile: bytes) -> bool:
     steps = np.linspace(0, 255, 17).round().astype(np.uint8)
     colours = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
     sample = Image.fromarray(np.arange(256, dtype=np.uint8)[None] if mode == "L" else colours)
-    converted = ImageCms.applyTransform(sample, transform)
-    differences = np.abs(np.asarray(converted, dtype=int) - np.asarray(sample.convert("RGB"), dtype=int))
+    srgb_sample = ImageCms.applyTransform(sample, transform)
+    differences = np.abs(np.asarray(srgb_sample, dtype=int) - np.asarray(sample.convert("RGB"), dtype=int))
     return bool(differences.max() <= SRGB_TOLERANCE)
 
 
@@ -173,11 +173,13 @@ def hash_pictures(paths: Sequence[Path]) -> tuple[list[str], list[str]]:
     """
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(_check_and_hash, paths))
-    broken = [f"{path} ({problem})" for path, (_, _, problem) in zip(paths, results, strict=True) if problem]
-    if broken:
-        listed = "\n  ".join(broken[:10] + (["..."] if len(broken) > 10 else []))
+    problems = [
+        f"{path} ({problem})" for path, (_, _, problem) in zip(paths, results, strict=True) if problem
+    ]
+    if problems:
+        lines = "\n  ".join(problems[:10] + (["..."] if len(problems) > 10 else []))
         raise InputError(
-            f"{len(broken)} of {len(paths)} pictures cannot be read:\n  {listed}\n"
+            f"{len(problems)} of {len(paths)} pictures cannot be read:\n  {lines}\n"
             "Replace the files, or delete them: rows without a picture are left out and counted."
         )
     return [digest for digest, _, _ in results], [conversions for _, conversions, _ in results]

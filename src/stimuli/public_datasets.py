@@ -96,11 +96,11 @@ def load_datasets() -> dict[str, Dataset]:
 
 def select_datasets(names: Iterable[str]) -> list[Dataset]:
     """Return the datasets of these names, all if there are no names; refuse unknown ones."""
-    known = load_datasets()
+    by_name = load_datasets()
     for name in names:
-        if name not in known:
-            raise InputError(f"{name}: no dataset.{did_you_mean(name, known)} Known: {', '.join(known)}.")
-    return [known[name] for name in names or known]
+        if name not in by_name:
+            raise InputError(f"{name}: no dataset.{did_you_mean(name, by_name)} Known: {', '.join(by_name)}.")
+    return [by_name[name] for name in names or by_name]
 
 
 def format_command(subcommand: str, dataset: Dataset, root: Path) -> str:

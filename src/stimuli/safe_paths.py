@@ -27,13 +27,13 @@ def convert_to_posix(names: Iterable[str], root: Path, path: Path) -> tuple[list
     Paths of existing files are left unchanged, even with a backslash in a name.
     """
     names = list(names)
-    converted = [
+    posix_names = [
         name if "\\" not in name or os.path.isfile(root / name) else PureWindowsPath(name).as_posix()  # noqa: PTH113
         for name in names
     ]
-    n_converted = sum(posix_name != name for posix_name, name in zip(converted, names, strict=True))
+    n_converted = sum(posix_name != name for posix_name, name in zip(posix_names, names, strict=True))
     notes = [f"paths of {path.name} with \\ in place of / in {n_converted} rows"] if n_converted else []
-    return [str(PurePosixPath(name)) for name in converted], notes
+    return [str(PurePosixPath(name)) for name in posix_names], notes
 
 
 def refuse_links_out(paths: Iterable[Path], root: Path, setting: str) -> None:

@@ -69,6 +69,6 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     mapping = dict(pairs)
     if len(mapping) < len(keys):
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{repeated!r} occurs twice")
+        repeated_key = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{repeated_key!r} occurs twice")
     return mapping

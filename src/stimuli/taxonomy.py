@@ -56,11 +56,13 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
     if cfg.untyped is not None:
         _check_type(cfg.untyped, cfg, "taxonomy.untyped")
     location = "taxonomy.categories" if cfg.path is None else cfg.path
-    listed = cfg.categories if cfg.path is None else read_mapping(Path(cfg.path), "taxonomy.path", LAYOUTS)
-    names = [normalise_text(category, location, "category", LAYOUTS) for category in listed]
+    categories = (
+        cfg.categories if cfg.path is None else read_mapping(Path(cfg.path), "taxonomy.path", LAYOUTS)
+    )
+    names = [normalise_text(category, location, "category", LAYOUTS) for category in categories]
     refuse_repeats(names, names, f"{location}: category")
     rows: list[tuple[str, str, str | None]] = []
-    for name, content in zip(names, listed.values(), strict=True):
+    for name, content in zip(names, categories.values(), strict=True):
         category_location, count = f"{location}, {brief(name)}", len(rows)
         for kind, values in content.items() if isinstance(content, dict) else [(None, content)]:
             if isinstance(content, dict):
@@ -106,11 +108,11 @@ def _read_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str)
     types = read_types(Path(cfg.types))
     for word, kind in types.values():
         _check_type(kind, cfg, f"{cfg.types}, {brief(word)}")
-    unknown = [types[key][0] for key in types.keys() - {word.casefold() for word in table["word"]}]
-    if unknown:
+    unknown_words = [types[key][0] for key in types.keys() - {word.casefold() for word in table["word"]}]
+    if unknown_words:
         raise InputError(
-            f"{cfg.types}: {len(unknown)} words are in no category of {location} "
-            f"({first_few(sorted(unknown))}). Correct or delete them."
+            f"{cfg.types}: {len(unknown_words)} words are in no category of {location} "
+            f"({first_few(sorted(unknown_words))}). Correct or delete them."
         )
     kinds: list[str | None] = []
     for word, kind in zip(table["word"], table["type"], strict=True):

@@ -48,12 +48,12 @@ def read_types(path: Path) -> dict[str, tuple[str, str]]:
         pairs = zip(rows["word"], rows["type"], strict=True)
     else:
         pairs = read_mapping(path, "taxonomy.types", LAYOUT_OF_TYPES).items()
-    listed = [(normalise_text(word, str(path), "word", LAYOUT_OF_TYPES), kind) for word, kind in pairs]
-    names = [word for word, _ in listed]
-    refuse_repeats(names, names, f"{path}: word")
+    types = [(normalise_text(word, str(path), "word", LAYOUT_OF_TYPES), kind) for word, kind in pairs]
+    words = [word for word, _ in types]
+    refuse_repeats(words, words, f"{path}: word")
     return {
         word.casefold(): (word, normalise_text(kind, f"{path}, {brief(word)}", "type", LAYOUT_OF_TYPES))
-        for word, kind in listed
+        for word, kind in types
     }
 
 

@@ -166,6 +166,6 @@ def test_bad_parameters_of_a_pipeline_are_refused(tmp_path, content, message):
 
 
 def test_missing_files_are_named_in_few_words(tmp_path):
-    with pytest.raises(InputError, match=r"no x{200}… \(there: nothing\). Put it there") as refused:
+    with pytest.raises(InputError, match=r"no x{200}… \(in the folder: nothing\). Put it there") as refused:
         hub.locate_files(hub.Source(str(tmp_path), is_folder=True, remedy="Put it there."), [("x" * 10_000,)])
     assert len(str(refused.value)) < 1000

@@ -125,7 +125,7 @@ def test_similarity_does_not_depend_on_the_tile(tile, monkeypatch):
 
 
 def test_similarity_refuses_vectors_of_wrong_shape():
-    with pytest.raises(ValueError, match="one side must have single vectors"):
+    with pytest.raises(ValueError, match="both have several vectors per item"):
         similarity(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4))
     with pytest.raises(ValueError, match="equal width, got 4 and 5"):
         similarity(torch.zeros(2, 4), torch.zeros(2, 5))

@@ -153,7 +153,7 @@ def test_other_pictures_have_another_loader(tmp_path, layout, message):
     ("choice", "message"),
     [
         ({"group": ["race"]}, "no column race; found file, ethnicity"),
-        ({"file": "number"}, "none of the 12 pictures"),
+        ({"file": "number"}, "none of its 12 pictures"),
     ],
 )
 def test_settings_of_the_columns_of_a_lab_are_named(tmp_path, choice, message):

@@ -111,20 +111,20 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
     """Return the stored entry of morphs; build it with `make` (draft folder, folder of unfinished work)."""
     key = cache.fingerprint(description)
     # Next to the store, not in it: a pipeline empties its outputs before it makes them.
-    unfinished = store.parent / f".{store.name}-{key}.partial"
-    with ExitStack() as until_published:
+    work_folder = store.parent / f".{store.name}-{key}.partial"
+    with ExitStack() as locks:
 
         def build(draft: Path) -> Mapping[str, Any]:
-            until_published.enter_context(lock_folder(unfinished, "Set store.morphs.", wait=True))
+            locks.enter_context(lock_folder(work_folder, "Set store.morphs.", wait=True))
             if cache.damaged(store / key):
-                make(draft, unfinished)
+                make(draft, work_folder)
             else:  # another process made it in the meantime
                 ignored = shutil.ignore_patterns(cache.MANIFEST)
                 shutil.copytree(store / key, draft, ignore=ignored, dirs_exist_ok=True)
             return description
 
         entry = cache.fetch(store, key, build)
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(work_folder, ignore_errors=True)
     return entry
 
 

@@ -45,8 +45,8 @@ def make_files(
         initializer=_exit_with_owner,
         initargs=(os.getpid(),),
     )
-    finished = parallel(joblib.delayed(_make_file)(make, *job) for job in zip(arguments, paths, strict=True))
-    for _ in track(finished, folder.name, total=len(paths), console=Console(stderr=True)):
+    results = parallel(joblib.delayed(_make_file)(make, *job) for job in zip(arguments, paths, strict=True))
+    for _ in track(results, folder.name, total=len(paths), console=Console(stderr=True)):
         pass
     return paths
 
