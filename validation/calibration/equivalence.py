@@ -11,8 +11,8 @@ import pandas as pd
 from src.metrics.jackknife import Ratio
 from src.studies.debiasing.spreads import MARGIN, spreads
 from validation.calibration import bounds
+from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, populations, ways_of
-from validation.calibration.seeds import generator
 
 # Populations, with a spread that is measured precisely, and one without a ratio in about half of the samples.
 SPREADS = {
@@ -94,9 +94,9 @@ def tabulate(measured: Sequence[tuple[Kind, Sequence[Ratio]]]) -> pd.DataFrame:
             "share_reduced": sum(each.high < 1 for each in given) / len(ratios),
         }
         holds = True
-        for name, limits in kind.limits.items():
+        for name, limit in kind.limits.items():
             count = len(is_covered) if name == "coverage" else len(ratios)
-            low, high = bounds.widen(*limits, count) if count else (0, 1)
+            low, high = bounds.limits(*limit, count, few=True) if count else (0, 1)
             holds &= math.isnan(shares[name]) or low <= shares[name] <= high
         row: dict[str, Any] = {"world": kind.population.name, "spread": kind.spread, "ratio": kind.ratio}
         rows.append(row | {"worlds": len(ratios), **shares, "holds": holds})
