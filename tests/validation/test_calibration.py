@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from src.metrics import jackknife
 from src.metrics.groups import WelchTests
 from src.stimuli import clusters
 from src.studies.propagation import experiment
@@ -20,6 +21,7 @@ from validation.calibration import (
     bounds,
     coverage,
     equality,
+    equivalence,
     nulls,
     planted,
     populations,
@@ -30,7 +32,15 @@ from validation.calibration import (
 POPULATIONS = {population.name: population for population in populations.populations()}
 KINDS = worlds.kinds()
 EXPERIMENTS = [replace(kind, attributes=attributes) for kind in KINDS for attributes in worlds.ATTRIBUTES]
-ROWS = {"nulls": 9, "coverage": 22, "equality": 10, "planted": 4, "properties": 2, "studies": 8}
+ROWS = {
+    "nulls": 9,
+    "coverage": 22,
+    "equality": 10,
+    "equivalence": 18,
+    "planted": 4,
+    "properties": 2,
+    "studies": 8,
+}
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
@@ -322,6 +332,60 @@ def test_the_limits_of_equality_and_power(number, hits, holds):
     assert equality.tabulate([(equality.pairs()[number], values)], few=False)["holds"].tolist() == [holds]
 
 
+def ratios(count, total, low, high, is_equivalent):
+    """Make ratios of which the first `count` are as given, the others about 1 and undecided."""
+    first = jackknife.Ratio((low + high) / 2, low, high, is_equivalent)
+    return [first] * count + [jackknife.Ratio(1.0, 0.4, 1.6, False)] * (total - count)
+
+
+EQUIVALENCE_KINDS = {
+    (kind.spread > 1, kind.ratio): kind for kind in equivalence.kinds()[:5]
+}  # of persons; True: precise
+
+
+@pytest.mark.parametrize(
+    ("kind", "hits", "given", "holds"),
+    [
+        ((True, 0.9), 74, (0.8, 1, True), True),  # equivalence at the margin's edge: at most 5%
+        ((True, 0.9), 75, (0.8, 1, True), False),
+        ((True, 1.1), 75, (1, 1.2, True), False),
+        ((True, 1.0), 867, (0.9, 1.1, True), False),  # power: at least 90%
+        ((True, 1.0), 868, (0.9, 1.1, True), True),
+        ((False, 1.0), 43, (0.8, 0.9, False), True),  # an interval below a ratio of 1: at most 2.5%
+        ((False, 1.0), 44, (0.8, 0.9, False), False),
+        ((True, 0.9), 74, (0.5, 0.6, False), True),  # an interval without the ratio: at most 5%
+        ((True, 0.9), 75, (0.5, 0.6, False), False),
+        ((True, 0.5), 1000, (0.4, 0.6, False), True),
+        ((True, 0.5), 867, (0.4, 0.6, False), False),
+    ],
+)
+def test_the_limits_of_equivalence(kind, hits, given, holds):
+    table = equivalence.tabulate([(EQUIVALENCE_KINDS[kind], ratios(hits, 1000, *given))])
+    assert table["holds"].tolist() == [holds]
+
+
+@pytest.mark.parametrize(("refused", "holds"), [(926, True), (925, False)])
+def test_equal_groups_must_have_no_ratio(refused, holds):
+    kind = equivalence.kinds()[5]
+    assert kind.spread == 0
+    values = ratios(1000 - refused, 1000 - refused, 0.9, 1.1, True)
+    values += [jackknife.Ratio(np.nan, np.nan, np.nan, None)] * refused
+    table = equivalence.tabulate([(kind, values)]).iloc[0]
+    assert (table["share_refused"], table["holds"]) == (pytest.approx(refused / 1000), holds)
+    assert np.isnan(table["coverage"])
+
+
+@pytest.mark.thorough
+def test_equivalence_keeps_its_level_and_power():
+    measured = [
+        (kind, [equivalence.ratio_of(kind, number) for number in range(60)])
+        for kind in equivalence.kinds()
+        if kind.ratio in (0.9, 1.0)
+    ]
+    table = equivalence.tabulate(measured)
+    assert table["holds"].all(), table
+
+
 def test_the_level_must_rise_with_the_planted_strength():
     rising = [
         analyses(50, 1000),
@@ -369,6 +433,19 @@ def test_an_interval_that_ignores_clusters_is_detected(name):
     assert coverage.tabulate([(population, truth, samples)], few=True)["holds"].all()
     faulty = [sample | {"rho": sample[coverage.SINGLE]} for sample in samples]
     assert not coverage.tabulate([(population, truth, faulty)], few=True)["holds"].any()
+
+
+def test_a_test_of_equivalence_that_ignores_shared_words_is_detected(monkeypatch):
+    kind = next(each for each in equivalence.kinds() if "labels" in each.population.name)
+    assert equivalence.tabulate([(kind, [equivalence.ratio_of(kind, number) for number in range(30)])])[
+        "holds"
+    ].all()
+    monkeypatch.setattr(
+        equivalence, "ways_of", lambda members: pd.DataFrame({"cluster": members.index.astype(str)})
+    )
+    table = equivalence.tabulate([(kind, [equivalence.ratio_of(kind, number) for number in range(30)])])
+    assert table["coverage"].item() < 0.6
+    assert not table["holds"].any()
 
 
 def test_exchanging_morphs_of_a_family_singly_is_detected(monkeypatch):

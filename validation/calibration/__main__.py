@@ -15,7 +15,7 @@ import pandas as pd
 
 from src.configs import CHECKOUT
 from src.errors import InputError, exit_status, replace_unprintable
-from validation.calibration import coverage, equality, nulls, planted, studies, worlds
+from validation.calibration import coverage, equality, equivalence, nulls, planted, studies, worlds
 from validation.calibration.populations import populations
 
 INTRODUCTION = """\
@@ -52,6 +52,16 @@ ignores shared words and parents.
 Two models score the same targets. Asked: models of equal strength differ with p ≤ .05 in at most 7% of
 the samples; models with ρ .99 and .80 (of normal scores), of equal range and with 300 persons, in at
 least 90%.
+""",
+    "equivalence": """\
+## Equivalence of spreads
+
+Group means have a known spread before debiasing, of which a known ratio is left; in a second direction
+differences are added. At .90 and 1.10, the margin's edges, and at .5, the spread is shown to be equivalent
+in at most 5% of the samples; at 1 in at least 90%, and the interval is below 1 in at most 2.5%; at .5 in at
+least 90%. Fieller's interval holds the ratio in at least 95% of the samples that have a ratio. A weak
+spread has a ratio in about half of them; equal groups (spread 0) have none in at least 95%. Asked: that
+this holds within the 99.9% band of each share.
 """,
     "planted": """\
 ## Planted strength
@@ -120,6 +130,8 @@ def measure(size: Size, name: str) -> pd.DataFrame:
         return coverage.tabulate([(kind, truth, ends) for (kind, ends), (_, (truth,)) in pairs], few)
     if name == "equality":
         return equality.tabulate(simulate(equality.p_value, equality.pairs()), few)
+    if name == "equivalence":
+        return equivalence.tabulate(simulate(equivalence.ratio_of, equivalence.kinds()))
     if name == "planted":
         return planted.tabulate(simulate(nulls.analyse, planted.strengths()))
     if name == "studies":

@@ -11,6 +11,7 @@ from src.report.format import grouped, number, records
 from src.report.study import Section, StudyReport
 from src.studies.debiasing import audit_figures, estimates
 from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
+from src.studies.debiasing.conclusions import conclusions
 from src.studies.debiasing.improved_models import published_counts
 from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
 from src.studies.debiasing.spreads import MARGIN
@@ -33,7 +34,9 @@ def section(findings: Findings, folder: Folder) -> Section | None:
             "debiasing-counts", counts, "models in which |CLES − ½| fell, next to the paper's counts"
         )
     first: Any = None if selected.empty else selected.iloc[0]
-    rows = [row | _texts(row) for row in records(estimated[estimated["comparisons"] > 0])]
+    # A spread whose comparisons are all refused has a row that says so.
+    is_compared = (estimated["comparisons"] > 0) | estimated["measure"].isin(SPREADS)
+    rows = [row | _texts(row) for row in records(estimated[is_compared])]
     labels = {key: label.replace(estimates.SC_EAT, score) for key, label in estimates.MEASURE_LABELS.items()}
     context = {
         "specification": "" if selected.empty else f"protocol {first['protocol']}, seed {first['seed']}",
@@ -54,6 +57,7 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         templates=Path(__file__).with_name("templates"),
         context={"debiasing": context},
         body=("debiasing.html",),
+        conclusions=conclusions(selected, score),
         links=(("debiasing", "Debiasing"),),
     )
 

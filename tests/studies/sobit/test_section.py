@@ -201,7 +201,7 @@ def test_changes_by_debiasing_equal_brute_force(findings):
             else debiasing_changes.ALL_ROSE if directions.count("rose") == 3
             else debiasing_changes.SOME_FELL if "fell" in directions
             else debiasing_changes.SOME_ROSE if "rose" in directions
-            else debiasing_changes.UNCHANGED
+            else debiasing_changes.ALL_UNCLEAR
         )  # fmt: skip
         assert row["verdict"] == expected
     counts = debiasing_changes.count_verdicts(verdict_rows)
