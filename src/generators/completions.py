@@ -40,7 +40,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
-class Doubtful:
+class AmbiguousFailure:
     """A failure caused by either the question (`reason`) or the server (`error` to raise).
 
     `transient`: the failure may be an outage of the server, rather than a refusal.
@@ -51,10 +51,10 @@ class Doubtful:
     transient: bool
 
 
-Reply = str | Unanswered | Doubtful
+ParsedReply = str | Unanswered | AmbiguousFailure
 
 
-def read(reply: Response, config: ServerConfig, url: str) -> Reply:
+def parse_reply(reply: Response, config: ServerConfig, url: str) -> ParsedReply:
     """Parse the reply to a question, after all retries; `url` contains no password.
 
     Raises:
@@ -80,21 +80,21 @@ def read(reply: Response, config: ServerConfig, url: str) -> Reply:
         refused = InputError(f"{url}: the server refuses the key ({status}). {key}; {SAVED}")
         if status == 401:
             raise refused
-        return Doubtful(f"{status}: {text}", refused, transient=False)
+        return AmbiguousFailure(f"{status}: {text}", refused, transient=False)
     failure = InputError(f"{url}: {status_text} ({text[:120]!r}). {_remedy(status, reply, config)}; {SAVED}")
     if status in FATAL:
         raise failure
-    return Doubtful(f"{status}: {text}", failure, transient=status in TRANSIENT)
+    return AmbiguousFailure(f"{status}: {text}", failure, transient=status in TRANSIENT)
 
 
-def unreachable(error: APIConnectionError, url: str) -> Doubtful:
+def connection_failure(error: APIConnectionError, url: str) -> AmbiguousFailure:
     """Describe a failed connection; a question that takes too long may also be the cause."""
     cause = type(error.__cause__ or error).__name__
     failure = InputError(f"{url}: cannot be reached ({cause}). Start the server, or correct llm.url; {SAVED}")
-    return Doubtful(f"no reply ({cause})", failure, transient=True)
+    return AmbiguousFailure(f"no reply ({cause})", failure, transient=True)
 
 
-def _completion(content: Any, reply: Response, url: str) -> Reply:
+def _completion(content: Any, reply: Response, url: str) -> ParsedReply:
     try:
         choice = content["choices"][0]
         finish = choice.get("finish_reason")
@@ -105,7 +105,9 @@ def _completion(content: Any, reply: Response, url: str) -> Reply:
         refusal = message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
         failure = f"{url}: expected a chat completion, got ({reply.text[:80]!r})"
-        return Doubtful("no chat completion", InputError(f"{failure}. Set llm.url; {SAVED}"), transient=True)
+        return AmbiguousFailure(
+            "no chat completion", InputError(f"{failure}. Set llm.url; {SAVED}"), transient=True
+        )
     if text.strip():
         # A lone surrogate cannot be encoded.
         return text.encode("utf-8", "replace").decode("utf-8")

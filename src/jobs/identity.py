@@ -41,7 +41,7 @@ NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedConfig:
     """A composed config and its names."""
 
     cfg: configs.JobConfig  # composed config
@@ -64,8 +64,8 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
-        hashed = {name: _hashed_fields(name, node) for name, node in self.resolved.items()}
-        return fingerprint([decisive(hashed), self.exp, self.model, self.dataset, self.protocol])
+        hashed = {name: _without_versioned_field(name, node) for name, node in self.resolved.items()}
+        return fingerprint([hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -75,7 +75,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Job(Named):
+class Job(NamedConfig):
     """One model x one dataset x one experiment."""
 
     cfg: configs.RunConfig
@@ -135,7 +135,7 @@ class Job(Named):
         )
 
 
-def _hashed_fields(name: str, node: Any) -> Any:
+def _without_versioned_field(name: str, node: Any) -> Any:
     """Return a config group without the fields of `BY_VERSION` and `FORMERLY_FIXED`."""
     if not isinstance(node, dict):
         return node
@@ -177,11 +177,11 @@ def _without_passwords(node: object) -> object:
     return redact(node) if isinstance(node, str) else node
 
 
-def decisive(node: object) -> object:
+def hashed_fields(node: object) -> object:
     """Return the fields of a resolved config that affect numbers."""
     if not isinstance(node, Mapping):
         return node
-    return {name: decisive(value) for name, value in node.items() if name not in NOT_IN_HASH}
+    return {name: hashed_fields(value) for name, value in node.items() if name not in NOT_IN_HASH}
 
 
 def _typed(group: str, node: Any, schema: type) -> Any:

@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Planned:
+class JobPlan:
     """Name of a job, its expected status, and the intermediate results that it needs."""
 
     job: str
@@ -70,28 +70,28 @@ class Sizes:
 _sizes: dict[str, Sizes] = {}
 
 
-def plan(job: Job) -> Planned:
+def plan(job: Job) -> JobPlan:
     """Look up stored entries and finished runs of a job; make nothing.
 
     Raises `InputError` as `encoder_job.prepare_from`, or if this machine lacks the model's precision.
     """
-    with cache.dry():
+    with cache.forbid_building():
         tables, counts = _tables(job.cfg)
         roles = study_of(job.cfg.exp).roles(job.cfg.exp)
         if {*roles} <= {*tables}:
             prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
             if job.cfg.resume and (run := _finished(prepared)):
-                return Planned(job.label, f"finished, in run {run}")
-        return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
+                return JobPlan(job.label, f"finished, in run {run}")
+        return JobPlan(job.label, "to do", tuple(_pieces(job, tables, counts)))
 
 
-def runner() -> Runner[Job, encoder_job.Prepared]:
+def runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
     """Return the runner of jobs of encoders."""
-    steps = encoder_job.prepare, encoder_job.key, encoder_job.perform, encoder_job.contact_sheet
+    steps = encoder_job.prepare, encoder_job.key, encoder_job.perform, encoder_job.find_contact_sheet
     return Runner(Job.of, plan, *steps)
 
 
-def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
+def plan_tables(planned: list[JobPlan]) -> Iterator[tuple[pd.DataFrame, str]]:
     """Yield the tables of a plan with their titles: its jobs, and the distinct pieces that they need."""
     jobs = pd.DataFrame({"job": [entry.job for entry in planned], "": [entry.status for entry in planned]})
     done, to_do = (sum(entry.status.startswith(name) for entry in planned) for name in ("finished", "to do"))
@@ -133,7 +133,7 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
 _tracker = functools.cache(tracking.Tracker)
 
 
-def _finished(prepared: encoder_job.Prepared) -> str:
+def _finished(prepared: encoder_job.PreparedEncoderJob) -> str:
     uri = prepared.job.cfg.tracking.uri
     try:
         key = encoder_job.key(prepared)
@@ -141,7 +141,7 @@ def _finished(prepared: encoder_job.Prepared) -> str:
         return ""
     if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
         return ""
-    runs = _tracker(uri).finished(prepared.job.dataset, key)
+    runs = _tracker(uri).find_finished(prepared.job.dataset, key)
     return runs[0].id if runs else ""
 
 
@@ -212,7 +212,7 @@ def _stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -> b
         key = embeddings.hash_inputs(cfg, role, tables.__getitem__)
     except (cache.NotStored, KeyError):
         return False
-    return not cache.damaged(Path(cfg.store.dir) / role / key)
+    return not cache.find_damage(Path(cfg.store.dir) / role / key)
 
 
 def _sizes_of(cfg: configs.RunConfig) -> Sizes:

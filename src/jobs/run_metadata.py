@@ -14,11 +14,11 @@ import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.jobs.identity import Job, Named
+from src.jobs.identity import Job, NamedConfig
 from src.report import markdown
-from src.report.drawing import save
+from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
-from src.storage.versions import versions
+from src.storage.versions import library_versions
 from src.studies.protocol import StudyResult, study_of
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ DATA = (*ROLES, "dataset", "demo")
 
 def provenance() -> dict[str, str]:
     """Return the tags of the running code and of its libraries."""
-    libraries = {f"version.{name}": version for name, version in versions(*LIBRARIES).items()}
+    libraries = {f"version.{name}": version for name, version in library_versions(*LIBRARIES).items()}
     return {**commit(configs.CODE), **libraries}
 
 
@@ -69,7 +69,7 @@ def commit(checkout: Path) -> dict[str, str]:
         return unknown
 
 
-def run_name(job: Named) -> str:
+def run_name(job: NamedConfig) -> str:
     """Return the name of a job's run: model, experiment, and the rest where it is not the default.
 
     Unique within the jobs of a sweep on one dataset.
@@ -120,16 +120,16 @@ def _listed(plural: str, choices: Sequence[str], default: str = "") -> str:
     return text if is_short else f"{len(distinct)} {plural}"
 
 
-def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None:
+def log_job(run: tracking.Run, job: NamedConfig, overrides: str, command: str) -> None:
     """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
     tags = {**names, **provenance(), "kind": "job", "overrides": overrides, "command": command}
     run.log(params={name: getattr(job, name) for name in CHOICES}, tags=tags)
     run.log(params=settings(job))
-    run.text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
+    run.log_text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
 
 
-def settings(job: Named) -> dict[str, object]:
+def settings(job: NamedConfig) -> dict[str, object]:
     """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
     used = {name: node for name, node in job.resolved.items() if name not in NOT_PARAMS}
     if isinstance(job, Job):
@@ -166,7 +166,7 @@ def _filled(node: object, *, nested: bool = True) -> object:
     return values or None
 
 
-def log_description(run: tracking.Run, job: Named, analyses: pd.DataFrame) -> None:
+def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame) -> None:
     """Log what the analyses of a job say, in words and tables, as the description of its run."""
     try:
         description = markdown.describe([analyses], job.dataset)
@@ -215,5 +215,5 @@ def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as place:
         for name, figure, alternative in study_of(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
-            save(figure, alternative, Path(place) / name)
-        run.artifacts(Path(place))
+            save_png(figure, alternative, Path(place) / name)
+        run.log_artifacts(Path(place))

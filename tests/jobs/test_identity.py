@@ -109,7 +109,9 @@ def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
 
 def task(tmp_path, *overrides):
     few = ["task.domains=[ageism]", "task.count=12", f"store.answers={tmp_path}/logs"]
-    return generator_job.Task.of(*configs.compose([*few, *overrides], "generate"), str(tmp_path / "out"))
+    return generator_job.GeneratorJob.of(
+        *configs.compose([*few, *overrides], "generate"), str(tmp_path / "out")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +206,7 @@ def test_a_sweep_names_morphs_that_are_not_those_of_the_paper(job):
 
 
 def paths(job):
-    return names.paths(run_metadata.settings(job))
+    return names.flatten(run_metadata.settings(job))
 
 
 def test_a_job_has_only_the_parameters_that_it_uses(job):
