@@ -27,8 +27,10 @@ class PreparedEncoderJob:
     """A job whose stimuli are present and suffice."""
 
     job: Job  # names and config
-    tables: Mapping[str, Table]  # stimulus tables of its roles, prompts of its experiment included
-    debias_prompts: debias.Prompts | None = None  # define the directions to remove; None without debiasing
+    tables: Mapping[str, Table]  # role -> table of its stimuli; prompts of the experiment are a role, too
+    debias_prompts: debias.Prompts | None = (
+        None  # prompts of the directions to remove; None without debiasing
+    )
 
 
 def prepare(job: Job) -> PreparedEncoderJob:
@@ -88,16 +90,18 @@ def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
 
 
 def _check_specification(job: Job) -> None:
-    """Raise `NotApplicable` if the specification changes nothing in this job, which would count twice."""
-    idle = set(job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
+    """Raise `NotApplicable` if the specification changes nothing here: the job would count twice."""
+    ineffective = set(
+        job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol)
+    )
     model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
     several_vectors = any(encoders.family_of(model).has_several_vectors(model, role) for role in roles)
     if "pooling" in job.changed_fields and not several_vectors:
-        idle.add("pooling")
-    if idle and idle == job.changed_fields:
+        ineffective.add("pooling")
+    if ineffective and ineffective == job.changed_fields:
         raise NotApplicable(
-            f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
-            f"has no effect on exp={job.exp}. Use protocol=paper."
+            f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(ineffective))} only, "
+            f"which has no effect on exp={job.exp}. Use protocol=paper."
         )
 
 
@@ -111,10 +115,10 @@ def find_contact_sheet(prepared: PreparedEncoderJob) -> Path | None:
 
 
 def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
-    """Embed, project, analyse, write `results/`, log everything, and return the job's analyses.csv.
+    """Embed, project and analyse; write `results/`, log everything, and return the job's analyses.csv.
 
-    `job_key` is empty if it depends on weights that are made here first. Raises `InputError` if a stimulus
-    cannot be embedded, or vectors do not fit their table.
+    `job_key` is empty if the key depends on weights that this call trains first. Raises `InputError` if a
+    stimulus cannot be embedded, or vectors do not fit their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
     hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}

@@ -23,8 +23,9 @@ from src.studies.generator_protocol import Generator, Inputs, study_of
 # Config fields that affect numbers in some studies only; `GeneratorStudy.fields` lists those of a study.
 OPTIONAL = ("answer", "dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
 
-# Fields left out of a log's name at these values, so that logs of versions without the fields stay in use.
-ADDED = {"limit": "max_tokens", "temperature": 0.0}
+# Fields added later, with their defaults: at its default, a field does not enter the log's name, so that
+# older logs remain usable.
+DEFAULTS_OF_NEW_FIELDS = {"limit": "max_tokens", "temperature": 0.0}
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,13 @@ class GeneratorJob(NamedConfig):
 
     @classmethod
     def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> GeneratorJob:
-        """Build the task of a composed config, with the chosen YAML of each group, or raise `InputError`."""
+        """Build the job of a composed config; raise `InputError` if the config is invalid.
+
+        Args:
+            composed: config without Hydra's settings.
+            choices: config group -> chosen YAML.
+            output: folder of the job.
+        """
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
@@ -66,7 +73,7 @@ class PreparedGeneratorJob:
     job: GeneratorJob  # names and config
     inputs: Inputs  # items or faces of the questions
     # Revision and hashes of the weights; empty for a server and for recorded answers.
-    weights: Mapping[str, str]
+    weights_identity: Mapping[str, str]
     generator: Generator  # model and log of its answers
 
 
@@ -77,18 +84,25 @@ def prepare(job: GeneratorJob) -> PreparedGeneratorJob:
     """
     model_weights.check_device(job.cfg)
     inputs = study_of(job.cfg.task).inputs(job.cfg, job.exp)
-    weights, load = model_weights.find_weights(job.cfg)
-    return PreparedGeneratorJob(job, inputs, weights, Generator(load, partial(answer_log, job, weights)))
+    weights_identity, load = model_weights.find_weights(job.cfg)
+    return PreparedGeneratorJob(
+        job, inputs, weights_identity, Generator(load, partial(answer_log, job, weights_identity))
+    )
 
 
 def answer_log(
-    job: GeneratorJob, weights: Mapping[str, str], query: str, fits: Callable[[Any], bool]
+    job: GeneratorJob,
+    weights_identity: Mapping[str, str],
+    question_format: str,
+    is_valid: Callable[[Any], bool],
 ) -> AnswerLog:
-    """Open the log of a model's answers to queries of a named format; `fits` checks an answer."""
+    """Open the log of a model's answers to questions of a named format; `is_valid` checks an answer."""
     llm = job.resolved["llm"]
-    chosen = {name: value for name, value in llm.items() if (name, value) not in ADDED.items()}
-    log_name = cache.fingerprint([hashed_fields(chosen), weights, query])
-    return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", fits)
+    fields = {
+        name: value for name, value in llm.items() if (name, value) not in DEFAULTS_OF_NEW_FIELDS.items()
+    }
+    log_name = cache.fingerprint([hashed_fields(fields), weights_identity, question_format])
+    return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", is_valid)
 
 
 def plan(job: GeneratorJob) -> JobPlan:
@@ -99,14 +113,14 @@ def plan(job: GeneratorJob) -> JobPlan:
 def key(prepared: PreparedGeneratorJob) -> str:
     """Return the hash of all that determines a job's numbers: config, inputs, weights, code versions."""
     job, versions = prepared.job, study_of(prepared.job.cfg.task).versions()
-    return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights, versions])
+    return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights_identity, versions])
 
 
 def perform(prepared: PreparedGeneratorJob, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
     """Query the model, score its answers, write `results/`, log all, and return the job's analyses.csv."""
     job, inputs = prepared.job, prepared.inputs
     tags = {f"input.{name}": digest for name, digest in inputs.hashes.items()}
-    tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights.items()}}
+    tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights_identity.items()}}
     run.log(tags=tags)
     run.log_inputs(inputs.hashes)
     result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)

@@ -37,9 +37,9 @@ class Outcome:
     """Outcome of a job."""
 
     status: str  # one of the statuses above
-    run: str = ""  # id of the MLflow run that holds its results, or its failure; empty if it has no run
+    run: str = ""  # id of the MLflow run with its results or its failure; empty if it has no run
     reason: str = ""  # why there are no results; empty if there are
-    overrides: str = ""  # overrides of the job, as typed
+    overrides: str = ""  # user's overrides of the job
     # First columns of analyses.csv; empty if the job could not be built.
     columns: Mapping[str, object] = field(default_factory=dict)
 
@@ -50,8 +50,8 @@ class Recorder:
 
     tracker: Tracker  # store of their runs
     parent: Run | None  # parent run; None for a job outside of a sweep
-    command: str = ""  # command as typed
-    sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs that are already logged
+    command: str = ""  # command line of the user
+    sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs that were logged
 
     def log_sheet(self, sheet: Path | None, run: Run | None) -> None:
         """Log a contact sheet once, with the parent run, or with the job's run if it has no parent."""
@@ -77,8 +77,7 @@ class Runner(Generic[J, P]):
     # (prepared) -> hash of all that determines its numbers; raises `NotStored` within `cache.forbid_building`
     # if weights have to be made first.
     key: Callable[[P], str]
-    # (prepared, run, key; empty if it has to be computed) -> its analyses.csv, after writing and logging its
-    # results.
+    # (prepared, run, key; empty if it has to be computed) -> its analyses.csv; writes and logs its results.
     perform: Callable[[P, Run, str], pd.DataFrame]
     # (prepared) -> contact sheet of its morphs, or None.
     contact_sheet: Callable[[P], Path | None] = lambda _: None
@@ -145,7 +144,7 @@ def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = 
 
 
 def _reuse(job: NamedConfig, key: str, tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
-    """Reuse the results of a finished job of the same key, if any; return its run and its analyses.csv."""
+    """Copy the results of a finished job of the same key; return its run and analyses.csv, else None."""
     try:
         for run in tracker.find_finished(job.dataset, key):
             try:

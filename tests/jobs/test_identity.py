@@ -126,8 +126,8 @@ def test_a_date_is_in_key_and_log_where_a_chat_template_asks_for_it(folder, tmp_
     jobs = [task(tmp_path, *chosen), task(tmp_path, *chosen, "llm.date=2020-02-29")]
     prepared = [generator_job.prepare(job) for job in jobs]
     dates = ["2024-07-26", "2020-02-29"] if dated else [None, None]
-    assert [item.weights.get("chat_date") for item in prepared] == dates
-    logs = [generator_job.answer_log(item.job, item.weights, "free", is_free) for item in prepared]
+    assert [item.weights_identity.get("chat_date") for item in prepared] == dates
+    logs = [generator_job.answer_log(item.job, item.weights_identity, "free", is_free) for item in prepared]
     assert (logs[0].path != logs[1].path) == dated
     assert jobs[1].model == "m+2020-02-29"
     assert generator_job.key(prepared[0]) != generator_job.key(prepared[1])
