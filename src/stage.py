@@ -90,8 +90,8 @@ def write_prompts(cfg: configs.RunConfig, output: Path) -> None:
 def propagate(overrides: list[str], output: Path, pattern: str = "*") -> int:
     """Run the propagation experiments of a model, each in a folder of the experiment's name.
 
-    Return the exit status of the sweep. Of a job's results, only files that match the pattern remain in
-    `output`; all are artifacts of its run.
+    Return the exit status of the sweep. Delete from `output` the result files that do not match `pattern`;
+    the MLflow run keeps all of them as artifacts.
     """
     from src.storage import results
 
@@ -214,7 +214,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.stage == "propagate":
         return propagate(overrides, options.output, options.results)
     cfg = Job.of(*configs.compose(overrides), output="").cfg
-    given = {name: value for name, value in vars(options).items() if name in ("role", "output")}
+    stage_options = {name: value for name, value in vars(options).items() if name in ("role", "output")}
     stages: dict[str, Callable[..., None]]
     stages = {
         "ingest": ingest,
@@ -223,7 +223,7 @@ def _run(options: argparse.Namespace) -> int:
         "embed": embed,
         "prompts": write_prompts,
     }
-    stages[options.stage](cfg, **given)
+    stages[options.stage](cfg, **stage_options)
     return 0
 
 

@@ -76,7 +76,7 @@ def _rng(seed: int, *names: str) -> np.random.Generator:
 
 
 def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFrame:
-    description["parts"] = versions.part_versions("demo_world")
+    description["parts"] = versions.declared_versions("demo_world")
 
     def build(folder: Path) -> dict[str, Any]:
         rows = []

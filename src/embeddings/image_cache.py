@@ -18,7 +18,7 @@ from src.encoders.preprocessing import SplitPreprocessing
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
-from src.storage.versions import part_versions
+from src.storage.versions import declared_versions
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def identity_of(table: Table, preprocessing: SplitPreprocessing) -> dict[str, An
     return {
         "pictures": digest,
         "geometry": dict(preprocessing.geometry),
-        "parts": part_versions("preprocessing"),
+        "parts": declared_versions("preprocessing"),
     }
 
 

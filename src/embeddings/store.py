@@ -15,7 +15,7 @@ from src.embeddings import batches
 from src.encoders import Encoder, Network
 from src.stimuli import IMAGE_ROLES, Table
 from src.storage import cache
-from src.storage.versions import library_versions, part_versions
+from src.storage.versions import declared_versions, library_versions
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, An
         "table": table.hash,
         "role": table.role,
         "batch_size": batch_size,
-        "parts": part_versions("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
+        "parts": declared_versions("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
     # On a CPU, encoder, batch size and MAX_BYTES determine the microbatches, which affect the last bits.
     return identity | ({"widest": batches.MAX_BYTES} if table.role in IMAGE_ROLES else {})

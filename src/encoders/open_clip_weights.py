@@ -13,7 +13,7 @@ from src import configs
 from src.encoders import catalogue, hub, pretrained
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
-from src.storage.versions import library_versions, part_versions
+from src.storage.versions import declared_versions, library_versions
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -57,7 +57,7 @@ def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
         },
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": part_versions("encoders.open_clip"),
+        "parts": declared_versions("encoders.open_clip"),
         "versions": library_versions(*LIBRARIES),
     }
     return Encoder(

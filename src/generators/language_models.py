@@ -93,7 +93,7 @@ class GeneratedText:
 
     text: str  # text without special tokens
     tokens: tuple[int, ...]  # generated ids, including the end token
-    # Name of a pool -> mean, over the generated tokens, of the mean log-probability of its ids, in nats.
+    # Token pool -> mean over generated tokens of the mean log-probability of the pool's token ids, in nats.
     log_p: Mapping[str, float]
 
 
@@ -136,8 +136,8 @@ class Multimodal:
     ) -> Iterator[dict[int, GeneratedText]]:
         """Generate texts greedily, and yield those of each batch by index of the prompt.
 
-        `images` are the pictures for each prompt's `<image>` (None: without pictures); `pools` are non-empty
-        lists of token ids, by name, whose log-probabilities are recorded at each step.
+        `images`: path of the picture for each prompt's `<image>`; None without pictures. `pools`: name ->
+        token ids, at least one, whose log-probabilities are recorded at each step.
         """
         generation_config = greedy_config(self.model, self.processor.tokenizer, max_new_tokens)
         end = generation_config.eos_token_id

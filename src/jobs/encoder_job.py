@@ -16,7 +16,7 @@ from src.jobs.identity import Job
 from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.table import CONTACT_SHEET
 from src.storage import cache, results
-from src.storage.versions import part_versions
+from src.storage.versions import declared_versions
 from src.studies.protocol import study_of
 
 log = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ def key(prepared: PreparedEncoderJob) -> str:
     versions = study_of(cfg.exp).versions(cfg)
     if prepared.debias_prompts:
         tables["removed"] = prepared.debias_prompts.table
-        versions |= part_versions("debias")
+        versions |= declared_versions("debias")
     inputs = {}
     for name, table in tables.items():
         inputs[name] = [table.hash, hash_inputs(cfg, table.role, _loader(cfg, table))]

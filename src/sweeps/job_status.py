@@ -106,7 +106,7 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
 def write_report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
     """Draw the report of a dataset's jobs, log it with the parent run, and return the path of index.html.
 
-    Raises `InputError` if the folder has other files or cannot be written.
+    Raises `InputError` if the folder contains other files or cannot be written.
     """
     sweep = find_run(recorder.tracker, parent.id)
     assert sweep is not None

@@ -74,7 +74,7 @@ class ArrayTask:
 
 
 def _handle_requeue_signal() -> None:
-    """Requeue the task at submitit's signal, in this process only; continue if it cannot be requeued."""
+    """Handle submitit's signal in this process only: requeue the task, or continue if that fails."""
     from submitit.core.job_environment import JobEnvironment
     from submitit.core.utils import UncompletedJobError
 

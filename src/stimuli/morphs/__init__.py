@@ -22,7 +22,7 @@ from src.stimuli.pictures import standardise
 from src.stimuli.table import CONTACT_SHEET, LoadedStimuli
 from src.stimuli.work_folders import lock_folder
 from src.storage import cache
-from src.storage.versions import library_versions, part_versions
+from src.storage.versions import declared_versions, library_versions
 
 TABLE = "table.parquet"
 # Numbers of parents and of faces (parents and the morphs of all their pairs) in a family, by which a corpus
@@ -59,7 +59,7 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> LoadedStimuli:
         "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
         "parents": cache.fingerprint([*parents["sha256"].items()]),
         **method.settings,
-        "parts": part_versions(f"morphs.{cfg.method}"),
+        "parts": declared_versions(f"morphs.{cfg.method}"),
         "versions": library_versions("pillow", "numpy", *method.packages),
     }
 
