@@ -268,6 +268,4 @@ def test_a_template_that_cannot_be_rendered_is_the_model_s_error(folder, seeing_
         opened(folder).tokenize_question("Hi")
     with_template(seeing_folder, template)
     with pytest.raises(InputError, match=message):
-        model_weights.load(model_weights.locate(VlmHfConfig(id=str(seeing_folder))), CPU).tokenize_question(
-            "Hi"
-        )
+        model_weights.load(model_weights.locate(VlmHfConfig(id=str(seeing_folder))), CPU).render_prompt("Hi")
