@@ -14,7 +14,7 @@ import joblib
 import pandas as pd
 
 from src.configs import CHECKOUT
-from src.errors import InputError, exit_status, replace_unprintable
+from src.errors import InputError, replace_unprintable, run_entry
 from validation.calibration import coverage, equality, equivalence, nulls, planted, studies, worlds
 from validation.calibration.populations import populations
 
@@ -177,7 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.worlds < 2:
         parser.error(f"--worlds: expected 2 or more, got {options.worlds}.")
     size = QUICK if options.quick else Size(options.worlds)
-    return exit_status(lambda: _main(size, options.tables, options.output))
+    return run_entry(lambda: _main(size, options.tables, options.output))
 
 
 def _main(size: Size, names: Sequence[str], output: Path) -> int:

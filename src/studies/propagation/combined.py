@@ -8,7 +8,7 @@ import pandas as pd
 
 from src.metrics import benjamini_hochberg
 from src.report.findings import SPECIFICATION, Findings, first_specification
-from src.report.study import concatenated
+from src.report.study import concatenate
 
 # Columns of the level of carry-over (docs/methods.md, section 6.3).
 LEVEL = (
@@ -34,7 +34,7 @@ def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
     `level_q` and `q` are level_p and p_placebo after Benjamini and Hochberg's procedure, each over the rows
     of one specification: adding another changes no q of the first.
     """
-    combined = concatenated([frame.drop(columns=["q", "level_q"], errors="ignore") for frame in analyses])
+    combined = concatenate([frame.drop(columns=["q", "level_q"], errors="ignore") for frame in analyses])
     for name in (*PROPAGATION, *LEVEL, *UNCERTAINTY):
         if name not in combined:
             combined[name] = pd.array([None] * len(combined), "Int64") if name == "placebo_n" else math.nan

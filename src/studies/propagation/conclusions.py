@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from src.report.drawing import brief
-from src.report.tables import first
+from src.report.drawing import shorten
+from src.report.tables import select_first
 from src.stimuli import CARRIES
 from src.studies.propagation.tables import above
 
@@ -22,7 +22,7 @@ def conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return sentences about the first specification of analyses, which are as in `analyses.csv`."""
     if analyses.empty:
         return []
-    rows, _, _ = first(analyses)
+    rows, _, _ = select_first(analyses)
     return [*_levels(rows), *_largest(rows), *_models(rows), *_ceilings(rows), *_rhos(rows)]
 
 
@@ -70,7 +70,7 @@ def _models(rows: pd.DataFrame) -> Iterator[str]:
     by_size = rows.sort_values("level", key=abs, ascending=False, kind="stable")
     counts = by_size.drop_duplicates(["exp", "stratum"])["model"].value_counts()
     yield (
-        f"Of {rows['model'].nunique()} models, {brief(str(counts.index[0]))} has the largest |level| most "
+        f"Of {rows['model'].nunique()} models, {shorten(str(counts.index[0]))} has the largest |level| most "
         f"often: in {counts.iloc[0]} of {counts.sum()} pairs of an experiment and a group."
     )
 
@@ -101,7 +101,7 @@ def _rhos(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _name(row: pd.Series) -> str:
-    return f"{row['exp']} of {brief(str(row['model']))}, {row['stratum']}"
+    return f"{row['exp']} of {shorten(str(row['model']))}, {row['stratum']}"
 
 
 def _level(row: pd.Series) -> str:
@@ -118,7 +118,7 @@ def _count(mask: pd.Series) -> str:
 
 def _counts(rows: pd.DataFrame, totals: pd.DataFrame) -> str:
     """Count rows among others, by experiment and model, or by experiment if that is too long a list."""
-    by_model = [frame["exp"] + " of " + frame["model"].astype(str).map(brief) for frame in (rows, totals)]
+    by_model = [frame["exp"] + " of " + frame["model"].astype(str).map(shorten) for frame in (rows, totals)]
     names = by_model if by_model[0].nunique() <= MAX_NAMED else [rows["exp"], totals["exp"]]
     sizes = names[1].value_counts()
     counts = names[0].value_counts(sort=False).items()

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from src.configs import DEFAULT_MEASURES, EXTRINSIC, INTRINSIC, ProtocolConfig, registry
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.null_models import NullModels
 from src.studies.propagation.similarity_blocks import SimilarityBlock
@@ -124,5 +124,5 @@ def versions(protocol: ProtocolConfig) -> dict[str, int]:
     for field, name in non_default(protocol).items():
         load = intrinsic_of if field == "intrinsic" else extrinsic_of
         key = f"{field}.{name}"
-        numbers |= {key: load(protocol).version} if ":" in name else declared(key)
+        numbers |= {key: load(protocol).version} if ":" in name else declared_versions(key)
     return numbers

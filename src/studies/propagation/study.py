@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
-from src.report.drawing import save
+from src.report.drawing import save_png
 from src.report.findings import list_specifications
 from src.report.study import StudyReport
-from src.report.tables import describe, first, plain
+from src.report.tables import build_table, describe, select_first
 from src.stimuli import CARRIES, IMAGE_ROLES
 from src.studies.propagation import experiment, figures, measures, tables
 from src.studies.propagation.combined import combine
@@ -115,19 +115,19 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return the main table and the spread of rho over specifications."""
     renderables: list[RenderableType] = [tables.terminal(analyses, f"{dataset}: propagation")]
     if len(list_specifications(analyses)) > 1:
-        renderables.append(plain(*tables.spread(analyses, dataset)))
+        renderables.append(build_table(*tables.spread(analyses, dataset)))
     return renderables
 
 
 def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, float]:
     """Write summary.csv, heatmap.png and, for several specifications, readings.csv; return mean and SD."""
     tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-    first_rows, specification, others = first(analyses)
+    first_rows, specification, others = select_first(analyses)
     title = f"{dataset}: {len(first_rows)} analyses"
     if others:
         tables.specification_spread(analyses).to_csv(folder / "readings.csv", index=False)
         title += f" of {describe(specification)}, the first of {others + 1} specifications"
-    save(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
+    save_png(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
     levels = {
         "level_small_q": float((first_rows["level_q"] <= 0.05).sum()),
         "slope": first_rows["slope"].mean(),

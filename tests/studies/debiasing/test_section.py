@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from src.report.folder import Folder
+from src.report.folder import ReportFolder
 from src.studies.debiasing.changes import COLUMNS, changes
 from src.studies.debiasing.conclusions import conclusions
 from src.studies.debiasing.estimates import ALL, estimates, first_specification
@@ -396,7 +396,7 @@ def test_the_page_shows_the_numbers_of_the_table(findings, change_rows, result, 
 
 def _section(findings, folder):
     (folder / "report").mkdir()
-    context = section(findings, Folder(folder / "report")).context["debiasing"]
+    context = section(findings, ReportFolder(folder / "report")).context["debiasing"]
     return context, _table(folder / "report")
 
 

@@ -400,7 +400,7 @@ def test_baselines_are_pooled_over_the_analyses_of_both_directions():
 def test_the_page_shows_pooled_baselines_next_to_those_of_the_paper(tmp_path):
     rows = [("1*-a", 0.8), ("1*-b", 0.7), ("2*-a", 0.9), ("2*-b", 0.5)]
     analyses = pd.DataFrame(rows, columns=["paper", "rho"]).assign(dataset="paper")
-    pooled = format.records(page_tables.pooled_baselines(analyses))
+    pooled = format.to_records(page_tables.pooled_baselines(analyses))
     context = {
         "main": pd.DataFrame({"experiment": ["all"]}),
         "main_caption": "",
