@@ -40,12 +40,14 @@ ROW_BYTES = 1000
 
 def check(cfg: RunConfig, by_role: Tables) -> object:
     """Check the pair of roles; see `experiment.check`."""
-    return experiment.check(*_pair(cfg, by_role), cfg.protocol, cfg.seed)
+    options = {"with_reliability": cfg.exp.reliability}
+    return experiment.check(*_pair(cfg, by_role), cfg.protocol, cfg.seed, **options)
 
 
 def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
     """Compute the experiment; see `experiment.run`."""
-    return experiment.run(*_pair(cfg, by_role), *_pair(cfg, vectors), cfg.protocol, cfg.seed)
+    options = {"with_reliability": cfg.exp.reliability}
+    return experiment.run(*_pair(cfg, by_role), *_pair(cfg, vectors), cfg.protocol, cfg.seed, **options)
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
