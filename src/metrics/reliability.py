@@ -43,7 +43,7 @@ def noise_ceiling(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*n"
 
 
 def disattenuate(correlation: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*n"]:
-    """Correct the correlation of two scores for their unreliability: correlation / noise ceiling.
+    """Estimate the correlation of two scores without noise: correlation / noise ceiling.
 
     Args:
         correlation: correlations of scores whose errors are independent.

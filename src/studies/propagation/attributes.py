@@ -200,7 +200,7 @@ def _set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:
 
 
 def _largest_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:
-    """Return the size of A and B where the smallest group has `smallest` items; below |G|: there are none."""
+    """Return the size of A and B where the smallest group has `smallest` items; below |G| if too few."""
     groups = len(corpus.groups)
     n = groups * (min(protocol.set_size, smallest) // groups)
     # Among images A and B are disjoint; among sentences they may overlap, and do with the paper's sizes.

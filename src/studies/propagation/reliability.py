@@ -14,7 +14,7 @@ from src.configs import ProtocolConfig
 from src.errors import NotApplicable
 from src.metrics import disattenuate, noise_ceiling, spearman, spearman_brown
 from src.metrics.jackknife import replicate, t_interval
-from src.stimuli import CARRIES, TEXT_ROLES, Table
+from src.stimuli import CARRIES, TEXT_ROLES, Table, clusters
 from src.studies.propagation.attributes import VALENCE, Corpus, corpus_of
 from src.studies.propagation.corpus_halves import FIRST, NEITHER, SECOND, split_templates, split_units
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
@@ -34,7 +34,7 @@ CORRELATIONS = ("measured", "retrieved", "cross")
 
 def check(corpus: Table, protocol: ProtocolConfig, seed: int) -> None:
     """Check that both halves of every split can be scored; raise `NotApplicable` otherwise."""
-    exchange = exchange_of(corpus, seed)
+    corpus, exchange = _with_clusters(corpus), exchange_of(corpus, seed)
     for split in range(1, SPLITS + 1):
         try:
             for half in halves_of(corpus, exchange, protocol, seed, split):
@@ -44,6 +44,13 @@ def check(corpus: Table, protocol: ProtocolConfig, seed: int) -> None:
                 "exp.reliability=true halves the corpus, and protocol.k, extremes and set_size with it. "
                 f"Split {split}: {error}"
             ) from None
+
+
+def _with_clusters(corpus: Table) -> Table:
+    """Return words with their stems as a column, which would take most of the time to find in each half."""
+    if corpus.role != "words":
+        return corpus
+    return replace(corpus, frame=corpus.frame.assign(**clusters.ways(corpus)))
 
 
 def halves_of(
@@ -105,7 +112,7 @@ def reliability_of(
     targets = vectors[0][torch.from_numpy(units.rows[used].reshape(-1))]
     rows = np.arange(len(targets)).reshape(len(used), -1)
     scored = Units(units.frame.iloc[used], rows)
-    exchange = exchange_of(corpus, seed)
+    corpus, exchange = _with_clusters(corpus), exchange_of(corpus, seed)
     scores = [
         [_score(half, targets, vectors[1], scored) for half in halves_of(corpus, exchange, protocol, seed, n)]
         for n in range(1, SPLITS + 1)
