@@ -105,11 +105,20 @@ class Corpus:
 
 def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     """Build the pools of a corpus, with their attribute sets; raise `NotApplicable` if it is too small."""
-    exchange = exchange_of(table, seed)
+    return part_of(table, exchange_of(table, seed), protocol, seed, np.full(len(table.frame), True))
+
+
+def part_of(
+    table: Table, exchange: Exchange, protocol: ProtocolConfig, seed: int, among: np.ndarray
+) -> Corpus:
+    """Build the pools of a part of a corpus, given by a mask of its rows; A and B lie in this part.
+
+    `exchange` is that of the corpus. Raise `NotApplicable` if the part is too small.
+    """
     properties: list[str | None] = [None]
-    row_parts = np.full(len(table.frame), SETS | RETRIEVED)
+    row_parts = np.where(among, SETS | RETRIEVED, NEITHER)
     if CARRIES[table.role] == VALENCE:
-        pools = _valence_pools(table, protocol, exchange)
+        pools = _valence_pools(table, protocol, exchange, among)
         if protocol.attributes == HELD_OUT:
             parts = np.full(len(exchange.grid), NEITHER)
             for pool in pools:
@@ -118,9 +127,9 @@ def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     else:
         properties = [*table.groups]
         if protocol.attributes == HELD_OUT:
-            levels, row_parts = split_units(table, exchange, seed)
+            levels, row_parts = split_units(table, exchange, seed, among=among)
             exchange = exchange.restrict(levels)
-        pools = [_group_pool(table, protocol, seed, row_parts)]
+        pools = [_group_pool(table, protocol, seed, among, row_parts)]
     return Corpus(table, pools, exchange, properties, row_parts & SETS > 0, protocol, seed)
 
 
@@ -130,15 +139,18 @@ def extremes(items: pd.DataFrame, name: str, count: int) -> tuple[np.ndarray, np
     return order[:count], order[-count:]
 
 
-def _valence_pools(corpus: Table, protocol: ProtocolConfig, exchange: Exchange) -> list[Pool]:
+def _valence_pools(
+    corpus: Table, protocol: ProtocolConfig, exchange: Exchange, among: np.ndarray
+) -> list[Pool]:
     frame, n = corpus.frame, protocol.extremes
     cluster = exchange.factors[0].clusters[exchange.unit_of_row]
     is_image = corpus.role in IMAGE_ROLES
-    check_size(corpus, protocol)
+    name, templates = ("id", None) if is_image else ("word", frame["template"].to_numpy())
+    check_size(corpus.role, frame[name][among].nunique(), protocol)
     pools = []
-    for template in [None] if is_image else sorted(frame["template"].unique()):
-        rows = np.arange(len(frame)) if is_image else np.flatnonzero(frame["template"] == template)
-        low, high = extremes(frame.iloc[rows], "id" if is_image else "word", n)
+    for template in [None] if templates is None else sorted(np.unique(templates[among])):
+        rows = np.flatnonzero(among if templates is None else among & (templates == template))
+        low, high = extremes(frame.iloc[rows], name, n)
         outcomes = frame[VALENCE].to_numpy(dtype=float)[rows, None]
         retrievable = None
         if protocol.attributes == HELD_OUT:
@@ -148,25 +160,31 @@ def _valence_pools(corpus: Table, protocol: ProtocolConfig, exchange: Exchange) 
     return pools
 
 
-def check_size(table: Table, protocol: ProtocolConfig) -> None:
-    """Check that the table has enough items for two extremes of valence."""
-    items, extreme = table.n_items, protocol.extremes
+def check_size(role: str, items: int, protocol: ProtocolConfig) -> None:
+    """Check that a role has enough items for two extremes of valence."""
+    extreme = protocol.extremes
     if items < 2 * extreme:
         raise NotApplicable(
-            f"{table.role}: protocol.extremes={extreme} on each side needs {2 * extreme} items, got {items}. "
-            f"Set protocol.extremes={items // 2} or less, or add more {table.role}."
+            f"{role}: protocol.extremes={extreme} on each side needs {2 * extreme} items, got {items}. "
+            f"Set protocol.extremes={items // 2} or less, or add more {role}."
         )
 
 
-def _group_pool(corpus: Table, protocol: ProtocolConfig, seed: int, row_parts: np.ndarray) -> Pool:
+def _group_pool(
+    corpus: Table, protocol: ProtocolConfig, seed: int, among: np.ndarray, row_parts: np.ndarray
+) -> Pool:
     is_member = corpus.frame["group"].to_numpy()[:, None] == np.array(corpus.groups)
-    drawable = row_parts & SETS > 0
+    drawable, rows = row_parts & SETS > 0, np.flatnonzero(among)
     n = _set_size(corpus, int(is_member[drawable].sum(axis=0).min()), protocol)
-    a, b = _draw(corpus, drawable, n, seed)
+    drawn_a, (drawn_b, *_) = _draw(corpus, drawable, n, seed)
+    a, b = [np.searchsorted(rows, drawn) for drawn in drawn_a], np.searchsorted(rows, drawn_b)
     k, retrievable = protocol.k, None
     if protocol.attributes == HELD_OUT:
-        k, retrievable = k // 2, np.flatnonzero(row_parts & RETRIEVED > 0)  # half of k from half the items
-    return Pool(np.arange(len(drawable)), None, a, b, is_member.astype(float), k, retrievable)
+        k, retrievable = (
+            k // 2,
+            np.flatnonzero(row_parts[rows] & RETRIEVED > 0),
+        )  # half of k from half the items
+    return Pool(rows, None, a, [b] * len(a), is_member[rows].astype(float), k, retrievable)
 
 
 def _draw(

@@ -14,8 +14,8 @@ from src.configs import ProtocolConfig
 from src.errors import NotApplicable
 from src.metrics import disattenuate, noise_ceiling, spearman, spearman_brown
 from src.metrics.jackknife import replicate, t_interval
-from src.stimuli import CARRIES, TEXT_ROLES, Table, clusters
-from src.studies.propagation.attributes import VALENCE, Corpus, corpus_of
+from src.stimuli import CARRIES, TEXT_ROLES, Table
+from src.studies.propagation.attributes import VALENCE, Corpus, part_of
 from src.studies.propagation.corpus_halves import FIRST, NEITHER, SECOND, split_templates, split_units
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.scores import Associations, Outcomes
@@ -34,7 +34,7 @@ CORRELATIONS = ("measured", "retrieved", "cross")
 
 def check(corpus: Table, protocol: ProtocolConfig, seed: int) -> None:
     """Check that both halves of every split can be scored; raise `NotApplicable` otherwise."""
-    corpus, exchange = _with_clusters(corpus), exchange_of(corpus, seed)
+    exchange = exchange_of(corpus, seed)
     for split in range(1, SPLITS + 1):
         try:
             for half in halves_of(corpus, exchange, protocol, seed, split):
@@ -46,43 +46,23 @@ def check(corpus: Table, protocol: ProtocolConfig, seed: int) -> None:
             ) from None
 
 
-def _with_clusters(corpus: Table) -> Table:
-    """Return words with their stems as a column, which would take most of the time to find in each half."""
-    if corpus.role != "words":
-        return corpus
-    return replace(corpus, frame=corpus.frame.assign(**clusters.ways(corpus)))
-
-
 def halves_of(
     corpus: Table, exchange: Exchange, protocol: ProtocolConfig, seed: int, split: int
 ) -> Iterator[Corpus]:
     """Yield both halves of a corpus in a split (its number, from 1); they share no cluster and no template.
 
-    Pools have positions in the table of the whole corpus. Raise `NotApplicable` if a half is too small.
+    Raise `NotApplicable` if a half is too small.
     """
+    if CARRIES[corpus.role] == VALENCE and protocol.extremes < 2:
+        raise NotApplicable(f"protocol.extremes={protocol.extremes} has no half. Set 2 or more.")
     sizes = {name: getattr(protocol, name) // 2 for name in ("k", "extremes", "set_size")}
     _, halves = split_units(corpus, exchange, seed, split)
     if corpus.role in TEXT_ROLES:
         halves = np.where(halves & split_templates(corpus, seed, split), halves, NEITHER)
     for number in (FIRST, SECOND):
-        rows = np.flatnonzero(halves == number)
-        table = replace(corpus, frame=corpus.frame.iloc[rows].reset_index(drop=True))
-        _check_half(corpus, table, protocol)
-        half = corpus_of(table, replace(protocol, **sizes), seed)
+        half = part_of(corpus, exchange, replace(protocol, **sizes), seed, halves == number)
         retrieves = extrinsic_of(protocol).retrieves
-        pools = [replace(pool, rows=rows[pool.rows], k=pool.k * retrieves) for pool in half.pools]
-        drawable = np.zeros(len(corpus.frame), dtype=bool)
-        drawable[rows] = half.drawable
-        yield replace(half, table=corpus, pools=pools, exchange=exchange, drawable=drawable)
-
-
-def _check_half(corpus: Table, half: Table, protocol: ProtocolConfig) -> None:
-    if CARRIES[corpus.role] == VALENCE and protocol.extremes < 2:
-        raise NotApplicable(f"protocol.extremes={protocol.extremes} has no half. Set 2 or more.")
-    if half.frame.empty or (CARRIES[corpus.role] == "group" and half.groups != corpus.groups):
-        raise NotApplicable(
-            f"{corpus.role}: expected two clusters of each group or more, got one. Add clusters."
-        )
+        yield replace(half, pools=[replace(pool, k=pool.k * retrieves) for pool in half.pools])
 
 
 def reliability_of(
@@ -112,7 +92,7 @@ def reliability_of(
     targets = vectors[0][torch.from_numpy(units.rows[used].reshape(-1))]
     rows = np.arange(len(targets)).reshape(len(used), -1)
     scored = Units(units.frame.iloc[used], rows)
-    corpus, exchange = _with_clusters(corpus), exchange_of(corpus, seed)
+    exchange = exchange_of(corpus, seed)
     scores = [
         [_score(half, targets, vectors[1], scored) for half in halves_of(corpus, exchange, protocol, seed, n)]
         for n in range(1, SPLITS + 1)

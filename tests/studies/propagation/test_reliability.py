@@ -356,7 +356,7 @@ def test_a_single_cluster_has_no_halves():
     result = experiment.run(words, table, *vectors, replace(PROTOCOL, placebo=0), SEED)
     assert result.analyses["sd_attributes"].isna().all()
     assert "no sd_attributes, since half of the faces is too few for A and B" in result.notes
-    with pytest.raises(NotApplicable, match="Split 1: faces: expected two clusters of each group or more"):
+    with pytest.raises(NotApplicable, match="Split 1: faces: the smallest of 4 groups has 0 items, too few"):
         experiment.check(words, table, NO_NULLS, SEED, with_reliability=True)
 
 
