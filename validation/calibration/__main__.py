@@ -15,7 +15,17 @@ import pandas as pd
 
 from src.configs import CHECKOUT
 from src.errors import InputError, exit_status, replace_unprintable
-from validation.calibration import coverage, equality, nulls, planted, studies, worlds
+from validation.calibration import (
+    attribute_sets,
+    coverage,
+    equality,
+    nulls,
+    planted,
+    reliability,
+    studies,
+    themed_corpora,
+    worlds,
+)
 from validation.calibration.populations import populations
 
 INTRODUCTION = """\
@@ -66,6 +76,26 @@ undefined where all are equal.
 
 An ordinary property is a random direction of the vectors plus noise. Asked: its ρ is above the 95th
 percentile of {draws} draws (property_q95) in 2 to 8% of the worlds. `refused` worlds have no draws.
+""",
+    "reliability": """\
+## Reliability
+
+Scores without noise, to which clusters of a corpus add noise of known size; and experiments on vectors, where ρ
+without noise is that of a corpus with {large} times the clusters. `reliabilities` are those of half of the corpus;
+shared noise is correlated in both scores. Asked: the mean corrected ρ is within {bias} of the truth, and in
+89% of the worlds or more the truth is in its 95% interval, whose width is that of one of the 20 splits. For
+comparison, bias and coverage of plain ρ. `refused` worlds have no interval, as a reliability is below .2 or
+undefined without a cluster.
+""",
+    "attribute_sets": """\
+## SD over sets A and B
+
+`sd_attributes`, from disjoint halves of the corpus, against the SD over sets from halves of independent corpora
+(`true sd`), with the outcome of the world: roots of mean variances. Asked: with held-out attributes their
+ratio is between {low} and {high}. If A and B are in the corpus that is retrieved from, the outcome moves with
+them and ρ varies less: the ratio is below 1, and must be above that of sets drawn again from the whole
+corpus, which overlap (`sd redrawn`, the earlier definition of sd_attributes; `true redrawn`: sets of that
+size from independent corpora).
 """,
     "studies": """\
 ## Other studies
@@ -122,6 +152,13 @@ def measure(size: Size, name: str) -> pd.DataFrame:
         return equality.tabulate(simulate(equality.p_value, equality.pairs()), few)
     if name == "planted":
         return planted.tabulate(simulate(nulls.analyse, planted.strengths()))
+    if name == "reliability":
+        corrections = simulate(reliability.correct, reliability.kinds())
+        truths = simulate(reliability.truth_of, reliability.kinds(), [size.population])
+        pairs = zip(corrections, truths, strict=True)
+        return reliability.tabulate([(kind, truth, each) for (kind, each), (_, (truth,)) in pairs], few)
+    if name == "attribute_sets":
+        return attribute_sets.tabulate(simulate(attribute_sets.spread_of, attribute_sets.kinds()))
     if name == "studies":
         return studies.tabulate(simulate(studies.is_hit, studies.kinds()), few)
     compared = simulate(planted.compare_with_draws, planted.CLUSTER_SIZES)
@@ -131,7 +168,8 @@ def measure(size: Size, name: str) -> pd.DataFrame:
 def page(tables: Mapping[str, pd.DataFrame], arguments: str = "") -> str:
     """Format tables by the name of their section as Markdown, with explanations and the arguments used."""
     numbers = {"permutations": worlds.PROTOCOL.placebo, "sweep": nulls.SWEEP_SIZE}
-    numbers["draws"] = planted.PROPERTY_DRAWS
+    numbers |= {"draws": planted.PROPERTY_DRAWS, "large": themed_corpora.LARGE, "bias": reliability.MAX_BIAS}
+    numbers |= {"low": attribute_sets.MIN_RATIO, "high": attribute_sets.MAX_RATIO}
     parts = [INTRODUCTION.format(arguments=arguments)]
     for name, table in tables.items():
         parts += [SECTIONS[name].format(**numbers), _rows(table)]
