@@ -80,22 +80,22 @@ percentile of {draws} draws (property_q95) in 2 to 8% of the worlds. `refused` w
     "reliability": """\
 ## Reliability
 
-Scores without noise, to which clusters of a corpus add noise of known size; and experiments on vectors, where ρ
-without noise is that of a corpus with {large} times the clusters. `reliabilities` are those of half of the corpus;
-shared noise is correlated in both scores. Asked: the mean corrected ρ is within {bias} of the truth, and in
-89% of the worlds or more the truth is in its 95% interval, whose width is that of one of the 20 splits. For
-comparison, bias and coverage of plain ρ. `refused` worlds have no interval, as a reliability is below .2 or
-undefined without a cluster.
+Scores without noise, to which clusters of a corpus add noise of known size; and experiments on vectors,
+where ρ without noise is that of a corpus with {large} times the clusters. Reliabilities are those of half of
+the corpus; shared noise is correlated in both scores. Asked: the mean corrected ρ is within {bias} of the
+truth, and in 89% of the worlds or more its 95% interval, as wide as that of one of the 20 splits, holds the
+truth. For comparison, bias and coverage of plain ρ. `refused` worlds have no interval, as a reliability is
+below .2, or not positive without a cluster.
 """,
     "attribute_sets": """\
 ## SD over sets A and B
 
-`sd_attributes`, from disjoint halves of the corpus, against the SD over sets from halves of independent corpora
-(`true sd`), with the outcome of the world: roots of mean variances. Asked: with held-out attributes their
-ratio is between {low} and {high}. If A and B are in the corpus that is retrieved from, the outcome moves with
-them and ρ varies less: the ratio is below 1, and must be above that of sets drawn again from the whole
-corpus, which overlap (`sd redrawn`, the earlier definition of sd_attributes; `true redrawn`: sets of that
-size from independent corpora).
+`sd_attributes`, from disjoint halves of the corpus, against the SD over sets from halves of independent
+corpora (`true sd`), with the outcome of the world: roots of mean variances. Asked: with held-out attributes
+their ratio is between {low} and {high}. If A and B are in the corpus that is retrieved from, the outcome
+moves with them and ρ varies less: the ratio is below 1, and must be above that of sets drawn again from the
+whole corpus, which overlap (`sd redrawn`, the earlier sd_attributes; `true redrawn`: sets of that size from
+independent corpora).
 """,
     "studies": """\
 ## Other studies

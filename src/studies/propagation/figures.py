@@ -144,7 +144,7 @@ def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, titl
     values = rows.assign(block=rows["stratum"], series=rows["model"].astype(str)).rename(columns=columns)
     values = in_order(values, block=(), series=series)
     values["band_low"] = values["band_high"].where(values["band_high"].isna(), 0)
-    values["text"] = values["value"].map(in_digits)
+    values["text"] = values["value"].map(in_digits).replace("undefined", "refused")
     values["words"] = values["series"] + ": corrected " + values["text"]
     for word, column in {"ρ": "rho", "across halves": "rho_cross", "ceiling": "band_high"}.items():
         values["words"] += f", {word} " + values[column].map(in_digits)
