@@ -105,10 +105,10 @@ class Corpus:
 
 def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     """Build the pools of a corpus, with their attribute sets; raise `NotApplicable` if it is too small."""
-    return part_of(table, exchange_of(table, seed), protocol, seed, np.full(len(table.frame), True))
+    return subcorpus_of(table, exchange_of(table, seed), protocol, seed, np.full(len(table.frame), True))
 
 
-def part_of(
+def subcorpus_of(
     table: Table, exchange: Exchange, protocol: ProtocolConfig, seed: int, among: np.ndarray
 ) -> Corpus:
     """Build the pools of a part of a corpus, given by a mask of its rows; A and B lie in this part.

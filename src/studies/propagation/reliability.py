@@ -15,7 +15,7 @@ from src.errors import NotApplicable
 from src.metrics import disattenuate, noise_ceiling, spearman, spearman_brown
 from src.metrics.jackknife import replicate, t_interval
 from src.stimuli import CARRIES, TEXT_ROLES, Table
-from src.studies.propagation.attributes import VALENCE, Corpus, part_of
+from src.studies.propagation.attributes import VALENCE, Corpus, subcorpus_of
 from src.studies.propagation.corpus_halves import FIRST, NEITHER, SECOND, split_templates, split_units
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.scores import Associations, Outcomes
@@ -60,7 +60,7 @@ def halves_of(
     if corpus.role in TEXT_ROLES:
         halves = np.where(halves & split_templates(corpus, seed, split), halves, NEITHER)
     for number in (FIRST, SECOND):
-        half = part_of(corpus, exchange, replace(protocol, **sizes), seed, halves == number)
+        half = subcorpus_of(corpus, exchange, replace(protocol, **sizes), seed, halves == number)
         retrieves = extrinsic_of(protocol).retrieves
         yield replace(half, pools=[replace(pool, k=pool.k * retrieves) for pool in half.pools])
 

@@ -21,7 +21,9 @@ from src.studies.propagation.attributes import corpus_of
 from src.studies.propagation.combined import RELIABILITY
 from src.studies.propagation.corpus_halves import FIRST, SECOND, split_units
 from src.studies.shared.exchange_units import exchange_of
+from src.tracking import Tracker, children, sweeps
 from tests import reference
+from tests.commands import SMALL, command
 from tests.studies.propagation.world import PROTOCOL, SEED, SIZES, World, clusters_of
 
 WORLD = World()
@@ -196,7 +198,7 @@ def test_halves_share_no_cluster_and_no_template(role):
     frame = table.frame
     names = frame["word" if "word" in frame else "id"].to_numpy()
     exchange = exchange_of(table, SEED)
-    seen = []
+    first_halves = []
     for split in (1, 2, 1):
         used = []
         sizes = {"k": 4, "extremes": 3, "set_size": 12}
@@ -217,12 +219,12 @@ def test_halves_share_no_cluster_and_no_template(role):
         if "template" in frame:
             first, second = ({*frame["template"].to_numpy()[rows]} for rows in used)
             assert not first & second
-        seen.append(sorted(used[0].tolist()))
-    assert seen[0] == seen[2] != seen[1]
+        first_halves.append(sorted(used[0].tolist()))
+    assert first_halves[0] == first_halves[2] != first_halves[1]
 
 
 @given(sizes=st.lists(st.integers(1, 6), min_size=4, max_size=20), split=st.integers(0, 9))
-def test_clusters_of_any_sizes_are_halved_whole(sizes, split):
+def test_halves_of_clusters_of_any_sizes_split_none(sizes, split):
     cluster = np.repeat(np.arange(len(sizes)), sizes)
     group = np.where(cluster % 2, "g", "h")
     frame = pd.DataFrame({"group": group, "cluster": cluster.astype(str)})
@@ -245,29 +247,24 @@ def test_clusters_of_any_sizes_are_halved_whole(sizes, split):
 def sets_by_loops(role, rows, split):
     """Return A and B by property from both halves of a split; of valence, by template."""
     if CARRIES[role] == "group":
-        # Templates are not halved.
-        parts = [[i for i, row in enumerate(rows) if i in half] for half in halves("faces", rows, split)]
-        per_group = [
-            min(sum(rows[i]["group"] == group for i in part) for group in {row["group"] for row in rows})
-            for part in parts
-        ]
-        size, result = SIZES["set_size"], []
-        groups = len({row["group"] for row in rows})
+        both = halves("faces", rows, split)  # templates are not halved
+        groups, result = sorted({row["group"] for row in rows}), []
+        smallest = min(sum(rows[i]["group"] == group for i in half) for half in both for group in groups)
         size = max(
             n
-            for n in range(groups, size + 1, groups)
-            if n + (n // groups if role == "faces" else 0) <= min(per_group)
+            for n in range(len(groups), SIZES["set_size"] + 1, len(groups))
+            if n + (n // len(groups) if role == "faces" else 0) <= smallest
         )
-        for half, part in enumerate(parts, 1):
-            sets = reference.group_sets([rows[i] for i in part], False, size, SEED, 2 * split + half)
-            result.append({g: [([part[i] for i in a], [part[i] for i in b])] for g, (a, b) in sets.items()})
+        for number, half in enumerate(both, 1):
+            sets = reference.group_sets([rows[i] for i in half], False, size, SEED, 2 * split + number)
+            result.append({g: [([half[i] for i in a], [half[i] for i in b])] for g, (a, b) in sets.items()})
         return result
     order = sorted(
         {unit_name(row): row["valence"] for row in rows}.items(), key=lambda item: (item[1], item[0])
     )
     low, high = (
-        [name for name, _ in order[part]]
-        for part in (slice(SIZES["extremes"]), slice(-SIZES["extremes"], None))
+        [name for name, _ in order[place]]
+        for place in (slice(SIZES["extremes"]), slice(-SIZES["extremes"], None))
     )
     signature = defaultdict(lambda: [False, False])
     for place, names in enumerate((high, low)):
@@ -320,8 +317,8 @@ def test_sd_attributes_equals_the_naive_loop(exp):
                 y = [units[name][1] for name in members]
                 for half in drawn:
                     per_unit = defaultdict(list)
-                    for row, own in zip(rows[targets], cosines, strict=True):
-                        effects = [reference.effect(own, a, b, SIZES["ddof"]) for a, b in half[content]]
+                    for row, to_items in zip(rows[targets], cosines, strict=True):
+                        effects = [reference.effect(to_items, a, b, SIZES["ddof"]) for a, b in half[content]]
                         per_unit[unit_name(row)].append(math.fsum(effects) / len(effects))
                     x = [round(math.fsum(per_unit[name]) / len(per_unit[name]), 12) for name in members]
                     rhos[stratum].append(spearman(x, y))
@@ -469,7 +466,7 @@ def test_jobs_that_do_not_ask_keep_their_key_and_columns():
     assert exp.pop("reliability") is False
     older = replace(default, resolved={**default.resolved, "exp": exp})
     assert older.config_hash == default.config_hash != changed.config_hash
-    plain, full = (run(WORLD, "faces_to_words", with_reliability=asked) for asked in (False, True))
+    plain, full = (run(WORLD, "faces_to_words", with_reliability=choice) for choice in (False, True))
     assert not {*RELIABILITY} & {*plain.analyses}
     assert "reliability" not in plain.tables
     pd.testing.assert_frame_equal(plain.analyses, full.analyses.drop(columns=[*RELIABILITY]))
@@ -480,3 +477,30 @@ def test_jobs_that_do_not_ask_keep_their_key_and_columns():
 def test_other_values_are_refused():
     with pytest.raises(InputError, match="exp.reliability"):
         configs.compose(["exp=faces_to_words", "exp.reliability=maybe"])
+
+
+def test_a_sweep_reports_and_logs_reliability(single, tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    exps = "exp=scenes_to_words,faces_to_labels"
+    arguments = ["-m", "model=precomputed", f"model.path={single}", f"tracking.uri={uri}", exps, *SMALL]
+    swept = command(tmp_path / "out", *arguments, "exp.reliability=true")
+    assert swept.code == 0
+    rows, report = swept.analyses(), swept.output / "report"
+    text = (report / "index.html").read_text()
+    assert '<section id="reliability">' in text
+    assert "Noise of the corpus bounds ρ of its halves at" in text
+    table = pd.read_csv(report / "tables" / "reliability.csv")
+    assert len(table) == len(rows)
+    merged = table.merge(rows, on=["exp", "model", "stratum"], suffixes=("", "_of_job"))
+    for name in ("rho_cross", "rho_true", "rho_true_low"):
+        assert merged[name].tolist() == pytest.approx(merged[f"{name}_of_job"].tolist(), nan_ok=True)
+    assert len([*report.glob("figures/reliability-*.png")]) == 2
+    assert (swept.results("scenes_to_words") / "reliability.parquet").is_file()
+    tracker = Tracker(uri)
+    for run in children(tracker, sweeps(tracker)[0]):
+        means = rows[rows["exp"] == run.tags["exp"]].mean(numeric_only=True)
+        for name in RELIABILITY[:5]:
+            expected = means[name]
+            assert run.metrics.get(name, math.nan) == pytest.approx(expected, nan_ok=True)
+    assert command(tmp_path / "plain", *arguments).code == 0
+    assert "Reliability" not in (tmp_path / "plain" / "report" / "index.html").read_text()
