@@ -17,12 +17,14 @@ from tests.paths import SHARED
 from validation import sweeps
 from validation.calibration import __main__ as calibration
 from validation.calibration import (
+    attribute_sets,
     bounds,
     coverage,
     equality,
     nulls,
     planted,
     populations,
+    reliability,
     studies,
     worlds,
 )
@@ -33,6 +35,7 @@ EXPERIMENTS = [replace(kind, attributes=attributes) for kind in KINDS for attrib
 ROWS = {"nulls": 9, "coverage": 22, "equality": 10, "planted": 4, "properties": 2, "studies": 8}
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
+ROWS |= {"reliability": 11, "attribute_sets": 4}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
@@ -348,7 +351,49 @@ def test_the_limits_of_tests_and_intervals_of_other_studies(number, hits, holds)
     assert studies.tabulate(measured, few=False)["holds"].tolist() == [holds]
 
 
+@pytest.mark.parametrize(("bias", "holds"), [(0.019, True), (0.021, False), (-0.021, False)])
+def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
+    row = reliability.Correction(0.8 + bias, 0.7, 0.9, 0.6, 0.5, 0.7)
+    kind = reliability.kinds()[0]
+    assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
+    outside = row._replace(rho_true=0.8, low=0.81)
+    table = reliability.tabulate([(kind, 0.8, [row._replace(rho_true=0.8)] * 88 + [outside] * 12)], few=False)
+    assert table[["coverage_corrected", "holds"]].to_numpy().tolist() == [[0.88, False]]
+
+
+@pytest.mark.parametrize(
+    ("halves", "attributes", "holds"),
+    [(0.78, "held_out", False), (0.82, "held_out", True), (1.22, "held_out", False)]
+    + [(0.6, "corpus", True), (0.4, "corpus", False)],
+)
+def test_the_limits_of_sd_attributes(halves, attributes, holds):
+    spread = attribute_sets.Spread(halves**2, 1.0, 0.25, 1.0)
+    kind = (attribute_sets.kinds()[0][0], attributes)
+    table = attribute_sets.tabulate([(kind, [spread] * 9)], few=False)
+    assert table["ratio"].tolist() == pytest.approx([halves])
+    assert table["holds"].tolist() == [holds]
+
+
 # Faults.
+
+
+@pytest.mark.thorough
+def test_plain_rho_does_not_recover_the_truth_where_corrected_rho_does():
+    for kind, worlds_of_kind in ((reliability.kinds()[0], 40), (reliability.kinds()[-1], 8)):
+        truth = reliability.truth_of(kind, 100_000)
+        values = [reliability.correct(kind, number) for number in range(worlds_of_kind)]
+        assert reliability.tabulate([(kind, truth, values)], few=True)["holds"].all()
+        plain = [reliability.Correction(*value[3:], *value[3:]) for value in values]
+        assert not reliability.tabulate([(kind, truth, plain)], few=True)["holds"].any()
+
+
+@pytest.mark.thorough
+def test_overlapping_sets_understate_the_sd():
+    kind = attribute_sets.kinds()[0]
+    spreads = [attribute_sets.spread_of(kind, number) for number in range(15)]
+    assert attribute_sets.tabulate([(kind, spreads)], few=True)["holds"].all()
+    redrawn = [spread._replace(halves=spread.redrawn, redrawn=spread.halves) for spread in spreads]
+    assert not attribute_sets.tabulate([(kind, redrawn)], few=True)["holds"].any()
 
 
 def test_an_audit_that_ignores_unequal_spread_is_detected(monkeypatch):

@@ -158,7 +158,7 @@ def measure(size: Size, name: str) -> pd.DataFrame:
         pairs = zip(corrections, truths, strict=True)
         return reliability.tabulate([(kind, truth, each) for (kind, each), (_, (truth,)) in pairs], few)
     if name == "attribute_sets":
-        return attribute_sets.tabulate(simulate(attribute_sets.spread_of, attribute_sets.kinds()))
+        return attribute_sets.tabulate(simulate(attribute_sets.spread_of, attribute_sets.kinds()), few)
     if name == "studies":
         return studies.tabulate(simulate(studies.is_hit, studies.kinds()), few)
     compared = simulate(planted.compare_with_draws, planted.CLUSTER_SIZES)

@@ -14,8 +14,8 @@ from src.studies.propagation import experiment
 from src.studies.propagation.attributes import Corpus, SetPair, corpus_of
 from src.studies.propagation.units import units_of
 from validation.calibration import themed_corpora, worlds
-from validation.calibration.themed_corpora import Corpora
 from validation.calibration.bounds import generator
+from validation.calibration.themed_corpora import Corpora
 from validation.calibration.worlds import Experiment
 
 # Splits of a corpus, and draws of overlapping sets; independent corpora of a world.
@@ -87,21 +87,24 @@ def _redraw(corpus: Corpus, rng: np.random.Generator) -> SetPair:
     return [shuffled[0][:size]], [b]
 
 
-def tabulate(measured: Sequence[tuple[tuple[Corpora, str], Sequence[Spread]]]) -> pd.DataFrame:
+def tabulate(measured: Sequence[tuple[tuple[Corpora, str], Sequence[Spread]]], few: bool) -> pd.DataFrame:
     """Summarise by kind the SDs (root of the mean variance), and their ratios to the true SDs.
 
-    Args:
-        measured: kinds, with the variances of each world.
+    `measured` has kinds, with the variances of each world; `few` worlds widen the limits of the ratio.
     """
     rows = []
     for (population, attributes), spreads in measured:
-        sd = pd.DataFrame(spreads, columns=Spread._fields).mean() ** 0.5
+        variances = pd.DataFrame(spreads, columns=Spread._fields)
+        sd = variances.mean() ** 0.5
+        # Three standard errors of a ratio, relative to it; the variances of worlds are taken as independent.
+        errors = (variances.std() / variances.mean())[["halves", "true_halves"]] / np.sqrt(len(spreads)) / 2
+        slack = 1 + 3 * float(np.hypot(*errors)) * few
         row: dict[str, Any] = {"world": population.name, "attributes": attributes, "worlds": len(spreads)}
         row |= {"sd_attributes": sd["halves"], "true_sd": sd["true_halves"]}
         row |= {"ratio": sd["halves"] / sd["true_halves"], "sd_redrawn": sd["redrawn"]}
         row |= {"true_redrawn": sd["true_redrawn"], "ratio_redrawn": sd["redrawn"] / sd["true_redrawn"]}
         # Sets in the corpus that is retrieved from move with the outcome, independent ones do not.
-        holds = row["ratio_redrawn"] < row["ratio"] <= MAX_RATIO
-        holds &= attributes != "held_out" or row["ratio"] >= MIN_RATIO
+        holds = row["ratio_redrawn"] < row["ratio"] * slack and row["ratio"] <= MAX_RATIO * slack
+        holds &= attributes != "held_out" or row["ratio"] >= MIN_RATIO / slack
         rows.append(row | {"holds": bool(holds)})
     return pd.DataFrame(rows)

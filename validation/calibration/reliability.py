@@ -13,9 +13,9 @@ from src.studies.propagation import experiment
 from src.studies.propagation.reliability import SPLITS, summarise
 from src.studies.propagation.uncertainty import rho_interval_of
 from validation.calibration import bounds, coverage, themed_corpora
-from validation.calibration.themed_corpora import Corpora
-from validation.calibration.populations import Population, populations, ways_of
 from validation.calibration.bounds import generator
+from validation.calibration.populations import Population, populations, ways_of
+from validation.calibration.themed_corpora import Corpora
 
 # Clusters of a simulated corpus: the noise of a score is the mean of theirs.
 CLUSTERS = 40

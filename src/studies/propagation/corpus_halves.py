@@ -40,7 +40,7 @@ def split_units(
         signatures = [name if used else None for name, used in zip(factor.signatures, is_used, strict=True)]
         halves_by_factor.append(halve(signatures, seed, split, number)[factor.clusters])
     if {*clusters.PARENTS} <= {*corpus.frame}:  # morphs
-        parents, groups = clusters.ways(corpus).iloc[rows], corpus.frame["group"].to_numpy()[rows]
+        parents, groups = clusters.assign_clusters(corpus).iloc[rows], corpus.frame["group"].to_numpy()[rows]
         _split_linked(halves_by_factor[0], rows, parents, groups, exchange, seed, split)
     halves = np.stack([of_level[exchange.levels[:, n]] for n, of_level in enumerate(halves_by_factor)])
     unit_halves = np.where((halves == halves[0]).all(axis=0), halves[0], NEITHER)

@@ -76,7 +76,7 @@ def check(
         )
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
         # The stratum of extreme targets needs as many items as the attribute sets.
-        check_size(targets.role, targets.items, protocol)
+        check_size(targets.role, targets.n_items, protocol)
     if with_reliability:
         reliability.check(corpus, protocol, seed)
     return search_corpus
