@@ -167,7 +167,7 @@ def measure(size: Size, name: str) -> pd.DataFrame:
 
 def page(tables: Mapping[str, pd.DataFrame], arguments: str = "") -> str:
     """Format tables by the name of their section as Markdown, with explanations and the arguments used."""
-    numbers = {"permutations": worlds.PROTOCOL.placebo, "sweep": nulls.SWEEP_SIZE}
+    numbers: dict[str, float] = {"permutations": worlds.PROTOCOL.placebo, "sweep": nulls.SWEEP_SIZE}
     numbers |= {"draws": planted.PROPERTY_DRAWS, "large": themed_corpora.LARGE, "bias": reliability.MAX_BIAS}
     numbers |= {"low": attribute_sets.MIN_RATIO, "high": attribute_sets.MAX_RATIO}
     parts = [INTRODUCTION.format(arguments=arguments)]

@@ -88,16 +88,16 @@ def correct(kind: Noise | Corpora, number: int) -> Correction:
     rng = generator(kind.name, number)
     if isinstance(kind, Corpora):
         run = partial(experiment.run, with_reliability=True)
-        row = run(*vars(themed_corpora.experiment_of(kind, rng)).values()).analyses.iloc[0].to_dict()
+        analysis = run(*vars(themed_corpora.experiment_of(kind, rng)).values()).analyses.iloc[0]
         names = ("rho_true", "rho_true_low", "rho_true_high", "rho", "ci_low", "ci_high")
-        return Correction(*(float(row[name]) for name in names))
+        return Correction(*(float(analysis[name]) for name in names))
     members, scores = kind.population.sample(rng)
     in_group = (members["group"] == 0).to_numpy()
     ways, blocks = ways_of(members)[in_group], np.zeros(in_group.sum())
     halves, (x, y) = add_noise(kind, scores[0][:, in_group], rng)
     row, _ = summarise(halves, ways, blocks)
-    corrected = (row[name] for name in ("rho_true", "rho_true_low", "rho_true_high"))
-    return Correction(*corrected, spearman(x, y).rho, *rho_interval_of(x, y, ways, blocks))
+    plain = spearman(x, y).rho, *rho_interval_of(x, y, ways, blocks)
+    return Correction(row["rho_true"], row["rho_true_low"], row["rho_true_high"], *plain)
 
 
 def add_noise(kind: Noise, scores: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -23,8 +23,8 @@ GROUPS = ("group 0", "group 1", "group 2", "group 3")
 THEMES = 20
 # Share of the variance of ratings that is that of themes, and of the vectors' noise that clusters share.
 RATED, SHARED = 0.6, 0.5
-# The truth is computed from so many times more clusters, and fewer times more targets.
-LARGE, LARGE_TARGETS = 40, 40
+# The truth is computed from so many times more clusters and targets.
+LARGE = 40
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Corpora:
 
 
 def experiment_of(corpora: Corpora, rng: np.random.Generator, times: int = 1) -> Experiment:
-    """Draw corpus and targets; `times` multiplies the numbers of clusters, retrieved items and extremes."""
-    targets = worlds.stimuli("words", *_words(rng, min(times, LARGE_TARGETS) * TARGETS), rng)
+    """Draw corpus and targets; `times` multiplies their numbers, `k` and the sizes of A and B."""
+    targets = worlds.stimuli("words", *_words(rng, times * TARGETS), rng)
     corpus = worlds.stimuli(corpora.role, *items_of(corpora, rng, times), rng)
-    sizes = {"k": corpora.k, "extremes": worlds.PROTOCOL.extremes, "set_size": worlds.PROTOCOL.set_size}
-    protocol = replace(worlds.PROTOCOL, placebo=0, **{name: times * size for name, size in sizes.items()})
+    protocol = replace(worlds.PROTOCOL, placebo=0, k=times * corpora.k)
+    protocol.extremes, protocol.set_size = times * protocol.extremes, times * protocol.set_size
     return Experiment(targets[0], corpus[0], targets[1], corpus[1], protocol, int(rng.integers(2**31)))
 
 

@@ -16,8 +16,9 @@ from src.studies.propagation import encoded_properties
 from src.studies.propagation.attributes import HELD_OUT, Corpus
 from src.studies.propagation.encoded_properties import EncodedProperties
 
-# R arrays of positions within a pool, for each property: [R, n] where all are of one size.
-Positions = list[Sequence[np.ndarray]]
+# R arrays of positions within a pool: [R, n] where all are of one size.
+Draws = np.ndarray | Sequence[np.ndarray]
+Positions = Sequence[Draws]  # for each property
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class NullModels:
     """R null models: exchanged attribute sets, and an exchanged property of the exchange units."""
 
     kind: str  # placebo, property or attributes (as in draws.parquet)
-    a: list[Positions]  # A for each pool
-    b: list[Positions]  # B for each pool
+    a: Sequence[Positions]  # A for each pool
+    b: Sequence[Positions]  # B for each pool
     outcomes: Callable[[int], Tensor] | None  # column -> [exchange units, R]; None: the measured property
 
 
@@ -138,7 +139,7 @@ def _redraw_sets(corpus: Corpus, splits: int) -> list[NullModels]:
     b: list[Positions] = []
     for number in range(len(corpus.pools)):
         a.append([*zip(*(half[number][0] for half in halves), strict=True)])
-        sets_b = [*zip(*(half[number][1] for half in halves), strict=True)]
+        sets_b: list[Draws] = [*zip(*(half[number][1] for half in halves), strict=True)]
         is_shared = len({id(members) for members in halves[0][number][1]}) == 1
         b.append([sets_b[0]] * len(sets_b) if is_shared else sets_b)
     return [NullModels("attributes", a, b, None)]

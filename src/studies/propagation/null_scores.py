@@ -14,7 +14,7 @@ from torch import Tensor
 from src.metrics import normalise, spearman_columns
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.measures import ExtrinsicOutcome, IntrinsicMeasure, Sums
-from src.studies.propagation.null_models import NullModels
+from src.studies.propagation.null_models import Draws, NullModels
 from src.studies.propagation.scores import group_by_b, score
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import DECIMALS, Stratum, Units
@@ -269,15 +269,13 @@ def correlate(x: np.ndarray, y: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return np.asarray(np.mean(rhos, axis=0))
 
 
-def sets_of(
-    a: Sequence[np.ndarray], b: Sequence[np.ndarray], ones_b: Tensor, sum_b: Tensor, vectors: Tensor | None
-) -> NullSets:
+def sets_of(a: Draws, b: Draws, ones_b: Tensor, sum_b: Tensor, vectors: Tensor | None) -> NullSets:
     """Build sets from R arrays of positions and, as several A may share a B, the ones and the sum of B."""
     ones_a = indicator(a, ones_b.shape[1], is_dense=ones_b.layout == torch.strided)
     return NullSets(sum_vectors(ones_a, vectors), sum_b, ones_a + ones_b, _sizes(a), _sizes(b))
 
 
-def _sizes(positions: Sequence[np.ndarray]) -> Tensor:
+def _sizes(positions: Draws) -> Tensor:
     return torch.tensor([[len(each)] for each in positions])
 
 
@@ -303,7 +301,7 @@ def sum_similarities(sums: Tensor, similarities: Tensor, vectors: Tensor | None)
     return sums @ vectors
 
 
-def indicator(positions: Sequence[np.ndarray], size: int, is_dense: bool | None = None) -> Tensor:
+def indicator(positions: Draws, size: int, is_dense: bool | None = None) -> Tensor:
     """Build the matrix [R, size] with a 1 at each position in R arrays; by default sparse for few."""
     count, lengths = len(positions), [len(each) for each in positions]
     columns = torch.from_numpy(np.concatenate([np.sort(each) for each in positions]))

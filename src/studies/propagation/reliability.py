@@ -143,7 +143,7 @@ def summarise(
         "reliability_measured": float(spearman_brown(measured)),
         "reliability_retrieved": float(spearman_brown(retrieved)),
     }
-    row = {"rho_cross": float(cross), **reliabilities}
+    row: dict[str, Any] = {"rho_cross": float(cross), **reliabilities}
     row["noise_ceiling"] = float(noise_ceiling(measured, retrieved))
     row |= dict.fromkeys(("rho_true", "rho_true_low", "rho_true_high"), math.nan)
     row["reliability_reason"] = _refusal(scores, values, *reliabilities.values())

@@ -215,7 +215,7 @@ class Contents:
         featured = self._featured(rows)
         drawings = []
         for exp, exp_rows in featured.groupby("exp", sort=False):
-            named = {"name": f"reliability-{self.slugs[exp]}", "title": self._title(str(exp))}
+            named = {"name": f"reliability-{self.slugs[str(exp)]}", "title": self._title(str(exp))}
             drawings.append(figures.plot_corrected(exp_rows, self.featured, **named))
         return {
             "corrected": grouped(format.records(featured[names]), "exp"),

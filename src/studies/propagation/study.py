@@ -42,14 +42,16 @@ ROW_BYTES = 1000
 
 def check(cfg: RunConfig, by_role: Tables) -> object:
     """Check the pair of roles; see `experiment.check`."""
-    options = {"with_reliability": cfg.exp.reliability}
-    return experiment.check(*_pair(cfg, by_role), cfg.protocol, cfg.seed, **options)
+    assert isinstance(cfg.exp, PropagationConfig)
+    pair, chosen = _pair(cfg, by_role), cfg.exp.reliability
+    return experiment.check(*pair, cfg.protocol, cfg.seed, with_reliability=chosen)
 
 
 def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
     """Compute the experiment; see `experiment.run`."""
-    options = {"with_reliability": cfg.exp.reliability}
-    return experiment.run(*_pair(cfg, by_role), *_pair(cfg, vectors), cfg.protocol, cfg.seed, **options)
+    assert isinstance(cfg.exp, PropagationConfig)
+    pairs, chosen = (*_pair(cfg, by_role), *_pair(cfg, vectors)), cfg.exp.reliability
+    return experiment.run(*pairs, cfg.protocol, cfg.seed, with_reliability=chosen)
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
