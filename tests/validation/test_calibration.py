@@ -351,7 +351,7 @@ def test_the_limits_of_tests_and_intervals_of_other_studies(number, hits, holds)
     assert studies.tabulate(measured, few=False)["holds"].tolist() == [holds]
 
 
-@pytest.mark.parametrize(("bias", "holds"), [(0.019, True), (0.021, False), (-0.021, False)])
+@pytest.mark.parametrize(("bias", "holds"), [(0.039, True), (0.041, False), (-0.041, False)])
 def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
     row = reliability.Correction(0.8 + bias, 0.7, 0.9, 0.6, 0.5, 0.7)
     kind = reliability.kinds()[0]
@@ -359,6 +359,13 @@ def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
     outside = row._replace(rho_true=0.8, low=0.81)
     table = reliability.tabulate([(kind, 0.8, [row._replace(rho_true=0.8)] * 88 + [outside] * 12)], few=False)
     assert table[["coverage_corrected", "holds"]].to_numpy().tolist() == [[0.88, False]]
+
+
+def test_corrected_rho_must_be_nearer_than_plain_rho():
+    kind = reliability.kinds()[0]
+    for plain, holds in ((0.89, False), (0.9, True)):
+        row = reliability.Correction(0.83, 0.7, 0.9, plain, 0.5, 0.7)
+        assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
 
 
 @pytest.mark.parametrize(
