@@ -363,7 +363,7 @@ def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
 
 def test_corrected_rho_must_be_nearer_than_plain_rho():
     kind = reliability.kinds()[0]
-    for plain, holds in ((0.89, False), (0.9, True)):
+    for plain, holds in ((0.88, False), (0.91, True)):
         row = reliability.Correction(0.83, 0.7, 0.9, plain, 0.5, 0.7)
         assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
 
