@@ -86,7 +86,7 @@ the corpus; shared noise is correlated in both scores. Asked: the mean corrected
 truth, and at most a third as far from it as mean plain ρ; in 89% of the worlds or more its 95% interval, as
 wide as that of one of the 20 splits, holds the truth. In experiments the latter is not asked: their targets
 share the noise of the corpus, and the interval covers only other targets. For comparison, bias and coverage
-of plain ρ. `refused` worlds have no interval, as a reliability is below .2, or not positive without a cluster.
+of plain ρ. `refused` worlds have no interval: a reliability is below .2, or not positive without a cluster.
 """,
     "attribute_sets": """\
 ## SD over sets A and B
