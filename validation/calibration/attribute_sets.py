@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from src.metrics import cosines, sc_eats, spearman, unit
+from src.metrics import cosines, normalise, sc_eats, spearman
 from src.studies.propagation import experiment
 from src.studies.propagation.attributes import Corpus, SetPair, corpus_of
 from src.studies.propagation.units import units_of
@@ -69,7 +69,7 @@ def spread_of(kind: tuple[Corpora, str], number: int) -> Spread:
 
 
 def _rho(inputs: Experiment, vectors: torch.Tensor, sets: SetPair, outcome: np.ndarray) -> float:
-    similarities = cosines(unit(inputs.target_vectors), unit(vectors))
+    similarities = cosines(normalise(inputs.target_vectors), normalise(vectors))
     a, b = sets
     scores = sc_eats(similarities, a[:1], b[0], inputs.protocol.ddof)
     return spearman(units_of(inputs.targets, inputs.protocol).average(scores.numpy())[:, 0], outcome).rho
