@@ -2,9 +2,9 @@
 
 import sys
 
-from src.studies.sobit.captions.cli import main, read
+from src.studies.sobit.captions.cli import main, parse_arguments
 
-__all__ = ["main", "read"]
+__all__ = ["main", "parse_arguments"]
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -170,7 +170,7 @@ def test_a_command_of_keys_and_values_is_read(command):
     assert (
         parse_key_values(arguments, module.DEFAULTS)
         if command.name == "src.report"
-        else module.read(arguments)
+        else module.parse_arguments(arguments)
     )
 
 

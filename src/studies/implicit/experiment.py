@@ -44,8 +44,10 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     depend only on the seed and on the names of the faces.
 
     Returns:
-        Analyses: `COLUMNS`, one row per pair of groups and set; for several sets also one of their means.
-        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; a word of pairs alone has no set),
+        Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
+        pair for the mean over the sets.
+        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that
+        occur only in pairs have no set),
         `attributes` (`group`, `template`, `set`, `id`: the faces used) and `draws` (`attribute`, `group_a`,
         `group_b`, `kind`, `draw`, and the statistics `STATISTICS`).
 

@@ -88,7 +88,7 @@ def _draw_pairs(rows: pd.DataFrame, name: str, title: str) -> Drawing:
         title=title,
         label=LABEL,
         series=[f"{pool} words" for pool in POLES],
-        hollow="interval holds ½",
+        hollow="interval contains ½",
         zero=0.5,
         limits=(-0.02, 1.02),
     )

@@ -15,12 +15,13 @@ TOLERANCE = 1e-12
 
 
 def joint_tests(findings: Findings) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Test sets of analyses under the first specification: all, those of each experiment, of each model.
+    """Test all analyses of the first specification jointly, then those of each experiment and of each model.
 
     Returns:
-        `SETS`: number of analyses with draws, and p of the median and of the largest standardised level; the
-        same for rho, whose p are one-sided. `ANALYSES`: adjusted p of each level, against the largest of
-        all in each permutation (Westfall & Young, single step).
+        Table with columns `SETS`: number of analyses with draws, and permutation p of the median and of the
+        largest standardised level; likewise for rho, whose p are one-sided. Table with columns `ANALYSES`:
+        `level_p_max` is the p of each level, adjusted by the largest level of all analyses in each
+        permutation (Westfall & Young, single step).
     """
     analyses = main_analyses(findings).reset_index(drop=True)
     level_places, levels = _standardise(dict(_level_draws(findings, analyses)), absolute=True)
@@ -53,7 +54,7 @@ def _sets(analyses: pd.DataFrame) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _level_draws(findings: Findings, analyses: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the level of each analysis under the identity and all permutations, [R + 1]."""
+    """Yield index and levels of each analysis: the observed level, then one per permutation, [R + 1]."""
     for config, rows in analyses.groupby("config", sort=False):
         draws = findings.read(str(config), "level_draws").sort_values("draw", kind="stable")
         by_stratum = dict(iter(draws.groupby("stratum", sort=False)["level"]))
@@ -63,7 +64,7 @@ def _level_draws(findings: Findings, analyses: pd.DataFrame) -> Iterator[tuple[i
 
 
 def _rho_draws(findings: Findings, analyses: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield rho of each analysis on the placebo's units and under all permutations, [R + 1]."""
+    """Yield index and rhos of each analysis: on the placebo's units, then one per permutation, [R + 1]."""
     for config, rows in analyses.groupby("config", sort=False):
         draws = findings.read(str(config), "draws").sort_values("draw", kind="stable")
         by_stratum = dict(iter(draws[draws["kind"] == "placebo"].groupby("stratum", sort=False)["rho"]))

@@ -1,4 +1,4 @@
-"""Build tables for the page's templates and for papers, with the paper's numbers next to the sweep's."""
+"""Build the tables of the report and one in LaTeX, with the numbers of Ghate et al. next to the sweep's."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from src.studies.propagation.tables import OVERALL, PUBLISHED_HEADING, REPLICATE
 
 Row = Mapping[str, Any]
 LATEX_COMMENT = "Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}."
-# Retrieved items in each direction, per stratum.
+# Maximum number of items that raise, and of items that lower, the outcome of a stratum.
 MAX_ITEMS = 5
 CONTRIBUTORS = ["config", "exp", "model", *retrieved_items.COLUMNS]
 # The single values of rho in the paper's text (docs/methods.md, section 2).

@@ -20,7 +20,7 @@ COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "ab
 def name_specifications(analyses: pd.DataFrame) -> pd.Series:
     """Name the specification of each analysis: its protocol, and debias where it varies in the sweep."""
     protocol, debias = analyses["protocol"].astype(str), analyses["debias"].astype(str)
-    # Seeds are summarised by their spread, not listed.
+    # Seeds are pooled within a specification, so its name omits them.
     return protocol + ", debias " + debias if debias.nunique() > 1 else protocol
 
 

@@ -36,7 +36,7 @@ def group_of(
 
 
 def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[np.ndarray, "draws n"]:
-    """Draw random partitions of the faces of two groups: true for the first set, of `size` faces.
+    """Draw random partitions of two groups' faces into two parts; True marks the `size` faces of the first.
 
     The draw depends only on names and seed, so that models, debias methods and sets of words share it.
     """
@@ -47,7 +47,8 @@ def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[n
 def compare_by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: str) -> Comparison:
     """Compute gaps and CLES of two groups for a set of words, given its columns in the groups' cosines.
 
-    `members` [draws, n] are `partitions` of the faces of a followed by those of b; `ties` is the protocol's.
+    `members` [draws, n] are `partitions` of the faces of a followed by those of b; `ties` (half or
+    strict) is how CLES counts ties.
     """
     x, y = a.cosines[:, columns], b.cosines[:, columns]
     pooled, z = np.concatenate([x, y]), metrics.z_score(x, y)
@@ -74,7 +75,7 @@ def compare_by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray,
     """Compute the IAT of two groups of equal size.
 
     `pairs` are [J, 2], columns of the positive and the negative words; `members` as in `compare_by_set`;
-    `iat` is the field of the protocol.
+    `iat` is the difference of the sums (total) or the sum of the differences (by_pair).
     """
     size = len(a.ids)
     x, y = (metrics.iat_scores(*(group.cosines[:, side] for side in pairs.T)) for group in (a, b))

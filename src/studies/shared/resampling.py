@@ -18,8 +18,9 @@ def weights(members: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "dr
     `members` has a column `name`; for morphs also `parent_a` and `parent_b` (null for a face that is not a
     morph).
 
-    Single units, or parents, are drawn with replacement, n of the n in the stratum. A unit's weight is its
-    count in the draw; a morph's is the product of its parents' counts. Rows of the same name share a weight.
+    Each draw resamples the distinct units of the stratum (for morphs: the distinct parents) with replacement,
+    as many as there are. A unit's weight is its count in the draw; a morph's is the product of its parents'
+    counts. Rows of the same name share a weight.
     The draw depends only on seed and names: models on the same targets draw the same samples, in any order of
     rows.
     """

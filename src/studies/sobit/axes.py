@@ -44,9 +44,7 @@ class Faces:
     cell: np.ndarray  # [N], index of each face's cell: race x gender, or only the column that the axes need
     cells: list[str]  # names of the cells
     axes: tuple[Axis, ...]  # chosen axes
-    ways: (
-        pd.DataFrame
-    )  # [N] cluster of each face, or its two parents; see `src.stimuli.clusters.assign_clusters`
+    ways: pd.DataFrame  # [N] cluster of each face, or its two parents, of `clusters.assign_clusters`
 
     @property
     def ids(self) -> np.ndarray:
@@ -60,15 +58,15 @@ class Faces:
 
     @cached_property
     def people(self) -> np.ndarray:
-        """Return the number of each face's person, [N]; faces linked by morphs count as one person."""
+        """Return the index of the person in each face, [N]; faces linked by morphs count as one person."""
         numbers: np.ndarray = pd.factorize(clusters.merge_linked(self.ways), sort=True)[0]
         return numbers
 
     def weights(self, draws: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the rows of each cell and their bootstrap weights.
 
-        A weight counts how often a face occurs in a bootstrap sample: [draws, rows]. People are drawn, with
-        all their faces in the cell, or parents of morphs.
+        A weight counts how often a face occurs in a bootstrap sample: [draws, rows]. Each sample draws people
+        with all their faces in the cell; for morphs it draws parents.
         """
         units = self.ways.assign(name=self.ways.get(clusters.CLUSTER, self.frame["id"]))
         for cell in range(len(self.cells)):

@@ -17,7 +17,7 @@ from src.studies.subtler.scoring import ALL, GAP_BOUNDS, GAPS, TAU_BOUNDS
 MAX_SERIES = 6
 NO_INTERVAL = "no interval"
 HOLLOW_NOTE = (
-    f"Hollow: the 95% interval holds 0, or there is “{NO_INTERVAL}” (fewer than {MIN_CLUSTERS} sentence "
+    f"Hollow: the 95% interval contains 0, or there is “{NO_INTERVAL}” (fewer than {MIN_CLUSTERS} sentence "
     "templates or stimuli). If too many answers match no option, the point is missing too."
 )
 RATES_NOTE = (
@@ -126,7 +126,7 @@ def _draw_plots(
             title=heading,
             label=axis,
             series=series,
-            hollow="interval holds 0",
+            hollow="interval contains 0",
             bars=bars,
             limits=(-limit, limit),
         )

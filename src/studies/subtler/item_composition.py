@@ -2,8 +2,9 @@
 
 See docs/methods.md, section 5.
 
-The sampling unit is a template, a given positive and a given negative word, and three options. It yields six
-items with the same options: each of the two words in each of three pronoun forms.
+A sampling unit combines a template, a positive and a negative word for the slot that is filled in, and three
+options for the slot that is left blank. It yields six items with the same options: each of the two words in
+each of three pronoun forms.
 """
 
 import logging
@@ -79,7 +80,8 @@ def _items(domain: Domain, kind: str, units: int, rng: np.random.Generator) -> I
         count = units // len(names) + (position < units % len(names))
         for unit in rng.choice(_capacity(given, chosen), size=count, replace=False):
             pair, triple = divmod(int(unit), len(options))
-            # A word is given at most once per triple; over triples the words of a longer list rotate.
+            # Within a triple each word is given at most once. Adding `triple` shifts the pairing, so that all
+            # words of the longer list are used.
             number = pair + triple
             words = given.positive[number % len(given.positive)], given.negative[number % len(given.negative)]
             yield from _unit(domain, names[index], kind, words, options[triple])

@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
     def run_audit() -> int:
         try:
-            return audit(read(arguments))
+            return audit(parse_arguments(arguments))
         except KeyboardInterrupt:
             print(INTERRUPTED, file=sys.stderr)
             return 130
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     return run_entry(run_audit)
 
 
-def read(arguments: list[str]) -> dict[str, str]:
+def parse_arguments(arguments: list[str]) -> dict[str, str]:
     """Parse the command line, with defaults for missing keys.
 
     Raises:

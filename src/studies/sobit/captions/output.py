@@ -135,7 +135,7 @@ def print_results(results: Results) -> None:
 
 
 def extremes(rows: pd.DataFrame, count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the words most reliably over- and under-represented with a group, the most certain first.
+    """Return the over- and under-represented words of a group, most extreme interval first.
 
     `rows` are of one axis and group. Each side has at most `count` words, with q below 0.05 and an interval
     above 1, or below 1.
