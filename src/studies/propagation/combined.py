@@ -52,6 +52,12 @@ def main_analyses(findings: Findings) -> pd.DataFrame:
     return first_specification(findings.of("propagation"))
 
 
+def families(findings: Findings, models: pd.Series) -> pd.Series:
+    """Return the family (architecture and training data) of each model; the model's name where unknown."""
+    known = findings.models.reindex(columns=["model", "family"]).dropna()
+    return models.map(dict(known.itertuples(index=False, name=None))).fillna(models)
+
+
 def furthest_apart(analyses: pd.DataFrame, count: int) -> list[str]:
     """Return the names of at most `count` models whose levels differ most, in the order of the analyses.
 
