@@ -20,29 +20,24 @@ def table(findings: Findings) -> pd.DataFrame:
     the SD of the level under the placebo's permutations. For the first two models also `difference`, from the
     standard error of the difference of their levels. NaN where there is no interval, or no placebo.
     """
-    analyses = main_analyses(findings)
-    rows = analyses[["exp", "stratum", "model", "config"]].assign(
-        level=[
-            detectable(standard_error(low, high, df), df)
-            for low, high, df in analyses[["level_low", "level_high", "df"]].itertuples(index=False)
-        ],
-        level_placebo=[
-            NORMAL * _null_sd(findings, row) for row in analyses[["config", "stratum"]].to_dict("records")
-        ],
-    )
+    rows = main_analyses(findings).to_dict("records")
+    df = {(row["config"], row["stratum"]): row["df"] for row in rows}
     pairs = differences.models(findings, JobEstimates(findings)).drop_duplicates(["exp", "stratum"])
-    df = analyses.set_index(["config", "stratum"])["df"]
-    pairs["df"] = [
-        min(df[row.config_first, row.stratum], df[row.config_second, row.stratum])
-        for row in pairs.itertuples()
+    of_pairs = {}
+    for pair in pairs.to_dict("records"):
+        smaller = min(df[pair[config], pair["stratum"]] for config in ("config_first", "config_second"))
+        error = standard_error(pair["level_delta_low"], pair["level_delta_high"], smaller)
+        of_pairs[pair["exp"], pair["stratum"]] = detectable(error, smaller)
+    effects = [
+        {
+            **{name: row[name] for name in ("exp", "stratum", "model")},
+            "level": detectable(standard_error(row["level_low"], row["level_high"], row["df"]), row["df"]),
+            "level_placebo": NORMAL * _null_sd(findings, row["config"], row["stratum"]),
+            "difference": of_pairs.get((row["exp"], row["stratum"]), math.nan),
+        }
+        for row in rows
     ]
-    pairs["difference"] = [
-        detectable(standard_error(low, high, df), df)
-        for low, high, df in pairs[["level_delta_low", "level_delta_high", "df"]].itertuples(index=False)
-    ]
-    return rows.drop(columns="config").merge(
-        pairs[["exp", "stratum", "difference"]], on=["exp", "stratum"], how="left"
-    )
+    return pd.DataFrame(effects)
 
 
 def plan_rows(findings: Findings) -> pd.DataFrame:
@@ -66,10 +61,10 @@ def standard_error(low: float, high: float, df: float) -> float:
     return (high - low) / 2 / float(special.stdtrit(df, 0.975))
 
 
-def _null_sd(findings: Findings, row: dict[str, str]) -> float:
+def _null_sd(findings: Findings, config: str, stratum: str) -> float:
     """Return the SD of a level under the placebo's permutations, the observed one included."""
-    draws = findings.read(row["config"], "level_draws")
-    levels = draws.loc[draws["stratum"] == row["stratum"], "level"]
+    draws = findings.read(config, "level_draws")
+    levels = draws.loc[draws["stratum"] == stratum, "level"]
     return float(levels.std(ddof=0)) if len(levels) else math.nan
 
 
