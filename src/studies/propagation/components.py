@@ -8,7 +8,7 @@ import pandas as pd
 from src.metrics import Components, variance_components
 from src.report.drawing import Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, in_order
+from src.report.forest_plot import describe_rows, forest_plot, sort_by
 from src.studies.propagation.combined import families, main_analyses
 from src.studies.propagation.conclusions import carried
 
@@ -106,7 +106,7 @@ def figure(components: pd.DataFrame) -> Drawing | None:
     if rows.empty:
         return None
     places = rows.groupby(["set", "quantity"], sort=False).cumcount()
-    ordered = in_order(rows.assign(place=places), set=(), place=())
+    ordered = sort_by(rows.assign(place=places), set=(), place=())
     is_first = ~ordered.duplicated(["set", "component"])
     texts = ordered["share"].map("{:.0%}".format)
     drawn = pd.DataFrame(

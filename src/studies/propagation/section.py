@@ -212,11 +212,11 @@ class Contents:
     def variances(self) -> dict[str, Any]:
         """Build the table and the figure of variance components."""
         rows, drawing = self.components, components.figure(self.components)
-        self.folder.table("variance-components", rows, "variance components of level and ρ")
+        self.folder.write_table("variance-components", rows, "variance components of level and ρ")
         return {
             "components": components.page_rows(rows),
-            "component_sets": format.records(rows.drop_duplicates(["set", "quantity"])),
-            "component_shares": self.folder.pictures([drawing] if drawing else []),
+            "component_sets": format.to_records(rows.drop_duplicates(["set", "quantity"])),
+            "component_shares": self.folder.write_figures([drawing] if drawing else []),
             "facets": components.facets(rows),
         }
 
