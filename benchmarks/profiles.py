@@ -58,7 +58,7 @@ def _blip2() -> dict[str, str]:
     for buffer in model.buffers():
         buffer.zero_()
     tokenizer = SimpleNamespace(pad_token_id=0)
-    network = Blip2(model, None, tokenizer, BLIP2).eval().requires_grad_(False)
+    network = Blip2(model, None, tokenizer, BLIP2, "max", "fp32").eval().requires_grad_(False)
     image_gflops, vector = _flops(network.encode_images, torch.zeros(1, 3, 224, 224))
     text_gflops, _ = _flops(network.encode_texts, torch.ones(1, 16, dtype=torch.long))
     return _row(BLIP2, network, image_gflops, text_gflops, int(vector.shape[-1]))

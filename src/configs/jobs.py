@@ -27,12 +27,8 @@ class DemoConfig:
     noise: float = number(0)  # SD of a word's valence rank around that of the picture
     planted: dict[str, float] = MISSING  # group -> shift of the valence rank
     traits: dict[str, list[str]] = field(default_factory=dict)  # trait (two) -> words for appearance
-    looks: dict[str, float] = field(
-        default_factory=dict
-    )  # group -> shift of the probability of the first trait's words
-    probes: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # place, ethnicity, gender or group -> captions
+    looks: dict[str, float] = field(default_factory=dict)  # group -> shift of P(words of the first trait)
+    probes: dict[str, list[str]] = field(default_factory=dict)  # place, ethnicity, gender, group -> captions
 
 
 @dataclass

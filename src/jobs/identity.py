@@ -34,6 +34,7 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS},
     "task": {"pool_texts": {}},
+    "exp": {"reliability": False},
 }
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *SERVER_FIELDS)

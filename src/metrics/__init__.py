@@ -52,6 +52,7 @@ from src.metrics.implicit import (
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
 from src.metrics.power import detectable, models_needed
+from src.metrics.reliability import disattenuate, noise_ceiling, spearman_brown
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
 from src.metrics.similarity import cosines, normalise, pool_vectors, similarity
 from src.metrics.variance_components import Components, variance_components

@@ -1,6 +1,6 @@
 """Estimate variance components of crossed factors with any cells missing by MINQUE(0) (Rao 1971).
 
-See docs/methods.md, section 6.5.
+See docs/methods.md, section 6.15.
 """
 
 import math

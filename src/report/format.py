@@ -64,7 +64,7 @@ COLUMNS = (
         "share of targets whose outcome is within 5% of the possible range from its lower or upper end",
     ),
     Column("ties", "ties", "share of targets that share their outcome with another"),
-    Column("sd_attributes", "SD A/B", "SD of ρ over other draws of A and B"),
+    Column("sd_attributes", "SD A/B", "SD of ρ over sets A and B that share no cluster (halves)"),
     Column("validity", "validity", "ρ (groups: AUC) of the intrinsic score with the targets' own property"),
     Column(
         "property_q05",

@@ -20,7 +20,7 @@ ANALYSES = "analyses.csv"
 # Columns of analyses.csv that are read as text, even if all their values look like numbers.
 TEXTS = (
     *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "config"),
-    *("group", "stratum", "reason"),
+    *("group", "stratum", "reason", "reliability_reason"),
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),

@@ -95,7 +95,7 @@ def test_a_machine_without_slurm_gets_a_remedy_and_a_plan(swept, tmp_path, capsy
     assert "scenes_to_words" in capsys.readouterr().out
     assert swept("o", "hydra/launcher=slurm").code == 1
     displayed = capsys.readouterr()
-    assert "sbatch, srun, squeue, scancel not installed here" in displayed.err
+    assert "sbatch, srun, squeue, scancel not installed. Run" in displayed.err
     assert "hydra/launcher=joblib" in displayed.err
     assert "Traceback" not in displayed.out + displayed.err
     assert not (tmp_path / "o" / job_batch.FOLDER).exists()
@@ -170,12 +170,12 @@ def test_options_that_would_split_a_sweep_are_refused(swept, tmp_path, capsys, o
 def test_few_modules_are_on_the_call_stack_of_a_study(swept, monkeypatch):
     modules, study_run = set(), experiment.run
 
-    def run(*given):
+    def run(*given, **options):
         frame = sys._getframe(1)
         while frame:
             modules.add(frame.f_globals["__name__"])
             frame = frame.f_back
-        return study_run(*given)
+        return study_run(*given, **options)
 
     monkeypatch.setattr(experiment, "run", run)
     assert swept("o").code == 0

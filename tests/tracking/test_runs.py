@@ -164,5 +164,5 @@ def test_runs_log_the_same_datasets_at_once(tmp_path, store, request):
     assert len(runs) == WRITERS * 5
     for run in runs:
         step = run.info.run_name.split()[1]
-        names = sorted(item.dataset.name for item in run.log_inputs.dataset_inputs)
+        names = sorted(item.dataset.name for item in run.inputs.dataset_inputs)
         assert names == [f"demo faces {step}", f"demo words {step}"]

@@ -47,11 +47,11 @@ def lost_in_the_middle(output, arguments):
     """Run a sweep in a forked process that cuts its wire when its second job starts to analyse."""
     analyse, calls = experiment.run, []
 
-    def run(*given):
+    def run(*given, **options):
         calls.append(given)
         if len(calls) == 2:
             (output.parent / "cut").touch()
-        return analyse(*given)
+        return analyse(*given, **options)
 
     experiment.run = run
     os.environ |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "5"}
@@ -102,10 +102,10 @@ def test_a_server_that_comes_back_is_used_again(alone, tmp_path, monkeypatch):
     cut = tmp_path / "cut"
     wire, analyse, calls = servers.Wire(alone, cut), experiment.run, []
 
-    def run(*given):
+    def run(*given, **options):
         calls.append(given)
         cut.touch() if len(calls) == 1 else cut.unlink(missing_ok=True)
-        return analyse(*given)
+        return analyse(*given, **options)
 
     monkeypatch.setattr(experiment, "run", run)
     vectors = precomputed(tmp_path / "lab")

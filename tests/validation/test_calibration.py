@@ -18,6 +18,7 @@ from tests.paths import SHARED
 from validation import sweeps
 from validation.calibration import __main__ as calibration
 from validation.calibration import (
+    attribute_sets,
     bounds,
     components,
     coverage,
@@ -28,6 +29,7 @@ from validation.calibration import (
     nulls,
     planted,
     populations,
+    reliability,
     studies,
     worlds,
 )
@@ -49,6 +51,7 @@ ROWS = {
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
+ROWS |= {"reliability": 11, "attribute_sets": 4}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
@@ -450,6 +453,36 @@ def test_the_planted_effect_is_that_of_the_first_sample(effect):
     assert values.mean() == pytest.approx(0.7, abs=4 * values.std() / np.sqrt(40))
 
 
+@pytest.mark.parametrize(("bias", "holds"), [(0.039, True), (0.041, False), (-0.041, False)])
+def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
+    row = reliability.Correction(0.8 + bias, 0.7, 0.9, 0.6, 0.5, 0.7)
+    kind = reliability.kinds()[0]
+    assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
+    outside = row._replace(rho_true=0.8, low=0.81)
+    table = reliability.tabulate([(kind, 0.8, [row._replace(rho_true=0.8)] * 88 + [outside] * 12)], few=False)
+    assert table[["coverage_corrected", "holds"]].to_numpy().tolist() == [[0.88, False]]
+
+
+def test_corrected_rho_must_be_nearer_than_plain_rho():
+    kind = reliability.kinds()[0]
+    for plain, holds in ((0.88, False), (0.91, True)):
+        row = reliability.Correction(0.83, 0.7, 0.9, plain, 0.5, 0.7)
+        assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
+
+
+@pytest.mark.parametrize(
+    ("halves", "attributes", "holds"),
+    [(0.78, "held_out", False), (0.82, "held_out", True), (1.22, "held_out", False)]
+    + [(0.6, "corpus", True), (0.4, "corpus", False)],
+)
+def test_the_limits_of_sd_attributes(halves, attributes, holds):
+    spread = attribute_sets.Spread(halves**2, 1.0, 0.25, 1.0)
+    kind = (attribute_sets.kinds()[0][0], attributes)
+    table = attribute_sets.tabulate([(kind, [spread] * 9)], few=False)
+    assert table["ratio"].tolist() == pytest.approx([halves])
+    assert table["holds"].tolist() == [holds]
+
+
 # Faults.
 
 
@@ -469,6 +502,29 @@ def test_a_biased_component_is_detected(design):
     biased = [estimate | {"rest": 2 * estimate["rest"]} for estimate in estimates]
     table = components.tabulate([(design, biased)]).set_index("component")
     assert table.index[~table["holds"]].tolist() == ["rest"]
+
+
+@pytest.mark.thorough
+def test_plain_rho_does_not_recover_the_truth_where_corrected_rho_does():
+    for kind, count in ((reliability.kinds()[0], 40), (reliability.kinds()[-1], 8)):
+        truth = reliability.truth_of(kind, 100_000)
+        values = [reliability.correct(kind, number) for number in range(count)]
+        row = reliability.tabulate([(kind, truth, values)], few=True).iloc[0]
+        assert row["holds"]
+        assert abs(row["bias_corrected"]) < 0.5 * abs(row["bias_plain"])
+    kind = reliability.kinds()[0]
+    truth, values = 0.786, [reliability.correct(kind, number) for number in range(40)]
+    plain = [reliability.Correction(*value[3:], *value[3:]) for value in values]
+    assert not reliability.tabulate([(kind, truth, plain)], few=True)["holds"].any()
+
+
+@pytest.mark.thorough
+def test_overlapping_sets_understate_the_sd():
+    kind = attribute_sets.kinds()[0]
+    spreads = [attribute_sets.spread_of(kind, number) for number in range(15)]
+    assert attribute_sets.tabulate([(kind, spreads)], few=True)["holds"].all()
+    redrawn = [spread._replace(halves=spread.redrawn, redrawn=spread.halves) for spread in spreads]
+    assert not attribute_sets.tabulate([(kind, redrawn)], few=True)["holds"].any()
 
 
 def test_an_audit_that_ignores_unequal_spread_is_detected(monkeypatch):

@@ -21,6 +21,11 @@ UNCERTAINTY = (
     *("placebo_n", "rho_placebo_units", "property_q05", "property_q95", "rho_property_units"),
     *("property_r2", "property_r2_draws", "clusters", "movable", "log10_placements"),
 )
+# Columns of jobs with exp.reliability=true (docs/methods.md, section 6.14).
+RELIABILITY = (
+    *("rho_cross", "reliability_measured", "reliability_retrieved", "noise_ceiling"),
+    *("rho_true", "rho_true_low", "rho_true_high", "reliability_reason"),
+)
 # Other columns of an analysis of propagation.
 PROPAGATION = (
     *("group", "stratum", "sd_measured", "sd_retrieved"),
@@ -56,6 +61,15 @@ def families(findings: Findings, models: pd.Series) -> pd.Series:
     """Return the family (architecture and training data) of each model; the model's name where unknown."""
     known = findings.models.reindex(columns=["model", "family"]).dropna()
     return models.map(dict(known.itertuples(index=False, name=None))).fillna(models)
+
+
+def corrected(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Return the analyses of jobs with exp.reliability=true."""
+    if "rho_cross" not in analyses:
+        return analyses.iloc[:0]
+    refused = analyses["reliability_reason"].fillna("") != ""
+    rows = analyses[analyses["rho_cross"].notna() | refused]
+    return rows.assign(reliability_reason=rows["reliability_reason"].fillna(""))
 
 
 def furthest_apart(analyses: pd.DataFrame, count: int) -> list[str]:

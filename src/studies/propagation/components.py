@@ -1,4 +1,4 @@
-"""Split differences of level and rho into variance components (docs/methods.md, section 6.14)."""
+"""Split differences of level and rho into variance components (docs/methods.md, section 6.15)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

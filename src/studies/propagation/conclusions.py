@@ -7,6 +7,7 @@ import pandas as pd
 from src.report.drawing import shorten
 from src.report.tables import select_first
 from src.stimuli import CARRIES
+from src.studies.propagation.combined import corrected
 from src.studies.propagation.tables import above
 
 # What the corpus of an experiment with groups carries -> sentence about the largest level.
@@ -23,7 +24,8 @@ def conclusions(analyses: pd.DataFrame) -> list[str]:
     if analyses.empty:
         return []
     rows, _, _ = select_first(analyses)
-    return [*_levels(rows), *_largest(rows), *_models(rows), *_ceilings(rows), *_rhos(rows)]
+    sentences = (_levels, _largest, _models, _ceilings, _rhos, _corrected)
+    return [text for describe in sentences for text in describe(rows)]
 
 
 def differing_models(differences: pd.DataFrame) -> Iterator[str]:
@@ -98,6 +100,21 @@ def _rhos(rows: pd.DataFrame) -> Iterator[str]:
     if is_undefined.any():
         names = [_name(row) for _, row in rows[is_undefined].iterrows()]
         yield f"ρ is undefined in {_count(is_undefined)} analyses: {_listed(names)}."
+
+
+def _corrected(rows: pd.DataFrame) -> Iterator[str]:
+    chosen = corrected(rows)
+    defined = chosen[chosen["rho_true"].notna()] if len(chosen) else chosen
+    if len(defined):
+        across, ceiling, true = (
+            _number(defined[name].mean(), 2) for name in ("rho_cross", "noise_ceiling", "rho_true")
+        )
+        yield (
+            f"Noise of the corpus bounds ρ of its halves at {ceiling}, where it is {across}; corrected for "
+            f"noise it is {true} (means over {len(defined):,} of {len(chosen):,} analyses)."
+        )
+    elif len(chosen):
+        yield "ρ is corrected for the noise of the corpus in no analysis: the reliability is too low."
 
 
 def _name(row: pd.Series) -> str:

@@ -14,6 +14,7 @@ class PropagationConfig(ExpConfig):
     study: str = "propagation"
     targets: str = MISSING  # role of the scored stimuli
     corpus: str = MISSING  # role of the stimuli to retrieve from
+    reliability: bool = False  # true: correct rho for noise of the corpus, with 20 times the work
 
 
 CONFIGS = {"propagation": PropagationConfig}

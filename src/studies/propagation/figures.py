@@ -34,6 +34,12 @@ LEVEL_CAPTION = (
     "against the other groups, or per SD of the rating. Hollow: q > .05 under permutations of the corpus's "
     "property."
 )
+CORRECTED_CAPTION = (
+    "Each point is ρ corrected for the noise of the corpus, with its value at the right; its line is the 95% "
+    "interval. It may exceed 1. Cross: ρ. Tick: ρ across halves of the corpus. Grey: up to the noise ceiling."
+)
+# Of the axis of corrected rhos.
+CORRECTED_LIMITS = (-1.02, 1.52)
 # With more points, a seeded sample is drawn and the figure states its size.
 MAX_POINTS = 2000
 # Cells across a heatmap; further experiments start a new row.
@@ -136,3 +142,34 @@ def plot_levels(
     figure, _, values = forest_plot(values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05")
     alternative = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
     return Drawing(name, figure, title, alternative, LEVEL_CAPTION)
+
+
+def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
+    """Plot rho, rho across halves and corrected rho, with the noise ceiling, by stratum and model."""
+    columns = {"rho_true": "value", "rho_true_low": "low", "rho_true_high": "high"}
+    columns |= {"noise_ceiling": "band_high"}
+    values = rows.assign(block=rows["stratum"], series=rows["model"].astype(str)).rename(columns=columns)
+    values = sort_by(values, block=(), series=series)
+    values["band_low"] = values["band_high"].where(values["band_high"].isna(), 0)
+    values["text"] = values["value"].map(format_digits).replace("undefined", "refused")
+    values["words"] = values["series"] + ": corrected " + values["text"]
+    for word, column in {"ρ": "rho", "across halves": "rho_cross", "ceiling": "band_high"}.items():
+        values["words"] += f", {word} " + values[column].map(format_digits)
+    cross: dict[str, Any] = {"linestyle": "", "color": "black", "markersize": 4.5}
+    key = [
+        Line2D([], [], label="ρ", marker="x", **cross),
+        Line2D([], [], label="ρ across halves", marker="|", **cross),
+    ]
+    figure, axes, values = forest_plot(
+        values,
+        title=title,
+        label=f"corrected {LABEL}",
+        series=series,
+        band="noise ceiling",
+        key=key,
+        limits=CORRECTED_LIMITS,
+    )
+    axes.plot(values["rho"], values["y"], marker="x", zorder=5, **cross)
+    draw_marks(axes, values["rho_cross"], values["y"], color="black")
+    alternative = f"Dot plot of ρ and corrected ρ. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alternative, CORRECTED_CAPTION)

@@ -25,14 +25,14 @@ class Sums:
 
     Attributes:
         to_a, to_b: [R, N] sums over A and over B.
-        n_a, n_b: sizes of A and B.
+        n_a, n_b: [R, 1] sizes of A and B.
         squares: function that returns the [R, N] sums of squares over both.
     """
 
     to_a: Tensor
-    n_a: int
+    n_a: Tensor
     to_b: Tensor
-    n_b: int
+    n_b: Tensor
     squares: Callable[[], Tensor]
 
 

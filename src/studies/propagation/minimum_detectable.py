@@ -1,4 +1,4 @@
-"""Compute how large level and difference of levels must be to be detected (docs/methods.md, section 6.15)."""
+"""Compute how large level and difference of levels must be to be detected (docs/methods.md, section 6.16)."""
 
 import math
 from collections.abc import Iterable

@@ -25,7 +25,7 @@ from src.studies.propagation import (
     sensitivity,
     tables,
 )
-from src.studies.propagation.combined import furthest_apart, label, main_analyses
+from src.studies.propagation.combined import RELIABILITY, corrected, furthest_apart, label, main_analyses
 from src.studies.propagation.conclusions import conclusions, differing_models
 from src.studies.propagation.estimates import JobEstimates
 
@@ -45,6 +45,7 @@ LINKS = (
     ("differences", "Differences"),
     *(("components", "Where differences come from"), ("scaling", "Size of models")),
 )
+RELIABILITY_LINK = ("reliability", "Reliability")  # of jobs with exp.reliability=true
 
 
 def section(findings: Findings, folder: ReportFolder) -> Section | None:
@@ -64,13 +65,17 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         "figures_models": len(contents.featured),
         "models_left": contents.analyses["model"].nunique() - len(contents.featured),
     }
-    context |= contents.overview() | contents.comparisons() | contents.variances()
+    context |= contents.overview() | contents.comparisons()
+    context |= contents.variances() | contents.reliability()
     context["experiments"] = contents.experiments()
     return Section(
         rows=contents.analyses,
         templates=Path(__file__).with_name("templates"),
         context=context,
-        body=("figures.html", "comparisons.html", "components.html", "scaling.html", "experiments.html"),
+        body=(
+            *("figures.html", "comparisons.html", "components.html", "scaling.html"),
+            *("reliability.html", "experiments.html"),
+        ),
         conclusions=[
             *conclusions(analyses),
             *differing_models(contents.model_differences),
@@ -81,7 +86,7 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         facts="facts.html",
         guide="guide.html",
         missing="missing.html",
-        links=LINKS,
+        links=(*LINKS, *[RELIABILITY_LINK] * bool(context["corrected"])),
         link_lists={"Experiments": [(entry["slug"], entry["name"]) for entry in context["experiments"]]},
     )
 
@@ -218,6 +223,23 @@ class Contents:
             "component_sets": format.to_records(rows.drop_duplicates(["set", "quantity"])),
             "component_shares": self.folder.write_figures([drawing] if drawing else []),
             "facets": components.facets(rows),
+        }
+
+    def reliability(self) -> dict[str, Any]:
+        """Build figures and table of the reliability of both scores; empty without exp.reliability=true."""
+        rows = corrected(self.analyses)
+        if rows.empty:
+            return {"corrected": {}}
+        names = ["exp", "model", "stratum", "n", "rho", *RELIABILITY]
+        self.folder.write_table("reliability", rows[names], "ρ corrected for the noise of the corpus")
+        featured = self._featured(rows)
+        drawings = []
+        for exp, exp_rows in featured.groupby("exp", sort=False):
+            named = {"name": f"reliability-{self.slugs[str(exp)]}", "title": self._title(str(exp))}
+            drawings.append(figures.plot_corrected(exp_rows, self.featured, **named))
+        return {
+            "corrected": group_rows(format.to_records(featured[names]), "exp"),
+            "reliabilities": self.folder.write_figures(drawings),
         }
 
     def experiments(self) -> list[dict[str, Any]]:

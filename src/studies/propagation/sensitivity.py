@@ -12,7 +12,7 @@ from src.report.forest_plot import BAND, describe_rows, draw_marks, forest_plot,
 from src.studies.propagation.combined import main_analyses, score_names
 from src.studies.propagation.figures import LABEL, LIMITS
 
-DRAWS = "other draws of A and B"
+DRAWS = "A and B from halves"
 # Columns of tables/sensitivity.csv, whose `reading` is the name of a specification.
 COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "above"]
 
@@ -25,7 +25,7 @@ def name_specifications(analyses: pd.DataFrame) -> pd.Series:
 
 
 def attribute_draws(findings: Findings) -> pd.DataFrame:
-    """Read rho under other draws of A and B, of the first specification: `exp, model, stratum, rho`."""
+    """Read rho with A and B from halves, of the first specification: `exp, model, stratum, rho`."""
     tables = []
     for job in main_analyses(findings).drop_duplicates("config").to_dict("records"):
         if findings.has(job["config"], "draws"):

@@ -34,18 +34,24 @@ UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article", "bootstrap"),
 }
+# Columns of jobs with exp.reliability=true whose means are metrics.
+RELIABILITIES = ("rho_cross", "reliability_measured", "reliability_retrieved", "noise_ceiling", "rho_true")
 # Bytes of memory per row of a table, measured (benchmarks.scale).
 ROW_BYTES = 1000
 
 
 def check(cfg: RunConfig, by_role: Tables) -> object:
     """Check the pair of roles; see `experiment.check`."""
-    return experiment.check(*_pair(cfg, by_role), cfg.protocol, cfg.seed)
+    assert isinstance(cfg.exp, PropagationConfig)
+    pair, chosen = _pair(cfg, by_role), cfg.exp.reliability
+    return experiment.check(*pair, cfg.protocol, cfg.seed, with_reliability=chosen)
 
 
 def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
     """Compute the experiment; see `experiment.run`."""
-    return experiment.run(*_pair(cfg, by_role), *_pair(cfg, vectors), cfg.protocol, cfg.seed)
+    assert isinstance(cfg.exp, PropagationConfig)
+    pairs, chosen = (*_pair(cfg, by_role), *_pair(cfg, vectors)), cfg.exp.reliability
+    return experiment.run(*pairs, cfg.protocol, cfg.seed, with_reliability=chosen)
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
@@ -57,7 +63,7 @@ def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozens
 
 
 def metrics(result: experiment.Result) -> dict[str, float]:
-    """Return slope, level, rho and mean intrinsic scores by group, and their reliability."""
+    """Return slope, level, rho and mean intrinsic scores by group, and averages of further columns."""
     rows = result.analyses
     values = {"rho": float(rows["rho"].mean()), "slope": float(rows["slope"].mean())}
     if rows["level_p"].notna().any():
@@ -70,12 +76,13 @@ def metrics(result: experiment.Result) -> dict[str, float]:
         if group is not None:
             values[f"rho.{group}"] = float(rho)
         values[f"{result.measure.metric}.{stratum}"] = float(means.get(stratum, math.nan))
-    return values | reliability(rows)
+    return values | averages(rows)
 
 
-def reliability(rows: pd.DataFrame) -> dict[str, float]:
-    """Average placebo, validity and width of interval over analyses, and count those above their placebo."""
-    names = [name for name in ("placebo_mean", "placebo_q95", "validity") if name in rows]
+def averages(rows: pd.DataFrame) -> dict[str, float]:
+    """Average columns over analyses, and count the analyses above their placebo."""
+    candidates = ("placebo_mean", "placebo_q95", "validity", *RELIABILITIES)
+    names = [name for name in candidates if name in rows]
     values = {name: float(rows[name].mean()) for name in names}
     if {"ci_low", "ci_high"} <= set(rows):
         values["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())

@@ -578,7 +578,7 @@ def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     assert set(paper_figures.valence_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
     assert paper_figures.group_means(lab_findings)["z"].notna().all()
     attribute_draws = sensitivity.attribute_draws(lab_findings)
-    assert len(attribute_draws) == 3 * len(main_analyses(lab_findings))
+    assert len(attribute_draws) == 6 * len(main_analyses(lab_findings))
     contributors = page_tables.contributors(lab_findings)
     assert set(contributors["config"]) == set(main_analyses(lab_findings)["config"])
     faces = contributors[contributors["exp"] == "words_to_faces"]

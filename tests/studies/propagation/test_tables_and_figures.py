@@ -10,7 +10,7 @@ from rich.console import Console
 from src.report import findings
 from src.report.tables import build_table, lay_out
 from src.studies.propagation import figures, tables
-from src.studies.propagation.study import reliability
+from src.studies.propagation.study import averages
 
 
 @pytest.fixture
@@ -178,11 +178,11 @@ def test_figures_have_text_alternatives(analyses):
     assert alternative.count("ρ = ") + alternative.count("every unit has the same outcome") == 3
 
 
-def test_reliability_averages_over_analyses():
+def test_averages_over_analyses():
     columns = {"rho": [0.5, 0.2, np.nan], "ci_low": [0.4, 0.0, np.nan], "ci_high": [0.6, 0.4, np.nan]}
     rows = pd.DataFrame(columns).assign(placebo_q95=0.3, placebo_mean=0.1, validity=np.nan)
-    table = reliability(rows)
+    table = averages(rows)
     assert np.isnan(table.pop("validity"))
     expected = {"placebo_mean": 0.1, "placebo_q95": 0.3, "ci_width": 0.3, "above_placebo": 1}
     assert table == pytest.approx(expected)
-    assert reliability(rows[["rho"]]) == {}
+    assert averages(rows[["rho"]]) == {}

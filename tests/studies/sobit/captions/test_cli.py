@@ -17,7 +17,7 @@ PLANTED = {("criminal", "Black"): 3.0, ("savage", "White"): 0.3, ("homemaker", "
 
 @pytest.fixture(autouse=True)
 def small_taxonomy(monkeypatch):
-    monkeypatch.setattr(taxonomy, "words", lambda cfg: WORDS)
+    monkeypatch.setattr(taxonomy, "load_words", lambda cfg: WORDS)
 
 
 def draw_captions(count=20_000, seed=0):

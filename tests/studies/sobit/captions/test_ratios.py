@@ -222,7 +222,7 @@ def test_an_audit_writes_correlations_with_a_run(store, tmp_path, monkeypatch, c
     words = pd.DataFrame(
         {"category": "one", "word": [f"word{number}" for number in range(N_WORDS)], "type": "noun"}
     )
-    monkeypatch.setattr(taxonomy, "words", lambda cfg: words)
+    monkeypatch.setattr(taxonomy, "load_words", lambda cfg: words)
     monkeypatch.setattr(output, "drawings", lambda ratios: [])
     drawn = rng.choice(words["word"], 4000)
     people = rng.choice(["black", "white man", "men", "sea"], 4000)
