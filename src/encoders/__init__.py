@@ -62,6 +62,12 @@ def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
     return replace(encoder, identity=identity)
 
 
+def architecture_and_data(model: configs.ModelConfig) -> str:
+    """Name a model's architecture and training data, which make the family of models that are alike."""
+    family = family_of(model)
+    return f"{family.architecture(model)}, {family.pretraining(model)}"
+
+
 def build_untrained(cfg: configs.RunConfig) -> Network:
     """Build the network of a job with random weights, to measure its sizes and speed."""
     model, build = cfg.model, family_of(cfg.model).untrained_network

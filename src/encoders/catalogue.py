@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import re
 from pathlib import Path
 
 from src import configs
@@ -24,6 +25,10 @@ FACTS = ("parameters_millions", "gflops_image", "zero_shot")
 # text towers initialised from other weights are not listed. "unknown": the authors name no dataset.
 PRETRAINING = Path(__file__).with_name("pretraining.csv")
 UNKNOWN, UNTRAINED = "unknown", "none"
+# Ends of the names of open_clip's architectures that state the activation or the resolution.
+VARIANT = re.compile(r"(-quickgelu|[-_]\d{3})$")
+# Text in the name of a toy that states the random seed of its training.
+TRAINING_SEED = re.compile(r"\+seed=\d+")
 
 
 def list_ids() -> list[str]:
@@ -86,6 +91,30 @@ def pretraining_of(model: configs.PretrainedConfig) -> str:
         return UNTRAINED
     row = read_rows_by_model(PRETRAINING).get(_published_id(model), {})
     return model.pretraining or row.get("pretraining", UNKNOWN)
+
+
+def architecture_of(model: configs.PretrainedConfig) -> str:
+    """Return the architecture of a published model of open_clip; of others the model's name.
+
+    >>> architecture_of(configs.OpenClipConfig(id="ViT-L-14-336-quickgelu/openai"))
+    'ViT-L-14'
+    """
+    name = _published_id(model)
+    if "/" not in name or name.startswith("hf-hub:"):
+        return str(model.name)
+    name = name.partition("/")[0]
+    while VARIANT.search(name):
+        name = VARIANT.sub("", name)
+    return name
+
+
+def remove_seed(model: str) -> str:
+    """Return the name of a model without the random seed of its training, which several checkpoints share.
+
+    >>> remove_seed("toy_m+seed=2+bias=0.5")
+    'toy_m+bias=0.5'
+    """
+    return TRAINING_SEED.sub("", model)
 
 
 def _published_id(model: configs.PretrainedConfig) -> str:

@@ -220,5 +220,6 @@ FAMILY = EncoderFamily(
     files=lambda config: [_checkpoint(find_files(config))],
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
+    architecture=catalogue.architecture_of,
     default_name=_default_name,
 )

@@ -74,6 +74,8 @@ class EncoderFamily:
         files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
+        architecture: (config) -> name of the architecture, which several weights may share; default: the
+            model's name.
         default_name: (config, name of its YAML file) -> name for display.
         version: version of a family defined outside this project; increase it when its vectors change.
     """
@@ -87,6 +89,7 @@ class EncoderFamily:
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
     has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}
+    architecture: Callable[[Any], str] = lambda config: str(config.name)
     default_name: Callable[[Any, str], str] = lambda _, choice: choice
     version: int = 1
 

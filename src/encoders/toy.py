@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from src import configs
-from src.encoders.catalogue import FACTS, UNTRAINED
+from src.encoders.catalogue import FACTS, UNTRAINED, remove_seed
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.stimuli import Table, pictures
@@ -153,4 +153,5 @@ FAMILY = EncoderFamily(
     untrained_network=lambda config: _build_network(config, words=[]),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
     facts=lambda config: dict(zip(FACTS, (*_compute_size(config), math.nan), strict=True)),
+    architecture=lambda config: remove_seed(str(config.name)),
 )

@@ -1,6 +1,5 @@
 """Plan jobs (`plan=true`): finished runs, stored and missing pieces, and the disk and memory they need."""
 
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +10,14 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from src import configs, embeddings, encoders, stimuli, tracking
+from src import configs, embeddings, encoders, stimuli
 from src.embeddings.image_cache import has_resized
 from src.encoders.preprocessing import SplitPreprocessing
 from src.jobs import encoder_job
 from src.jobs.identity import Job
+from src.jobs.previous_runs import Stimuli, detectable, open_tracker, stimuli_of
 from src.jobs.runner import Runner
+from src.metrics import models_needed
 from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
 from src.studies.protocol import study_of
@@ -27,6 +28,8 @@ DRAWN_PIXEL_BYTES, MORPHED_PIXEL_BYTES = 0.8, 1.3
 JOB_BYTES = 750_000
 # Bytes in memory of a job with few stimuli, measured by python -m benchmarks stages, like the factors below.
 BASE_MEMORY = 1.2e9
+# Correlations over models whose number of families a plan states.
+CORRELATIONS = (0.3, 0.5, 0.7, 0.9)
 FLOAT_BYTES = 4.0  # bytes of a float32; values of stored pictures have one byte
 
 
@@ -48,6 +51,8 @@ class JobPlan:
     job: str
     status: str  # begins with "finished" or "to do"
     pieces: tuple[Piece, ...] = ()
+    family: str = ""  # architecture and training data of the model; empty for generative models
+    stimuli: Stimuli | None = None  # its stimuli, on which other runs may be finished; None if not stored
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,13 @@ def plan(job: Job) -> JobPlan:
     with cache.forbid_building():
         tables, counts = _load_tables(job.cfg)
         roles = study_of(job.cfg.exp).roles(job.cfg.exp)
+        family, on_stimuli = encoders.architecture_and_data(job.cfg.model), None
         if {*roles} <= {*tables}:
             prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
+            on_stimuli = stimuli_of(job, {role: tables[role].hash for role in roles})
             if job.cfg.resume and (run := _find_finished_run(prepared)):
-                return JobPlan(job.label, f"finished, in run {run}")
-        return JobPlan(job.label, "to do", tuple(_plan_pieces(job, tables, counts)))
+                return JobPlan(job.label, f"finished, in run {run}", (), family, on_stimuli)
+        return JobPlan(job.label, "to do", tuple(_plan_pieces(job, tables, counts)), family, on_stimuli)
 
 
 def runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
@@ -89,13 +96,24 @@ def runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
 
 
 def plan_tables(planned: list[JobPlan]) -> Iterator[tuple[pd.DataFrame, str]]:
-    """Yield the tables of a plan with their titles: its jobs, and the distinct pieces that they need."""
+    """Yield the tables of a plan with their titles: its jobs, and what they need and can detect."""
     jobs = pd.DataFrame({"job": [entry.job for entry in planned], "": [entry.status for entry in planned]})
     done, to_do = (sum(entry.status.startswith(name) for entry in planned) for name in ("finished", "to do"))
     yield jobs, f"Plan of {len(planned)} jobs: nothing is run; {done} finished, {to_do} to do"
     pieces = {piece.what: piece for entry in planned for piece in entry.pieces}
-    if not pieces:
-        return
+    if pieces:
+        yield _needs_table(pieces)
+    effects = detectable([entry.stimuli for entry in planned if entry.stimuli])
+    if len(effects):
+        yield effects, "Minimum detectable level and difference of levels, over groups (80% power, p ≤ .05)"
+    if families := {entry.family for entry in planned} - {""}:
+        needed = [str(models_needed(rho)) for rho in CORRELATIONS]
+        columns = {"correlation over models": [f"{rho:g}" for rho in CORRELATIONS], "families": needed}
+        title = f"Families of models that detect it (80% power, p ≤ .05); in this plan: {len(families)}"
+        yield pd.DataFrame(columns), title
+
+
+def _needs_table(pieces: Mapping[str, Piece]) -> tuple[pd.DataFrame, str]:
     rows = []
     for piece in pieces.values():
         status, disk = ("stored", "") if piece.stored else ("to do", _format_bytes(piece.disk))
@@ -106,7 +124,7 @@ def plan_tables(planned: list[JobPlan]) -> Iterator[tuple[pd.DataFrame, str]]:
     rows.append(("in all", "", status, _format_bytes(sum(piece.disk for piece in missing))))
     memory = max((piece.memory for piece in missing), default=0)
     title = f"What they need; expected peak memory about {_format_bytes(memory)}"
-    yield pd.DataFrame(rows, columns=["what", "items", "", "disk"]), title
+    return pd.DataFrame(rows, columns=["what", "items", "", "disk"]), title
 
 
 def _format_bytes(count: float) -> str:
@@ -126,19 +144,13 @@ def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, in
     return tables, counts
 
 
-# Cached for all jobs of a plan: opening a server takes several requests.
-_tracker = functools.cache(tracking.Tracker)
-
-
 def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:
-    uri = prepared.job.cfg.tracking.uri
     try:
         key = encoder_job.key(prepared)
     except cache.NotStored:
         return ""
-    if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
-        return ""
-    runs = _tracker(uri).find_finished(prepared.job.dataset, key)
+    tracker = open_tracker(prepared.job.cfg.tracking.uri)
+    runs = tracker.find_finished(prepared.job.dataset, key) if tracker else []
     return runs[0].id if runs else ""
 
 

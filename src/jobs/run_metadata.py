@@ -178,8 +178,9 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
 
 
 def model_tags(job: Job) -> dict[str, str]:
-    """Return the tags of the weights, their training data, and whether they are random (`weights`)."""
+    """Return tags of weights, training data and family of a model; `weights`: whether they are random."""
     pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
+    pretraining["family"] = encoders.architecture_and_data(job.cfg.model)
     if job.cfg.model.precomputed:
         return pretraining
     weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()

@@ -17,7 +17,14 @@ from src.metrics.choice_rates import (
     resampled_tables,
     stuart_tau_c,
 )
-from src.metrics.correlation import Correlation, auc, spearman, spearman_columns, weighted_spearman
+from src.metrics.correlation import (
+    Correlation,
+    auc,
+    permuted_spearman,
+    spearman,
+    spearman_columns,
+    weighted_spearman,
+)
 from src.metrics.groups import (
     WelchTests,
     association_factors,
@@ -44,6 +51,8 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
+from src.metrics.power import detectable, models_needed
 from src.metrics.reliability import disattenuate, noise_ceiling, spearman_brown
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
 from src.metrics.similarity import cosines, normalise, pool_vectors, similarity
+from src.metrics.variance_components import Components, variance_components

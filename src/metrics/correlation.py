@@ -3,6 +3,7 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import torch
@@ -10,9 +11,13 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from src.metrics.inference import TOLERANCE
+
 # Numbers per array of a block of resamples: 2 MB, five arrays at once; faster than 1 or 32 MB when measured.
 BLOCK = 2**18
 MIN_UNITS = 3
+# Maximum number of permutations that are all computed, and number of random ones where they are more.
+MAX_PERMUTATIONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,37 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
     squares = (ranks_x**2).sum(axis=0) * (ranks_y**2).sum(axis=0)
     np.divide((ranks_x * ranks_y).sum(axis=0), np.sqrt(squares), out=rho, where=squares > 0)
     return rho
+
+
+def permuted_spearman(x: ArrayLike, y: ArrayLike, seed: int) -> tuple[float, float]:
+    """Compute Spearman's rho and its two-sided p over permutations of one score.
+
+    All permutations are computed if they are at most 10,000 (7 units); else 10,000 random ones, to which the
+    observed order is added.
+
+    Args:
+        x: [N], the first score.
+        y: [N], the second score.
+        seed: random seed of the permutations.
+
+    Returns:
+        rho, and the share of permutations whose |rho| is at least as large; NaN where rho is undefined.
+
+    >>> permuted_spearman([1, 2, 3, 4], [1, 2, 3, 4], seed=0)
+    (1.0, 0.08333333333333333)
+    """
+    first, second = np.asarray(x, dtype=float)[:, None], np.asarray(y, dtype=float)
+    rho = float(spearman_columns(first, second[:, None])[0])
+    if math.isnan(rho):
+        return rho, math.nan
+    if math.factorial(len(second)) <= MAX_PERMUTATIONS:
+        orders = np.array([*permutations(range(len(second)))])
+    else:
+        rng = np.random.default_rng(seed)
+        random = rng.permuted(np.tile(np.arange(len(second)), (MAX_PERMUTATIONS, 1)), axis=1)
+        orders = np.concatenate([np.arange(len(second))[None], random])
+    rhos = np.abs(spearman_columns(first, second[orders].T))
+    return rho, float((rhos >= abs(rho) - TOLERANCE).mean())
 
 
 def weighted_spearman(

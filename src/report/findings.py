@@ -35,7 +35,8 @@ class Findings:
     jobs: pd.DataFrame
     missing: Sequence[str]  # overrides of the requested jobs that have no outcome
     # One row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy on ImageNet in
-    # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on.
+    # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on; `family`, which models of
+    # one architecture and training data share.
     models: pd.DataFrame
     # Origin of the numbers: `git.commit`, `git.dirty`, `command`, versions of libraries, hashes of inputs.
     provenance: Mapping[str, str]

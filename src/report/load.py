@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from src import configs
-from src.encoders.catalogue import FACTS, UNKNOWN
+from src.encoders.catalogue import FACTS, UNKNOWN, remove_seed
 from src.errors import InputError
 from src.report.findings import Findings
 from src.report.study import report_of
@@ -34,6 +34,8 @@ INTEGERS = (
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
 # Leading characters of a sweep's id that a report shows where there are several sweeps.
 SHORT = 8
+# Tags of a run: training data of its model, and architecture and training data.
+TRAINED_ON = ("pretraining", "family")
 # All statuses in jobs.csv.
 STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
 
@@ -192,18 +194,22 @@ def _text(tracker: Tracker, sweep: StoredRun, name: str, folder: Path) -> str:
 
 
 def models_of(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFrame:
-    """Return the facts that runs record of models: `model`, `FACTS` (NaN where unknown), `pretraining`."""
+    """Return the facts that runs record of models: `model`, `FACTS` (NaN where unknown), `TRAINED_ON`.
+
+    Older runs do not record the family of their model: it is the model, without its training seed.
+    """
     rows: dict[str, dict[str, object]] = {
-        model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN} for model in models
+        model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN, "family": remove_seed(model)}
+        for model in models
     }
     for run in runs.values():
         # Older runs have the metrics without the prefix.
         metrics = {name.removeprefix("model."): value for name, value in run.metrics.items()}
         known: dict[str, object] = {name: metrics[name] for name in FACTS if name in metrics}
-        known |= {"pretraining": run.tags["pretraining"]} if run.tags.get("pretraining") else {}
+        known |= {name: run.tags[name] for name in TRAINED_ON if run.tags.get(name)}
         rows.setdefault(run.tags.get("model", ""), {}).update(known)
     known_rows = [{"model": model, **rows[model]} for model in models]
-    return pd.DataFrame(known_rows, columns=["model", *FACTS, "pretraining"])
+    return pd.DataFrame(known_rows, columns=["model", *FACTS, *TRAINED_ON])
 
 
 def _inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:

@@ -72,6 +72,9 @@ class StudyReport:
     terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
     # (analyses, dataset, folder) -> metrics of the parent run; writes its files into the folder.
     summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}
+    # (findings of finished jobs) -> rows for the plan of jobs on the same stimuli: the smallest effects that
+    # they can detect.
+    detectable: Callable[[Findings], pd.DataFrame] = lambda _: pd.DataFrame()
     ranking: Ranking | None = None  # ranking of models over all runs of a store
 
 

@@ -232,6 +232,26 @@ def test_pretraining_is_declared_or_unknown(overrides, expected):
     assert family_of(model).pretraining(model) == expected
 
 
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["model=clip_l14"], "ViT-L-14, openai"),
+        (["model=open_clip", "model.id=ViT-L-14-336-quickgelu/openai"], "ViT-L-14, openai"),
+        (["model=open_clip", "model.id=ViT-B-16-SigLIP2-384/webli"], "ViT-B-16-SigLIP2, webli"),
+        (["model=open_clip", "model.id=convnext_base_w_320/laion400m"], "convnext_base_w, unknown"),
+        (["model=open_clip", "model.id=hf-hub:somebody/something"], "hf-hub:somebody/something, unknown"),
+        (["model=toy_s", "model.seed=3"], "toy_s, the dataset's captions"),
+        (
+            ["model=toy_s", "model.width=32", "model.seed=3", "demo.bias=1"],
+            "toy_s+width=32, the dataset's captions",
+        ),
+        (["model=precomputed", "model.path=lab"], "lab, unknown"),
+    ],
+)
+def test_models_of_an_architecture_and_training_data_are_a_family(job, overrides, expected):
+    assert encoders.architecture_and_data(job(*overrides).cfg.model) == expected
+
+
 def test_stated_training_data_are_in_the_key_of_a_run_only_if_stated(job):
     silent, stated = job("model=clip_b32"), job("model=clip_b32", "model.pretraining=wit")
     assert "pretraining" not in silent.resolved["model"]

@@ -1,5 +1,8 @@
 """Check that a plan lists stored, finished and missing work, and does none of it."""
 
+import pandas as pd
+from scipy import stats
+
 from src.jobs import plan
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides
@@ -27,6 +30,15 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_pa
     assert command(tmp_path / "o", *arguments, "resume=false").code == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "finished, in run" not in output
+    assert "families of models that detect it (80% power, p ≤ .05); in this plan: 1" in output.lower()
+    analyses = pd.read_csv(sweeps[0].results("faces_to_words") / "analyses.csv")
+    half = (analyses["level_high"] - analyses["level_low"]) / 2
+    levels = half * (1 + stats.t.ppf(0.8, analyses["df"]) / stats.t.ppf(0.975, analyses["df"]))
+    row = output.split("Minimum detectable level and difference of levels")[1].split("│ faces_to_words │")[1]
+    cells = [cell.strip() for cell in row.split("│")[:4]]
+    assert cells[0] == f"{levels.min():.3f} to {levels.max():.3f}"
+    # One model alone has no difference.
+    assert cells[2:] == ["–", "shrunk+steps=500"]
     for what in ("draw demo faces", "train shrunk+steps=500", "embed demo words with shrunk+steps=500"):
         assert "stored" in output.split(what)[1].split("├")[0], what
     assert sorted(path for path in stores.rglob("*")) == before

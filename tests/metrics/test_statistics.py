@@ -32,6 +32,35 @@ def test_spearman_is_pearson_of_midranks(pairs):
         assert result.p == pytest.approx(stats.spearmanr(x, y).pvalue, abs=1e-12)
 
 
+@given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3, max_size=6))
+def test_p_over_all_permutations_is_that_of_the_loop(pairs):
+    x, y = np.array(pairs, dtype=float).T
+    rho, p = metrics.permuted_spearman(x, y, 0)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert np.isnan([rho, p]).all()
+        return
+    assert rho == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+    rhos = [stats.spearmanr(x, order).statistic for order in itertools.permutations(y)]
+    assert p == np.mean(np.abs(rhos) >= abs(rho) - 1e-9)
+
+
+def test_p_over_random_permutations_is_near_that_over_all():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 6, (2, 8)).astype(float)
+    rho, p = metrics.permuted_spearman(x, y, 1)
+    exact = stats.permutation_test(
+        (y,),
+        lambda order: abs(stats.spearmanr(x, order).statistic),
+        permutation_type="pairings",
+        n_resamples=np.inf,
+        alternative="greater",
+    ).pvalue
+    assert p == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000))
+    assert metrics.permuted_spearman(x, y, 1) == (rho, p)
+    # The observed order is one of them.
+    assert metrics.permuted_spearman(range(20), range(20), 0) == (1.0, 1 / 10_001)
+
+
 def test_undefined_scores_are_left_out_and_counted():
     result = metrics.spearman([1, 2, 3, np.nan, 5, 6], [1, 2, 3, 4, np.nan, 0])
     assert (result.n, result.n_excluded) == (4, 2)

@@ -48,6 +48,12 @@ def metric_outputs(_: Path) -> dict[str, Any]:
     ]
     z, cells = metrics.standardise(to_a), np.stack([np.arange(9) % 3, np.arange(9) // 3])
     welch = metrics.welch_tests(z, z**2, cells, [np.eye(3, dtype=bool)])[0]
+    # Levels of 63 analyses in the cells that are not missing.
+    filled = np.arange(63) % 11 > 0
+    levels = {"exp": np.arange(63) % 3, "model": np.arange(63) // 9, "group": np.arange(63) // 3 % 3}
+    components = metrics.variance_components(
+        to_a.ravel()[filled], {name: level[filled] for name, level in levels.items()}
+    )
     return {
         "similarity": similarities,
         "similarity_of_several": metrics.similarity(multiple, y),
@@ -87,6 +93,13 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "standardise": metrics.standardise(to_a),
         "group_association": metrics.group_association(to_a, groups),
         "welch_tests": [welch.difference, welch.error, welch.df, welch.score(), welch.difference_at(2.0)],
+        "permuted_spearman": [
+            metrics.permuted_spearman(side, side[::-1] ** 2, 0) for side in (scores, to_a[:, :2].ravel())
+        ],
+        "variance_components": [*components.variances.values(), *components.shares().values()],
+        "generalisability": [components.generalisability("model", fixed) for fixed in ((), ("exp", "group"))],
+        "models_needed": metrics.models_needed(0.48),
+        "detectable": [metrics.detectable(1.0, df) for df in (9.0, np.inf)],
         "spearman_brown": metrics.spearman_brown([-0.5, 0.2, 0.9]),
         "noise_ceiling": metrics.noise_ceiling([0.5, 0.5], [0.72, -0.1]),
         "disattenuate": metrics.disattenuate([0.3, -0.2], [0.5, 0.6], [0.72, 0.4]),

@@ -12,7 +12,7 @@ from src.report import load, publish
 from src.report.findings import TABLES
 from src.storage import results
 from src.studies.propagation.combined import UNCERTAINTY, combine
-from src.tracking import Tracker, sweeps
+from src.tracking import StoredRun, Tracker, sweeps
 from tests.commands import SMALL, command, killed
 from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
@@ -263,3 +263,12 @@ def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker
     (summary / "asked.json").unlink()
     assert report(tmp_path / "mlruns", f"output={tmp_path}/out") == 0
     assert (page.findings[2].missing, page.findings[2].provenance["requested jobs"]) == ([], "unknown")
+
+
+def test_runs_without_a_family_have_that_of_their_model():
+    """Read runs of a version that did not record families, beside one that does."""
+    tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai"}
+    run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6})
+    models = load.models_of({"r": run}, ["toy_m+seed=1", "clip_b32"])
+    assert models["family"].tolist() == ["toy_m", "ViT-B-32, openai"]
+    assert models["pretraining"].tolist() == ["unknown", "openai"]

@@ -20,9 +20,12 @@ from validation.calibration import __main__ as calibration
 from validation.calibration import (
     attribute_sets,
     bounds,
+    components,
     coverage,
     equality,
     equivalence,
+    families,
+    minimum_detectable,
     nulls,
     planted,
     populations,
@@ -42,6 +45,9 @@ ROWS = {
     "planted": 4,
     "properties": 2,
     "studies": 8,
+    "components": 38,
+    "families": 3,
+    "minimum_detectable": 10,
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
@@ -415,6 +421,38 @@ def test_the_limits_of_tests_and_intervals_of_other_studies(number, hits, holds)
     assert studies.tabulate(measured, few=False)["holds"].tolist() == [holds]
 
 
+@pytest.mark.parametrize(("share", "holds"), [(0.74, False), (0.75, True), (0.85, True), (0.86, False)])
+def test_the_limits_of_minimum_detectable_effects(share, holds):
+    effect = minimum_detectable.effects()[0]
+    detections = [(0.2, float(number < 100 * share)) for number in range(100)]
+    table = minimum_detectable.tabulate([(effect, detections)], few=False).iloc[0]
+    assert (table["share"], table["planted"], table["holds"]) == (share, pytest.approx(0.2), holds)
+
+
+@pytest.mark.parametrize(("mean", "holds"), [(0.25, True), (0.28, True), (0.29, False)])
+def test_the_bounds_of_a_mean_estimate_are_those_of_t(mean, holds):
+    """Estimates of SD .1 in 100 worlds have bounds of 3.39 standard errors."""
+    design = components.designs()[0]
+    spread = np.tile([-0.1, 0.1], 50) * np.sqrt(0.99)
+    estimates = [design.planted | {"rest": mean + deviation} for deviation in spread]
+    row = components.tabulate([(design, estimates)]).set_index("component").loc["rest"]
+    assert (row["mean"], row["sd"]) == pytest.approx((mean, 0.1))
+    assert row["mean_high"] == pytest.approx(0.25 + stats.t.ppf(0.9995, 99) * 0.01)
+    assert row["holds"] == holds
+
+
+@pytest.mark.parametrize(
+    "effect", minimum_detectable.effects()[:6], ids=lambda e: f"{e.name}, {e.world.name}"
+)
+def test_the_planted_effect_is_that_of_the_first_sample(effect):
+    """The second sample's level, or difference, is the planted one on average."""
+    rng = np.random.default_rng(0)
+    is_level = effect.name == minimum_detectable.LEVEL
+    pairs = [minimum_detectable.levels(effect.world, rng, 0.7, is_level) for _ in range(40)]
+    values = np.array([first.value - (0 if is_level else second.value) for first, second in pairs])
+    assert values.mean() == pytest.approx(0.7, abs=4 * values.std() / np.sqrt(40))
+
+
 @pytest.mark.parametrize(("bias", "holds"), [(0.039, True), (0.041, False), (-0.041, False)])
 def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
     row = reliability.Correction(0.8 + bias, 0.7, 0.9, 0.6, 0.5, 0.7)
@@ -446,6 +484,24 @@ def test_the_limits_of_sd_attributes(halves, attributes, holds):
 
 
 # Faults.
+
+
+def test_models_taken_as_independent_are_detected():
+    for size in families.SIZES[:2]:
+        values = [families.p_values(size, number) for number in range(100)]
+        table = families.tabulate([(size, values)]).iloc[0]
+        assert table["holds"]
+        assert table["share_singly"] > table["high"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("design", components.designs(), ids=lambda design: design.name)
+def test_a_biased_component_is_detected(design):
+    estimates = [components.estimates_of(design, number) for number in range(200)]
+    assert components.tabulate([(design, estimates)])["holds"].all()
+    biased = [estimate | {"rest": 2 * estimate["rest"]} for estimate in estimates]
+    table = components.tabulate([(design, biased)]).set_index("component")
+    assert table.index[~table["holds"]].tolist() == ["rest"]
 
 
 @pytest.mark.thorough

@@ -60,7 +60,7 @@ def p_value(pair: Pair, number: int) -> float:
     for rows, (x, y) in compared:
         units = ways.iloc[rows].rename_axis("id").reset_index()
         if pair.is_level:
-            statistic = partial(_level, group == 0, np.column_stack([x, y]))
+            statistic = partial(level_of, group == 0, np.column_stack([x, y]))
         else:
             statistic = partial(_rho, x[rows], y[rows])
         value = float(statistic(np.ones((1, len(rows)), dtype=bool))[0, 0])
@@ -69,7 +69,8 @@ def p_value(pair: Pair, number: int) -> float:
     return compare(estimates[0], estimates[1], is_correlation=not pair.is_level).p
 
 
-def _level(in_group: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def level_of(in_group: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Compute the level of a group in samples with weights [G, n], [G, 1]."""
     return summarise(None, in_group, scores, weights)[:, :1]
 
 

@@ -57,6 +57,12 @@ def main_analyses(findings: Findings) -> pd.DataFrame:
     return first_specification(findings.of("propagation"))
 
 
+def families(findings: Findings, models: pd.Series) -> pd.Series:
+    """Return the family (architecture and training data) of each model; the model's name where unknown."""
+    known = findings.models.reindex(columns=["model", "family"]).dropna()
+    return models.map(dict(known.itertuples(index=False, name=None))).fillna(models)
+
+
 def corrected(analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses of jobs with exp.reliability=true."""
     if "rho_cross" not in analyses:

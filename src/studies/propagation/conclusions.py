@@ -57,9 +57,9 @@ def _levels(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _largest(rows: pd.DataFrame) -> Iterator[str]:
-    carried = rows["exp"].map(lambda exp: _carried(exp)[1])
+    of_corpus = rows["exp"].map(lambda exp: carried(exp)[1])
     for kind, sentence in LARGEST.items():
-        chosen = rows[(carried == kind) & ~rows["exp"].map(_is_baseline)]
+        chosen = rows[(of_corpus == kind) & ~rows["exp"].map(_is_baseline)]
         if chosen["level"].notna().any():
             row = chosen.iloc[int(chosen["level"].abs().fillna(-1).argmax())]
             yield sentence.format(_name(row), _level(row))
@@ -147,13 +147,13 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _carried(exp: str) -> list[str]:
+def carried(exp: str) -> list[str]:
     """Return what the roles in the name of an experiment carry."""
     return [CARRIES.get(role, role) for role in exp.partition("_to_")[::2]]
 
 
 def _is_baseline(exp: str) -> bool:
-    targets, corpus = _carried(exp)
+    targets, corpus = carried(exp)
     return targets == corpus
 
 

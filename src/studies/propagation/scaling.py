@@ -1,14 +1,14 @@
-"""Correlate rho with size and accuracy of models."""
+"""Correlate rho with size and accuracy of models, over their families."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullLocator
 
-from src.metrics import interval, spearman_columns
+from src.metrics import permuted_spearman
 from src.report.drawing import Drawing, shorten, style_of
 from src.report.findings import Findings
 from src.report.forest_plot import legend_handles, make_figure
-from src.studies.propagation.combined import main_analyses
+from src.studies.propagation.combined import families, main_analyses
 from src.studies.propagation.figures import LIMITS
 
 QUANTITIES = {  # column of `Findings.models` -> label of its axis
@@ -17,17 +17,18 @@ QUANTITIES = {  # column of `Findings.models` -> label of its axis
     "zero_shot": "zero-shot accuracy on ImageNet",
 }
 LOGARITHMIC = ("parameters_millions", "gflops_image")
-# Minimum number of models for a correlation; draws of the bootstrap over models, and their seed.
-MIN_MODELS, DRAWS, SEED = 8, 2000, 0
-COLUMNS = ["quantity", "exp", "models", "rho", "ci_low", "ci_high"]
+# Minimum number of families of models for a correlation; seed of the permutations where they are many.
+MIN_FAMILIES, SEED = 6, 0
+COLUMNS = ["quantity", "exp", "models", "families", "rho", "p"]
 
 
 def points(findings: Findings) -> pd.DataFrame:
-    """Join mean rho per experiment and model (`exp, model, rho`) with `QUANTITIES` of the model."""
+    """Join mean rho per experiment and model (`exp, model, rho`) with the model's family and `QUANTITIES`."""
     analyses = main_analyses(findings)
     if analyses.empty or findings.models.empty:
-        return pd.DataFrame(columns=["exp", "model", "rho", *QUANTITIES])
+        return pd.DataFrame(columns=["exp", "model", "rho", "family", *QUANTITIES])
     means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
+    means["family"] = families(findings, means["model"])
     return means.merge(findings.models[["model", *QUANTITIES]], on="model", how="left")
 
 
@@ -37,20 +38,19 @@ def known_quantities(means: pd.DataFrame) -> list[str]:
 
 
 def correlations(means: pd.DataFrame) -> pd.DataFrame:
-    """Correlate (Spearman) each quantity of `points` with the mean rho of each experiment, across its models.
+    """Correlate (Spearman) each quantity of `points` with the mean rho of each experiment, over families.
 
-    Experiments with fewer than `MIN_MODELS` models are left out. The column `rho` is this correlation, and
-    intervals are percentiles of a bootstrap over models.
+    Models of one family (architecture and training data) are alike: both sides are means over a family, and p
+    is from permutations of families. Experiments with fewer than `MIN_FAMILIES` are left out. The column
+    `rho` is this correlation.
     """
     rows = []
     for quantity in known_quantities(means):
         for exp, exp_rows in means.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):
-            if len(exp_rows) >= MIN_MODELS:
-                x, y = exp_rows[quantity].to_numpy(dtype=float), exp_rows["rho"].to_numpy(dtype=float)
-                samples = np.random.default_rng(SEED).integers(len(x), size=(DRAWS, len(x)))
-                bounds = interval(spearman_columns(x[samples].T, y[samples].T))
-                rho = spearman_columns(x[:, None], y[:, None]).item()
-                rows.append((quantity, exp, len(exp_rows), rho, *bounds))
+            of_families = exp_rows.groupby("family", sort=False)[[quantity, "rho"]].mean()
+            if len(of_families) >= MIN_FAMILIES:
+                rho, p = permuted_spearman(of_families[quantity], of_families["rho"], SEED)
+                rows.append((quantity, exp, len(exp_rows), len(of_families), rho, p))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -85,8 +85,8 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     models = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
     listed = ", ".join(f"{shorten(row['model'])} {row[quantity]:g}" for row in models.to_dict("records"))
     caption = f"Models from left to right: {listed}. Points of a model are shifted so as not to overlap."
-    if len(models) < MIN_MODELS:
-        caption += f" {len(models)} models: points only; a correlation needs {MIN_MODELS} models."
+    if (count := models["family"].nunique()) < MIN_FAMILIES:
+        caption += f" {count} families: points only; a correlation needs {MIN_FAMILIES} families."
     text = "; ".join(
         f"{exp}: " + ", ".join(f"{row['model']} {row['rho']:.2f}" for row in exp_rows.to_dict("records"))
         for exp, exp_rows in rows.groupby("exp", sort=False)

@@ -15,6 +15,7 @@ from src.report.format import COLUMNS, group_rows
 from src.report.study import Section
 from src.report.tables import describe
 from src.studies.propagation import (
+    components,
     differences,
     figures,
     joint,
@@ -42,7 +43,7 @@ LINKS = (
     ("valence", "Figures 6–7"),
     *(("every", "Every ρ"), ("sensitivity", "Other specifications"), ("joint", "Many analyses")),
     ("differences", "Differences"),
-    ("scaling", "Size of models"),
+    *(("components", "Where differences come from"), ("scaling", "Size of models")),
 )
 RELIABILITY_LINK = ("reliability", "Reliability")  # of jobs with exp.reliability=true
 
@@ -65,14 +66,21 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         "models_left": contents.analyses["model"].nunique() - len(contents.featured),
     }
     context |= contents.overview() | contents.comparisons()
-    context |= contents.reliability()
+    context |= contents.variances() | contents.reliability()
     context["experiments"] = contents.experiments()
     return Section(
         rows=contents.analyses,
         templates=Path(__file__).with_name("templates"),
         context=context,
-        body=("figures.html", "comparisons.html", "reliability.html", "experiments.html"),
-        conclusions=[*conclusions(analyses), *differing_models(contents.model_differences)],
+        body=(
+            *("figures.html", "comparisons.html", "components.html", "scaling.html"),
+            *("reliability.html", "experiments.html"),
+        ),
+        conclusions=[
+            *conclusions(analyses),
+            *differing_models(contents.model_differences),
+            *components.conclusion(contents.components),
+        ],
         explorer_rows=explored(findings),
         table="main.html",
         facts="facts.html",
@@ -120,6 +128,7 @@ class Contents:
         self.featured = furthest_apart(self.analyses, FEATURED)
         self.estimates = JobEstimates(findings)
         self.model_differences = differences.models(findings, self.estimates)
+        self.components = components.table(findings)
         self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
 
     def overview(self) -> dict[str, Any]:
@@ -203,6 +212,17 @@ class Contents:
             "scaling": self.folder.write_figures([scaling.figure(points, name) for name in quantities]),
             "correlations": format.to_records(scaling.correlations(points)),
             "quantities": scaling.QUANTITIES,
+        }
+
+    def variances(self) -> dict[str, Any]:
+        """Build the table and the figure of variance components."""
+        rows, drawing = self.components, components.figure(self.components)
+        self.folder.write_table("variance-components", rows, "variance components of level and ρ")
+        return {
+            "components": components.page_rows(rows),
+            "component_sets": format.to_records(rows.drop_duplicates(["set", "quantity"])),
+            "component_shares": self.folder.write_figures([drawing] if drawing else []),
+            "facets": components.facets(rows),
         }
 
     def reliability(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from src.report.findings import list_specifications
 from src.report.study import StudyReport
 from src.report.tables import build_table, describe, select_first
 from src.stimuli import CARRIES, IMAGE_ROLES
-from src.studies.propagation import experiment, figures, measures, tables
+from src.studies.propagation import experiment, figures, measures, minimum_detectable, tables
 from src.studies.propagation.combined import combine
 from src.studies.propagation.conclusions import conclusions
 from src.studies.propagation.config import PropagationConfig
@@ -164,5 +164,6 @@ STUDY = Study(
         conclusions=conclusions,
         terminal=terminal,
         summarise=summarise,
+        detectable=minimum_detectable.plan_rows,
     ),
 )

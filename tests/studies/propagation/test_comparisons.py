@@ -1,6 +1,7 @@
 """Check differences, specifications, model sizes and figures against references and on real jobs."""
 
 import functools
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,15 @@ import pytest
 import torch
 from scipy import stats
 
+from src.metrics import variance_components
 from src.metrics.jackknife import replicate
 from src.report import format, page
 from src.storage import results
 from src.studies.propagation import (
+    components,
     differences,
     joint,
+    minimum_detectable,
     page_tables,
     paper_figures,
     scaling,
@@ -289,21 +293,102 @@ def _with_sizes(findings, count):
     return replace(findings, frames={"propagation": analyses}, models=models)
 
 
-def test_size_is_correlated_from_eight_models_on(findings):
-    assert scaling.correlations(scaling.points(_with_sizes(findings, 7))).empty
-    points = scaling.points(_with_sizes(findings, 9))
+def test_size_is_correlated_from_six_families_on(findings):
+    assert scaling.correlations(scaling.points(_with_sizes(findings, 5))).empty
+    points = scaling.points(_with_sizes(findings, 6))
     # The number of parameters is known for all models, other sizes for one or none.
     assert scaling.known_quantities(points) == ["parameters_millions"]
     table = scaling.correlations(points).set_index("exp")
     assert len(table) == len(factory.PAPER)
+    assert table[["models", "families"]].drop_duplicates().to_numpy().tolist() == [[6, 6]]
+    figure = scaling.figure(scaling.points(_with_sizes(findings, 5)), "parameters_millions")
+    assert figure.caption.endswith("5 families: points only; a correlation needs 6 families.")
+
+
+def test_size_is_correlated_over_means_of_families(findings):
+    """Permute the families of models in a loop; 14 models of 7 families, of which two have equal sizes."""
+    findings = _with_sizes(findings, 14)
+    models = findings.models.assign(family=[f"f{number // 2}" for number in range(14)])
+    points = scaling.points(replace(findings, models=models))
+    row = scaling.correlations(points).set_index("exp").loc["faces_to_words"]
     rows = points[points["exp"] == "faces_to_words"]
-    x, y = rows["parameters_millions"].to_numpy(), rows["rho"].to_numpy()
-    assert table.loc["faces_to_words", "rho"] == pytest.approx(stats.spearmanr(x, y).statistic)
-    samples = np.random.default_rng(scaling.SEED).integers(9, size=(2000, 9))
-    with np.errstate(all="ignore"):
-        rhos = [stats.spearmanr(x[rows], y[rows]).statistic for rows in samples if len({*x[rows]}) > 1]
-    interval = table.loc["faces_to_words", ["ci_low", "ci_high"]].to_list()
-    assert interval == pytest.approx([*np.percentile(rhos, [2.5, 97.5])], abs=1e-9)
+    x, y = (rows[name].to_numpy().reshape(7, 2).mean(axis=1) for name in ("parameters_millions", "rho"))
+    assert len({*x}) < 7
+    rho = stats.spearmanr(x, y).statistic
+    ranks = stats.rankdata(x), stats.rankdata(y)
+    rhos = [np.corrcoef(ranks[0], order)[0, 1] for order in itertools.permutations(ranks[1])]
+    assert (row["models"], row["families"]) == (14, 7)
+    assert row["rho"] == pytest.approx(rho)
+    assert row["p"] == np.mean(np.abs(rhos) >= abs(rho) - 1e-9)
+
+
+def test_components_are_those_of_the_analyses_with_groups(findings):
+    """Split levels within sets of one unit, and rho over all analyses with groups."""
+    split = components.table(_with_sizes(findings, 5))
+    analyses = main_analyses(_with_sizes(findings, 5))
+    analyses = analyses[analyses["group"].notna()]
+    names = {"groups → valence": (1, 4), "groups → groups": (2, 5), "valence → groups": (3, 6)}
+    experiments = ["faces_to_words", "faces_to_labels", "scenes_to_labels"]
+    experiments += ["labels_to_scenes", "labels_to_faces", "words_to_faces"]
+    sets = {name: [experiments[n - 1] for n in numbers] for name, numbers in names.items()}
+    expected = [(name, quantity) for name in sets for quantity in ("level", "rho")]
+    expected.append((components.ALL, "rho"))
+    assert [*dict.fromkeys(zip(split["set"], split["quantity"], strict=True))] == expected
+    for (name, quantity), rows in split.groupby(["set", "quantity"]):
+        chosen = analyses[analyses["exp"].isin(sets.get(name, experiments))].dropna(subset=[quantity])
+        factors = {factor: chosen[factor].to_numpy() for factor in ("exp", "model", "group")}
+        reference_components = variance_components(chosen[quantity], factors)
+        assert dict(zip(rows["component"], rows["variance"], strict=True)) == pytest.approx(
+            reference_components.variances
+        )
+        assert rows["share"].sum() == pytest.approx(1)
+        assert (rows["n"] == len(chosen)).all()
+        first = rows.iloc[0]
+        assert first[["models", "groups"]].tolist() == [5, 3]
+        if quantity == "level" and name in components.SUM_TO_0:
+            assert np.isnan([first["g_fixed"], first["g_random"]]).all()
+            assert first["reason"] == components.NO_MEANS
+        else:
+            assert first["g_fixed"] == reference_components.generalisability("model", ("exp", "group"))
+            assert first["g_random"] == reference_components.generalisability("model")
+
+
+def test_components_know_checkpoints_and_draws(findings):
+    """Nest models in their family, and cross them with the seed of A and B."""
+    sized = _with_sizes(findings, 8)
+    models = sized.models.assign(family=[f"f{number // 2}" for number in range(8)])
+    rows = main_analyses(sized)
+    other = rows.assign(seed=1, rho=np.random.default_rng(2).uniform(size=len(rows)))
+    varied = replace(sized, models=models, frames={"propagation": pd.concat([rows, other])})
+    split = components.table(varied)
+    names = split.loc[split["set"] == components.ALL, "component"].tolist()
+    assert names == [
+        *("exp", "model", "group", "training", "draw", "exp:model", "exp:group", "exp:training", "exp:draw"),
+        *("model:group", "model:draw", "group:training", "group:draw", "training:draw", "rest"),
+    ]
+    assert len(components.facets(split)) == 2
+    (sentence,) = components.conclusion(split)
+    assert sentence.startswith("The level differs above all by ")
+    text = components.figure(split).alternative
+    assert "groups → valence: exp of level" in text
+    assert "training:draw of ρ" in text
+
+
+@pytest.mark.parametrize(
+    ("count", "query", "reason"),
+    [
+        (3, "seed == 0", "3 models: at least 4 are needed"),
+        (4, "exp == 'faces_to_words'", "1 experiments: at least 2 are needed"),
+        (4, "group == 'Asian Men'", "1 groups: at least 2 are needed"),
+    ],
+)
+def test_components_of_few_levels_are_refused(findings, count, query, reason):
+    sized = _with_sizes(findings, count)
+    split = components.table(sized.with_frame("propagation", sized.of("propagation").query(query)))
+    assert {*split["reason"]} == {reason}
+    assert split[["component", "variance", "g_fixed"]].isna().all(axis=None)
+    assert components.figure(split) is None
+    assert [*components.conclusion(split)] == []
 
 
 def test_figure_6_averages_before_it_standardises(findings):
@@ -500,3 +585,31 @@ def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     assert faces["item"].str.fullmatch(r"face no\. \d+").all()
     text = page.write(lab_findings, tmp_path).read_text(encoding="utf-8")
     assert "What is missing" not in text
+
+
+def test_minimum_detectable_effects_are_those_of_the_intervals(lab_findings):
+    """Compute standard errors from intervals of level and difference, and the SD of permuted levels."""
+    effects = minimum_detectable.table(lab_findings)
+    analyses = main_analyses(lab_findings)
+    assert len(effects) == len(analyses)
+    pairs = differences.models(lab_findings, JobEstimates(lab_findings)).drop_duplicates(["exp", "stratum"])
+    pairs = pairs.set_index(["exp", "stratum"])
+    for number, row in enumerate(analyses.to_dict("records")):
+        factor = (stats.t.ppf(0.975, row["df"]) + stats.t.ppf(0.8, row["df"])) / stats.t.ppf(0.975, row["df"])
+        effect, pair = effects.iloc[number], pairs.loc[(row["exp"], row["stratum"])]
+        assert effect["level"] == pytest.approx(factor * (row["level_high"] - row["level_low"]) / 2)
+        expected = factor * (pair["level_delta_high"] - pair["level_delta_low"]) / 2
+        assert effect["difference"] == pytest.approx(expected)
+        draws = lab_findings.read(row["config"], "level_draws")
+        levels = draws.loc[draws["stratum"] == row["stratum"], "level"]
+        assert effect["level_placebo"] == pytest.approx(2.8 * np.std(levels))
+    planned = minimum_detectable.plan_rows(lab_findings).set_index("experiment")
+    assert planned.loc["faces_to_words", "from runs of"] == "sharp, blurred"
+    level = effects.loc[effects["exp"] == "faces_to_words", "level"]
+    assert planned.loc["faces_to_words", "level"] == f"{level.min():.3f} to {level.max():.3f}"
+
+
+@pytest.mark.parametrize("exp", ["faces_to_words", "words_to_faces"])
+def test_levels_of_a_job_sum_to_0(lab_findings, exp):
+    rows = main_analyses(lab_findings).query("exp == @exp")
+    assert rows.groupby("model")["level"].sum().to_list() == pytest.approx([0, 0], abs=1e-12)
