@@ -33,6 +33,7 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS},
     "task": {"pool_texts": {}},
+    "exp": {"intervene": False, "intervene_targets": 200},
 }
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *OF_SERVER)
@@ -64,7 +65,7 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
-        hashed = {name: _hashed_fields(name, node) for name, node in self.resolved.items()}
+        hashed = {name: hashed_fields(name, node) for name, node in self.resolved.items()}
         return fingerprint([decisive(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
@@ -135,7 +136,7 @@ class Job(Named):
         )
 
 
-def _hashed_fields(name: str, node: Any) -> Any:
+def hashed_fields(name: str, node: Any) -> Any:
     """Return a config group without the fields of `BY_VERSION` and `FORMERLY_FIXED`."""
     if not isinstance(node, dict):
         return node

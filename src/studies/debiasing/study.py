@@ -13,7 +13,7 @@ from src.studies.debiasing import audit_figures, estimates
 from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
 from src.studies.debiasing.improved_models import published_counts
 from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
-from src.studies.debiasing.spreads import MARGIN
+from src.studies.shared.spreads import MARGIN
 
 
 def section(findings: Findings, folder: Folder) -> Section | None:

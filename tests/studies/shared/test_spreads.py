@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from src.metrics.jackknife import Replicates, replicate
-from src.studies.debiasing.spreads import spreads
-from src.studies.debiasing.target_jackknife import TargetEstimate, covariance, joint_deletions, pool
+from src.studies.shared.spreads import spreads
+from src.studies.shared.target_jackknife import TargetEstimate, covariance, joint_deletions, pool
 
 PARENTS, MORPHS, RACES, GENDERS = 30, 200, 12, 15
 

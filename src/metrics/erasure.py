@@ -1,0 +1,183 @@
+"""Remove directions from vectors: a subspace, a random subspace of equal variance, or a concept.
+
+See docs/methods.md, section 6.14.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.optimize import bisect
+from torch import Tensor
+
+# Singular values below this share of the largest are rounding errors; of variances, its square.
+MIN_RELATIVE_VALUE = 1e-6
+# Ends of the powers of the covariance that are searched, and largest relative error of a variance.
+POWERS = (-8.0, 16.0)
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """An affine map that removes directions: x' = x - D R'(x - c).
+
+    Attributes:
+        center: [W] the point c, which stays in place.
+        readings: [W, r] the columns R, with which a vector is read.
+        directions: [W, r] the columns D, along which it is moved.
+    """
+
+    center: Float[Tensor, " width"]
+    readings: Float[Tensor, "width r"]
+    directions: Float[Tensor, "width r"]
+
+
+def erase(vectors: Float[Tensor, "n width"], eraser: Eraser) -> Float[Tensor, "n width"]:
+    """Apply an eraser to vectors; the results have no unit length.
+
+    >>> first = torch.eye(2).double()[:, :1]
+    >>> erase(torch.tensor([[3.0, 4.0]]).double(), projection(first, torch.ones(2).double(), 0.5))
+    tensor([[2., 4.]], dtype=torch.float64)
+    """
+    return vectors - (vectors - eraser.center) @ eraser.readings @ eraser.directions.T
+
+
+def span(columns: Float[Tensor, "width n"]) -> Float[Tensor, "width r"]:
+    """Return an orthonormal basis of the span of columns, those of the largest singular values first.
+
+    >>> span(torch.tensor([[2.0, 4.0], [0.0, 0.0]]).double()).abs()
+    tensor([[1.],
+            [0.]], dtype=torch.float64)
+    """
+    basis, values, _ = torch.linalg.svd(columns, full_matrices=False)
+    return basis[:, values > MIN_RELATIVE_VALUE * values.max()]
+
+
+def projection(
+    basis: Float[Tensor, "width r"], center: Float[Tensor, " width"], share: float = 1.0
+) -> Eraser:
+    """Return the eraser of a share of a subspace with an orthonormal basis Q: x' = x - share Q Q'(x - c)."""
+    return Eraser(center, share * basis, basis)
+
+
+def complement(
+    covariance: Float[Tensor, "width width"], basis: Float[Tensor, "width r"]
+) -> tuple[Float[Tensor, " m"], Float[Tensor, "width m"]]:
+    """Return the variances and principal axes of a covariance in the complement of an orthonormal basis.
+
+    Axes without variance are left out.
+
+    >>> complement(torch.diag(torch.tensor([4.0, 1.0, 0.0])).double(), torch.eye(3).double()[:, :1])[0]
+    tensor([1.], dtype=torch.float64)
+    """
+    rest = torch.linalg.qr(basis, mode="complete")[0][:, basis.shape[1] :]
+    variances, axes = torch.linalg.eigh(rest.T @ covariance @ rest)
+    return _positive(variances, rest @ axes)
+
+
+def random_subspace(
+    variances: Float[Tensor, " m"], columns: Float[Tensor, " r"], rng: np.random.Generator
+) -> Float[Tensor, "m r"] | None:
+    """Draw orthonormal columns with given variances, in the coordinates of principal axes.
+
+    Column by column, u is proportional to S^t z without its component in the columns before, S the diagonal
+    of the axes' variances, z normal; t in [-8, 16] is found by bisection.
+
+    Args:
+        variances: [m] positive variances of the axes.
+        columns: [r] variances that the columns shall have.
+        rng: generator of z.
+
+    Returns:
+        The columns; None where a column cannot have its variance to 1e-6 of it.
+
+    >>> axes = torch.tensor([1.0, 2.0, 4.0]).double()
+    >>> drawn = random_subspace(axes, torch.tensor([3.0]).double(), np.random.default_rng(0))
+    >>> (axes @ drawn**2).round(decimals=6)
+    tensor([3.], dtype=torch.float64)
+    >>> random_subspace(axes, torch.tensor([5.0]).double(), np.random.default_rng(0)) is None
+    True
+    """
+    drawn = variances.new_empty(len(variances), 0)
+    for variance in columns.tolist():
+        normal = torch.from_numpy(rng.standard_normal(len(variances)))
+
+        def excess(power: float, normal: Tensor = normal, variance: float = variance) -> float:
+            column = _column(variances, power, normal, drawn)  # noqa: B023  used in this iteration only
+            return float(variances @ column**2) / variance - 1
+
+        if drawn.shape[1] == len(variances) or not excess(POWERS[0]) <= 0 <= excess(POWERS[1]):
+            return None
+        power = bisect(excess, *POWERS, xtol=1e-13)
+        if abs(excess(power)) > TOLERANCE:
+            return None
+        drawn = torch.column_stack([drawn, _column(variances, power, normal, drawn)])
+    return drawn
+
+
+def _column(variances: Tensor, power: float, normal: Tensor, before: Tensor) -> Tensor:
+    column = (variances / variances.max()) ** power * normal
+    # Twice: after the first, rounding errors may be a large share of what is left.
+    for _ in range(2):
+        column = column / column.norm()
+        column = column - before @ (before.T @ column)
+    return column / column.norm()
+
+
+def leace(vectors: Float[Tensor, "n width"], concept: Float[Tensor, "n c"]) -> Eraser:
+    """Return the eraser after which no linear function of the vectors tells the concept (LEACE).
+
+    x' = x - W⁺ P W (x - x̄), with W the inverse root of the vectors' covariance and P the projection onto the
+    span of their whitened covariance with the concept. Of all affine maps after which that covariance is 0,
+    it moves the vectors least, in the mean square (Belrose et al. 2023).
+
+    Args:
+        vectors: [N, W].
+        concept: [N, C] values of the concept, such as ratings [N, 1], or an indicator of each group.
+
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).double()
+    >>> erase(x, leace(x, x[:, :1])).round(decimals=12)
+    tensor([[0.5000, 0.0000],
+            [0.5000, 0.0000],
+            [0.5000, 1.0000],
+            [0.5000, 1.0000]], dtype=torch.float64)
+    """
+    center = vectors.mean(dim=0)
+    centred = vectors - center
+    variances, axes = _positive(*torch.linalg.eigh(centred.T @ centred / len(vectors)))
+    deviations = variances.sqrt()[:, None]
+    cross = centred.T @ (concept - concept.mean(dim=0)) / len(vectors)
+    basis = span(axes.T @ cross / deviations)
+    return Eraser(center, axes @ (basis / deviations), axes @ (basis * deviations))
+
+
+def _positive(variances: Tensor, axes: Tensor) -> tuple[Tensor, Tensor]:
+    """Drop axes whose variance is a rounding error."""
+    is_positive = variances > MIN_RELATIVE_VALUE**2 * variances.max()
+    return variances[is_positive], axes[:, is_positive]
+
+
+def remaining_share(
+    values: Float[np.ndarray, "n s"], reference: Float[np.ndarray, " s"]
+) -> Float[np.ndarray, " n"]:
+    """Return how much of a vector of reference remains: its component along the reference, per its length.
+
+    >>> remaining_share(np.array([[2.0, 0.0], [0.5, 7.0]]), np.array([2.0, 0.0]))
+    array([1.  , 0.25])
+    """
+    return np.asarray(values @ reference / (reference @ reference))
+
+
+def dose_slope(measured: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"]) -> float:
+    """Return the least-squares slope, through 0, of what leaves the level on what leaves the measure.
+
+    Args:
+        measured: share of the measure that remains at each dose.
+        level: share of the level that remains.
+
+    >>> dose_slope(np.array([0.5, 0.0]), np.array([0.75, 0.5]))
+    0.5
+    """
+    dose = 1 - measured
+    return float(dose @ (1 - level) / (dose @ dose))
