@@ -168,7 +168,7 @@ def _concept(targets: Table, units: Units) -> Tensor:
     if CARRIES[targets.role] == "group":
         group, _ = pd.factorize(units.frame["group"])
         return torch.nn.functional.one_hot(torch.from_numpy(group)).double()
-    return torch.from_numpy(units.frame["valence"].to_numpy(dtype=float)[:, None])
+    return torch.tensor(units.frame["valence"].to_numpy(dtype=float)[:, None])
 
 
 def _removals(x: Tensor, basis: Tensor, concept: Tensor, seed: int) -> Iterator[Removal]:
