@@ -77,52 +77,60 @@ def complement(
 
 
 def random_subspace(
-    variances: Float[Tensor, " m"], columns: Float[Tensor, " r"], rng: np.random.Generator
-) -> Float[Tensor, "m r"] | None:
-    """Draw orthonormal columns with given variances, in the coordinates of principal axes.
+    variances: Float[Tensor, " m"],
+    axes: Float[Tensor, "width m"],
+    columns: Float[Tensor, " r"],
+    rng: np.random.Generator,
+) -> Float[Tensor, "width r"] | None:
+    """Draw orthonormal columns of given variances in the space of principal axes.
 
-    Column by column, u is proportional to S^t z without its component in the columns before, S the diagonal
-    of the axes' variances, z normal; t in [-8, 16] is found by bisection.
+    A column is proportional to S^t z, with S the covariance in the complement of the columns before and z
+    normal; t in [-8, 16] is found by bisection.
 
     Args:
         variances: [m] positive variances of the axes.
-        columns: [r] variances that the columns shall have.
+        axes: [W, m] the orthonormal axes.
+        columns: [r] variances of the columns to draw.
         rng: generator of z.
 
     Returns:
-        The columns; None where a column cannot have its variance to 1e-6 of it.
+        The columns; None where no t gives a column its variance, to 1e-6 of it.
 
-    >>> axes = torch.tensor([1.0, 2.0, 4.0]).double()
-    >>> drawn = random_subspace(axes, torch.tensor([3.0]).double(), np.random.default_rng(0))
-    >>> (axes @ drawn**2).round(decimals=6)
+    >>> variances, axes = torch.tensor([1.0, 2.0, 4.0]).double(), torch.eye(3).double()
+    >>> drawn = random_subspace(variances, axes, torch.tensor([3.0]), np.random.default_rng(0))
+    >>> (variances @ drawn**2).round(decimals=6)
     tensor([3.], dtype=torch.float64)
-    >>> random_subspace(axes, torch.tensor([5.0]).double(), np.random.default_rng(0)) is None
+    >>> random_subspace(variances, axes, torch.tensor([5.0]), np.random.default_rng(0)) is None
     True
     """
-    drawn = variances.new_empty(len(variances), 0)
+    drawn: list[Tensor] = []
     for variance in columns.tolist():
+        if drawn:  # leave the column before
+            variances, inner = complement(torch.diag(variances), coordinates)
+            axes = axes @ inner
+        if not len(variances):
+            return None
         normal = torch.from_numpy(rng.standard_normal(len(variances)))
-
-        def excess(power: float, normal: Tensor = normal, variance: float = variance) -> float:
-            column = _column(variances, power, normal, drawn)  # noqa: B023  used in this iteration only
-            return float(variances @ column**2) / variance - 1
-
-        if drawn.shape[1] == len(variances) or not excess(POWERS[0]) <= 0 <= excess(POWERS[1]):
+        coordinates = _of_variance(variances, normal, variance)
+        if coordinates is None:
             return None
-        power = bisect(excess, *POWERS, xtol=1e-13)
-        if abs(excess(power)) > TOLERANCE:
-            return None
-        drawn = torch.column_stack([drawn, _column(variances, power, normal, drawn)])
-    return drawn
+        drawn.append(axes @ coordinates)
+    return torch.cat([axes[:, :0], *drawn], dim=1)
 
 
-def _column(variances: Tensor, power: float, normal: Tensor, before: Tensor) -> Tensor:
-    column = (variances / variances.max()) ** power * normal
-    # Twice: after the first, rounding errors may be a large share of what is left.
-    for _ in range(2):
-        column = column / column.norm()
-        column = column - before @ (before.T @ column)
-    return column / column.norm()
+def _of_variance(variances: Tensor, normal: Tensor, wanted: float) -> Tensor | None:
+    """Return the unit vector S^t z of a wanted variance, [m, 1]; None if no t gives it."""
+
+    def direction(power: float) -> Tensor:
+        return torch.nn.functional.normalize((variances / variances.max()) ** power * normal, dim=0)
+
+    def excess(power: float) -> float:
+        return float(variances @ direction(power) ** 2) / wanted - 1
+
+    if not excess(POWERS[0]) <= 0 <= excess(POWERS[1]):
+        return None
+    power = bisect(excess, *POWERS, xtol=1e-13)
+    return direction(power)[:, None] if abs(excess(power)) <= TOLERANCE else None
 
 
 def leace(vectors: Float[Tensor, "n width"], concept: Float[Tensor, "n c"]) -> Eraser:

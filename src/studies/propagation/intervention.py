@@ -185,9 +185,9 @@ def _removals(x: Tensor, basis: Tensor, concept: Tensor, seed: int) -> Iterator[
     of_measured = (basis * (covariance @ basis)).sum(dim=0)
     for draw in range(CONTROLS):
         rng = np.random.default_rng([seed, draw])
-        coordinates = erasure.random_subspace(variances, of_measured, rng)
-        if coordinates is not None:
-            yield Removal(RANDOM, draw, 1.0, erasure.projection(axes @ coordinates, center))
+        subspace = erasure.random_subspace(variances, axes, of_measured, rng)
+        if subspace is not None:
+            yield Removal(RANDOM, draw, 1.0, erasure.projection(subspace, center))
     copies = len(vectors) // len(concept)
     yield Removal(LEACE, 0, 1.0, erasure.leace(vectors, concept.repeat_interleave(copies, dim=0)))
 
@@ -225,7 +225,7 @@ def _summarise(table: pd.DataFrame) -> dict[str, Any]:
     if len(levels) >= MIN_CONTROLS:
         row["left_p"] = (1 + int((levels <= left + TOLERANCE).sum())) / (len(levels) + 1)
     else:
-        row["reason"] = f"no left_p: only {len(levels)} random subspaces have the measured variance"
+        row["reason"] = f"no left_p: {len(levels)} random subspaces reach the variance of the measured"
     return row
 
 
