@@ -16,6 +16,7 @@ from src.report.study import Section
 from src.report.tables import describe
 from src.studies.propagation import (
     differences,
+    dose_response,
     figures,
     joint,
     page_tables,
@@ -44,6 +45,7 @@ LINKS = (
     ("differences", "Differences"),
     ("scaling", "Size of models"),
 )
+INTERVENTION_LINKS = (("intervention", "Without what is measured"),)
 
 
 def section(findings: Findings, folder: Folder) -> Section | None:
@@ -63,20 +65,24 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         "figures_models": len(contents.featured),
         "models_left": contents.analyses["model"].nunique() - len(contents.featured),
     }
-    context |= contents.overview() | contents.comparisons()
+    context |= contents.overview() | contents.comparisons() | contents.interventions()
     context["experiments"] = contents.experiments()
     return Section(
         rows=contents.analyses,
         templates=Path(__file__).with_name("templates"),
         context=context,
-        body=("figures.html", "comparisons.html", "experiments.html"),
-        conclusions=[*conclusions(analyses), *differing_models(contents.model_differences)],
+        body=("figures.html", "intervention.html", "comparisons.html", "experiments.html"),
+        conclusions=[
+            *conclusions(analyses),
+            *differing_models(contents.model_differences),
+            *dose_response.conclusion(contents.remaining),
+        ],
         explored=explored(findings),
         table="main.html",
         facts="facts.html",
         guide="guide.html",
         missing="missing.html",
-        links=LINKS,
+        links=LINKS + INTERVENTION_LINKS * bool(context["interventions"]),
         link_lists={"Experiments": [(entry["slug"], entry["name"]) for entry in context["experiments"]]},
     )
 
@@ -118,6 +124,7 @@ class Contents:
         self.featured = furthest_apart(self.analyses, FEATURED)
         self.estimates = JobEstimates(findings)
         self.model_differences = differences.models(findings, self.estimates)
+        self.remaining = dose_response.summaries(findings)
         self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
 
     def overview(self) -> dict[str, Any]:
@@ -201,6 +208,18 @@ class Contents:
             "scaling": self.folder.pictures([scaling.figure(points, name) for name in quantities]),
             "correlations": format.records(scaling.correlations(points)),
             "quantities": scaling.QUANTITIES,
+        }
+
+    def interventions(self) -> dict[str, Any]:
+        """Build figure and table of the interventions, if a job has one."""
+        curves = dose_response.curves(self.findings)
+        drawing = dose_response.figure(curves, self.featured)
+        if len(self.remaining):
+            self.folder.table("intervention", self.remaining, "what remains without what is measured")
+            self.folder.table("intervention-doses", curves, "the same at every dose, and of every control")
+        return {
+            "interventions": format.records(self.remaining),
+            "intervention_figure": drawing and self.folder.picture(drawing),
         }
 
     def experiments(self) -> list[dict[str, Any]]:
