@@ -110,8 +110,9 @@ def random_subspace(
             axes = axes @ inner
         if not len(variances):
             return None
-        normal = torch.from_numpy(rng.standard_normal(len(variances)))
-        coordinates = _of_variance(variances, normal, variance)
+        # Drawn in the vectors' coordinates, as the signs of axes differ between computers.
+        normal = torch.from_numpy(rng.standard_normal(len(axes)))
+        coordinates = _of_variance(variances, axes.T @ normal, variance)
         if coordinates is None:
             return None
         drawn.append(axes @ coordinates)
