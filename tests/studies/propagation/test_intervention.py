@@ -252,7 +252,7 @@ def test_a_sample_has_so_many_targets_of_each_group_and_its_controls_are_reprodu
     assert "intervention on 20 of 30 targets" in words.notes
 
 
-def test_held_out_items_are_not_retrieved(world):
+def test_without_a_p_of_the_level_a_note_says_so(world):
     protocol = replace(SMALL, attributes="held_out", k=6, placebo=0)
     result = intervene(world, "labels_to_scenes", protocol)
     assert np.isfinite(result.intervention.summary["left"].item())
