@@ -32,7 +32,7 @@ def test_words_between_the_extremes_lie_along_both_paths():
     assert world.targets.frame["group"].value_counts().tolist() == [40] * 4
 
 
-def test_nothing_remains_of_one_path_and_more_of_a_second():
+def test_nothing_remains_of_the_measured_path_and_more_of_another():
     left = [paths.intervene(KINDS[share, False], 0).left for share in paths.SHARES]
     assert abs(left[0]) < 0.1
     assert left == sorted(left)
@@ -52,7 +52,7 @@ def test_nothing_remains_of_one_path_and_more_of_a_second():
         ({"left_p": 0.06}, False),
     ],
 )
-def test_the_limits_of_what_remains_by_one_path(changes, holds):
+def test_the_limits_of_what_remains_of_the_measured_path(changes, holds):
     assert paths.tabulate(results(**changes), few=False)["holds"].tolist() == [holds, *[True] * 4]
 
 
