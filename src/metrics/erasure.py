@@ -51,7 +51,8 @@ def span(columns: Float[Tensor, "width n"]) -> Float[Tensor, "width r"]:
             [0.]], dtype=torch.float64)
     """
     basis, values, _ = torch.linalg.svd(columns, full_matrices=False)
-    return basis[:, values > MIN_RELATIVE_VALUE * values.max()]
+    of_span: Tensor = basis[:, values > MIN_RELATIVE_VALUE * values.max()]
+    return of_span
 
 
 def projection(
@@ -104,8 +105,9 @@ def random_subspace(
     True
     """
     drawn: list[Tensor] = []
+    coordinates: Tensor | None = None
     for variance in columns.tolist():
-        if drawn:  # leave the column before
+        if coordinates is not None:  # leave the column before
             variances, inner = complement(torch.diag(variances), coordinates)
             axes = axes @ inner
         if not len(variances):

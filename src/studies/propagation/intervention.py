@@ -114,8 +114,8 @@ def intervene(
     removals = [*_removals(x, basis, _concept(targets, sampled), corpus.seed)]
     outcome = extrinsic_of(corpus.protocol)
     scores = score(x, vectors[1], [each.eraser for each in removals], corpus, outcome).numpy()
-    averages = [[sampled.average(values) for values in of_eraser] for of_eraser in scores]
-    statistics = np.stack([_statistics(targets, sampled, strata, *each) for each in averages])
+    averages = np.stack([[sampled.average(values) for values in of_eraser] for of_eraser in scores])
+    statistics = np.stack([_levels(targets, sampled, stratum, averages) for stratum in strata], axis=1)
     statistics = statistics[:, np.isfinite(statistics[0]).all(axis=1)]
     if not basis.shape[1] or not statistics[0].any(axis=0).all():
         return _refused(summary, notes, "nothing to remove: the measure or the level is 0 or undefined")
@@ -124,8 +124,7 @@ def intervene(
         table[name] = erasure.remaining_share(statistics[..., column], statistics[0, :, column])
     summary |= _summarise(table)
     if CARRIES[targets.role] == "group" and len(corpus.properties) == 1:
-        outcomes = [averages[number][1][:, 0] for number in (0, len(DOSES) - 1)]
-        interval, reason = _interval(sampled, ways.iloc[sample], outcomes)
+        interval, reason = _interval(sampled, ways.iloc[sample], averages[[0, len(DOSES) - 1], 1, :, 0])
         summary |= interval | {"reason": "; ".join(filter(None, [summary["reason"], reason]))}
     notes += [f"{summary['controls']} of {CONTROLS} random subspaces", *filter(None, [summary["reason"]])]
     return Intervention(table, pd.DataFrame([summary]), notes)
@@ -192,19 +191,14 @@ def _removals(x: Tensor, basis: Tensor, concept: Tensor, seed: int) -> Iterator[
     yield Removal(LEACE, 0, 1.0, erasure.leace(vectors, concept.repeat_interleave(copies, dim=0)))
 
 
-def _statistics(
-    targets: Table, units: Units, strata: Sequence[Stratum], differences: np.ndarray, outcomes: np.ndarray
-) -> np.ndarray:
-    """Return measured level and level of each stratum, [strata, 2], from scores [units, S]."""
+def _levels(targets: Table, units: Units, stratum: Stratum, scores: np.ndarray) -> np.ndarray:
+    """Return measured level and level of a stratum, [erasers, 2], from scores [erasers, 2, units, S]."""
     frame = units.frame
     ratings = frame["valence"].to_numpy(dtype=float) if CARRIES[targets.role] == "valence" else None
-    everything, rows = np.ones((1, len(frame))), []
-    for stratum in strata:
-        in_group = (frame["group"] == stratum.group).to_numpy()
-        values = np.column_stack([differences[:, stratum.column], outcomes[:, stratum.column]])
-        level, measured, _ = summarise(ratings, in_group, values, everything)[0]
-        rows.append((measured, level))
-    return np.array(rows)
+    in_group, everything = (frame["group"] == stratum.group).to_numpy(), np.ones((1, len(frame)))
+    values = scores[..., stratum.column].swapaxes(1, 2)
+    levels = np.concatenate([summarise(ratings, in_group, pairs, everything) for pairs in values])
+    return levels[:, [1, 0]]
 
 
 def _summarise(table: pd.DataFrame) -> dict[str, Any]:
@@ -229,10 +223,8 @@ def _summarise(table: pd.DataFrame) -> dict[str, Any]:
     return row
 
 
-def _interval(
-    units: Units, ways: pd.DataFrame, outcomes: Sequence[np.ndarray]
-) -> tuple[dict[str, float], str]:
-    """Return the interval of `left` from the outcomes [units] before and after, and why there is no other."""
+def _interval(units: Units, ways: pd.DataFrame, outcomes: np.ndarray) -> tuple[dict[str, float], str]:
+    """Return the interval of `left` from outcomes [2, units] before and after, or why it has none."""
     columns = {"stratum": units.frame["group"], "id": units.frame["id"]}
     columns |= {"extrinsic_before": outcomes[0], "extrinsic_after": outcomes[1]}
     spread = spreads(ways.reset_index(drop=True).assign(**columns), "extrinsic")
