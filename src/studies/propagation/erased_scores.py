@@ -64,7 +64,7 @@ def score(
     for number, pool in enumerate(corpus.pools):
         vectors, weights = unit(items[pool.rows]), contrasts(pool)
         flat_items = vectors.flatten(0, -2)
-        shifts = (flat_items @ directions).split(ranks, dim=1)
+        shifts = (flat_items @ directions).split_with_sizes(ranks, dim=1)
         retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
         size = max(1, BLOCK // (len(flat_items) * math.prod(x.shape[1:-1])))
         for start in range(0, len(x), size):
