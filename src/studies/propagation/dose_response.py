@@ -63,7 +63,7 @@ def conclusion(summaries: pd.DataFrame) -> Iterator[str]:
             left += f" [{_percent(first['left_low'])}, {_percent(first['left_high'])}]"
     else:
         ends = [_percent(end) for end in (rows["left"].min(), rows["left"].max())]
-        scope = f"(median of {len(rows)} experiments of a model; {ends[0]} to {ends[1]})"
+        scope = f"(median of {len(rows)} jobs, {ends[0]} to {ends[1]})"
     sentence = f"Without what is measured, {left} of the level remains {scope}"
     if len(controls):
         sentence += f"; without random subspaces of equal variance, {_percent(controls.median())}"

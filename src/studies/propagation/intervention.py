@@ -219,7 +219,7 @@ def _summarise(table: pd.DataFrame) -> dict[str, Any]:
     if len(levels) >= MIN_CONTROLS:
         row["left_p"] = (1 + int((levels <= left + TOLERANCE).sum())) / (len(levels) + 1)
     else:
-        row["reason"] = f"no left_p: {len(levels)} random subspaces reach the variance of the measured"
+        row["reason"] = f"no left_p: {len(levels)} random subspaces reach the measured variance"
     return row
 
 

@@ -63,8 +63,8 @@ def test_tables_are_of_the_first_specification_and_of_jobs_with_an_intervention(
 def test_the_sentence_has_median_range_and_counts(findings):
     (sentence,) = dose_response.conclusion(dose_response.summaries(findings))
     assert sentence == (
-        "Without what is measured, 30% of the level remains (median of 2 experiments of a model; 20% to "
-        "40%); without random subspaces of equal variance, 96%; less than without these (p ≤ .05) in 2 of 2. "
+        "Without what is measured, 30% of the level remains (median of 2 jobs, 20% to 40%); "
+        "without random subspaces of equal variance, 96%; less than without these (p ≤ .05) in 2 of 2. "
         "What remains ranks experiments; it is not the size of another path."
     )
 
