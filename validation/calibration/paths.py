@@ -82,7 +82,7 @@ def draw(paths: Paths, number: int) -> Experiment:
 
 def intervene(paths: Paths, number: int) -> Remains:
     """Remove what is measured from a world's faces."""
-    result = experiment.run(*vars(draw(paths, number)).values(), 0)
+    result = experiment.run(*vars(draw(paths, number)).values(), max_intervened=0)
     assert result.intervention
     row = result.intervention.summary.iloc[0]
     return Remains(*(row[name] for name in Remains._fields))
@@ -106,7 +106,7 @@ def tabulate(measured: Sequence[tuple[Paths, Sequence[Remains]]], few: bool) -> 
         name = "one path"
         if kind.share:
             name = f"second path, {kind.share:.0%} of moderate words' directions"
-        row = {"world": "no path is measured" if kind.is_null else name, "worlds": count}
+        row: dict[str, Any] = {"world": "no path is measured" if kind.is_null else name, "worlds": count}
         row |= {"without_p": count - len(tested), "low": low, "high": high}
         row |= {"share": float((tested <= bounds.ALPHA).mean()), "mean_left": means["left"]}
         row |= {"mean_random": means["left_random_median"], "mean_leace": means["left_leace"]}

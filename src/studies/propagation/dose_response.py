@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from src.report.drawing import COLUMN, Drawing, brief, plain, style
 from src.report.findings import Findings
 from src.report.forest_plot import in_digits, legend_handles
+from src.report.format import records
 from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.intervention import LEACE, MEASURED, RANDOM
 
@@ -40,7 +41,7 @@ def curves(findings: Findings) -> pd.DataFrame:
 
 
 def _of_jobs(findings: Findings, name: str) -> pd.DataFrame:
-    jobs = main_analyses(findings).reindex(columns=JOB).drop_duplicates("config").to_dict("records")
+    jobs = records(main_analyses(findings).reindex(columns=JOB).drop_duplicates("config"))
     tables = [
         findings.read(job["config"], name).assign(**job) for job in jobs if findings.has(job["config"], name)
     ]

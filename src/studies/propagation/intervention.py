@@ -101,7 +101,8 @@ def intervene(
         max_targets: maximum number of units of each group of targets, drawn by the seed; 0: all.
     """
     sample = sample_targets(targets, units, max_targets, corpus.seed)
-    summary = dict.fromkeys(SUMMARY, math.nan) | {"n": len(sample), "controls": 0, "reason": ""}
+    summary: dict[str, Any] = dict.fromkeys(SUMMARY, math.nan)
+    summary |= {"n": len(sample), "controls": 0, "reason": ""}
     notes = [f"intervention on {len(sample):,} of {len(units.frame):,} targets"]
     if not is_any_significant(level_draws):
         return _refused(summary, notes, "nothing to remove: level_p_max is above .05 in every analysis")
