@@ -82,7 +82,8 @@ def draw(paths: Paths, number: int) -> Experiment:
 
 def intervene(paths: Paths, number: int) -> Remains:
     """Remove what is measured from a world's faces."""
-    result = experiment.run(*vars(draw(paths, number)).values(), max_intervened=0)
+    arguments = [*vars(draw(paths, number)).values(), 0]
+    result = experiment.run(*arguments)
     assert result.intervention
     row = result.intervention.summary.iloc[0]
     return Remains(*(row[name] for name in Remains._fields))
