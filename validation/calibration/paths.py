@@ -10,7 +10,7 @@ import pandas as pd
 
 from src.studies.propagation import experiment
 from validation.calibration import bounds, worlds
-from validation.calibration.seeds import generator
+from validation.calibration.bounds import generator
 from validation.calibration.worlds import Experiment
 
 AXES, WORDS, GROUPS, FACES = 24, 300, 4, 40
@@ -100,9 +100,8 @@ def tabulate(measured: Sequence[tuple[Paths, Sequence[Remains]]], few: bool) -> 
     for kind, worlds_of_kind in measured:
         frame = pd.DataFrame(worlds_of_kind, columns=Remains._fields)
         count, tested = len(frame), frame["left_p"].dropna()
-        low, high = bounds.of_level(len(tested)) if kind.is_null else (MIN_POWER, 1.0)
-        if few and not kind.is_null:
-            low, high = bounds.widen(low, high, len(tested))
+        power = bounds.limits(MIN_POWER, 1.0, len(tested), few)
+        low, high = bounds.of_level(len(tested)) if kind.is_null else power
         means = frame.mean()
         name = "one path"
         if kind.share:

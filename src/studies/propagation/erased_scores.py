@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from src.metrics import erasure, retrieve, unit
+from src.metrics import erasure, normalise, retrieve
 from src.metrics.erasure import Eraser
 from src.metrics.similarity import DECIMALS
 from src.studies.propagation.attributes import Corpus, Pool
@@ -25,7 +25,7 @@ def measured_directions(corpus: Corpus, items: Tensor) -> Tensor:
     """
     columns = []
     for pool in corpus.pools:
-        vectors = unit(items[pool.rows])
+        vectors = normalise(items[pool.rows])
         columns.append((vectors if vectors.ndim == 2 else vectors.mean(dim=1)).T @ contrasts(pool))
     return torch.stack(columns).mean(dim=0)
 
@@ -62,7 +62,7 @@ def score(
     directions = torch.cat([eraser.directions for eraser in erasers], dim=1)
     ranks = [eraser.directions.shape[1] for eraser in erasers]
     for number, pool in enumerate(corpus.pools):
-        vectors, weights = unit(items[pool.rows]), contrasts(pool)
+        vectors, weights = normalise(items[pool.rows]), contrasts(pool)
         flat_items = vectors.flatten(0, -2)
         shifts = (flat_items @ directions).split_with_sizes(ranks, dim=1)
         retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
-from src.metrics import erasure, unit
+from src.metrics import erasure, normalise
 from src.metrics.erasure import Eraser
 from src.stimuli import CARRIES, Table
 from src.studies.propagation import joint
@@ -110,7 +110,7 @@ def intervene(
         notes.append("no level has a p: whether there is something to remove is unknown")
     rows = units.rows[sample]
     sampled = Units(units.frame.iloc[sample].reset_index(drop=True), np.arange(rows.size).reshape(rows.shape))
-    x = unit(vectors[0][torch.from_numpy(rows.reshape(-1))])
+    x = normalise(vectors[0][torch.from_numpy(rows.reshape(-1))])
     basis = erasure.span(measured_directions(corpus, vectors[1]))
     removals = [*_removals(x, basis, _concept(targets, sampled), corpus.seed)]
     outcome = extrinsic_of(corpus.protocol)
