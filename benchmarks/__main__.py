@@ -25,9 +25,9 @@ from benchmarks import commands
 from benchmarks.sizes import QUICK, Size
 from benchmarks.timing import Comparison
 from src.configs import CHECKOUT
-from src.errors import exit_status, replace_unprintable
+from src.errors import replace_unprintable, run_entry
 from src.jobs.run_metadata import commit
-from src.storage.versions import versions
+from src.storage.versions import library_versions
 
 LIBRARIES = (
     *("torch", "lightning", "open_clip_torch", "transformers", "mlflow", "hydra-core", "numpy", "scipy"),
@@ -77,14 +77,14 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := sorted({*options.parts} - {*PARTS}):
         parser.error(f"no such part: {', '.join(unknown)}. Choose from {', '.join(PARTS)}.")
     folder = options.output or CHECKOUT / ("outputs/bench" if options.quick else "benchmarks/results")
-    return exit_status(lambda: _main(options.parts or PARTS, QUICK if options.quick else Size(), folder))
+    return run_entry(lambda: _main(options.parts or PARTS, QUICK if options.quick else Size(), folder))
 
 
 def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "machine": machine(),
-        "versions": versions(*LIBRARIES),
+        "versions": library_versions(*LIBRARIES),
         "git": commit(CHECKOUT),
         "size": asdict(size),
     }

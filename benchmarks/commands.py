@@ -26,7 +26,7 @@ from benchmarks.stand_ins import (
 from benchmarks.text_embedding import time_texts
 from benchmarks.timing import MEMORY_UNIT, Comparison, in_fresh_process, min_seconds
 from src.configs import CHECKOUT
-from src.tracking import Tracker, finished
+from src.tracking import Tracker, finished_jobs
 
 # Overrides that set the size of the built-in world and a CPU; fields of `Size` are filled in.
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
@@ -116,7 +116,9 @@ def sweeps(size: Size, folder: Path) -> Iterator[Row]:
 
 def _mean_analysis_seconds(database: Path) -> float:
     """Average the seconds that the jobs in a database logged for their analysis, from vectors to numbers."""
-    return mean(job.metrics["speed.analysis_seconds"] for job in finished(Tracker(f"sqlite:///{database}")))
+    return mean(
+        job.metrics["speed.analysis_seconds"] for job in finished_jobs(Tracker(f"sqlite:///{database}"))
+    )
 
 
 def _sweep(size: Size, folder: Path, name: str, overrides: list[str]) -> Row:

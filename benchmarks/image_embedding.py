@@ -55,7 +55,7 @@ def time_pictures(
     network: Any = encoders.build_untrained(cfg)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        frame = world.scenes(
+        frame = world.draw_scenes(
             configs.AbstractConfig(count=count, size=side, noise=0.1, seed=0), folder / "drawn"
         )
         table = build_table("scenes", frame, "drawn")

@@ -107,7 +107,7 @@ def write_refusal(error: BaseException) -> str:
     return ""
 
 
-def key_values(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:
+def parse_key_values(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:
     """Parse `key=value` arguments of an entry point over their defaults.
 
     Raises:
@@ -136,7 +136,7 @@ def replace_unprintable() -> None:
             stream.reconfigure(errors="replace")
 
 
-def exit_status(entry: Callable[[], int]) -> int:
+def run_entry(entry: Callable[[], int]) -> int:
     """Run an entry point and return its exit status; 1 after an `InputError`, 130 after Ctrl-C."""
     try:
         return entry()

@@ -21,7 +21,7 @@ from typing import Any
 
 from src import configs, stimuli
 from src.configs.composition import quote
-from src.errors import InputError, brief, exit_status, replace_unprintable
+from src.errors import InputError, brief, replace_unprintable, run_entry
 from src.stimuli import safe_yaml
 
 PARAMS = Path("params.yaml")
@@ -48,7 +48,7 @@ def morph(cfg: configs.RunConfig) -> None:
     )
 
 
-def weights(cfg: configs.RunConfig) -> None:
+def prepare_weights(cfg: configs.RunConfig) -> None:
     """Train a toy, or check that pretrained weights are present, and describe them in `weights.json`."""
     from src.encoders import open_encoder
 
@@ -68,7 +68,7 @@ def embed(cfg: configs.RunConfig, role: str, output: Path | None = None) -> None
         _write_json(output / "vectors.json", {"sha256": embedded.hash, "shape": shape})
 
 
-def prompts(cfg: configs.RunConfig, output: Path) -> None:
+def write_prompts(cfg: configs.RunConfig, output: Path) -> None:
     """Write the prompts of an experiment (columns `id`, `sentence`), for embedding elsewhere.
 
     Raises:
@@ -90,8 +90,8 @@ def prompts(cfg: configs.RunConfig, output: Path) -> None:
 def propagate(overrides: list[str], output: Path, pattern: str = "*") -> int:
     """Run the propagation experiments of a model, each in a folder of the experiment's name.
 
-    Return the exit status of the sweep. Of a job's results, only files that match the pattern remain in
-    `output`; all are artifacts of its run.
+    Return the exit status of the sweep. Delete from `output` the result files that do not match `pattern`;
+    the MLflow run keeps all of them as artifacts.
     """
     from src.storage import results
 
@@ -152,7 +152,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2) + "\n")
 
 
-def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
+def write_table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     """Collect the analyses of all jobs below a folder into a table, its summary and its heatmap.
 
     `folder` contains a folder per model; if `models` are given, folders of other models are refused.
@@ -162,7 +162,7 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     """
     import pandas as pd
 
-    from src.report.drawing import save
+    from src.report.drawing import save_png
     from src.storage import results
     from src.studies.propagation import figures, tables
 
@@ -184,7 +184,7 @@ def table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     _write_json(output / "metrics.json", tables.mean_tree(pd.concat(by_folder, ignore_index=True)))
     analyses.to_csv(output / results.ANALYSES, index=False)
     title = f"{analyses['dataset'].iloc[0]}: {len(analyses)} analyses"
-    save(*figures.heatmap(analyses, title=title), output / "heatmap.png")
+    save_png(*figures.heatmap(analyses, title=title), output / "heatmap.png")
 
 
 # Stage that has the option --output -> what it writes there.
@@ -201,12 +201,12 @@ def main(arguments: list[str] | None = None) -> int:
     replace_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     options = _parse(arguments)
-    return exit_status(lambda: _run(options))
+    return run_entry(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.stage == "table":
-        table(options.folder, options.output, read_params(options.params, PARAMS).get("models"))
+        write_table(options.folder, options.output, read_params(options.params, PARAMS).get("models"))
         return 0
     from src.jobs.identity import Job
 
@@ -214,10 +214,16 @@ def _run(options: argparse.Namespace) -> int:
     if options.stage == "propagate":
         return propagate(overrides, options.output, options.results)
     cfg = Job.of(*configs.compose(overrides), output="").cfg
-    given = {name: value for name, value in vars(options).items() if name in ("role", "output")}
+    stage_options = {name: value for name, value in vars(options).items() if name in ("role", "output")}
     stages: dict[str, Callable[..., None]]
-    stages = {"ingest": ingest, "morph": morph, "weights": weights, "embed": embed, "prompts": prompts}
-    stages[options.stage](cfg, **given)
+    stages = {
+        "ingest": ingest,
+        "morph": morph,
+        "weights": prepare_weights,
+        "embed": embed,
+        "prompts": write_prompts,
+    }
+    stages[options.stage](cfg, **stage_options)
     return 0
 
 

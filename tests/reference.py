@@ -68,12 +68,12 @@ def share_nearest(vector, classes):
     return shares
 
 
-def group_sets(rows, image, set_size, seed):
+def group_sets(rows, image, set_size, seed, *draw):
     groups = sorted({row["group"] for row in rows})
     permuted = {}
     for i, group in enumerate(groups):
         ids = sorted(row["id"] for row in rows if row["group"] == group)
-        permuted[group] = [ids[j] for j in np.random.default_rng([seed, i]).permutation(len(ids))]
+        permuted[group] = [ids[j] for j in np.random.default_rng([seed, i, *draw]).permutation(len(ids))]
     smallest = min(map(len, permuted.values()))
     sizes = [
         n

@@ -59,7 +59,7 @@ def overrides(tmp_path_factory):
     torch.set_num_threads(before)
 
 
-def written(prepared: encoder_job.Prepared, folder: Path) -> Path:
+def written(prepared: encoder_job.PreparedEncoderJob, folder: Path) -> Path:
     """Write the results of an experiment into a new folder."""
     prepared = replace(prepared, job=replace(prepared.job, output=folder))
     with mock.patch.object(run_metadata, "log_figures"):

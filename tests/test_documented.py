@@ -23,7 +23,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Glob
 
 from benchmarks import __main__ as bench
 from src import configs
-from src.errors import key_values
+from src.errors import parse_key_values
 from src.sweeps import overrides
 from tests.paths import CHECKOUT, PACKAGES
 
@@ -102,8 +102,8 @@ SHORT = (
 )
 # The function in each entry's module that does the work after parsing; tests replace it by a stub.
 WORK = {
-    **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "validation.truth"), "exit_status"),
-    **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "exit_status"),
+    **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings", "validation.truth"), "run_entry"),
+    **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "run_entry"),
     "benchmarks.image_embedding": "time_pictures",
     **dict.fromkeys(("benchmarks.scale", "benchmarks.profiles"), "measure"),
 }
@@ -141,7 +141,7 @@ def singles(arguments: list[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize("command", commands_of(*HYDRA), ids=str)
 def test_a_command_of_hydra_composes(command):
-    arguments = overrides.as_sweeps(overrides.without_secrets(command.arguments))
+    arguments = overrides.to_sweeps(overrides.hide_secrets(command.arguments))
     # Three jobs of a sweep suffice: composing every choice would take minutes.
     for single_job in singles(arguments)[:3]:
         configs.compose(single_job, HYDRA[command.name])
@@ -167,7 +167,11 @@ def test_a_command_is_parsed(command, monkeypatch, tmp_path):
 def test_a_command_of_keys_and_values_is_read(command):
     module = entry(command.name)
     arguments = [item for item in command.arguments if item != "--help"] or READ[command.name]
-    assert key_values(arguments, module.DEFAULTS) if command.name == "src.report" else module.read(arguments)
+    assert (
+        parse_key_values(arguments, module.DEFAULTS)
+        if command.name == "src.report"
+        else module.read(arguments)
+    )
 
 
 @pytest.mark.parametrize("command", commands_of("make"), ids=str)

@@ -3,8 +3,8 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from src.errors import MAX_MESSAGE, InputError, NotApplicable, exit_status, key_values
-from src.sweeps.overrides import as_sweeps
+from src.errors import MAX_MESSAGE, InputError, NotApplicable, parse_key_values, run_entry
+from src.sweeps.overrides import to_sweeps
 from src.tracking import Unreachable
 
 
@@ -30,10 +30,10 @@ def raising(error, context=None):
     ],
 )
 def test_mistakes_and_interruptions_have_no_traceback(entry, code, message, capsys):
-    assert exit_status(entry) == code
+    assert run_entry(entry) == code
     assert message in capsys.readouterr().err
     with pytest.raises(ZeroDivisionError):  # a fault of the program
-        exit_status(lambda: 1 // 0)
+        run_entry(lambda: 1 // 0)
 
 
 @pytest.mark.parametrize("kind", [InputError, NotApplicable, Unreachable])
@@ -56,9 +56,9 @@ def test_a_long_message_contains_place_and_remedy(kind):
     ],
 )
 def test_arguments_of_an_entry_are_checked(arguments, message):
-    assert key_values(["b=2=3"], {"a": "1", "b": ""}) == {"a": "1", "b": "2=3"}
+    assert parse_key_values(["b=2=3"], {"a": "1", "b": ""}) == {"a": "1", "b": "2=3"}
     with pytest.raises(InputError, match=message):
-        key_values(arguments, {"seed": "0"})
+        parse_key_values(arguments, {"seed": "0"})
 
 
 SWEPT = "model=clip_b32,clip_l14"
@@ -74,7 +74,7 @@ SWEPT = "model=clip_b32,clip_l14"
 )  # fmt: skip
 def test_plain_overrides_reach_each_job_as_they_were(text):
     parser = OverridesParser.create()
-    converted = as_sweeps(["-m", SWEPT, text])
+    converted = to_sweeps(["-m", SWEPT, text])
     assert converted[:2] == ["-m", SWEPT]
     (before,), (after,) = parser.parse_overrides([text]), parser.parse_overrides([converted[2]])
     assert after.is_sweep_override()
@@ -93,6 +93,6 @@ def test_plain_overrides_reach_each_job_as_they_were(text):
     ],
 )  # fmt: skip
 def test_overrides_that_would_change_are_left_alone(text):
-    assert as_sweeps(["-m", SWEPT, text]) == ["-m", SWEPT, text]
+    assert to_sweeps(["-m", SWEPT, text]) == ["-m", SWEPT, text]
     unswept = ["-m", "model=clip_b32", "model.weights=random", "protocol.k=1,2"]
-    assert as_sweeps(unswept) == unswept
+    assert to_sweeps(unswept) == unswept

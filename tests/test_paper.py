@@ -75,7 +75,7 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
     (parent,), jobs = runs_below(tmp_path, "paper")
     assert len(jobs) == 3 * 17
     for run in jobs:
-        tags, datasets = run.data.tags, [item.dataset for item in run.inputs.dataset_inputs]
+        tags, datasets = run.data.tags, [item.dataset for item in run.log_inputs.dataset_inputs]
         assert (tags["weights"], tags["weights.revision"]) == ("trained", PINNED[tags["model"]])
         assert [len(dataset.digest) for dataset in datasets] == [36] * 4
         assert all(dataset.source.startswith(dataset.digest) for dataset in datasets)

@@ -157,6 +157,6 @@ def test_a_pull_fails_if_an_object_is_missing_or_if_it_is_changed_and_the_remote
     assert output in printed
     assert not (verifying.root / output).exists()
     (pulled,) = (trusting.root / output).rglob("embedding.safetensors")
-    assert "embedding.safetensors has" in cache.damaged(pulled.parent)  # the store finds it
+    assert "embedding.safetensors has" in cache.find_damage(pulled.parent)  # the store finds it
     verifying.dvc("pull", "--remote", "folder", output)
     assert verifying.hashes(output) == origin.hashes(output)

@@ -52,7 +52,7 @@ def test_changed_settings_vectors_or_versions_are_computed_again(swept, tmp_path
         vectors = load_file(path)["embedding"]
         save_file({"embedding": vectors[::-1].copy()}, path)
     elif change == "version":
-        monkeypatch.setitem(versions.declared_versions(), "metrics", 99)
+        monkeypatch.setitem(versions.all_declared_versions(), "metrics", 99)
     swept("second", TWO, *(change if isinstance(change, list) else []))
     _, jobs = runs_below(tmp_path)
     # Only faces_to_words needs the faces.

@@ -47,7 +47,7 @@ def test_two_sweeps_on_the_same_store_at_once(tmp_path):
     assert first == second
     assert len(first) >= 6
     for name in STORES:
-        states = [cache.damaged(entry) for entry in entries(store / name)]
+        states = [cache.find_damage(entry) for entry in entries(store / name)]
         assert (set(states), hidden(store / name)) == ({""}, [])
     roles = sorted(path.parent.name for path in entries(store / "embeddings"))
     assert roles == ["faces", "labels", "scenes", "words"]
@@ -108,7 +108,7 @@ def test_processes_fetch_damage_list_and_prune_without_errors(tmp_path):
     assert [process.exitcode for process in processes] == [0] * 4
     for key in KEYS:
         entry = cache.fetch(store, key, build(key))
-        assert cache.damaged(entry) == ""
+        assert cache.find_damage(entry) == ""
         assert (entry / "a").read_bytes() == content(key)
     assert hidden(store) == []
 
@@ -127,7 +127,7 @@ def test_an_entry_replaced_between_check_and_rename_is_restored(tmp_path, monkey
 
     monkeypatch.setattr(cache, "entry_state", late)
     assert not cache.discard(entry, observed)
-    assert cache.damaged(entry) == ""
+    assert cache.find_damage(entry) == ""
     assert hidden(tmp_path) == []
 
 
@@ -145,7 +145,7 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
     os.kill(owner.pid, signal.SIGKILL)
     owner.join()
     entry = cache.fetch(tmp_path, "key", build("key"))  # a deadlock runs into the time limit of the suite
-    assert cache.damaged(entry) == ""
+    assert cache.find_damage(entry) == ""
     (leftover,) = hidden(tmp_path)
     assert pruning.prune(tmp_path, None) == []  # too young: its owner might be alive
     long_ago = time.time() - 2 * pruning.MAX_DRAFT_IDLE
@@ -168,7 +168,7 @@ def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkey
         (folder / "weights").write_text("x")
         return {}
 
-    assert cache.damaged(cache.fetch(tmp_path, "key", build)) == ""
+    assert cache.find_damage(cache.fetch(tmp_path, "key", build)) == ""
 
 
 def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
@@ -180,7 +180,7 @@ def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    assert cache.damaged(cache.fetch(tmp_path, "key", build("key"))) == ""
+    assert cache.find_damage(cache.fetch(tmp_path, "key", build("key"))) == ""
 
 
 def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
@@ -193,7 +193,7 @@ def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "rename", twice)
     entry = cache.fetch(tmp_path, "key", build("key"))
-    assert cache.damaged(entry) == ""
+    assert cache.find_damage(entry) == ""
 
 
 def test_an_entry_that_cannot_be_published_is_reported(tmp_path, monkeypatch):

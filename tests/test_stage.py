@@ -15,7 +15,7 @@ from src import stage
 from src.configs.composition import quote
 from src.embeddings import pruning
 from src.errors import InputError
-from src.storage.versions import declared_versions
+from src.storage.versions import all_declared_versions
 from tests.conftest import SHRUNK, store_overrides
 from tests.paths import CHECKOUT
 
@@ -119,7 +119,7 @@ def test_stages_depend_on_their_parameters_and_on_code_by_declared_versions_alon
         assert declared == given.split(","), name
         assert not [path for path in stage_yaml["deps"] if path.startswith("src")], name
         (listed,) = [entry["src/versions.yaml"] for entry in stage_yaml["params"] if isinstance(entry, dict)]
-        assert {entry.removesuffix(".version") for entry in listed} <= set(declared_versions()), name
+        assert {entry.removesuffix(".version") for entry in listed} <= set(all_declared_versions()), name
         assert all(entry.endswith(".version") for entry in listed), name
 
 

@@ -143,7 +143,7 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
         for run in runs_below(stores, "demo")[1]
         if run.data.tags.get("exp") == "faces_to_words" and speeds & {*run.data.metrics}
     ]
-    tags, metrics = run_tags.facts(run.data.tags), run.data.metrics
+    tags, metrics = run_tags.to_facts(run.data.tags), run.data.metrics
     names = ("model", "dataset", "exp", "paper", "debias", "protocol", "git.commit", "git.dirty", "config")
     assert {*names} <= {*tags}
     assert len(tags["input.faces"]) == len(tags["input.words.vectors"]) == 64

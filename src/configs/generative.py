@@ -25,7 +25,7 @@ class RecordedConfig(LlmConfig):
 class PlantedConfig(LlmConfig):
     """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted_answers`)."""
 
-    lean: float = number(0, 1)  # probability of the stereotype; otherwise, one of three options at random
+    lean: float = number(0, 1)  # probability of the stereotype; else a random one of three options
 
 
 @dataclass
@@ -43,8 +43,8 @@ class WeightsConfig(LlmConfig):
 
     id: str = MISSING  # owner/name on the hub, or a folder
     revision: str = ""  # commit, branch or tag of the hub's repository; empty: main
-    sha256: str = ""  # SHA-256 of the weights as in a run's tags; others are refused; empty: any
-    date: str = "2024-07-26"  # today's date for chat templates that use one; default: Llama's
+    sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
+    date: str = "2024-07-26"  # today's date in chat templates, YYYY-MM-DD; default: Llama's fallback
 
 
 @dataclass
@@ -90,9 +90,10 @@ class ServerConfig(LlmConfig):
     """A model behind a server with OpenAI's API: vLLM, llama.cpp, Ollama and others.
 
     Attributes:
-        retries: number of retries of a failed request, after .5, 1, 2, … seconds, or as the server
-            demands; at most a minute.
-        limit: field of the request that carries `most`; OpenAI's newer models refuse the usual field.
+        retries: retries of a failed request, with waits of 0.5, 1, 2, … s or as the server requests, at most
+            a minute each.
+        limit: name of the request field that holds the token limit `most`; OpenAI's newer models refuse the
+            usual one.
         temperature: 0 for the likeliest answer; null: not sent, for models that refuse it.
     """
 

@@ -26,9 +26,13 @@ class DemoConfig:
     bias: float = number(0, 1)  # weight of all planted associations, from 0 (none) to 1
     noise: float = number(0)  # SD of a word's valence rank around that of the picture
     planted: dict[str, float] = MISSING  # group -> shift of the valence rank
-    traits: dict[str, list[str]] = field(default_factory=dict)  # each of two traits -> words for looks
-    looks: dict[str, float] = field(default_factory=dict)  # group -> shift of the first trait's share
-    probes: dict[str, list[str]] = field(default_factory=dict)  # place, people, gender or group -> captions
+    traits: dict[str, list[str]] = field(default_factory=dict)  # trait (two) -> words for appearance
+    looks: dict[str, float] = field(
+        default_factory=dict
+    )  # group -> shift of the probability of the first trait's words
+    probes: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # place, ethnicity, gender or group -> captions
 
 
 @dataclass

@@ -8,10 +8,10 @@ PACKAGE = "hydra_plugins.carryover"
 
 
 @dataclass
-class HereConf:
+class LocalConf:
     """Settings to run jobs in this process, one after another."""
 
-    _target_: str = f"{PACKAGE}.Here"
+    _target_: str = f"{PACKAGE}.LocalLauncher"
 
 
 @dataclass
@@ -42,4 +42,4 @@ class SlurmConf:
     additional_parameters: dict[str, Any] = field(default_factory=dict)  # other options of sbatch, by name
 
 
-LAUNCHERS = {"here": HereConf, "joblib": JoblibConf, "slurm": SlurmConf}
+LAUNCHERS = {"here": LocalConf, "joblib": JoblibConf, "slurm": SlurmConf}

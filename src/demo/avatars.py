@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from src.demo.contents import Colour, background, draw_contents, rgb
+from src.demo.contents import Colour, background_colour, draw_contents, rgb
 from src.errors import InputError
 
 SUPERSAMPLING = 4  # factor by which pictures are drawn larger, before they are reduced
 SATURATION = (0.4, 0.6)  # lowest and highest saturation of the background
 
 
-def avatar(
+def draw_avatar(
     *,
     hue: float,  # hue of the skin, in [0, 1]
     crest: str,  # horns, ears or antennae
@@ -31,7 +31,7 @@ def avatar(
 ) -> Image.Image:
     """Draw one face as an RGB picture of `size` x `size` pixels, with individual variation from `rng`."""
     scale = size * SUPERSAMPLING
-    colour = background(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    colour = background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
     picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)

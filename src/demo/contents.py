@@ -57,7 +57,7 @@ def draw_values(count: int, rng: np.random.Generator, *, of_group: bool) -> list
     return [dict(zip(CONTENTS, map(list.__getitem__, choices, row), strict=True)) for row in picked.tolist()]
 
 
-def background(
+def background_colour(
     values: Mapping[str, str], saturation: float, value: float, rng: np.random.Generator
 ) -> Colour:
     """Return the colour of a picture's background, whose hue shows the place."""
@@ -103,7 +103,7 @@ def _spread(count: int, choices: Sequence[int]) -> np.ndarray:
     return np.asarray((points * choices).astype(int))
 
 
-def shared(pictures: pd.DataFrame, texts: pd.DataFrame) -> np.ndarray:
+def count_shared_contents(pictures: pd.DataFrame, texts: pd.DataFrame) -> np.ndarray:
     """Count the contents that each picture shows and each text means, [pictures, texts].
 
     Pictures that were not drawn here show none.

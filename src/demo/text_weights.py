@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from src.configs import DemoConfig
-from src.demo.contents import CONTENTS, add_meanings, shared
+from src.demo.contents import CONTENTS, add_meanings, count_shared_contents
 
 # Width of the range of ranks, out of 0 to 1, that expressions and labels span before anything is planted.
 EXPRESSION_WIDTH = 0.6
@@ -94,4 +94,4 @@ def _weights(pictures: pd.DataFrame, texts: pd.DataFrame, ranks: pd.Series, sd: 
     """Compute the weights of texts by their ranks, and by the contents that they share with pictures."""
     distances = pictures["rank"].to_numpy()[:, None] - ranks.to_numpy()
     likelihood = -((np.nan_to_num(distances) / sd) ** 2) / 2
-    return np.asarray(likelihood + np.log(CONTENT_FACTOR) * shared(pictures, texts))
+    return np.asarray(likelihood + np.log(CONTENT_FACTOR) * count_shared_contents(pictures, texts))

@@ -1,4 +1,4 @@
-"""Train the small encoders by Lightning on the captions of a dataset."""
+"""Train the small encoders with Lightning on the captions of a dataset."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, Dataset
 from src.configs import ToyConfig
 
 
-def build(config: ToyConfig, tokens: int) -> Any:
-    """Build an untrained `open_clip.model.CLIP` with both towers alike, for a number of tokens.
+def build(config: ToyConfig, vocab_size: int) -> Any:
+    """Build an untrained `open_clip.model.CLIP` whose towers have the same width and depth.
 
     The same seed gives the same weights.
     """
@@ -23,7 +23,9 @@ def build(config: ToyConfig, tokens: int) -> Any:
     patches: dict[str, Any] = {"patch_size": config.patch_size, "image_size": config.image_size}
     # Averaged patches learn in half the steps that a class token needs.
     vision = CLIPVisionCfg(head_width=config.width // config.heads, pool_type="avg", **patches, **size)
-    text = CLIPTextCfg(context_length=config.context_length, vocab_size=tokens, heads=config.heads, **size)
+    text = CLIPTextCfg(
+        context_length=config.context_length, vocab_size=vocab_size, heads=config.heads, **size
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return CLIP(config.embed_dim, vision, text, output_dict=False)
@@ -40,7 +42,7 @@ def train(
     """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule, for one epoch.
 
     `network` adapts an `open_clip.model.CLIP`; `pixels` are [P, 3, H, W] in float32, `tokens` [T, context],
-    and `pairs` [steps * batch, 2] the picture and the text of each caption, in the order of training.
+    and `pairs` [steps * batch, 2] the index of the picture and of the text of each training pair, in order.
     """
     loader = DataLoader(_Batches(pixels, tokens, pairs, config.pairs), batch_size=None)
     network.train()
@@ -49,7 +51,7 @@ def train(
 
 
 class _Batches(Dataset[Any]):
-    # Whole batches: collating pairs one by one would take as long as the network.
+    # Yields whole batches: collating single pairs takes as long as the forward and backward passes.
     def __init__(self, pixels: Tensor, tokens: Tensor, pairs: np.ndarray, size: int) -> None:
         self.pixels, self.tokens = pixels, tokens
         self.batches = torch.from_numpy(pairs[: len(pairs) // size * size]).reshape(-1, size, 2)

@@ -11,15 +11,15 @@ import pandas as pd
 from PIL import Image, ImageDraw
 
 from src.configs import AbstractConfig, AvatarsConfig
-from src.demo.avatars import SATURATION, SUPERSAMPLING, avatar
-from src.demo.contents import background, draw_contents, draw_values, rgb
+from src.demo.avatars import SATURATION, SUPERSAMPLING, draw_avatar
+from src.demo.contents import background_colour, draw_contents, draw_values, rgb
 from src.storage import cache, versions
 
 TABLE = "table.parquet"
 Drawings = Iterator[tuple[dict[str, Any], Image.Image]]  # a row of the table, and its picture
 
 
-def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
+def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
     """Draw avatars (see conf/faces/avatars.yaml): groups overlap in appearance and contents.
 
     Columns are `id`, `group`, `race`, `gender`, `valence` (the expression's), those of `CONTENTS`, `path` and
@@ -38,7 +38,7 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
                         {**row, "valence": valence, **contents[rank]},
-                        avatar(
+                        draw_avatar(
                             hue=rng.normal(appearance.hue, cfg.hue_sd),
                             crest=appearance.crest,
                             prominence=rng.uniform(0, 1),
@@ -53,7 +53,7 @@ def faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
     return _draw_once(store, {"role": "faces", **asdict(cfg)}, draw)
 
 
-def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
+def draw_scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
     """Draw abstract scenes (see conf/scenes/abstract.yaml): columns `id`, `valence`, `path`, `sha256`."""
 
     def draw() -> Drawings:
@@ -62,7 +62,7 @@ def scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
         for number, rank in enumerate(rng.permutation(cfg.count)):
             valence = _valence(rank, cfg.count)
             row = {"id": f"scene-{number:04d}", "valence": valence, **contents[rank]}
-            yield row, scene(valence, contents[rank], cfg.size, cfg.noise, rng)
+            yield row, draw_scene(valence, contents[rank], cfg.size, cfg.noise, rng)
 
     return _draw_once(store, {"role": "scenes", **asdict(cfg)}, draw)
 
@@ -76,7 +76,7 @@ def _rng(seed: int, *names: str) -> np.random.Generator:
 
 
 def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFrame:
-    description["parts"] = versions.declared("demo_world")
+    description["parts"] = versions.declared_versions("demo_world")
 
     def build(folder: Path) -> dict[str, Any]:
         rows = []
@@ -92,7 +92,7 @@ def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFr
     return frame.assign(path=[str(entry / name) for name in frame["path"]])
 
 
-def scene(
+def draw_scene(
     valence: float, contents: Mapping[str, str], size: int, noise: float, rng: np.random.Generator
 ) -> Image.Image:
     """Draw an abstract scene, an RGB picture, whose roundness, warmth and brightness carry a valence.
@@ -102,7 +102,7 @@ def scene(
     """
     roundness, warmth, brightness = np.clip(valence + rng.normal(0, noise, 3), 0, 1)
     scale = size * SUPERSAMPLING
-    colour = background(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    colour = background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
     picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     # Shapes lie at the corners, where faces show nothing of their group.

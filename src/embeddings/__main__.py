@@ -13,7 +13,7 @@ import pandas as pd
 
 from src.configs import CHECKOUT
 from src.embeddings import pruning
-from src.errors import InputError, exit_status, replace_unprintable
+from src.errors import InputError, replace_unprintable, run_entry
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--unused-for", type=float, metavar="DAYS", help="also prune entries unused for DAYS")
     parser.add_argument("--dry-run", action="store_true", help="prune: only list what would be removed")
     options = parser.parse_args(arguments)
-    return exit_status(lambda: _main(options))
+    return run_entry(lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from src.encoders.preprocessing import SplitPreprocessing
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 
 log = logging.getLogger(__name__)
 
@@ -65,13 +65,17 @@ def load_resized(
 
 def has_resized(table: Table, preprocessing: SplitPreprocessing, store: Path) -> bool:
     """Return whether the store has an intact entry of the resized pictures of a table."""
-    return not cache.damaged(store / cache.fingerprint(identity_of(table, preprocessing)))
+    return not cache.find_damage(store / cache.fingerprint(identity_of(table, preprocessing)))
 
 
 def identity_of(table: Table, preprocessing: SplitPreprocessing) -> dict[str, Any]:
     """Return what determines the bytes: the pictures and their order, and the resizing."""
     digest = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
-    return {"pictures": digest, "geometry": dict(preprocessing.geometry), "parts": declared("preprocessing")}
+    return {
+        "pictures": digest,
+        "geometry": dict(preprocessing.geometry),
+        "parts": declared_versions("preprocessing"),
+    }
 
 
 def read(path: str) -> Image.Image:

@@ -31,7 +31,7 @@ def list_entries(root: Path) -> pd.DataFrame:
         if cache.MANIFEST not in files:
             continue
         entry = Path(folder)
-        damage = cache.damaged(entry)
+        damage = cache.find_damage(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
             manifest = {} if damage else cache.manifest(entry)
@@ -71,7 +71,7 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
                 idle_days = (now - (path / cache.MANIFEST).stat().st_mtime) / DAY
             except FileNotFoundError:  # no entry, or removed meanwhile
                 continue
-            if damage := cache.damaged(path):
+            if damage := cache.find_damage(path):
                 reason = f"damaged: {damage}"
             elif unused_days is not None and idle_days > unused_days:
                 reason = f"not used for {idle_days:.0f} days"

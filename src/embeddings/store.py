@@ -15,7 +15,7 @@ from src.embeddings import batches
 from src.encoders import Encoder, Network
 from src.stimuli import IMAGE_ROLES, Table
 from src.storage import cache
-from src.storage.versions import declared, versions
+from src.storage.versions import declared_versions, library_versions
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def embed(
         seconds.append(elapsed)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, elapsed)
         weights = dict(encoder.weights())
-        libraries = versions("torch", "torchvision", "lightning", "pillow")
+        libraries = library_versions("torch", "torchvision", "lightning", "pillow")
         return identity | {"model": name, "shape": shape, "versions": libraries, "weights": weights}
 
     cache.fetch(entry.parent, entry.name, build)
@@ -105,7 +105,7 @@ def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, An
         "table": table.hash,
         "role": table.role,
         "batch_size": batch_size,
-        "parts": declared("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
+        "parts": declared_versions("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
     # On a CPU, encoder, batch size and MAX_BYTES determine the microbatches, which affect the last bits.
     return identity | ({"widest": batches.MAX_BYTES} if table.role in IMAGE_ROLES else {})

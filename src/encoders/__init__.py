@@ -15,8 +15,8 @@ _encoders: dict[str, Encoder] = {}
 def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encoder:
     """Open the encoder of a job without loading its weights; `table` maps a role to its stimuli.
 
-    Raise `InputError` if a table or file is unavailable, `NotStored` within `cache.dry` if a file would have
-    to be fetched.
+    Raise `InputError` if a table or file is unavailable, `NotStored` within
+    `forbid_building` if a file would have to be fetched.
     """
     training = family_of(cfg.model).training
     if training:

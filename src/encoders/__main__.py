@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.errors import InputError, exit_status, replace_unprintable
+from src.errors import InputError, replace_unprintable, run_entry
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     fetcher.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
     options = parser.parse_args(arguments)
     if options.command == "fetch":
-        return exit_status(lambda: _fetch(options.overrides))
-    return exit_status(_list_capitani if options.capitani else lambda: _list(options.all))
+        return run_entry(lambda: _fetch(options.overrides))
+    return run_entry(_list_capitani if options.capitani else lambda: _list(options.all))
 
 
 def _list(all_of_open_clip: bool) -> int:

@@ -17,7 +17,7 @@ from src.encoders.preprocessing import SplitPreprocessing, split_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
-from src.storage.versions import declared, versions
+from src.storage.versions import declared_versions, library_versions
 
 # Files besides the weights; each inner tuple lists alternatives, one of which is required.
 PREPROCESSOR = "preprocessor_config.json"
@@ -116,8 +116,8 @@ def open_encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         "pooling": config.pooling,
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": declared("encoders.blip2"),
-        "versions": versions(*LIBRARIES),
+        "parts": declared_versions("encoders.blip2"),
+        "versions": library_versions(*LIBRARIES),
     }
     return Encoder(
         identity,

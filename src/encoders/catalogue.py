@@ -95,7 +95,7 @@ def _published_id(model: configs.PretrainedConfig) -> str:
 
 def is_cached(config: configs.PretrainedConfig) -> bool:
     """Return whether all files of a model are cached."""
-    with cache.dry():
+    with cache.forbid_building():
         try:
             # Weights first: they are the files most often missing, and are quick to look up.
             family_of(config).files(config)

@@ -45,7 +45,7 @@ def locate_files(
 
     Each entry of `required` lists alternative names, of which the first existing one is used. Optional files
     are included if they exist.
-    Raise `InputError` if a required file is unavailable, `NotStored` within `cache.dry` if it is not cached.
+    Raise `InputError` if a required file is unavailable, `NotStored` if it may not be downloaded.
     """
     cached = {name: _find_cached(source, name) for names in (*required, optional) for name in names}
     paths = {name: path for name, path in cached.items() if path}

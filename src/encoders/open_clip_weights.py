@@ -13,7 +13,7 @@ from src import configs
 from src.encoders import catalogue, hub, pretrained
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
-from src.storage.versions import declared, versions
+from src.storage.versions import declared_versions, library_versions
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -57,8 +57,8 @@ def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
         },
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": declared("encoders.open_clip"),
-        "versions": versions(*LIBRARIES),
+        "parts": declared_versions("encoders.open_clip"),
+        "versions": library_versions(*LIBRARIES),
     }
     return Encoder(
         identity,

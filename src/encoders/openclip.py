@@ -81,7 +81,7 @@ class OpenClip(nn.Module):
         """Return the number of tokens that affect each sentence's vector: all if the tower is not causal."""
         if self._packed_tower is None:
             return torch.full((len(tokens),), tokens.shape[1])
-        return self._packed_tower.ends(tokens) + 1
+        return self._packed_tower.pooled_positions(tokens) + 1
 
     def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
         """Return unit vectors of texts, float32."""

@@ -16,7 +16,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from src.storage.versions import versions
+from src.storage.versions import library_versions
 
 # Step of torchvision or open_clip -> attributes that determine its bytes.
 STEPS = {
@@ -69,7 +69,7 @@ def split_torchvision(transform: Any) -> SplitPreprocessing | None:
     settings = [[name, {key: repr(getattr(step, key)) for key in STEPS[name]}] for name, step in named]
     resize, normalise = Compose(steps[:-2]), Compose(steps[-2:])
     return SplitPreprocessing(
-        {"steps": settings, "versions": versions("pillow", "torchvision", "open_clip_torch")},
+        {"steps": settings, "versions": library_versions("pillow", "torchvision", "open_clip_torch")},
         lambda picture: np.asarray(resize(picture)).transpose(2, 0, 1),
         normalise(_draw_every_byte())[:, 0],
     )
@@ -93,7 +93,7 @@ def split_transformers(processor: Any) -> SplitPreprocessing | None:
     step = ["BlipImageProcessorPil", {name: repr(value) for name, value in settings.items()}]
     resize = functools.partial(pixels, do_rescale=False, do_normalize=False)
     return SplitPreprocessing(
-        {"steps": [step], "versions": versions("pillow", "transformers")}, resize, values
+        {"steps": [step], "versions": library_versions("pillow", "transformers")}, resize, values
     )
 
 

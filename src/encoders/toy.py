@@ -14,7 +14,7 @@ from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
-from src.storage.versions import declared, versions
+from src.storage.versions import declared_versions, library_versions
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         "config": {k: v for k, v in vars(config).items() if k not in NOT_TRAINED},
         "captions": vars(cfg.demo),
         "tables": {role: table.hash for role, table in tables.items()},
-        "parts": declared("encoders.toy", "preprocessing"),
+        "parts": declared_versions("encoders.toy", "preprocessing"),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
         "accelerator": cfg.trainer.accelerator,
-        "versions": versions(*LIBRARIES),
+        "versions": library_versions(*LIBRARIES),
     }
     _check(config, tables)
     key = cache.fingerprint(identity)

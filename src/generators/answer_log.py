@@ -16,14 +16,14 @@ class AnswerLog:
     """A log of one JSON object per line: `key`, a hash of all that determines an answer, and `answer`.
 
     The file is made if absent; a truncated last line is dropped. Each write is synced to disk: a killed run
-    loses only answers that had not arrived. Threads must not share a log. `fits` tests a stored answer.
+    loses only answers that had not arrived. Threads must not share a log. `is_valid` tests a stored answer.
 
     Raises:
         InputError: the file cannot be written, or is not such a log.
     """
 
-    def __init__(self, path: Path, fits: Callable[[Any], bool] = lambda _: True) -> None:
-        self.path, self._fits = path, fits
+    def __init__(self, path: Path, is_valid: Callable[[Any], bool] = lambda _: True) -> None:
+        self.path, self._is_valid = path, is_valid
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not path.is_file():  # reading a pipe would block
@@ -43,7 +43,7 @@ class AnswerLog:
     def _lines(self, content: bytes) -> list[tuple[str, Any]]:
         try:
             lines = [json.loads(line) for line in content.splitlines()]
-            if not all(isinstance(line["key"], str) and self._fits(line["answer"]) for line in lines):
+            if not all(isinstance(line["key"], str) and self._is_valid(line["answer"]) for line in lines):
                 raise ValueError("an answer of another kind")
             return [(line["key"], line["answer"]) for line in lines]
         except (ValueError, KeyError, TypeError, RecursionError):

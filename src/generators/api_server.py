@@ -15,7 +15,14 @@ from urllib3.util import Retry
 
 from src.configs import ServerConfig
 from src.errors import redact
-from src.generators.completions import TRANSIENT, Doubtful, Reply, Unanswered, read, unreachable
+from src.generators.completions import (
+    TRANSIENT,
+    AmbiguousFailure,
+    ParsedReply,
+    Unanswered,
+    connection_failure,
+    parse_reply,
+)
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +33,7 @@ FAILURES_BEFORE_TEST = 8
 NO_KEY = "none"  # key for the client if the config names none; it is not sent
 
 
-def answers(
+def query_answers(
     config: ServerConfig, texts: Sequence[str], answered: str | None = None
 ) -> Iterator[Mapping[int, str | Unanswered]]:
     """Yield answers to questions as they arrive, by index of the question.
@@ -41,11 +48,11 @@ def answers(
             flight are lost.
     """
     with _client(config) as client:
-        refused: dict[int, Doubtful] = {}
-        transient: dict[int, Doubtful] = {}
+        refused: dict[int, AmbiguousFailure] = {}
+        transient: dict[int, AmbiguousFailure] = {}
         failures = 0
         for index, reply in _replies(client, config, texts):
-            if isinstance(reply, Doubtful):
+            if isinstance(reply, AmbiguousFailure):
                 (transient if reply.transient else refused)[index] = reply
                 failures += reply.transient or answered is None  # once one is answered, refusals do not count
                 if failures >= FAILURES_BEFORE_TEST:
@@ -62,7 +69,7 @@ def answers(
             raise next(iter({**refused, **transient}.values())).error
         for index in transient:
             reply = _reply(client, config, texts[index])
-            if isinstance(reply, Doubtful):
+            if isinstance(reply, AmbiguousFailure):
                 if not _still_answers(client, config, answered):
                     raise reply.error
                 log.warning("no answer to %.60r: %s", texts[index], reply.reason)
@@ -72,13 +79,13 @@ def answers(
 
 def _still_answers(client: OpenAI, config: ServerConfig, answered: str | None) -> bool:
     """Return whether a server still answers a question that it has answered before."""
-    return answered is not None and not isinstance(_reply(client, config, answered), Doubtful)
+    return answered is not None and not isinstance(_reply(client, config, answered), AmbiguousFailure)
 
 
-def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iterator[tuple[int, Reply]]:
+def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iterator[tuple[int, ParsedReply]]:
     """Yield the reply to each question; raise a fatal error after the replies that arrived before it."""
     questions: SimpleQueue[tuple[int, str]] = SimpleQueue()
-    replies: SimpleQueue[tuple[int, Reply | Exception]] = SimpleQueue()
+    replies: SimpleQueue[tuple[int, ParsedReply | Exception]] = SimpleQueue()
     for index_and_text in enumerate(texts):
         questions.put(index_and_text)
 
@@ -131,7 +138,7 @@ def _client(config: ServerConfig) -> OpenAI:
         os.environ.update(variables)
 
 
-def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
+def _reply(client: OpenAI, config: ServerConfig, text: str) -> ParsedReply:
     """Send a question and return the reply; send it again after a transient fault or a malformed reply."""
     url = redact(f"{config.url.rstrip('/')}/chat/completions")
     create: Any = client.chat.completions.with_raw_response.create
@@ -150,13 +157,13 @@ def _reply(client: OpenAI, config: ServerConfig, text: str) -> Reply:
         except APIStatusError as error:
             response = error.response
         except APIConnectionError as error:
-            reply: Reply = unreachable(error, url)
+            reply: ParsedReply = connection_failure(error, url)
             continue
         if response.status_code in TRANSIENT and attempt < config.retries:
             wait = _seconds_to_wait(response.headers.get("Retry-After", ""), wait)
             continue
-        reply = read(response, config, url)
-        if not isinstance(reply, Doubtful) or response.status_code >= 400:
+        reply = parse_reply(response, config, url)
+        if not isinstance(reply, AmbiguousFailure) or response.status_code >= 400:
             break
     return reply
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:  # the package takes a second to import
     from httpx2 import Response
     from openai import APIConnectionError
 
-# Status codes of transient faults: too many requests, or a server that is starting, overloaded or restarting.
+# Status codes to retry: too many requests, or a server that is starting, overloaded or restarting.
 TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504)
-# Status codes of faults that affect every question: key, account, address, model, rate.
+# Status codes that stop the run: key, account, address, model, or rate once retries of 429 are exhausted.
 FATAL = (401, 402, 404, 405, 410, 429)
 # Replies of content filters: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
 FILTERED = re.compile(
@@ -34,13 +34,13 @@ SAVED = "answers so far are saved."
 
 @dataclass(frozen=True)
 class Unanswered:
-    """Result of a question without an answer text, and the `reason`."""
+    """A question that got no answer text; `reason` says why."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Doubtful:
+class AmbiguousFailure:
     """A failure caused by either the question (`reason`) or the server (`error` to raise).
 
     `transient`: the failure may be an outage of the server, rather than a refusal.
@@ -51,50 +51,52 @@ class Doubtful:
     transient: bool
 
 
-Reply = str | Unanswered | Doubtful
+ParsedReply = str | Unanswered | AmbiguousFailure
 
 
-def read(reply: Response, config: ServerConfig, url: str) -> Reply:
+def parse_reply(response: Response, config: ServerConfig, url: str) -> ParsedReply:
     """Parse the reply to a question, after all retries; `url` contains no password.
 
     Raises:
         InputError: the server refuses key, model or request rate, whatever the question.
     """
     try:
-        content: Any = reply.json()
+        content: Any = response.json()
     except (ValueError, RecursionError):
         content = None
-    status = reply.status_code
+    status = response.status_code
     error = content.get("error") if isinstance(content, Mapping) else None
     if status < 400 and error:  # some gateways reply 200 with the status in the body
         code = error.get("code") if isinstance(error, Mapping) else None
         status = code if isinstance(code, int) and code >= 400 else 400
     if status < 400:
-        return _completion(content, reply, url)
-    text = brief(reply.text.strip(), 300)
-    status_text = f"{status} {reply.reason_phrase}" if status == reply.status_code else str(status)
-    if status not in FATAL and FILTERED.search(reply.text.lower()):
+        return _parse_completion(content, response, url)
+    text = brief(response.text.strip(), 300)
+    status_text = f"{status} {response.reason_phrase}" if status == response.status_code else str(status)
+    if status not in FATAL and FILTERED.search(response.text.lower()):
         return Unanswered("content_filter")
     if status in (401, 403):
         key = f"Put the right one into {config.key}" if config.key else "Name its variable: llm.key=NAME"
         refused = InputError(f"{url}: the server refuses the key ({status}). {key}; {SAVED}")
         if status == 401:
             raise refused
-        return Doubtful(f"{status}: {text}", refused, transient=False)
-    failure = InputError(f"{url}: {status_text} ({text[:120]!r}). {_remedy(status, reply, config)}; {SAVED}")
+        return AmbiguousFailure(f"{status}: {text}", refused, transient=False)
+    failure = InputError(
+        f"{url}: {status_text} ({text[:120]!r}). {_remedy(status, response, config)}; {SAVED}"
+    )
     if status in FATAL:
         raise failure
-    return Doubtful(f"{status}: {text}", failure, transient=status in TRANSIENT)
+    return AmbiguousFailure(f"{status}: {text}", failure, transient=status in TRANSIENT)
 
 
-def unreachable(error: APIConnectionError, url: str) -> Doubtful:
+def connection_failure(error: APIConnectionError, url: str) -> AmbiguousFailure:
     """Describe a failed connection; a question that takes too long may also be the cause."""
     cause = type(error.__cause__ or error).__name__
     failure = InputError(f"{url}: cannot be reached ({cause}). Start the server, or correct llm.url; {SAVED}")
-    return Doubtful(f"no reply ({cause})", failure, transient=True)
+    return AmbiguousFailure(f"no reply ({cause})", failure, transient=True)
 
 
-def _completion(content: Any, reply: Response, url: str) -> Reply:
+def _parse_completion(content: Any, response: Response, url: str) -> ParsedReply:
     try:
         choice = content["choices"][0]
         finish = choice.get("finish_reason")
@@ -104,8 +106,10 @@ def _completion(content: Any, reply: Response, url: str) -> Reply:
         text = _text(message["content"]) if "content" in message else ""
         refusal = message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
-        failure = f"{url}: expected a chat completion, got ({reply.text[:80]!r})"
-        return Doubtful("no chat completion", InputError(f"{failure}. Set llm.url; {SAVED}"), transient=True)
+        failure = f"{url}: expected a chat completion, got ({response.text[:80]!r})"
+        return AmbiguousFailure(
+            "no chat completion", InputError(f"{failure}. Correct llm.url; {SAVED}"), transient=True
+        )
     if text.strip():
         # A lone surrogate cannot be encoded.
         return text.encode("utf-8", "replace").decode("utf-8")
@@ -125,12 +129,12 @@ def _text(content: Any) -> str:
     return content
 
 
-def _remedy(status: int, reply: Response, config: ServerConfig) -> str:
+def _remedy(status: int, response: Response, config: ServerConfig) -> str:
     if status == 429:
-        after = brief(reply.headers.get("Retry-After", ""), 40)
+        after = brief(response.headers.get("Retry-After", ""), 40)
         wait = f" It asks to wait {after}{' s' * after.isdigit()}." if after else ""
         return f"Too many requests, or no quota is left.{wait} Run the same command later"
     for parameter in (config.limit, "temperature"):
-        if status in (400, 422) and parameter in reply.text:
+        if status in (400, 422) and parameter in response.text:
             return f"The server refuses {parameter}: set {REMEDIES[parameter]}"
     return f"Correct llm.url or llm.id={config.id}"

@@ -27,7 +27,7 @@ class Causal:
     tokenizer: Any  # tokenizer, whose chat template, if any, wraps each question
     batch_size: int  # texts per forward pass
 
-    def question(self, text: str) -> list[int]:
+    def tokenize_question(self, text: str) -> list[int]:
         """Tokenise a question, up to the beginning of the answer."""
         if self.tokenizer.chat_template:
             tokens = chat_templates.render(self.tokenizer, text, tokenize=True, return_dict=False)
@@ -35,16 +35,16 @@ class Causal:
             tokens = self.tokenizer(PLAIN.format(text))["input_ids"]
         return [int(token) for token in tokens]
 
-    def answer_tokens(self, text: str) -> list[int]:
+    def tokenize_answer(self, text: str) -> list[int]:
         """Tokenise an answer that follows a question."""
         return [int(token) for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
 
     @torch.inference_mode()
-    def answers(self, texts: Sequence[str], *, max_new_tokens: int) -> Iterator[dict[int, str]]:
+    def generate_answers(self, texts: Sequence[str], *, max_new_tokens: int) -> Iterator[dict[int, str]]:
         """Generate free answers greedily, and yield those of each batch by index of the question."""
-        questions = [self.question(text) for text in texts]
-        generation_config = greedy(self.model, self.tokenizer, max_new_tokens)
-        for batch in longest_first(questions, self.batch_size):
+        questions = [self.tokenize_question(text) for text in texts]
+        generation_config = greedy_config(self.model, self.tokenizer, max_new_tokens)
+        for batch in batch_longest_first(questions, self.batch_size):
             tokens, mask = pad_left([questions[index] for index in batch], padding_id(self.tokenizer))
             device = next(self.model.parameters()).device
             generated = self.model.generate(
@@ -62,7 +62,7 @@ def padding_id(tokenizer: Any) -> int:
     return int(padding if padding is not None else tokenizer.eos_token_id or 0)
 
 
-def longest_first(texts: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
+def batch_longest_first(texts: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
     """Yield batches of at most `size` indices of texts, the longest texts first."""
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
     for start in range(0, len(order), size):
@@ -76,7 +76,7 @@ def pad_left(texts: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tens
     return pad(rows, padding_value=padding), pad([torch.ones_like(row) for row in rows])
 
 
-def greedy(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
+def greedy_config(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
     """Make a config of greedy decoding that takes only the end token from the model's defaults."""
     from transformers import GenerationConfig
 
@@ -93,7 +93,7 @@ class GeneratedText:
 
     text: str  # text without special tokens
     tokens: tuple[int, ...]  # generated ids, including the end token
-    # Name of a pool -> mean, over the generated tokens, of the mean log-probability of its ids, in nats.
+    # Token pool -> mean over generated tokens of the mean log-probability of the pool's token ids, in nats.
     log_p: Mapping[str, float]
 
 
@@ -105,7 +105,7 @@ class Multimodal:
     processor: Any  # processor, whose chat template, if any, wraps each prompt
     batch_size: int  # texts, and their pictures, per forward pass
 
-    def question(self, prompt: str) -> str:
+    def render_prompt(self, prompt: str) -> str:
         """Render a prompt up to the beginning of the answer, with the model's own token for `<image>`."""
         if not self.processor.chat_template:
             return PLAIN_MULTIMODAL.format(
@@ -136,15 +136,15 @@ class Multimodal:
     ) -> Iterator[dict[int, GeneratedText]]:
         """Generate texts greedily, and yield those of each batch by index of the prompt.
 
-        `images` are the pictures for each prompt's `<image>` (None: without pictures); `pools` are non-empty
-        lists of token ids, by name, whose log-probabilities are recorded at each step.
+        `images`: path of the picture for each prompt's `<image>`; None without pictures. `pools`: name ->
+        token ids, at least one, whose log-probabilities are recorded at each step.
         """
-        generation_config = greedy(self.model, self.processor.tokenizer, max_new_tokens)
+        generation_config = greedy_config(self.model, self.processor.tokenizer, max_new_tokens)
         end = generation_config.eos_token_id
         ends = torch.tensor([end] if isinstance(end, int) else end or [])
         for start in range(0, len(prompts), self.batch_size):
             indices = range(start, min(start + self.batch_size, len(prompts)))
-            texts = [self.question(prompts[index]) for index in indices]
+            texts = [self.render_prompt(prompts[index]) for index in indices]
             inputs = self._inputs(texts, images and [images[index] for index in indices])
             recorder = _Recorder(pools)
             generated = self.model.generate(

@@ -28,7 +28,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
-class Published:
+class LocatedModel:
     """A model whose files are available."""
 
     config: configs.WeightsConfig  # config of the model
@@ -52,7 +52,9 @@ def check_device(cfg: configs.GenerateConfig) -> None:
         check_precision("llm.precision", cfg.llm.precision, cfg.trainer.accelerator)
 
 
-def find(cfg: configs.GenerateConfig) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
+def find_weights(
+    cfg: configs.GenerateConfig,
+) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
     """Return revision and hashes of a model's weights, and a function that loads it (see `locate`).
 
     The result is ({}, None) if a server runs the model, or answers need no model (`llm=planted`).
@@ -70,12 +72,12 @@ def find(cfg: configs.GenerateConfig) -> tuple[dict[str, str], Callable[[], Caus
     return source.metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
 
 
-def locate(config: configs.WeightsConfig) -> Published:
+def locate(config: configs.WeightsConfig) -> LocatedModel:
     """Locate a model's files, and fetch those that are not cached.
 
     Raises:
         InputError: `llm.date` is not a day, files are not available, or a chat template draws at random.
-        NotStored: within `cache.dry`, if they would have to be fetched.
+        NotStored: within `cache.forbid_building`, if they would have to be fetched.
     """
     chat_templates.parse_day(config.date)  # refuses a malformed llm.date before files are fetched
     multimodal = isinstance(config, configs.MultimodalConfig)
@@ -89,10 +91,10 @@ def locate(config: configs.WeightsConfig) -> Published:
     other_files = hub.locate_files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
     for template in chat_templates.read_templates(other_files.values()):
         chat_templates.refuse_random(template, config.id)
-    return Published(config, other_files, tuple(pretrained.transformers_weights(source)))
+    return LocatedModel(config, other_files, tuple(pretrained.transformers_weights(source)))
 
 
-def load(source: Published, device: torch.device) -> Causal | Multimodal:
+def load(source: LocatedModel, device: torch.device) -> Causal | Multimodal:
     """Load a causal or multimodal model by its config; raise `InputError` for files of another kind."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
@@ -108,7 +110,9 @@ def load(source: Published, device: torch.device) -> Causal | Multimodal:
     return Multimodal(model, processor, config.batch_size)
 
 
-def _read(source: Published, kind: Any, reader: Any, precision: str, device: torch.device) -> tuple[Any, Any]:
+def _read(
+    source: LocatedModel, kind: Any, reader: Any, precision: str, device: torch.device
+) -> tuple[Any, Any]:
     """Load a model and its tokenizer or processor by the Auto classes `kind` and `reader` of transformers."""
     from huggingface_hub.errors import StrictDataclassError
     from transformers import GenerationConfig

@@ -17,7 +17,7 @@ def load(config: TinyConfig) -> Causal:
     """Build an untrained Qwen2, determined by its seed, and its tokenizer."""
     from transformers import Qwen2ForCausalLM
 
-    bytes_tokenizer = tokenizer()
+    bytes_tokenizer = build_tokenizer()
     model = _untrained(Qwen2ForCausalLM, _qwen2(config, bytes_tokenizer), config.seed)
     return Causal(model, bytes_tokenizer, config.batch_size)
 
@@ -27,7 +27,7 @@ def load_multimodal(config: TinyVlmConfig) -> Multimodal:
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
     kind: Any = Idefics3Config
-    idefics3 = processor()
+    idefics3 = build_processor()
     bytes_tokenizer = idefics3.tokenizer
     model_config = kind(
         text_config=_qwen2(config, bytes_tokenizer),
@@ -69,7 +69,7 @@ def _untrained(kind: Any, config: Any, seed: int) -> Any:
     return network.eval()
 
 
-def tokenizer() -> Any:
+def build_tokenizer() -> Any:
     """Build a tokenizer whose tokens are the 256 bytes."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -82,11 +82,11 @@ def tokenizer() -> Any:
     return kind(tokenizer_object=backend, eos_token=END, pad_token=PAD)
 
 
-def processor() -> Any:
+def build_processor() -> Any:
     """Build a processor of pictures of one size, with a tokenizer whose tokens are the 256 bytes."""
     from transformers import Idefics3ImageProcessorPil, Idefics3Processor
 
-    bytes_tokenizer = tokenizer()
+    bytes_tokenizer = build_tokenizer()
     bytes_tokenizer.add_special_tokens({"additional_special_tokens": list(ADDED_TOKENS)})
     pictures: Any = Idefics3ImageProcessorPil
     side = {"longest_edge": SIDE}

@@ -16,22 +16,24 @@ from src.jobs.identity import Job
 from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.table import CONTACT_SHEET
 from src.storage import cache, results
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 from src.studies.protocol import study_of
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedEncoderJob:
     """A job whose stimuli are present and suffice."""
 
     job: Job  # names and config
-    tables: Mapping[str, Table]  # stimulus tables of its roles, prompts of its experiment included
-    debias_prompts: debias.Prompts | None = None  # define the directions to remove; None without debiasing
+    tables: Mapping[str, Table]  # role -> table of its stimuli; prompts of the experiment are a role, too
+    debias_prompts: debias.Prompts | None = (
+        None  # prompts of the directions to remove; None without debiasing
+    )
 
 
-def prepare(job: Job) -> Prepared:
+def prepare(job: Job) -> PreparedEncoderJob:
     """Check weights, stimuli and devices before any expensive work.
 
     Raises `InputError` if they do not suffice (`NotApplicable` if another experiment might work with them).
@@ -47,7 +49,7 @@ def prepare(job: Job) -> Prepared:
     return prepare_from(job, tables)
 
 
-def prepare_from(job: Job, tables: Mapping[str, Table]) -> Prepared:
+def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
     """Check that stimuli by role suffice for a job and that its protocol has an effect; add its prompts.
 
     Raises `InputError`, or `NotApplicable` if another experiment or protocol might work.
@@ -58,7 +60,7 @@ def prepare_from(job: Job, tables: Mapping[str, Table]) -> Prepared:
     study.check(cfg, tables)
     prompts = study.prompts(cfg)
     debias_prompts = debias.build_prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
-    prepared = Prepared(job, {**tables, **({PROMPTS: prompts} if prompts else {})}, debias_prompts)
+    prepared = PreparedEncoderJob(job, {**tables, **({PROMPTS: prompts} if prompts else {})}, debias_prompts)
     if prompts:
         check_prompts(cfg, prompts)
     if debias_prompts:
@@ -88,20 +90,22 @@ def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
 
 
 def _check_specification(job: Job) -> None:
-    """Raise `NotApplicable` if the specification changes nothing in this job, which would count twice."""
-    idle = set(job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol))
+    """Raise `NotApplicable` if the specification changes nothing here: the job would count twice."""
+    ineffective = set(
+        job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol)
+    )
     model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
     several_vectors = any(encoders.family_of(model).has_several_vectors(model, role) for role in roles)
     if "pooling" in job.changed_fields and not several_vectors:
-        idle.add("pooling")
-    if idle and idle == job.changed_fields:
+        ineffective.add("pooling")
+    if ineffective and ineffective == job.changed_fields:
         raise NotApplicable(
-            f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(idle))} only, which "
-            f"has no effect on exp={job.exp}. Use protocol=paper."
+            f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(ineffective))} only, "
+            f"which has no effect on exp={job.exp}. Use protocol=paper."
         )
 
 
-def contact_sheet(prepared: Prepared) -> Path | None:
+def find_contact_sheet(prepared: PreparedEncoderJob) -> Path | None:
     """Return the contact sheet of the job's morphs; None if it uses none."""
     for table in prepared.tables.values():
         if "parent_a" in table.frame.columns and "path" in table.frame.columns:
@@ -110,11 +114,11 @@ def contact_sheet(prepared: Prepared) -> Path | None:
     return None
 
 
-def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
-    """Embed, project, analyse, write `results/`, log everything, and return the job's analyses.csv.
+def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
+    """Embed, project and analyse; write `results/`, log everything, and return the job's analyses.csv.
 
-    `job_key` is empty if it depends on weights that are made here first. Raises `InputError` if a stimulus
-    cannot be embedded, or vectors do not fit their table.
+    `job_key` is empty if the key depends on weights that this call trains first. Raises `InputError` if a
+    stimulus cannot be embedded, or vectors do not fit their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
     hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}
@@ -128,7 +132,7 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
         role: load_embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()
     }
     datasets = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
-    run.inputs(datasets | {f"{role} by {job.model}": item.hash for role, item in vectors.items()})
+    run.log_inputs(datasets | {f"{role} by {job.model}": item.hash for role, item in vectors.items()})
     start = time.perf_counter()
     tables, arrays = dict(prepared.tables), {role: item.vectors for role, item in vectors.items()}
     notes = []
@@ -144,13 +148,13 @@ def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.Data
         log.info("%s", note)
     input_notes = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
     notes = [*input_notes, *(note for role in vectors for note in vectors[role].notes), *notes]
-    results.write(job.output, results.named(job.columns, result.analyses), result.tables)
+    results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables)
     tags = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
     tags |= {f"input.{role}.vectors": item.hash for role, item in vectors.items()}
     metrics = {**run_metadata.metrics(job, result), **run_metadata.speed(vectors)}
     metrics["speed.analysis_seconds"] = seconds
     run.log(tags={**run_metadata.model_tags(job), **tags}, metrics=metrics)
-    run.artifacts(job.output / results.FOLDER, results.FOLDER)
+    run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     run_metadata.log_figures(job, result, run)
     return results.read(job.output)
 
@@ -160,16 +164,16 @@ def _loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
     return lambda role: table if role == table.role else stimuli.load(cfg, role)
 
 
-def key(prepared: Prepared) -> str:
+def key(prepared: PreparedEncoderJob) -> str:
     """Return the hash of everything that determines a job's numbers: config, inputs, versions of the code.
 
-    Raises `InputError` if vectors are missing; `NotStored`, within `cache.dry`, if weights are.
+    Raises `InputError` if vectors are missing; `NotStored`, within `forbid_building`, if weights are.
     """
     cfg, tables = prepared.job.cfg, dict(prepared.tables)
     versions = study_of(cfg.exp).versions(cfg)
     if prepared.debias_prompts:
         tables["removed"] = prepared.debias_prompts.table
-        versions |= declared("debias")
+        versions |= declared_versions("debias")
     inputs = {}
     for name, table in tables.items():
         inputs[name] = [table.hash, hash_inputs(cfg, table.role, _loader(cfg, table))]

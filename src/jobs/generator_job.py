@@ -14,8 +14,8 @@ from omegaconf import DictConfig
 from src import configs, tracking
 from src.generators import model_weights
 from src.generators.answer_log import AnswerLog
-from src.jobs.identity import Named, decisive, differences, resolve, task_family
-from src.jobs.plan import Planned
+from src.jobs.identity import NamedConfig, differences, hashed_fields, resolve, task_family
+from src.jobs.plan import JobPlan
 from src.jobs.runner import Runner
 from src.storage import cache, results
 from src.studies.generator_protocol import Generator, Inputs, study_of
@@ -23,19 +23,26 @@ from src.studies.generator_protocol import Generator, Inputs, study_of
 # Config fields that affect numbers in some studies only; `GeneratorStudy.fields` lists those of a study.
 OPTIONAL = ("answer", "dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
 
-# Fields left out of a log's name at these values, so that logs of versions without the fields stay in use.
-ADDED = {"limit": "max_tokens", "temperature": 0.0}
+# Fields added later, with their defaults: at its default, a field does not enter the log's name, so that
+# older logs remain usable.
+DEFAULTS_OF_NEW_FIELDS = {"limit": "max_tokens", "temperature": 0.0}
 
 
 @dataclass(frozen=True)
-class Task(Named):
+class GeneratorJob(NamedConfig):
     """One generative model x one task."""
 
     cfg: configs.GenerateConfig
 
     @classmethod
-    def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Task:
-        """Build the task of a composed config, with the chosen YAML of each group, or raise `InputError`."""
+    def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> GeneratorJob:
+        """Build the job of a composed config; raise `InputError` if the config is invalid.
+
+        Args:
+            composed: config without Hydra's settings.
+            choices: config group -> chosen YAML.
+            output: folder of the job.
+        """
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
@@ -60,63 +67,72 @@ class Task(Named):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedGeneratorJob:
     """A job whose inputs and weights are present."""
 
-    job: Task  # names and config
+    job: GeneratorJob  # names and config
     inputs: Inputs  # items or faces of the questions
     # Revision and hashes of the weights; empty for a server and for recorded answers.
-    weights: Mapping[str, str]
+    weights_identity: Mapping[str, str]
     generator: Generator  # model and log of its answers
 
 
-def prepare(job: Task) -> Prepared:
+def prepare(job: GeneratorJob) -> PreparedGeneratorJob:
     """Check the settings, read the inputs and find the weights.
 
     Raises `InputError`, or `NotApplicable` if another model or dataset might work.
     """
     model_weights.check_device(job.cfg)
     inputs = study_of(job.cfg.task).inputs(job.cfg, job.exp)
-    weights, load = model_weights.find(job.cfg)
-    return Prepared(job, inputs, weights, Generator(load, partial(answer_log, job, weights)))
+    weights_identity, load = model_weights.find_weights(job.cfg)
+    return PreparedGeneratorJob(
+        job, inputs, weights_identity, Generator(load, partial(answer_log, job, weights_identity))
+    )
 
 
-def answer_log(job: Task, weights: Mapping[str, str], query: str, fits: Callable[[Any], bool]) -> AnswerLog:
-    """Open the log of a model's answers to queries of a named format; `fits` checks an answer."""
+def answer_log(
+    job: GeneratorJob,
+    weights_identity: Mapping[str, str],
+    question_format: str,
+    is_valid: Callable[[Any], bool],
+) -> AnswerLog:
+    """Open the log of a model's answers to questions of a named format; `is_valid` checks an answer."""
     llm = job.resolved["llm"]
-    chosen = {name: value for name, value in llm.items() if (name, value) not in ADDED.items()}
-    log_name = cache.fingerprint([decisive(chosen), weights, query])
-    return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", fits)
+    fields = {
+        name: value for name, value in llm.items() if (name, value) not in DEFAULTS_OF_NEW_FIELDS.items()
+    }
+    log_name = cache.fingerprint([hashed_fields(fields), weights_identity, question_format])
+    return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", is_valid)
 
 
-def plan(job: Task) -> Planned:
+def plan(job: GeneratorJob) -> JobPlan:
     """Read the inputs and return the plan of the job, without querying the model."""
-    return Planned(job.label, f"to do: {prepare(job).inputs.summary}")
+    return JobPlan(job.label, f"to do: {prepare(job).inputs.summary}")
 
 
-def key(prepared: Prepared) -> str:
+def key(prepared: PreparedGeneratorJob) -> str:
     """Return the hash of all that determines a job's numbers: config, inputs, weights, code versions."""
     job, versions = prepared.job, study_of(prepared.job.cfg.task).versions()
-    return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights, versions])
+    return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights_identity, versions])
 
 
-def perform(prepared: Prepared, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
+def perform(prepared: PreparedGeneratorJob, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
     """Query the model, score its answers, write `results/`, log all, and return the job's analyses.csv."""
     job, inputs = prepared.job, prepared.inputs
     tags = {f"input.{name}": digest for name, digest in inputs.hashes.items()}
-    tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights.items()}}
+    tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights_identity.items()}}
     run.log(tags=tags)
-    run.inputs(inputs.hashes)
+    run.log_inputs(inputs.hashes)
     result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
     names = {"model": job.model, "task": job.exp}
-    csvs = {name: results.named(names, table) for name, table in result.csvs.items()}
-    results.write(job.output, results.named(job.columns, result.analyses), result.tables, csvs)
+    csvs = {name: results.with_job_columns(names, table) for name, table in result.csvs.items()}
+    results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables, csvs)
     tags = {"key": job_key or key(prepared), "results": results.digest(job.output), **result.tags}
     run.log(tags=tags, metrics=result.metrics)
-    run.artifacts(job.output / results.FOLDER, results.FOLDER)
+    run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)
 
 
-def runner() -> Runner[Task, Prepared]:
+def runner() -> Runner[GeneratorJob, PreparedGeneratorJob]:
     """Return the runner of jobs of generative models."""
-    return Runner(Task.of, plan, prepare, key, perform)
+    return Runner(GeneratorJob.of, plan, prepare, key, perform)

@@ -16,39 +16,43 @@ from src.errors import InputError, redact
 from src.storage.cache import file_hash, fingerprint
 
 # Fields of `llm` that concern only the requests to a server.
-OF_SERVER = ("key", "concurrency", "retries", "timeout")
+SERVER_FIELDS = ("key", "concurrency", "retries", "timeout")
 # Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash) and the
-# tracking store; whether a job is computed, reused or only planned, and reported; numbers of processes and
-# GPUs. A language model's date matters only to chat templates that use it: then the job's key contains it.
+# tracking store; switches to reuse, plan and report jobs; numbers of processes and GPUs. A language model's
+# date matters only to chat templates that use it: then the job's key contains it.
 NOT_IN_HASH = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
-    *OF_SERVER,
+    *SERVER_FIELDS,
     "date",
 )
-# Config group -> field left out of the hash, as a job's key has the version of its study or encoder family.
-BY_VERSION = {"exp": "study", "task": "study", "model": "family"}
-# Config group -> fields left out of the hash at the values that were fixed before they became configurable.
+# Config group -> field left out of the hash: a job's key has the version of this study or encoder family.
+VERSIONED_FIELDS = {"exp": "study", "task": "study", "model": "family"}
+# Config group -> {field: its value before it became configurable}. A field with that value is left out of
+# the hash, so that older jobs keep theirs.
 FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS},
     "task": {"pool_texts": {}},
-    "exp": {"intervene": False, "intervene_targets": 200},
+    "exp": {"intervene": False, "intervene_targets": 200, "reliability": False},
 }
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
-NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *OF_SERVER)
+NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *SERVER_FIELDS)
 # Names of a job, in the order of the first columns of analyses.csv.
 NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
 
 
 @dataclass(frozen=True)
-class Named:
-    """A composed config and its names."""
+class NamedConfig:
+    """Composed config of a job, with the names that identify it in tables.
+
+    The fields from `exp` to `protocol` are those names; different configs may have the same names.
+    """
 
     cfg: configs.JobConfig  # composed config
     resolved: Mapping[str, Any]  # composed config as plain values
     study: str  # study of the job, by its name or as `module:attribute`
-    exp: str  # here to `protocol`: names as in tables, which different configs may share
+    exp: str
     paper: str
     model: str
     dataset: str
@@ -65,8 +69,8 @@ class Named:
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
-        hashed = {name: hashed_fields(name, node) for name, node in self.resolved.items()}
-        return fingerprint([decisive(hashed), self.exp, self.model, self.dataset, self.protocol])
+        hashed = {name: without_versioned_fields(name, node) for name, node in self.resolved.items()}
+        return fingerprint([hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -76,8 +80,8 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Job(Named):
-    """One model x one dataset x one experiment."""
+class Job(NamedConfig):
+    """One combination of model, dataset, experiment, debiasing method, protocol and seed."""
 
     cfg: configs.RunConfig
     changed_fields: frozenset[str]  # fields of the protocol in which the chosen YAML differs from `paper`
@@ -93,16 +97,18 @@ class Job(Named):
         assert isinstance(cfg, configs.RunConfig)
         study, family = study_of(cfg.exp), family_of(cfg.model)
         if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
-            cfg.exp = _typed("exp", cfg.exp, study.config)
+            cfg.exp = _to_schema("exp", cfg.exp, study.config)
         options = ""
         if isinstance(cfg.model, configs.OtherEncoderConfig):
-            options = _deviations(cfg.model.options, vars(family.config))
-            cfg.model = _typed("model", cfg.model, family.config)
+            options = _describe_deviations(cfg.model.options, vars(family.config))
+            cfg.model = _to_schema("model", cfg.model, family.config)
         else:
             del resolved["model"]["family"]  # implied by the chosen YAML
         model = (cfg.model.name or family.default_name(cfg.model, choices["model"])) + options
         if not resolved["model"].get("pretraining"):
-            resolved["model"].pop("pretraining", None)  # not stated
+            resolved["model"].pop(
+                "pretraining", None
+            )  # empty: left out of the hash, as if the field did not exist
         model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
         if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
             model += "+random"  # random weights always show in the name
@@ -136,11 +142,11 @@ class Job(Named):
         )
 
 
-def hashed_fields(name: str, node: Any) -> Any:
-    """Return a config group without the fields of `BY_VERSION` and `FORMERLY_FIXED`."""
+def without_versioned_fields(name: str, node: Any) -> Any:
+    """Return a config group without the fields of `VERSIONED_FIELDS` and `FORMERLY_FIXED`."""
     if not isinstance(node, dict):
         return node
-    field, fixed = BY_VERSION.get(name), FORMERLY_FIXED.get(name, {}).items()
+    field, fixed = VERSIONED_FIELDS.get(name), FORMERLY_FIXED.get(name, {}).items()
     return {key: value for key, value in node.items() if key != field and (key, value) not in fixed}
 
 
@@ -178,40 +184,40 @@ def _without_passwords(node: object) -> object:
     return redact(node) if isinstance(node, str) else node
 
 
-def decisive(node: object) -> object:
+def hashed_fields(node: object) -> object:
     """Return the fields of a resolved config that affect numbers."""
     if not isinstance(node, Mapping):
         return node
-    return {name: decisive(value) for name, value in node.items() if name not in NOT_IN_HASH}
+    return {name: hashed_fields(value) for name, value in node.items() if name not in NOT_IN_HASH}
 
 
-def _typed(group: str, node: Any, schema: type) -> Any:
+def _to_schema(group: str, node: Any, schema: type) -> Any:
     """Convert the config of an external study or encoder to its own class, or raise `InputError`."""
-    given = {name: value for name, value in vars(node).items() if name != "options"}
+    common_fields = {name: value for name, value in vars(node).items() if name != "options"}
     try:
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given, node.options))
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), common_fields, node.options))
     except OmegaConfBaseException as error:
         raise InputError(f"{group}.options: {error}") from None
 
 
 def differences(
-    group: str, choice: str, node: Mapping[str, Any], below: str = "", defaults: object = None
+    group: str, choice: str, node: Mapping[str, Any], yaml_key: str = "", defaults: object = None
 ) -> str:
-    """Describe fields that differ from the chosen YAML: `+value` for a text, else `+key=value`.
+    """Describe the fields that differ from the chosen YAML: `+value` for a text, else `+key=value`.
 
-    `node` is the resolved config of the YAML's key `below`, or of the whole YAML if `below` is empty.
+    `node` is the resolved config of the YAML's key `yaml_key`, or of the whole YAML if that is empty.
     `defaults` is a dataclass whose defaults apply to fields missing in the YAML.
     """
     path = configs.CONF / group / f"{choice}.yaml"
     if not path.is_file():  # a user's own config folder
         return ""
-    content = _yaml(path)
+    content = _load_yaml(path)
     implied = {entry.name: entry.default for entry in fields(defaults)} if is_dataclass(defaults) else {}
-    chosen = {**implied, **content.get(below, content)}
-    return _deviations({name: value for name, value in node.items() if name in chosen}, chosen)
+    chosen = {**implied, **content.get(yaml_key, content)}
+    return _describe_deviations({name: value for name, value in node.items() if name in chosen}, chosen)
 
 
-def _deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+def _describe_deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     changed = [
         (name, f"{value:g}" if isinstance(value, float) else value)
         for name, value in node.items()
@@ -232,14 +238,14 @@ def _identify_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: 
 
 
 @cache
-def _yaml(path: Path) -> dict[str, Any]:
+def _load_yaml(path: Path) -> dict[str, Any]:
     """Load a YAML merged over its defaults list, once per process."""
     content = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(content, dict)
     bases = [name for name in content.get("defaults", []) if isinstance(name, str) and name[0] not in "/_"]
     values: dict[str, Any] = {}
     for name in bases:
-        values |= _yaml(path.with_name(f"{name}.yaml"))
+        values |= _load_yaml(path.with_name(f"{name}.yaml"))
     return values | {str(name): value for name, value in content.items() if name != "defaults"}
 
 
@@ -248,5 +254,7 @@ def _changed_fields(protocol: str) -> frozenset[str]:
     path = folder / f"{protocol}.yaml"
     if not path.is_file():
         return frozenset()
-    paper = _yaml(folder / "paper.yaml")
-    return frozenset(name for name, value in _yaml(path).items() if name in paper and value != paper[name])
+    paper = _load_yaml(folder / "paper.yaml")
+    return frozenset(
+        name for name, value in _load_yaml(path).items() if name in paper and value != paper[name]
+    )

@@ -21,31 +21,28 @@ from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
 from src.studies.protocol import study_of
 
-# Bytes on disk per pixel of pictures of the built-in world and of morphs, as measured.
-DRAWN_DISK, MORPHED_DISK = 0.8, 1.3
+# Measured bytes on disk per pixel of pictures of the built-in world and of morphs.
+DRAWN_PIXEL_BYTES, MORPHED_PIXEL_BYTES = 0.8, 1.3
 # Bytes on disk of one job besides its tables: a scatter plot, draws, rows of the database.
-JOB_DISK = 750_000
-# Bytes in memory of a job with few stimuli. Like the factors below, measured by python -m benchmarks stages.
+JOB_BYTES = 750_000
+# Bytes in memory of a job with few stimuli, measured by python -m benchmarks stages, like the factors below.
 BASE_MEMORY = 1.2e9
-FLOAT = 4.0  # bytes of a float32; a stored picture has one byte per value instead
+FLOAT_BYTES = 4.0  # bytes of a float32; values of stored pictures have one byte
 
 
 @dataclass(frozen=True)
 class Piece:
-    """An intermediate result of a number of pictures or texts that is stored, or has to be made once.
+    """Intermediate result that jobs share: stored, or to be made once."""
 
-    Disk and memory are the bytes that making it is expected to take; memory is the peak of the process.
-    """
-
-    what: str  # what is made, and of what
-    items: int
+    what: str  # description, which identifies the piece
+    items: int  # number of pictures or texts
     stored: bool
-    disk: float
-    memory: float = BASE_MEMORY
+    disk: float  # expected bytes on disk
+    memory: float = BASE_MEMORY  # expected peak memory of the process that makes it, in bytes
 
 
 @dataclass(frozen=True)
-class Planned:
+class JobPlan:
     """Name of a job, its expected status, and the intermediate results that it needs."""
 
     job: str
@@ -55,7 +52,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes in float32 of a network, of a preprocessed picture, and of the vectors of a picture and a text.
+    """Bytes, in float32, of a network, a preprocessed picture, and the vectors of a picture and of a text.
 
     `preprocessing` is None if it cannot be split (`encoders.preprocessing`).
     """
@@ -70,28 +67,28 @@ class Sizes:
 _sizes: dict[str, Sizes] = {}
 
 
-def plan(job: Job) -> Planned:
-    """Look up stored entries and finished runs of a job; make nothing.
+def plan(job: Job) -> JobPlan:
+    """Plan a job from its finished runs and stored entries, without computing anything.
 
     Raises `InputError` as `encoder_job.prepare_from`, or if this machine lacks the model's precision.
     """
-    with cache.dry():
-        tables, counts = _tables(job.cfg)
+    with cache.forbid_building():
+        tables, counts = _load_tables(job.cfg)
         roles = study_of(job.cfg.exp).roles(job.cfg.exp)
         if {*roles} <= {*tables}:
             prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
-            if job.cfg.resume and (run := _finished(prepared)):
-                return Planned(job.label, f"finished, in run {run}")
-        return Planned(job.label, "to do", tuple(_pieces(job, tables, counts)))
+            if job.cfg.resume and (run := _find_finished_run(prepared)):
+                return JobPlan(job.label, f"finished, in run {run}")
+        return JobPlan(job.label, "to do", tuple(_plan_pieces(job, tables, counts)))
 
 
-def runner() -> Runner[Job, encoder_job.Prepared]:
+def runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
     """Return the runner of jobs of encoders."""
-    steps = encoder_job.prepare, encoder_job.key, encoder_job.perform, encoder_job.contact_sheet
+    steps = encoder_job.prepare, encoder_job.key, encoder_job.perform, encoder_job.find_contact_sheet
     return Runner(Job.of, plan, *steps)
 
 
-def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
+def plan_tables(planned: list[JobPlan]) -> Iterator[tuple[pd.DataFrame, str]]:
     """Yield the tables of a plan with their titles: its jobs, and the distinct pieces that they need."""
     jobs = pd.DataFrame({"job": [entry.job for entry in planned], "": [entry.status for entry in planned]})
     done, to_do = (sum(entry.status.startswith(name) for entry in planned) for name in ("finished", "to do"))
@@ -101,22 +98,22 @@ def frames(planned: list[Planned]) -> Iterator[tuple[pd.DataFrame, str]]:
         return
     rows = []
     for piece in pieces.values():
-        status, disk = ("stored", "") if piece.stored else ("to do", _bytes(piece.disk))
+        status, disk = ("stored", "") if piece.stored else ("to do", _format_bytes(piece.disk))
         rows.append((piece.what, str(piece.items), status, disk))
     missing = [piece for piece in pieces.values() if not piece.stored]
     stored = len(pieces) - len(missing)
     status = (f"{stored} stored, " if stored else "") + f"{len(missing)} to do"
-    rows.append(("in all", "", status, _bytes(sum(piece.disk for piece in missing))))
+    rows.append(("in all", "", status, _format_bytes(sum(piece.disk for piece in missing))))
     memory = max((piece.memory for piece in missing), default=0)
-    title = f"What they need; expected peak memory about {_bytes(memory)}"
+    title = f"What they need; expected peak memory about {_format_bytes(memory)}"
     yield pd.DataFrame(rows, columns=["what", "items", "", "disk"]), title
 
 
-def _bytes(count: float) -> str:
+def _format_bytes(count: float) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
+def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
     # A model trained on the dataset is trained on all four roles.
     needed = ROLES if encoders.family_of(cfg.model).training else study_of(cfg.exp).roles(cfg.exp)
     tables, counts = {}, {}
@@ -133,7 +130,7 @@ def _tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
 _tracker = functools.cache(tracking.Tracker)
 
 
-def _finished(prepared: encoder_job.Prepared) -> str:
+def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:
     uri = prepared.job.cfg.tracking.uri
     try:
         key = encoder_job.key(prepared)
@@ -141,20 +138,20 @@ def _finished(prepared: encoder_job.Prepared) -> str:
         return ""
     if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
         return ""
-    runs = _tracker(uri).finished(prepared.job.dataset, key)
+    runs = _tracker(uri).find_finished(prepared.job.dataset, key)
     return runs[0].id if runs else ""
 
 
-def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Piece]:
+def _plan_pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Piece]:
     cfg, study, width = job.cfg, study_of(job.cfg.exp), 0
     for role, count in counts.items():
         role_cfg = getattr(cfg, role)
         if isinstance(role_cfg, configs.AvatarsConfig | configs.AbstractConfig):
             what = f"draw {job.dataset} {role}"
-            yield Piece(what, count, role in tables, DRAWN_DISK * count * role_cfg.size**2)
+            yield Piece(what, count, role in tables, DRAWN_PIXEL_BYTES * count * role_cfg.size**2)
         elif isinstance(role_cfg, configs.MorphsConfig):
             what = f"morph {job.dataset} {role} by {role_cfg.method}"
-            yield Piece(what, count, role in tables, MORPHED_DISK * count * role_cfg.size**2)
+            yield Piece(what, count, role in tables, MORPHED_PIXEL_BYTES * count * role_cfg.size**2)
     encoders.check_precision(cfg)
     if not cfg.model.precomputed:
         try:
@@ -162,19 +159,19 @@ def _pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) ->
         except cache.NotStored:
             yield Piece(f"fetch {job.model} from the hub; then plan again", 1, stored=False, disk=0)
             return
-        width = int(sizes.text / FLOAT)
-        yield _weights(job, tables, counts, sizes)
+        width = int(sizes.text / FLOAT_BYTES)
+        yield _plan_weights(job, tables, counts, sizes)
         for role in study.roles(cfg.exp):
-            yield from _embedding(job, role, tables, counts[role], sizes)
+            yield from _plan_embedding(job, role, tables, counts[role], sizes)
         if prompts := study.prompts(cfg):
             role = prompts.role
-            yield from _embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)
+            yield from _plan_embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)
     cost = study.cost(cfg, counts, width)
-    disk, memory = JOB_DISK + cost.disk, BASE_MEMORY + cost.memory
+    disk, memory = JOB_BYTES + cost.disk, BASE_MEMORY + cost.memory
     yield Piece(f"analyse {job.label}", 1, stored=False, disk=disk, memory=memory)
 
 
-def _weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], sizes: Sizes) -> Piece:
+def _plan_weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], sizes: Sizes) -> Piece:
     if encoders.family_of(job.cfg.model).training is None:
         return Piece(f"fetch the weights of {job.model}", 1, _has_weights(job.cfg), sizes.weights)
     stored = len(tables) == len(ROLES) and _has_weights(job.cfg)
@@ -183,8 +180,10 @@ def _weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], s
     return Piece(f"train {job.model} on {job.dataset}", pictures, stored, sizes.weights, memory)
 
 
-def _embedding(job: Job, role: str, tables: Mapping[str, Table], count: int, sizes: Sizes) -> Iterator[Piece]:
-    stored = role in tables and _stored(job.cfg, role, tables)
+def _plan_embedding(
+    job: Job, role: str, tables: Mapping[str, Table], count: int, sizes: Sizes
+) -> Iterator[Piece]:
+    stored = role in tables and _is_stored(job.cfg, role, tables)
     name = f"{job.exp if role == stimuli.PROMPTS else job.dataset} {role}"
     what = f"embed {name} with {job.model}"
     if role not in IMAGE_ROLES:
@@ -194,7 +193,7 @@ def _embedding(job: Job, role: str, tables: Mapping[str, Table], count: int, siz
         resized = role in tables and has_resized(tables[role], preprocessing, Path(job.cfg.store.pictures))
         # A short hash of the geometry, as pictures of one size may be cropped in several ways.
         geometry = cache.fingerprint(preprocessing.geometry)[:6]
-        yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT)
+        yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT_BYTES)
     memory = BASE_MEMORY + 3 * job.cfg.model.batch_size * sizes.pixels
     yield Piece(what, count, stored, count * sizes.image, memory)
 
@@ -207,12 +206,12 @@ def _has_weights(cfg: configs.RunConfig) -> bool:
     return True
 
 
-def _stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -> bool:
+def _is_stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -> bool:
     try:
         key = embeddings.hash_inputs(cfg, role, tables.__getitem__)
     except (cache.NotStored, KeyError):
         return False
-    return not cache.damaged(Path(cfg.store.dir) / role / key)
+    return not cache.find_damage(Path(cfg.store.dir) / role / key)
 
 
 def _sizes_of(cfg: configs.RunConfig) -> Sizes:
@@ -224,10 +223,10 @@ def _sizes_of(cfg: configs.RunConfig) -> Sizes:
         with torch.inference_mode():
             image, text = network.encode_images(pixels[None]), network.encode_texts(network.tokenize(["a"]))
         _sizes[key] = Sizes(
-            weights=FLOAT * sum(weight.numel() for weight in network.parameters()),
-            pixels=FLOAT * pixels.numel(),
-            image=FLOAT * image.numel(),
-            text=FLOAT * text.numel(),
+            weights=FLOAT_BYTES * sum(weight.numel() for weight in network.parameters()),
+            pixels=FLOAT_BYTES * pixels.numel(),
+            image=FLOAT_BYTES * image.numel(),
+            text=FLOAT_BYTES * text.numel(),
             preprocessing=network.split_preprocessing(),
         )
     return _sizes[key]

@@ -14,11 +14,11 @@ import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.jobs.identity import Job, Named, hashed_fields
+from src.jobs.identity import Job, NamedConfig, without_versioned_fields
 from src.report import markdown
-from src.report.drawing import save
+from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
-from src.storage.versions import versions
+from src.storage.versions import library_versions
 from src.studies.protocol import StudyResult, study_of
 
 log = logging.getLogger(__name__)
@@ -29,21 +29,21 @@ CONFIG = "config.yaml"
 LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
 
 SEPARATOR = " · "
-# Default choices, which no name contains; the paper's morphs are made by StyleGAN2.
+# Defaults, which names omit; the paper's morphs are made by StyleGAN2.
 PROTOCOL, DEBIAS, SEED, MORPHS = "paper", "none", 0, "stylegan2"
-# Maximum number of choices that the name of a sweep lists, and of their characters; above, it counts them.
+# Maximum number of choices that the name of a sweep lists, and of their characters; more are only counted.
 MAX_LISTED, MAX_LENGTH = 3, 60
 # Names of a job, which are the parameters that users compare and group by.
 CHOICES = ("model", "exp", "protocol", "debias")
-# Places and switches, which are no settings of a measurement.
+# Locations and switches, which are not settings of a measurement.
 NOT_PARAMS = ("store", "tracking", "resume", "plan", "report")
-# Config groups of data: their lists of words, colours and planted numbers are no parameters.
+# Config groups of data: their lists of words, colours and planted numbers are not logged as parameters.
 DATA = (*ROLES, "dataset", "demo")
 
 
 def provenance() -> dict[str, str]:
     """Return the tags of the running code and of its libraries."""
-    libraries = {f"version.{name}": version for name, version in versions(*LIBRARIES).items()}
+    libraries = {f"version.{name}": version for name, version in library_versions(*LIBRARIES).items()}
     return {**commit(configs.CODE), **libraries}
 
 
@@ -69,7 +69,7 @@ def commit(checkout: Path) -> dict[str, str]:
         return unknown
 
 
-def run_name(job: Named) -> str:
+def run_name(job: NamedConfig) -> str:
     """Return the name of a job's run: model, experiment, and the rest where it is not the default.
 
     Unique within the jobs of a sweep on one dataset.
@@ -77,7 +77,7 @@ def run_name(job: Named) -> str:
     names = [job.model, job.exp]
     names += [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
     names += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
-    names += filter(None, [_morphs(job)])
+    names += filter(None, [_name_morphs(job)])
     names += [] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"]
     return SEPARATOR.join(names)
 
@@ -87,28 +87,28 @@ def _changes(protocol: str) -> str:
     return protocol.removeprefix(f"{PROTOCOL}+")
 
 
-def _morphs(job: Named) -> str:
-    """Name the morphs that a job uses by their method; return an empty text for the paper's, or none."""
+def _name_morphs(job: NamedConfig) -> str:
+    """Name the method of a job's morphs; return an empty text for the paper's method, or without morphs."""
     faces = getattr(job.cfg, "faces", None)
     if not isinstance(faces, configs.MorphsConfig) or faces.method == MORPHS:
         return ""
     return f"{faces.method} morphs" if "faces" in settings(job) else ""
 
 
-def sweep_name(jobs: Sequence[Named]) -> str:
+def sweep_name(jobs: Sequence[NamedConfig]) -> str:
     """Return the name of a sweep over jobs on one dataset, such as `toy_s, toy_m × 8 experiments`."""
     parts = [
-        _listed("models", [job.model for job in jobs]),
-        _listed("experiments", [job.exp for job in jobs]),
-        _listed("protocols", [_changes(job.protocol) for job in jobs], PROTOCOL),
-        _listed("projections", [job.debias for job in jobs], DEBIAS),
-        _listed("kinds of morphs", [*filter(None, map(_morphs, jobs))]),
-        _listed("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {SEED}"),
+        _list_or_count("models", [job.model for job in jobs]),
+        _list_or_count("experiments", [job.exp for job in jobs]),
+        _list_or_count("protocols", [_changes(job.protocol) for job in jobs], PROTOCOL),
+        _list_or_count("projections", [job.debias for job in jobs], DEBIAS),
+        _list_or_count("kinds of morphs", [*filter(None, map(_name_morphs, jobs))]),
+        _list_or_count("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {SEED}"),
     ]
     return " × ".join(filter(None, parts))
 
 
-def _listed(plural: str, choices: Sequence[str], default: str = "") -> str:
+def _list_or_count(plural: str, choices: Sequence[str], default: str = "") -> str:
     """List distinct choices, or count them if they are many; return an empty text for the default alone."""
     distinct = list(dict.fromkeys(choices))
     text = ", ".join(distinct)
@@ -120,26 +120,26 @@ def _listed(plural: str, choices: Sequence[str], default: str = "") -> str:
     return text if is_short else f"{len(distinct)} {plural}"
 
 
-def log_job(run: tracking.Run, job: Named, overrides: str, command: str) -> None:
+def log_job(run: tracking.Run, job: NamedConfig, overrides: str, command: str) -> None:
     """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
     tags = {**names, **provenance(), "kind": "job", "overrides": overrides, "command": command}
     run.log(params={name: getattr(job, name) for name in CHOICES}, tags=tags)
     run.log(params=settings(job))
-    run.text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
+    run.log_text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
 
 
-def settings(job: Named) -> dict[str, object]:
+def settings(job: NamedConfig) -> dict[str, object]:
     """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
     used = {name: node for name, node in job.resolved.items() if name not in NOT_PARAMS}
     if isinstance(job, Job):
-        used = _of_encoder_job(job, used)
-    groups = {name: _filled(node, nested=name not in DATA) for name, node in used.items()}
+        used = _settings_of_encoder_job(job, used)
+    groups = {name: _without_empty_values(node, nested=name not in DATA) for name, node in used.items()}
     return {name: node for name, node in groups.items() if node is not None}
 
 
-def _of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop unused roles, fields of the protocol that have no effect, and what is switched off."""
+def _settings_of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without unused roles, protocol fields without effect, and features switched off."""
     exp, protocol = job.cfg.exp, job.cfg.protocol
     roles = study_of(exp).roles(exp)
     unused = {*ROLES} - {*roles}
@@ -148,30 +148,31 @@ def _of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = study_of(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # Its tags name experiment and study; options that are off have no effect.
-    exp_fields = hashed_fields("exp", used["exp"]).items()
+    # The run has tags of the paper and the study; options that are off have no effect.
+    exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
     return used
 
 
-def _filled(node: object, *, nested: bool = True) -> object:
+def _without_empty_values(node: object, *, nested: bool = True) -> object:
     """Return a setting without its empty values, or None if nothing is left."""
     if not isinstance(node, Mapping):
         return None if node in (None, "", []) else node
     values = {
-        name: filled
+        name: content
         for name, value in node.items()
-        if (nested or not isinstance(value, Mapping)) and (filled := _filled(value)) is not None
+        if (nested or not isinstance(value, Mapping))
+        and (content := _without_empty_values(value)) is not None
     }
     return values or None
 
 
-def log_description(run: tracking.Run, job: Named, analyses: pd.DataFrame) -> None:
-    """Log what the analyses of a job say, in words and tables, as the description of its run."""
+def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame) -> None:
+    """Log the conclusions and tables of a job's analyses as the description of its run."""
     try:
         description = markdown.describe([analyses], job.dataset)
-    except Exception as error:  # the results are complete without it
+    except Exception as error:  # the results do not depend on it
         log.error("%s: no description: a bug of the program", job.label, exc_info=error)
         return
     run.log(tags={"description": description})
@@ -214,7 +215,7 @@ def metrics(job: Job, result: StudyResult) -> dict[str, float]:
 
 def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as directory:
         for name, figure, alternative in study_of(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
-            save(figure, alternative, Path(place) / name)
-        run.artifacts(Path(place))
+            save_png(figure, alternative, Path(directory) / name)
+        run.log_artifacts(Path(directory))

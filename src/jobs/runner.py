@@ -15,17 +15,17 @@ from omegaconf import DictConfig
 
 from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
-from src.jobs.identity import Named
+from src.jobs.identity import NamedConfig
 from src.jobs.run_metadata import run_name
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 
 if TYPE_CHECKING:
-    from src.jobs.plan import Planned
+    from src.jobs.plan import JobPlan
 
 log = logging.getLogger(__name__)
 
-J = TypeVar("J", bound=Named)
+J = TypeVar("J", bound=NamedConfig)
 P = TypeVar("P")  # prepared job
 
 # Statuses of a job that ended.
@@ -37,9 +37,9 @@ class Outcome:
     """Outcome of a job."""
 
     status: str  # one of the statuses above
-    run: str = ""  # id of the MLflow run that holds its results, or its failure; empty if it has no run
+    run: str = ""  # id of the MLflow run with its results or its failure; empty if it has no run
     reason: str = ""  # why there are no results; empty if there are
-    overrides: str = ""  # overrides of the job, as typed
+    overrides: str = ""  # user's overrides of the job
     # First columns of analyses.csv; empty if the job could not be built.
     columns: Mapping[str, object] = field(default_factory=dict)
 
@@ -50,8 +50,8 @@ class Recorder:
 
     tracker: Tracker  # store of their runs
     parent: Run | None  # parent run; None for a job outside of a sweep
-    command: str = ""  # command as typed
-    sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs that are already logged
+    command: str = ""  # command line of the user
+    sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs that were logged
 
     def log_sheet(self, sheet: Path | None, run: Run | None) -> None:
         """Log a contact sheet once, with the parent run, or with the job's run if it has no parent."""
@@ -59,7 +59,7 @@ class Recorder:
         if sheet is None or owner is None or sheet in self.sheets:
             return
         try:
-            owner.artifacts(sheet, "morphs")
+            owner.log_artifacts(sheet, "morphs")
         except InputError as error:  # the store may be unreachable for a while: the next job tries again
             log.warning("cannot store %s yet: %s", sheet, error)
             return
@@ -72,13 +72,12 @@ class Runner(Generic[J, P]):
 
     # (composed config, config group -> chosen YAML, output folder) -> job.
     build_job: Callable[[DictConfig, Mapping[str, str], str], J]
-    plan: Callable[[J], Planned]  # (job) -> expected work and cost
+    plan: Callable[[J], JobPlan]  # (job) -> expected work and cost
     prepare: Callable[[J], P]  # (job) -> its inputs, checked before any expensive work
-    # (prepared) -> hash of all that determines its numbers; raises `cache.NotStored` within `cache.dry` if
-    # weights have to be made first.
+    # (prepared) -> hash of all that determines its numbers; raises `NotStored` within `cache.forbid_building`
+    # if weights have to be made first.
     key: Callable[[P], str]
-    # (prepared, run, key; empty if it has to be computed) -> its analyses.csv, after writing and logging its
-    # results.
+    # (prepared, run, key; empty if it has to be computed) -> its analyses.csv; writes and logs its results.
     perform: Callable[[P, Run, str], pd.DataFrame]
     # (prepared) -> contact sheet of its morphs, or None.
     contact_sheet: Callable[[P], Path | None] = lambda _: None
@@ -94,7 +93,7 @@ def run(
         prepared = runner.prepare(job)
         recorder.log_sheet(runner.contact_sheet(prepared), None)
         if job.cfg.resume:
-            with suppress(cache.NotStored), cache.dry():  # no key yet if weights have to be made
+            with suppress(cache.NotStored), cache.forbid_building():  # no key yet if weights have to be made
                 key = runner.key(prepared)
         if key and (reused := _reuse(job, key, recorder.tracker)):
             return Outcome(REUSED, reused[0]), reused[1]
@@ -104,9 +103,9 @@ def run(
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error
-    job_run = recorder.tracker.job(job.dataset, run_name(job), recorder.parent)
+    job_run = recorder.tracker.start_job_run(job.dataset, run_name(job), recorder.parent)
     try:
-        with recorder.tracker.recorded(job_run):
+        with recorder.tracker.end_on_exit(job_run):
             try:
                 run_metadata.log_job(job_run, job, overrides, recorder.command)
                 if prepared is None or failure:
@@ -125,11 +124,11 @@ def run(
                 "same command again once it answers."
             )
     except Exception as error:
-        return failed(error, job, job_run.id), None
+        return log_failure(error, job, job_run.id), None
     return Outcome(FINISHED, job_run.id), analyses
 
 
-def failed(error: Exception, job: Named | None = None, run_id: str = "") -> Outcome:
+def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = "") -> Outcome:
     """Log the error of a job (None: it could not be built), and return its outcome.
 
     Anything but an `InputError` or a refused write to the store is a bug of the program.
@@ -144,12 +143,12 @@ def failed(error: Exception, job: Named | None = None, run_id: str = "") -> Outc
     return Outcome(FAILED, run_id, repr(error))
 
 
-def _reuse(job: Named, key: str, tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
-    """Reuse the results of a finished job of the same key, if any; return its run and its analyses.csv."""
+def _reuse(job: NamedConfig, key: str, tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
+    """Copy the results of a finished job of the same key; return its run and analyses.csv, else None."""
     try:
-        for run in tracker.finished(job.dataset, key):
+        for run in tracker.find_finished(job.dataset, key):
             try:
-                results.take_over(job.output, partial(run.fetch, results.FOLDER), run.tag("results"))
+                results.reuse(job.output, partial(run.fetch, results.FOLDER), run.read_tag("results"))
             except OSError as error:
                 log.warning("%s: results of run %s cannot be read (%s): not used", job.label, run.id, error)
                 continue

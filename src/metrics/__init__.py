@@ -44,5 +44,6 @@ from src.metrics.implicit import (
     z_score,
 )
 from src.metrics.inference import benjamini_hochberg, interval, permutation_p
+from src.metrics.reliability import disattenuate, noise_ceiling, spearman_brown
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
 from src.metrics.similarity import cosines, normalise, pool_vectors, similarity

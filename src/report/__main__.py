@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from src.configs import CHECKOUT, studies
-from src.errors import InputError, exit_status, key_values, replace_unprintable
+from src.errors import InputError, parse_key_values, replace_unprintable, run_entry
 from src.tracking import SQLITE, StoredRun, Tracker, children, sweeps
 
 LATEST, ALL = "latest", "all"
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         return 0
 
     def draw() -> int:
-        options = key_values(arguments, DEFAULTS)
+        options = parse_key_values(arguments, DEFAULTS)
         tracker = Tracker(options["tracking.uri"], make=False)
         if options["sweep"] == ALL:
             return rank(tracker, options["dataset"], options["output"])
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         print(f"Report: {index}")
         return 0
 
-    return exit_status(draw)
+    return run_entry(draw)
 
 
 def rank(tracker: Tracker, dataset: str, output: str) -> int:
@@ -74,7 +74,7 @@ def rank(tracker: Tracker, dataset: str, output: str) -> int:
     name = f"all-{format.slugs([labels['dataset']])[labels['dataset']]}"
     folder = Path(output) if output else CHECKOUT / "outputs" / "report" / name
     publish.check(folder)
-    index = publish.put(lambda draft: ranking.write(tracker, runs, draft), folder, **labels)
+    index = publish.publish_folder(lambda draft: ranking.write(tracker, runs, draft), folder, **labels)
     print(f"Report: {index}")
     return 0
 

@@ -62,29 +62,29 @@ class Picture:
     height: int
 
 
-def style(number: int) -> dict[str, Any]:
+def style_of(number: int) -> dict[str, Any]:
     """Return colour and shape of a series by its number: 64 distinct pairs."""
     shift = number // len(PALETTE)
     return {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[(number + shift) % len(MARKERS)]}
 
 
-def plain(name: str, room: int = ROOM) -> str:
+def clean(name: str, room: int = ROOM) -> str:
     """Return a name as text of a figure.
 
     A dollar sign would start a formula, a control character would break the file.
     """
     printable = "".join(letter if letter.isprintable() else " " for letter in str(name))
-    return brief(printable, room).replace("$", r"\$")
+    return shorten(printable, room).replace("$", r"\$")
 
 
-def brief(name: str, room: int = ROOM) -> str:
+def shorten(name: str, room: int = ROOM) -> str:
     """Shorten a long name to both its ends, because names often differ in only one of them."""
     if len(name) <= room:
         return name
     return f"{name[: room - room // 3 - 1]}…{name[-(room // 3) :]}"
 
 
-def save(figure: Figure, alternative: str, path: Path) -> None:
+def save_png(figure: Figure, alternative: str, path: Path) -> None:
     """Write a PNG with its text alternative as `Description`."""
     # Equivalent to `savefig` without its first drawing, which only measures the figure's extent; compresses
     # in half the time, to files that are 5 to 10% larger.

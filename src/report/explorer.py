@@ -15,7 +15,7 @@ import vl_convert
 from markupsafe import Markup
 
 from src.report.findings import SPECIFICATION, list_specifications, of_specification
-from src.report.format import COLUMNS, LONGEST, records
+from src.report.format import COLUMNS, MAX_ROWS, to_records
 from src.report.tables import describe
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -33,7 +33,7 @@ _bundle = functools.cache(vl_convert.javascript_bundle)
 Q_STATUSES = ["level: q ≤ .05", "level: q > .05"]
 
 
-def explored(
+def build_rows(
     analyses: pd.DataFrame,
     *,
     study: str,
@@ -66,10 +66,10 @@ def explored(
     return pd.concat(each, ignore_index=True)
 
 
-def explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
+def build_explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
     """Return the values of the explorer's template: the first rows, and all rows as JSON.
 
-    The tables are from `explored`, and may have a column `UNITS`.
+    The tables are from `build_rows`, and may have a column `UNITS`.
     """
     rows = pd.concat(tables, ignore_index=True)
     rows = rows.reindex(columns=[*TEXTS, "config", "reason", *(column.name for column in COLUMNS), UNITS])
@@ -86,7 +86,7 @@ def explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
     data["units"] = rows[UNITS].astype(object).where(rows[UNITS].notna(), None).tolist()
     data["plots"] = {name: json.loads((TEMPLATES / f"{name}.vl.json").read_text("utf-8")) for name in PLOTS}
     return {
-        "rows": records(rows.drop(columns=UNITS).head(LONGEST)),
+        "rows": to_records(rows.drop(columns=UNITS).head(MAX_ROWS)),
         "count": len(rows),
         "texts": {name: TEXTS[name] for name in texts},
         "columns": columns,

@@ -8,7 +8,7 @@ import pandas as pd
 from src.report.drawing import Drawing, Picture, save_drawing
 
 
-class Folder:
+class ReportFolder:
     """The folder of a report, with `figures/` and `tables/`."""
 
     def __init__(self, path: Path) -> None:
@@ -17,19 +17,19 @@ class Folder:
         for name in ("figures", "tables"):
             (path / name).mkdir()
 
-    def table(self, name: str, frame: pd.DataFrame, description: str) -> None:
+    def write_table(self, name: str, frame: pd.DataFrame, description: str) -> None:
         """Write a table as CSV, with floats that read back exactly."""
-        self.text(f"{name}.csv", frame.to_csv(index=False), description)
+        self.write_text(f"{name}.csv", frame.to_csv(index=False), description)
 
-    def text(self, name: str, text: str, description: str) -> None:
+    def write_text(self, name: str, text: str, description: str) -> None:
         """Write a file below `tables/`."""
         (self.path / "tables" / name).write_text(text, encoding="utf-8", newline="")
         self.tables.append((name, description))
 
-    def picture(self, drawing: Drawing) -> Picture:
+    def write_figure(self, drawing: Drawing) -> Picture:
         """Write the files of a figure."""
         return save_drawing(drawing, self.path / "figures")
 
-    def pictures(self, drawings: Sequence[Drawing]) -> list[Picture]:
+    def write_figures(self, drawings: Sequence[Drawing]) -> list[Picture]:
         """Write the files of figures."""
-        return [self.picture(drawing) for drawing in drawings]
+        return [self.write_figure(drawing) for drawing in drawings]

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import blended_transform_factory
 
-from src.report.drawing import COLUMN, ROOM, plain, style
+from src.report.drawing import COLUMN, ROOM, clean, style_of
 
 # Inches: height of a row of points.
 ROW = 0.165
@@ -28,7 +28,7 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def canvas(height: float, title: str, key: Sequence[Line2D | Patch]) -> tuple[Figure, Axes]:
+def make_figure(height: float, title: str, key: Sequence[Line2D | Patch]) -> tuple[Figure, Axes]:
     """Make a narrow figure with its title and its legend above a plot of `height` inches."""
     labels = [str(entry.get_label()).split("\n") for entry in key]
     columns = 2 if all(len(line) <= 19 for label in labels for line in label) else 1
@@ -38,7 +38,7 @@ def canvas(height: float, title: str, key: Sequence[Line2D | Patch]) -> tuple[Fi
     options: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False}
     options |= {"fontsize": 7.5, "title_fontsize": 9, "labelspacing": 0.35, "columnspacing": 1}
     options |= {"handlelength": 1.6, "borderpad": 0.2, "borderaxespad": 0.1, "ncols": columns}
-    figure.legend(handles=list(key), title=plain(title, 40), **options)
+    figure.legend(handles=list(key), title=clean(title, 40), **options)
     axes = figure.subplots()
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.tick_params(labelsize=8)
@@ -76,7 +76,7 @@ def forest_plot(
     numbers = {name: number for number, name in enumerate(series or dict.fromkeys(rows["series"]))}
     rows["number"] = rows["series"].map(numbers).fillna(0).astype(int)
     bottom, top = rows["y"].max() + 0.7, -0.7
-    figure, axes = canvas(ROW * (bottom - top), title, [*_key(rows, numbers, band, hollow), *key])
+    figure, axes = make_figure(ROW * (bottom - top), title, [*_key(rows, numbers, band, hollow), *key])
     _draw(axes, rows, bars)
     _write(figure, axes, rows, heads)
     axes.axvline(zero, color="#888888", linewidth=0.7, zorder=0.9)
@@ -86,7 +86,7 @@ def forest_plot(
     return figure, axes, rows
 
 
-def mark(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -> None:
+def draw_marks(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -> None:
     """Draw a short vertical stroke at each (x, y), above the bands."""
     axes.vlines(x, y - 0.35, y + 0.35, color=color, linewidth=1.2, zorder=2)
 
@@ -100,7 +100,7 @@ def describe_rows(rows: pd.DataFrame) -> str:
     return "; ".join(texts)
 
 
-def in_order(rows: pd.DataFrame, **orders: Sequence[Hashable]) -> pd.DataFrame:
+def sort_by(rows: pd.DataFrame, **orders: Sequence[Hashable]) -> pd.DataFrame:
     """Sort rows by several columns, each in an order of its values; empty: order of appearance."""
 
     def places(column: pd.Series) -> pd.Series:
@@ -110,7 +110,9 @@ def in_order(rows: pd.DataFrame, **orders: Sequence[Hashable]) -> pd.DataFrame:
     return rows.sort_values([*orders], key=places, kind="stable")
 
 
-def split(names: Sequence[str], size: int, name: str, title: str) -> Iterator[tuple[list[str], str, str]]:
+def split_into_figures(
+    names: Sequence[str], size: int, name: str, title: str
+) -> Iterator[tuple[list[str], str, str]]:
     """Split names into figures of a limited size; yield the names, file name and title of each."""
     chunks = [[*names[start : start + size]] for start in range(0, len(names), size)]
     for number, chunk in enumerate(chunks, 1):
@@ -118,14 +120,14 @@ def split(names: Sequence[str], size: int, name: str, title: str) -> Iterator[tu
         yield chunk, name + f"-{number}" * many, title + f" ({number} of {len(chunks)})" * many
 
 
-def in_digits(value: float, digits: int = 2) -> str:
+def format_digits(value: float, digits: int = 2) -> str:
     """Format a number for a figure, or return "undefined"."""
     return "undefined" if pd.isna(value) else f"{value:z.{digits}f}".replace("-", "−")
 
 
 def point_style(number: int, filled: bool = True) -> dict[str, Any]:
     """Return the point style of a series, filled or hollow."""
-    shape = style(number)
+    shape = style_of(number)
     return {
         "linestyle": "",
         "marker": shape["marker"],
@@ -137,7 +139,7 @@ def point_style(number: int, filled: bool = True) -> dict[str, Any]:
 
 def legend_handles(names: Sequence[str], room: int = ROOM) -> list[Line2D]:
     """Return the legend entries of series."""
-    labels = enumerate(plain(name, room) for name in names)
+    labels = enumerate(clean(name, room) for name in names)
     return [Line2D([], [], markersize=6, label=label, **point_style(n)) for n, label in labels]
 
 
@@ -160,7 +162,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
     keys: Any
     for keys, group in rows.groupby(["number", "filled"]):
         number, filled = keys
-        color = style(number)["color"]
+        color = style_of(number)["color"]
         if bars:
             axes.barh(group["y"], group["value"], height=0.66, color=color, alpha=0.35, zorder=1.5)
         axes.hlines(group["y"], group["low"], group["high"], color=color, linewidth=1.6, zorder=3)
@@ -173,7 +175,7 @@ def _write(figure: Figure, axes: Axes, rows: pd.DataFrame, heads: pd.Series) -> 
     for x, side, column, size in ((-0.02, "right", "name", 7.5), (1.02, "left", "text", 7)):
         for y, text in zip(rows["y"], rows[column], strict=True):
             if text:
-                axes.text(x, y, plain(text, LETTERS), fontsize=size, ha=side, va="center", transform=across)
+                axes.text(x, y, clean(text, LETTERS), fontsize=size, ha=side, va="center", transform=across)
     # Names of blocks span the figure.
     block_transform = blended_transform_factory(figure.transFigure, axes.transData)
     options: dict[str, Any] = {"transform": block_transform, "in_layout": False, "va": "center", "zorder": 5}
@@ -183,6 +185,6 @@ def _write(figure: Figure, axes: Axes, rows: pd.DataFrame, heads: pd.Series) -> 
         stroke: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6, "in_layout": False, "clip_on": False}
         axes.plot([0.02, 0.98], [y - 0.75] * 2, transform=block_transform, **stroke)
         room = NOTED if row["note"] else ALONE
-        axes.text(0.02, y, plain(row["block"], room), fontsize=8, fontweight="bold", **options)
+        axes.text(0.02, y, clean(row["block"], room), fontsize=8, fontweight="bold", **options)
         if row["note"]:
-            axes.text(0.98, y, plain(row["note"], 34), fontsize=7, ha="right", **options)
+            axes.text(0.98, y, clean(row["note"], 34), fontsize=7, ha="right", **options)

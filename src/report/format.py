@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup, escape
 
-from src.report.drawing import brief
+from src.report.drawing import shorten
 
 # Maximum rows of a table on the page; the files under tables/ have all rows.
-LONGEST = 100
+MAX_ROWS = 100
 # Maximum letters of a name in a cell.
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ COLUMNS = (
         "share of targets whose outcome is within 5% of the possible range from its lower or upper end",
     ),
     Column("ties", "ties", "share of targets that share their outcome with another"),
-    Column("sd_attributes", "SD A/B", "SD of ρ over other draws of A and B"),
+    Column("sd_attributes", "SD A/B", "SD of ρ over sets A and B that share no cluster (halves)"),
     Column("validity", "validity", "ρ (groups: AUC) of the intrinsic score with the targets' own property"),
     Column(
         "property_q05",
@@ -75,23 +75,23 @@ COLUMNS = (
 )
 
 
-def number(value: object, digits: int = 2) -> str:
+def format_number(value: object, digits: int = 2) -> str:
     """Format a number for readers; a dash where it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return "–"
     return f"{float(value):z.{digits}f}".replace("-", "−")
 
 
-def exact(value: object) -> str:
+def format_exactly(value: object) -> str:
     """Format a number for machines, exactly; an empty string where it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return ""
     return repr(int(value) if isinstance(value, Integral) else float(value))
 
 
-def short(name: object) -> Markup:
+def shorten_cell(name: object) -> Markup:
     """Shorten a name for a cell, with the full name as a tooltip; it may break after `_`."""
-    text = brief(str(name), LONGEST_NAME)
+    text = shorten(str(name), MAX_NAME_LENGTH)
     markup = escape(text).replace("_", Markup("_<wbr>"))
     return markup if text == str(name) else Markup('<span title="{}">{}</span>').format(str(name), markup)
 
@@ -109,14 +109,14 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     return slug_by_name
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows of plain values; missing values are None, except in columns of floats."""
     plain = frame.astype({name: object for name in frame if frame[name].dtype != float})
     rows = plain.where(plain.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
-def grouped(rows: Sequence[Mapping[str, Any]], by: str) -> dict[str, list[Mapping[str, Any]]]:
+def group_rows(rows: Sequence[Mapping[str, Any]], by: str) -> dict[str, list[Mapping[str, Any]]]:
     """Group rows by the value of a column, in the order of the rows."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:

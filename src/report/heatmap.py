@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from src.report.drawing import plain
+from src.report.drawing import clean
 
 # Minimum width of a panel, in columns, for its title.
 NARROWEST = 2.5
@@ -29,7 +29,7 @@ class Scale:
     bar: Mapping[str, Any] = field(default_factory=dict)
 
 
-def heatmap(grids: Mapping[str, pd.DataFrame], scale: Scale, *, title: str, columns: int) -> Figure:
+def draw_heatmap(grids: Mapping[str, pd.DataFrame], scale: Scale, *, title: str, columns: int) -> Figure:
     """Draw every value of panels (title -> values, with the same rows) as a coloured cell with its number.
 
     `columns` are the cells per line; further panels continue on the next line.
@@ -41,7 +41,7 @@ def heatmap(grids: Mapping[str, pd.DataFrame], scale: Scale, *, title: str, colu
     left, below = (0.075 * min(40, max(map(len, texts))) for texts in (rows, names))
     size = left + 1.2 + 0.45 * columns, len(lines) * (1.1 + below + 0.36 * len(rows)) + 0.4
     figure = Figure(figsize=size, layout="constrained")
-    figure.suptitle(plain(title, 60))
+    figure.suptitle(clean(title, 60))
     for line, subfigure in zip(lines, figure.subfigures(len(lines), 1, squeeze=False)[:, 0], strict=True):
         widths = [_width(grids[name]) for name in line]
         rest = max(0.01, columns - sum(widths))
@@ -73,9 +73,9 @@ def _panel(axes: Axes, title: str, grid: pd.DataFrame, scale: Scale) -> None:
     axes.imshow(grid.to_numpy(dtype=float), cmap=scale.colours, norm=scale.norm, aspect="auto")
     axes.set_facecolor("#dddddd")
     room = max(24, 6 * grid.shape[1])
-    axes.set_title("\n".join(plain(line, room) for line in title.split("\n")), fontsize=9)
-    axes.set_yticks(range(len(grid)), [plain(str(name)) for name in grid.index], fontsize=9)
-    names = [plain(str(name)) for name in grid]
+    axes.set_title("\n".join(clean(line, room) for line in title.split("\n")), fontsize=9)
+    axes.set_yticks(range(len(grid)), [clean(str(name)) for name in grid.index], fontsize=9)
+    names = [clean(str(name)) for name in grid]
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=9)
     for (y, x), value in np.ndenumerate(grid.to_numpy(dtype=float)):
         text = "–" if np.isnan(value) else f"{value:.{scale.digits}f}".replace("0.", ".", 1)

@@ -40,7 +40,7 @@ STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
 log = logging.getLogger(__name__)
 
 
-def by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def combine_by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Combine analyses of jobs into a table per study, without duplicates, in the order of a report."""
     frames: dict[str, list[pd.DataFrame]] = {}
     for frame in analyses:
@@ -49,8 +49,8 @@ def by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {study: report_of(study).combine(frames[study]) for study in configs.studies.sort_names(frames)}
 
 
-def all_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Combine the tables of `by_study` into one; columns that a study lacks are empty."""
+def combine_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Combine the tables of `combine_by_study` into one; columns that a study lacks are empty."""
     types = {name: "Int64" for name in INTEGERS if any(name in frame for frame in frames.values())}
     return pd.concat(frames.values(), ignore_index=True).astype(types)
 
@@ -79,10 +79,10 @@ def build_findings(
         sweep=sweep.id,
         status=sweep.status,
         started=sweep.started,
-        frames=by_study(analyses),
+        frames=combine_by_study(analyses),
         folders=dict(folders),
         jobs=jobs,
-        missing=missing(requested or [], jobs["overrides"]),
+        missing=list_missing(requested or [], jobs["overrides"]),
         models=models_of(runs, list(dict.fromkeys(name for frame in analyses for name in frame["model"]))),
         provenance={name: sweep.tags[name] for name in tag_names if name in sweep.tags}
         | _inputs(runs)
@@ -98,7 +98,7 @@ def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | 
     for row in jobs.index[jobs["status"].isin([FINISHED, REUSED])]:
         run, config = str(jobs.loc[row, "run"]), str(jobs.loc[row, "config"])
         try:
-            folders[config] = fetch(tracker, run, folder, runs.get(run))
+            folders[config] = fetch_results(tracker, run, folder, runs.get(run))
         except OSError as error:
             reason = f"results of run {run} cannot be read ({error})"
             jobs.loc[row, ["status", "reason"]] = [MISSING, reason]
@@ -106,17 +106,17 @@ def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | 
     return build_findings(tracker, sweep, jobs, folders, requested) if folders else None
 
 
-def table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
+def jobs_table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
     """Return a sweep's jobs as `COLUMNS`: an integer seed, all else text, empty where missing."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     seeds = pd.to_numeric(frame["seed"]).astype("Int64")
     return frame.astype(object).where(frame.notna(), "").astype(str).assign(seed=seeds)
 
 
-def missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> list[str]:
+def list_missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> list[str]:
     """Return the requested jobs that did not end; a job may have been requested twice.
 
-    >>> missing(["a", "b", "b", "c"], ["b", "a"])
+    >>> list_missing(["a", "b", "b", "c"], ["b", "a"])
     ['b', 'c']
     """
     remaining = Counter(ended)
@@ -139,7 +139,7 @@ def _jobs(tracker: Tracker, sweep: StoredRun, runs: Iterable[StoredRun], folder:
         for run in runs
         if run.status == "FINISHED" and run.id not in known
     ]
-    return table([*listed.to_dict("records"), *rows])
+    return jobs_table([*listed.to_dict("records"), *rows])
 
 
 def _read_jobs(text: str) -> pd.DataFrame:
@@ -168,7 +168,7 @@ def _requested(text: str) -> list[str] | None:
     return overrides if isinstance(overrides, list) else None
 
 
-def fetch(tracker: Tracker, run: str, folder: Path, record: StoredRun | None = None) -> Path:
+def fetch_results(tracker: Tracker, run: str, folder: Path, record: StoredRun | None = None) -> Path:
     """Copy a run's `results/` into a folder; raise `OSError` if they are missing or were changed.
 
     `record` is the run as it is stored, if that is known.

@@ -26,7 +26,7 @@ def describe(frames: Sequence[pd.DataFrame], dataset: str, lead: str = "", limit
     Rows of tables that exceed the limit are left out, and counted.
     """
     sentences, renderables = [f"{lead}\n"] if lead else [], list[RenderableType]()
-    for study, analyses in load.by_study(frames).items():
+    for study, analyses in load.combine_by_study(frames).items():
         report = report_of(study)
         sentences += [f"- {escape(sentence)}" for sentence in report.conclusions(analyses)]
         renderables += report.terminal(analyses, dataset)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from src import configs
 from src.report import explorer, format
 from src.report.findings import Findings
-from src.report.folder import Folder
+from src.report.folder import ReportFolder
 from src.report.study import Section, report_of
 
 PAGE = "index.html"
@@ -25,13 +25,13 @@ def write(findings: Findings, folder: Path) -> Path:
     The sweep may be unfinished, or have no analysis at all.
     """
     arranged = {name: report_of(name).arrange(frame) for name, frame in findings.frames.items() if len(frame)}
-    findings, report_folder = replace(findings, frames=arranged), Folder(folder)
+    findings, report_folder = replace(findings, frames=arranged), ReportFolder(folder)
     names = configs.studies.sort_names([*findings.frames, *configs.studies.WITHOUT_JOBS])
     sections = [section for name in names if (section := report_of(name).section(findings, report_folder))]
     jobs = findings.jobs
     if "seed" in jobs:  # an unidentified job has no seed, which would turn the others into floats
         jobs = jobs.astype({"seed": "Int64"})
-    report_folder.table("jobs", jobs, "every job that ended, with its run")
+    report_folder.write_table("jobs", jobs, "every job that ended, with its run")
     frames = [section.rows for section in sections if len(section.rows)]
     context = {
         "findings": findings,
@@ -43,16 +43,16 @@ def write(findings: Findings, folder: Path) -> Path:
         },
         "lacking": _lacking(findings),
         "columns": format.COLUMNS,
-        "longest": format.LONGEST,
-        "jobs": format.records(jobs),
+        "longest": format.MAX_ROWS,
+        "jobs": format.to_records(jobs),
     }
     rendered = [_rendered(section, context) for section in sections]
-    explored = [section.explored for section in sections if section.explored is not None]
-    scripts = explorer.scripts() if explored else []
+    explorer_rows = [section.explorer_rows for section in sections if section.explorer_rows is not None]
+    scripts = explorer.scripts() if explorer_rows else []
     context |= {
         "sections": rendered,
         "tables": report_folder.tables,
-        "explorer": explorer.explorer(explored) if explored else None,
+        "explorer": explorer.build_explorer(explorer_rows) if explorer_rows else None,
         "scripts": scripts,
         "digests": [section.script for section in sections if section.script] + [hash for _, hash in scripts],
     }
@@ -74,7 +74,11 @@ def _environment(templates: Sequence[Path]) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": format.number, "exact": format.exact, "short": format.short}
+    environment.filters |= {
+        "number": format.format_number,
+        "exact": format.format_exactly,
+        "short": format.shorten_cell,
+    }
     return environment
 
 
@@ -108,7 +112,7 @@ def _lacking(findings: Findings) -> dict[str, Any]:
 def _by_reason(jobs: pd.DataFrame) -> dict[str, list[str]]:
     reasons = jobs["reason"].astype(object).fillna("").replace("", "no reason recorded")
     texts: dict[str, list[str]] = {}
-    for job in format.records(jobs.assign(reason=reasons)):
+    for job in format.to_records(jobs.assign(reason=reasons)):
         names = " ".join(str(job[name]) for name in ("model", "exp", "protocol") if job[name])
         texts.setdefault(job["reason"], []).append(str(job["overrides"] or names or "unnamed job"))
     return texts

@@ -21,10 +21,10 @@ def publish(findings: Findings, folder: Path) -> Path:
     from src.report import page
 
     names = {"sweep": findings.sweep, "dataset": findings.dataset}
-    return put(lambda draft: page.write(findings, draft), folder, **names)
+    return publish_folder(lambda draft: page.write(findings, draft), folder, **names)
 
 
-def put(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
+def publish_folder(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
     """Write a report by a function into a folder, replacing an older one; return the path of its page.
 
     The labels `about` are recorded in the mark. Raises as `publish`.

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 
 from src import configs
 from src.report.findings import Findings
-from src.report.folder import Folder
+from src.report.folder import ReportFolder
 
 if TYPE_CHECKING:
     from src.tracking import StoredRun, Tracker
@@ -28,8 +28,8 @@ class Section:
     body: tuple[str, ...] = ()  # templates of the section itself, in order
     # What the numbers say, in sentences, for the head of the page.
     conclusions: list[str] = field(default_factory=list)
-    # Rows of the explorer, see `explorer.explored`; None if the section has tables of its own.
-    explored: pd.DataFrame | None = None
+    # Rows of the explorer, see `explorer.build_rows`; None if the section has tables of its own.
+    explorer_rows: pd.DataFrame | None = None
     # Templates: the main table and how to read its numbers, before the explorer; for the head of the page:
     # the specification, list items of missing results.
     table: str = ""
@@ -42,7 +42,7 @@ class Section:
     script: str = ""  # SHA-256 of an inline script of the section, see `explorer.digest`
 
 
-def concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def concatenate(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the analyses of a study's jobs, each row once."""
     return pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
 
@@ -61,11 +61,11 @@ class StudyReport:
     """The contributions of a study to the report, the terminal and the parent run of a sweep."""
 
     # Contents of the analyses.csv of its jobs -> one table.
-    combine: Callable[[Sequence[pd.DataFrame]], pd.DataFrame] = concatenated
+    combine: Callable[[Sequence[pd.DataFrame]], pd.DataFrame] = concatenate
     # That table -> the same with rows and columns as the page shows them.
     arrange: Callable[[pd.DataFrame], pd.DataFrame] = lambda analyses: analyses
     # (findings, folder) -> section, or None without analyses; writes its figures and tables into the folder.
-    section: Callable[[Findings, Folder], Section | None] = lambda _, __: None
+    section: Callable[[Findings, ReportFolder], Section | None] = lambda _, __: None
     # (analyses) -> sentences that state what they show, for descriptions of runs.
     conclusions: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()
     # (analyses, dataset) -> tables and lines to print at the end of a sweep.

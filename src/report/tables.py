@@ -13,7 +13,7 @@ MAX_ACROSS = 6
 DASH = "–"  # for a missing value
 
 
-def first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
+def select_first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
     """Return the rows of the first specification, the specification, and the number of others."""
     specifications = list_specifications(analyses)
     return of_specification(analyses, specifications[0]), specifications[0], len(specifications) - 1
@@ -25,7 +25,7 @@ def describe(specification: Specification) -> str:
     return f"protocol {protocol}, seed {seed}" + (f", debias {debias}" if debias != "none" else "")
 
 
-def plain(frame: pd.DataFrame, title: str) -> Table:
+def build_table(frame: pd.DataFrame, title: str) -> Table:
     """Build a terminal table from a frame of texts."""
     table = Table(title=title, show_lines=True)
     for column in frame.columns:
@@ -35,14 +35,14 @@ def plain(frame: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def reasons(jobs: dict[str, str], title: str) -> Table:
+def build_reason_table(jobs: dict[str, str], title: str) -> Table:
     """Build a table of jobs without numbers, grouped by reason."""
     frame = pd.DataFrame({"jobs": [*jobs], "reason": [*jobs.values()]})
     by_reason = frame.groupby("reason", sort=False)["jobs"].agg("\n".join).reset_index()
-    return plain(by_reason[["jobs", "reason"]], title)
+    return build_table(by_reason[["jobs", "reason"]], title)
 
 
-def across_models(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+def lay_out(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """Lay out texts for the terminal: a row per label and specification, and a column per model.
 
     More models than `MAX_ACROSS` are rows, with a column per label. A dash stands for what a model lacks.
@@ -57,8 +57,8 @@ def across_models(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return pd.DataFrame(lines.values()).fillna(DASH)
 
 
-def means(rows: pd.DataFrame, label: str, value: str, null: str, layout: str) -> pd.DataFrame:
-    """Return rows for `across_models`: their text is the means of two columns, formatted by `layout`."""
+def build_mean_rows(rows: pd.DataFrame, label: str, value: str, null: str, layout: str) -> pd.DataFrame:
+    """Return rows for `lay_out`: their text is the means of two columns, formatted by `layout`."""
     averages = rows.groupby([*SPECIFICATION, "model"], sort=False)[[value, null]].mean().reset_index()
     texts = [layout.format(*pair) for pair in zip(averages[value], averages[null], strict=True)]
     return averages.assign(label=label, text=texts)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from src.configs import CHECKOUT
-from src.errors import InputError, exit_status, replace_unprintable
+from src.errors import InputError, replace_unprintable, run_entry
 from src.stimuli.public_datasets import PRESENT, format_command, select_datasets, status_of
 
 ROOT = CHECKOUT / "data" / "raw"
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of all datasets (%(default)s)")
     options = parser.parse_args(arguments)
     run = _fetch if options.subcommand == "fetch" else _status
-    return exit_status(lambda: run(options.names, options.root.absolute()))
+    return run_entry(lambda: run(options.names, options.root.absolute()))
 
 
 def _status(names: list[str], root: Path) -> int:

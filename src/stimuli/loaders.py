@@ -20,9 +20,9 @@ from src.stimuli.table import TEXT_ROLES, Table, build_table
 
 # Config class -> loader, called by `load_table`, and the command-line option that selects it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
-    configs.AvatarsConfig: ("src.demo.world:faces", "faces=avatars"),
+    configs.AvatarsConfig: ("src.demo.world:draw_faces", "faces=avatars"),
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
-    configs.AbstractConfig: ("src.demo.world:scenes", "scenes=abstract"),
+    configs.AbstractConfig: ("src.demo.world:draw_scenes", "scenes=abstract"),
     configs.LabelsConfig: ("src.stimuli.loaders:compose_phrases", "labels"),
     configs.FairFaceConfig: ("src.stimuli.csv_pictures:load_fairface", "faces=fairface"),
     configs.CfdConfig: ("src.stimuli.named_faces:load_cfd", "faces=cfd"),

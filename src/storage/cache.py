@@ -61,7 +61,7 @@ _dry: ContextVar[bool] = ContextVar("dry", default=False)
 
 
 @contextmanager
-def dry() -> Iterator[None]:
+def forbid_building() -> Iterator[None]:
     """Forbid building within this block: `fetch` raises `NotStored` instead."""
     token = _dry.set(True)
     try:
@@ -71,7 +71,7 @@ def dry() -> Iterator[None]:
 
 
 def building_forbidden() -> bool:
-    """Return whether the caller is within `dry`."""
+    """Return whether the caller is within `forbid_building`."""
     return _dry.get()
 
 
@@ -80,7 +80,8 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
 
     The key is a hash of everything that determines the entry's content. `build` writes the entry's files into
     a given empty folder and returns the fields of the manifest besides sizes and hashes. Raises `InputError`
-    if the folder cannot be written or the disk is full, leaving nothing behind; `NotStored` within `dry`.
+    if the folder cannot be written or the disk is full, and `NotStored` within `forbid_building`; no draft
+    remains.
     """
     entry = root / key
     damage = _damage_if_changed(entry) if entry.exists() else ABSENT
@@ -145,7 +146,7 @@ def manifest(entry: Path) -> dict[str, Any]:
     return content
 
 
-def damaged(entry: Path) -> str:
+def find_damage(entry: Path) -> str:
     """Return the first mismatch of an entry with its manifest; empty if it is intact."""
     if not (entry / MANIFEST).is_file():  # reading a pipe would block
         return f"{MANIFEST} is missing"
@@ -173,14 +174,14 @@ _verified: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
 def _damage_if_changed(entry: Path) -> str:
-    """Return the result of `damaged`, or `ABSENT`; do not read an entry unchanged since this process did."""
+    """Return the damage of an entry, or `ABSENT`; verify only if files changed since the last time."""
     try:
         now, states = time.time_ns(), _file_states(entry)
     except FileNotFoundError:  # another process removed or replaced the entry
-        return damaged(entry) if entry.exists() else ABSENT
+        return find_damage(entry) if entry.exists() else ABSENT
     if _verified.get(entry) == states:
         return ""
-    damage = damaged(entry)
+    damage = find_damage(entry)
     if not damage and all(now - state[1] > SETTLED for state in states.values()):
         _verified[entry] = states
     return damage
@@ -213,7 +214,7 @@ def _publish(draft: Path, entry: Path) -> None:
         except OSError as error:
             # Usually the target exists, intact or damaged; any other error is raised after the last attempt.
             conflict, state = error, entry_state(entry)
-            if not damaged(entry):
+            if not find_damage(entry):
                 return
             discard(entry, state)
     else:

@@ -20,7 +20,7 @@ ANALYSES = "analyses.csv"
 # Columns of analyses.csv that are read as text, even if all their values look like numbers.
 TEXTS = (
     *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "config"),
-    *("group", "stratum", "reason"),
+    *("group", "stratum", "reason", "reliability_reason"),
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),
@@ -36,7 +36,7 @@ STUDY_OF_COLUMN = {
 COUNTS = ("n_all", "placebo_n", "n_rest")
 
 
-def named(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:
+def with_job_columns(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses with the first columns of their job prepended."""
     return pd.concat([pd.DataFrame([columns] * len(analyses)), analyses], axis=1)
 
@@ -57,7 +57,7 @@ def write(
             table.to_csv(draft / FOLDER / f"{name}.csv", index=False)
 
 
-def take_over(output: Path, fetch: Callable[[Path], object], expected: str) -> None:
+def reuse(output: Path, fetch: Callable[[Path], object], expected: str) -> None:
     """Copy the results of a job that finished elsewhere; `fetch` copies its `results/` into a given folder.
 
     Raises `OSError` if the files cannot be fetched, or their digest is not the expected one.

@@ -11,13 +11,13 @@ import yaml
 DECLARED = Path(__file__).parents[1] / "versions.yaml"
 
 
-def declared(*parts: str) -> dict[str, int]:
+def declared_versions(*parts: str) -> dict[str, int]:
     """Return the declared version of each part, such as `encoders.toy`; raise `KeyError` if it is unknown."""
-    return {name: declared_versions()[name] for name in parts}
+    return {name: all_declared_versions()[name] for name in parts}
 
 
 @cache
-def declared_versions() -> dict[str, int]:
+def all_declared_versions() -> dict[str, int]:
     """Return the declared version of every part, by its dotted name."""
     return dict(_numbers("", yaml.safe_load(DECLARED.read_text("utf-8"))))
 
@@ -30,7 +30,7 @@ def _numbers(prefix: str, node: dict[str, Any]) -> Iterator[tuple[str, int]]:
             yield from _numbers(f"{prefix}{name}.", entry)
 
 
-def versions(*libraries: str) -> dict[str, str]:
+def library_versions(*libraries: str) -> dict[str, str]:
     """Return the version of each distribution, by name; raise `PackageNotFoundError` if not installed."""
     return {name: _version(name) for name in libraries}
 

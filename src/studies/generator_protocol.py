@@ -12,7 +12,7 @@ from src.errors import InputError
 from src.generators.answer_log import AnswerLog
 from src.generators.language_models import Causal, Multimodal
 from src.report.study import StudyReport
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class GeneratorStudy:
 
     def versions(self) -> dict[str, int]:
         """Return the declared versions of the code that affects the study's numbers."""
-        return declared("metrics", "generators", *self.parts, f"studies.{self.name}")
+        return declared_versions("metrics", "generators", *self.parts, f"studies.{self.name}")
 
 
 def study_of(task: configs.TaskConfig) -> GeneratorStudy:

@@ -12,7 +12,7 @@ from src import configs
 from src.configs import ProtocolConfig, RunConfig
 from src.report.study import StudyReport
 from src.stimuli import Table
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 
 Tables = Mapping[str, Table]
 Vectors = Mapping[str, Tensor]
@@ -92,8 +92,8 @@ class Study:
     def versions(self, cfg: RunConfig) -> dict[str, int]:
         """Return the declared versions of the code that affects a job's numbers."""
         if self.version is not None:
-            return {**declared("metrics"), f"studies.{self.name}": self.version}
-        return declared("metrics", "inference", f"studies.{self.name}") | self.further_versions(cfg)
+            return {**declared_versions("metrics"), f"studies.{self.name}": self.version}
+        return declared_versions("metrics", "inference", f"studies.{self.name}") | self.further_versions(cfg)
 
 
 def study_of(exp: configs.ExpConfig) -> Study:

@@ -46,13 +46,13 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 
 @dataclass
 class Command:
-    """A command that Hydra configures; as the task function that Hydra calls, it runs a single job."""
+    """Command-line program configured by Hydra. Called as Hydra's task function, it runs a single job."""
 
     module: str  # module on the command line, such as `src.run`
     config_name: str  # name of its main YAML in `conf/`
-    jobs: str  # module with the function `runner` of its jobs, which is slow to import
-    typed: str = ""  # command as typed; empty before it runs
-    began: bool = False  # whether its sweep began: from then on, no error comes from composing the config
+    job_module: str  # module with the function `runner` of its jobs, which is slow to import
+    command_line: str = ""  # command line of the user; empty before it runs
+    began: bool = False  # whether its sweep began: later errors do not come from composing the config
     failed: bool = False  # whether a job or a report failed
 
     def __call__(self, composed: DictConfig) -> None:
@@ -69,33 +69,34 @@ class Command:
 
     def runner(self) -> Runner[Any, Any]:
         """Import the runner of the command's jobs."""
-        with tracking_server.announced("PyTorch and the other libraries to load"):
-            runner: Runner[Any, Any] = importlib.import_module(self.jobs).runner()
+        with tracking_server.announce_waiting("PyTorch and the other libraries to load"):
+            runner: Runner[Any, Any] = importlib.import_module(self.job_module).runner()
             return runner
 
     def sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:
         """Return the sweep of the command's jobs; `folder` is None for a single job.
 
-        `globbed` says whether a glob selected its experiments or protocols.
+        `globbed`: whether a glob selected its experiments or protocols.
         """
         self.began = True
         runner = self.runner()
         from src.sweeps.sweep import Sweep
 
-        return Sweep(runner, self.typed, folder, globbed)
+        return Sweep(runner, self.command_line, folder, globbed)
 
     def main(self) -> int:
         """Run the command line; return its exit status."""
         replace_unprintable()
-        _collect_less_garbage()
+        _reduce_garbage_collection()
         configs.register()
         launchers.register()
-        self.typed, self.began, self.failed = overrides.as_typed(self.module, sys.argv[1:]), False, False
+        self.command_line = overrides.format_command(self.module, sys.argv[1:])
+        self.began = self.failed = False
         wrapper = hydra.main(version_base="1.3", config_path=str(configs.CONF), config_name=self.config_name)
-        traceback_wanted = os.environ.get(FULL_ERROR) == "1"
+        shows_traceback = os.environ.get(FULL_ERROR) == "1"
         os.environ[FULL_ERROR] = "1"
         try:
-            sys.argv[1:] = overrides.as_sweeps(overrides.without_secrets(sys.argv[1:]))
+            sys.argv[1:] = overrides.to_sweeps(overrides.hide_secrets(sys.argv[1:]))
             with interrupt_on_signals():
                 wrapper(self)()
         except (KeyboardInterrupt, SystemExit) as stop:
@@ -103,18 +104,18 @@ class Command:
                 raise
             return report_interrupt()
         except Exception as error:
-            message = "" if traceback_wanted else self._message(error)
+            message = "" if shows_traceback else self._message(error)
             if not message:
                 raise
             print(message, file=sys.stderr)
             return 1
         finally:
-            if not traceback_wanted:
+            if not shows_traceback:
                 del os.environ[FULL_ERROR]
         return int(self.failed)
 
     def _message(self, error: Exception) -> str:
-        """Return the message of an error for the user; empty for a bug of the program."""
+        """Return the message for the user; empty if the error is a bug of the program."""
         if isinstance(error, InputError | HydraException | OmegaConfBaseException):
             cause = error.__cause__
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
@@ -132,11 +133,11 @@ class Command:
         return ""
 
 
-def _collect_less_garbage() -> None:
+def _reduce_garbage_collection() -> None:
     """Collect garbage less often, and not at exit.
 
-    Importing torch and MLflow, and composing, create millions of live objects. Measured on 24 jobs on stored
-    vectors: 13 s of processor time with this setting, 16 s without. If torchvision has imported Triton,
+    Importing torch and MLflow and composing configs create millions of objects. Measured on 24 jobs with
+    stored vectors: 13 s of processor time so, 16 s by default. If torchvision has imported Triton,
     garbage is collected at exit, as Triton's bindings print every object that was not freed.
     """
     gc.set_threshold(20_000, 20, 20)

@@ -1,7 +1,7 @@
 """Write batches of jobs for other processes, one per model so that weights load once; collect their results.
 
 A batch is a JSON file with the overrides of its jobs and the ids of the parent runs. Each job writes its
-outcome to a JSON file and its results to its output folder. A process that gets a batch again resumes it.
+outcome to a JSON file and its results to its output folder. A process that is given a batch again resumes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Folder in the sweep's folder, for batches, outcomes, and logs of the processes.
+# Subfolder of the sweep's folder for batches, outcomes, and logs of the processes.
 FOLDER = "batches"
 
 # Settings of Hydra that concern the sweep, not its jobs.
@@ -39,7 +39,8 @@ SWEEP_SETTINGS = (
 )
 
 
-# Module of a command, name and folder of its main config, and its overrides of Hydra's settings.
+# How to compose a command's configs: its module, name and folder of its main config, and its overrides of
+# Hydra's settings.
 Origin = tuple[str, str, str, list[str]]
 
 
@@ -51,30 +52,32 @@ class Batch:
     config_name: str
     config_dir: str
     overrides: list[str]
-    jobs: list[tuple[int, list[str], str]]  # number, overrides and name of the model of each
+    jobs: list[tuple[int, list[str], str]]  # number, overrides and model name of each job
     parents: Mapping[str, str]  # dataset -> id of its parent run
-    globbed: bool  # see `Sweep`
-    command: str  # see `Sweep`
+    globbed: bool  # `globbed` of the `Sweep`
+    command: str  # `command` of the `Sweep`
 
 
-def origin(config: DictConfig, module: str) -> Origin:
-    """Return the origin of a sweep, from its config with Hydra's settings."""
+def origin_of(config: DictConfig, module: str) -> Origin:
+    """Return the origin of a sweep of a command's module, from its config with Hydra's settings."""
     hydra: Any = config.hydra
     sources = {source.provider: source.path for source in hydra.runtime.config_sources}
-    given = [item for item in hydra.overrides.hydra if not item.lstrip("+~").startswith(SWEEP_SETTINGS)]
-    # Hydra's name of the folder passed by --config-dir.
+    hydra_overrides = [
+        item for item in hydra.overrides.hydra if not item.lstrip("+~").startswith(SWEEP_SETTINGS)
+    ]
+    # `command-line` is Hydra's name of the folder passed by --config-dir.
     search_path = [f"file://{sources['command-line']}"] if "command-line" in sources else []
     search_path += [str(path) for path in hydra.searchpath or []]
-    given.append(f"hydra.searchpath={quote(search_path)}")
-    given.append(f"hydra.sweep.dir={quote(str(Path(hydra.sweep.dir).absolute()))}")
-    return module, hydra.job.config_name, sources["main"], given
+    hydra_overrides.append(f"hydra.searchpath={quote(search_path)}")
+    hydra_overrides.append(f"hydra.sweep.dir={quote(str(Path(hydra.sweep.dir).absolute()))}")
+    return module, hydra.job.config_name, sources["main"], hydra_overrides
 
 
-def grouped(entries: Iterable[SweepJob]) -> list[list[SweepJob]]:
+def group_by_model(sweep_jobs: Iterable[SweepJob]) -> list[list[SweepJob]]:
     """Group jobs by model, in their order."""
     groups: dict[tuple[str, ...], list[SweepJob]] = {}
-    for entry in entries:
-        groups.setdefault(model_overrides(entry.overrides), []).append(entry)
+    for sweep_job in sweep_jobs:
+        groups.setdefault(model_overrides(sweep_job.overrides), []).append(sweep_job)
     return list(groups.values())
 
 
@@ -88,21 +91,21 @@ def model_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(item for item, key in keys.items() if key.split(".")[0].split("@")[0] in MODELS))
 
 
-def new_folder(sweep_folder: Path) -> Path:
-    """Make a new folder for batches, as one of an earlier command may still be in use."""
+def make_folder(sweep_folder: Path) -> Path:
+    """Make a new folder for batches: that of an earlier command may still be in use."""
     names = (FOLDER if number == 1 else f"{FOLDER}-{number}" for number in count(1))
     folder = next(sweep_folder / name for name in names if not (sweep_folder / name).exists())
     folder.mkdir(parents=True)
     return folder
 
 
-def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, command: Origin) -> list[Path]:
-    """Write a batch per group of jobs; return the paths."""
-    parents = {dataset: item.parent.id for dataset, item in sweep.recorders.items() if item.parent}
+def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, origin: Origin) -> list[Path]:
+    """Write one batch per group of jobs; return the paths."""
+    parents = {name: recorder.parent.id for name, recorder in sweep.recorders.items() if recorder.parent}
     paths = [folder / f"{number}.json" for number in range(len(groups))]
     for path, group in zip(paths, groups, strict=True):
-        jobs = [(entry.number, entry.overrides, entry.job.model) for entry in group]
-        batch = Batch(*command, jobs, parents, sweep.globbed, sweep.command)
+        jobs = [(sweep_job.number, sweep_job.overrides, sweep_job.job.model) for sweep_job in group]
+        batch = Batch(*origin, jobs, parents, sweep.globbed, sweep.command)
         path.write_text(json.dumps(asdict(batch), indent=1))
     return paths
 
@@ -130,14 +133,14 @@ def read_outcome(folder: Path, number: int) -> Outcome | None:
 class ResultCollector:
     """Collector of the results that worker processes write to `folder`, the folder of the batches.
 
-    `waiting` maps the numbers of jobs that have not ended to these jobs.
+    `waiting`: number -> job, of the jobs that have not ended.
     """
 
     def __init__(
-        self, folder: Path, entries: Sequence[SweepJob], recorders: Mapping[str, DatasetRecorder]
+        self, folder: Path, sweep_jobs: Sequence[SweepJob], recorders: Mapping[str, DatasetRecorder]
     ) -> None:
         self.folder, self._recorders = folder, recorders
-        self.waiting = {entry.number: entry for entry in entries}
+        self.waiting = {sweep_job.number: sweep_job for sweep_job in sweep_jobs}
         self._lock = threading.Lock()
 
     def collect(self) -> None:
@@ -145,50 +148,50 @@ class ResultCollector:
         with self._lock:
             # A change of mode makes a shared file system refresh its view of the folder.
             self.folder.chmod(self.folder.stat().st_mode)
-            for number, entry in [*self.waiting.items()]:
+            for number, sweep_job in [*self.waiting.items()]:
                 outcome = read_outcome(self.folder, number)
                 if outcome is not None:
-                    self._record(entry, outcome)
+                    self._record(sweep_job, outcome)
 
-    def lose(self, numbers: Iterable[int], reason: str) -> None:
-        """Mark jobs whose process died as failed, and close their runs, unless these finished."""
+    def mark_failed(self, numbers: Iterable[int], reason: str) -> None:
+        """Mark the unfinished jobs of a process that died as failed, and close their runs."""
         self.collect()
-        lost = [self.waiting[number] for number in numbers if number in self.waiting]
-        self._close(lost, reason, failed=True)
+        lost_jobs = [self.waiting[number] for number in numbers if number in self.waiting]
+        self._close(lost_jobs, reason, failed=True)
 
     def stop(self, reason: str) -> None:
-        """Record the jobs that ended, and close the runs of all others, which are not continued."""
+        """Record the jobs that ended, and close the runs of all others."""
         self.collect()
         self._close([*self.waiting.values()], reason, failed=False)
 
-    def _close(self, entries: Sequence[SweepJob], reason: str, *, failed: bool) -> None:
-        # Name of a run -> its id and status. A process may die after a job's run ended but before it writes
-        # the outcome: then the store decides.
+    def _close(self, sweep_jobs: Sequence[SweepJob], reason: str, *, failed: bool) -> None:
+        # Name of a run -> its id and status. A process may die between the end of a job's run and writing its
+        # outcome: then the status of the run counts.
         runs: dict[str, tuple[str, str]] = {}
         for dataset, recorder in self._recorders.items():
-            names = {run_name(entry.job) for entry in entries if entry.job.dataset == dataset}
+            names = {run_name(sweep_job.job) for sweep_job in sweep_jobs if sweep_job.job.dataset == dataset}
             if names and recorder.parent:
                 try:
                     runs |= recorder.tracker.end_children(recorder.parent, names, reason)
                 except Exception as error:  # the store may be unreachable for a while
                     log.warning("cannot mark the runs of lost jobs yet: %r", error)
         with self._lock:
-            for entry in entries:
-                run, status = runs.get(run_name(entry.job), ("", ""))
-                if entry.number not in self.waiting:
+            for sweep_job in sweep_jobs:
+                run, status = runs.get(run_name(sweep_job.job), ("", ""))
+                if sweep_job.number not in self.waiting:
                     continue
                 if status == "FINISHED":
-                    self._record(entry, Outcome(FINISHED, run))
+                    self._record(sweep_job, Outcome(FINISHED, run))
                 elif failed:
-                    self._record(entry, Outcome(FAILED, run, reason))
+                    self._record(sweep_job, Outcome(FAILED, run, reason))
 
-    def _record(self, entry: SweepJob, outcome: Outcome) -> None:
+    def _record(self, sweep_job: SweepJob, outcome: Outcome) -> None:
         analyses = None
         if outcome.status in (FINISHED, REUSED):
             try:
-                analyses = results.read(entry.job.output)
+                analyses = results.read(sweep_job.job.output)
             except OSError as error:
                 outcome = replace(outcome, status=FAILED, reason=f"its results cannot be read: {error}")
-        del self.waiting[entry.number]
-        log.info("#%d : %s: %s", entry.number, entry.job.label, outcome.status.replace("_", " "))
-        self._recorders[entry.job.dataset].record(entry, outcome, analyses)
+        del self.waiting[sweep_job.number]
+        log.info("#%d : %s: %s", sweep_job.number, sweep_job.job.label, outcome.status.replace("_", " "))
+        self._recorders[sweep_job.job.dataset].record(sweep_job, outcome, analyses)

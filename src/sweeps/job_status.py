@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 
 from src.configs import DemoConfig
-from src.jobs.identity import Named
+from src.jobs.identity import NamedConfig
 from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, markdown, publish, tables
 from src.report.study import report_of
@@ -19,46 +19,48 @@ from src.tracking import Run, find_run
 
 log = logging.getLogger(__name__)
 
-# Statuses of jobs in words.
-WORDS = {FINISHED: "finished", REUSED: "reused", FAILED: "failed", NOT_APPLICABLE: "not applicable"}
+# Status of a job -> its text in descriptions.
+STATUS_TEXTS = {FINISHED: "finished", REUSED: "reused", FAILED: "failed", NOT_APPLICABLE: "not applicable"}
 
 
 @dataclass(frozen=True)
 class SweepJob:
     """A job of a command, with its position in the sweep.
 
-    `overrides` are those that Hydra passes to a launcher, `typed` those of the user without Hydra's settings.
+    `overrides` are those that Hydra passes to a launcher, `user_overrides` the text of those in the command.
     """
 
     number: int
     overrides: list[str]
-    typed: str
-    job: Named
+    user_overrides: str
+    job: NamedConfig
 
 
 @dataclass
 class DatasetRecorder(Recorder):
     """Recorder of a sweep's jobs of one dataset, which is one MLflow experiment."""
 
-    overrides: list[str] | None = None  # overrides of each requested job, as typed; None for a single job
+    overrides: list[str] | None = None  # user's overrides of each requested job; None for a single job
     report: bool = False  # whether to draw a report at the end
-    planted: str = ""  # description of the planted bias of a built-in world
+    planted: str = ""  # description of the planted bias of a built-in world; empty without one
     outcomes: dict[int, Outcome] = field(default_factory=dict)  # number -> outcome of each job that ended
     # Number -> analyses.csv of each job with results.
     analyses: dict[int, pd.DataFrame] = field(default_factory=dict)
-    # `config` of each job with results -> its folder `results/`.
+    # Hash of the config of each job with results -> its folder `results/`.
     folders: dict[str, Path] = field(default_factory=dict)
 
-    def record(self, entry: SweepJob, outcome: Outcome, analyses: pd.DataFrame | None) -> None:
-        """Record the outcome of a job, also with the parent run, in case the sweep is killed."""
+    def record(self, sweep_job: SweepJob, outcome: Outcome, analyses: pd.DataFrame | None) -> None:
+        """Record the outcome of a job, and log it with the parent run in case the sweep is killed."""
         if analyses is not None:
-            self.analyses[entry.number] = analyses
-            self.folders[entry.job.config_hash] = entry.job.output / results.FOLDER
-        self.outcomes[entry.number] = replace(outcome, overrides=entry.typed, columns=entry.job.columns)
+            self.analyses[sweep_job.number] = analyses
+            self.folders[sweep_job.job.config_hash] = sweep_job.job.output / results.FOLDER
+        self.outcomes[sweep_job.number] = replace(
+            outcome, overrides=sweep_job.user_overrides, columns=sweep_job.job.columns
+        )
         if self.parent:
             try:
-                self.parent.text(jobs(self).to_csv(index=False), load.JOBS)
-            except Exception as error:  # the store may be unreachable for a while: each job says so itself
+                self.parent.log_text(list_jobs(self).to_csv(index=False), load.JOBS)
+            except Exception as error:  # the store may be unreachable for a while; each job reports that
                 log.warning("cannot store the list of jobs yet: %r", error)
 
     def count(self, status: str) -> int:
@@ -70,70 +72,70 @@ class DatasetRecorder(Recorder):
         return [self.analyses[number] for number in sorted(self.analyses)]
 
 
-def jobs(recorder: DatasetRecorder) -> pd.DataFrame:
-    """Return a row per job that ended, in the order of the sweep."""
+def list_jobs(recorder: DatasetRecorder) -> pd.DataFrame:
+    """Return a table with one row per job that ended, in the order of the sweep."""
     rows = [
         {**outcome.columns, "status": outcome.status, "run": outcome.run}
         | {"reason": outcome.reason, "overrides": outcome.overrides}
         for _, outcome in sorted(recorder.outcomes.items())
     ]
-    return load.table(rows)
+    return load.jobs_table(rows)
 
 
 def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
     """Log the tables and the heatmap of a dataset's jobs with their parent run, below `summary/`."""
     metrics: dict[str, float] = {"jobs": len(recorder.outcomes)}
     metrics |= {status: recorder.count(status) for status in (FAILED, NOT_APPLICABLE, REUSED)}
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        frames = load.by_study(recorder.ordered_analyses())
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        frames = load.combine_by_study(recorder.ordered_analyses())
         if frames:
-            analyses = load.all_studies(frames)
+            analyses = load.combine_studies(frames)
             analyses.to_csv(folder / "analyses.csv", index=False)
             metrics["analyses"] = len(analyses)
         for study, rows in frames.items():
             metrics |= report_of(study).summarise(rows, dataset, folder)
-        jobs(recorder).to_csv(folder / "jobs.csv", index=False)
-        parent.artifacts(folder, "summary")
+        list_jobs(recorder).to_csv(folder / "jobs.csv", index=False)
+        parent.log_artifacts(folder, "summary")
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
-    counts = ", ".join(f"{count} {WORDS[status]}" for status, count in statuses.items())
+    counts = ", ".join(f"{count} {STATUS_TEXTS[status]}" for status, count in statuses.items())
     description = markdown.describe(recorder.ordered_analyses(), dataset, f"Jobs: {counts or 'none'}.")
     parent.log(metrics=metrics, tags={"description": description})
 
 
-def report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
+def write_report(recorder: DatasetRecorder, parent: Run, folder: Path) -> Path:
     """Draw the report of a dataset's jobs, log it with the parent run, and return the path of index.html.
 
-    Raises `InputError` as `publish.publish`.
+    Raises `InputError` if the folder contains other files or cannot be written.
     """
     sweep = find_run(recorder.tracker, parent.id)
     assert sweep is not None
-    table, folders, overrides = jobs(recorder), recorder.folders, recorder.overrides
+    table, folders, overrides = list_jobs(recorder), recorder.folders, recorder.overrides
     index = publish.publish(load.build_findings(recorder.tracker, sweep, table, folders, overrides), folder)
-    parent.artifacts(folder, "report")
+    parent.log_artifacts(folder, "report")
     return index
 
 
 def describe_planted(demo: DemoConfig) -> str:
-    """Describe the planted bias of a built-in world in words; an empty text without one.
+    """Describe the planted bias of a built-in world; return an empty text if there is no bias.
 
     >>> describe_planted(DemoConfig(bias=0.5, noise=0.2, planted={"Men": -0.3, "Women": 0.3}))
     'shifts of the valence rank in captions, from -0.30 for Men to +0.30 for Women, times 0.5'
     """
     if not demo.bias or not any(demo.planted.values()):
         return ""
-    ends = (end(demo.planted, key=demo.planted.__getitem__) for end in (min, max))
-    low, high = (f"{demo.planted[group]:+.2f} for {group}" for group in ends)
+    groups = (extreme(demo.planted, key=demo.planted.__getitem__) for extreme in (min, max))
+    low, high = (f"{demo.planted[group]:+.2f} for {group}" for group in groups)
     return f"shifts of the valence rank in captions, from {low} to {high}, times {demo.bias:g}"
 
 
 def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> None:
-    """Print the results of a dataset's jobs, the number of reused ones, and those not applicable.
+    """Print the results of a dataset's jobs, how many were reused, and which were not applicable.
 
-    Those of a built-in world are compared with its planted bias.
+    The results of a built-in world follow a description of its planted bias.
     """
     conclusions: list[str] = []
-    for study, rows in load.by_study(recorder.ordered_analyses()).items():
+    for study, rows in load.combine_by_study(recorder.ordered_analyses()).items():
         conclusions += report_of(study).conclusions(rows)
         for renderable in report_of(study).terminal(rows, dataset):
             console.print(renderable)
@@ -153,4 +155,4 @@ def print_reasons(outcomes: list[Outcome], status: str, title: str, console: Con
     """Print the jobs of a status with their reasons, if there are any."""
     reasons = {outcome.overrides: outcome.reason for outcome in outcomes if outcome.status == status}
     if reasons:
-        console.print(tables.reasons(reasons, title))
+        console.print(tables.build_reason_table(reasons, title))

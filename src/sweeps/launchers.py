@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Seconds between polls of a process; and until a stopped process, which first ends its runs, is killed.
-POLL, STOP = 0.5, 60
+# Time between polls of a process.
+POLL_SECONDS = 0.5
+# Grace period in which a terminated process closes its MLflow runs before it is killed.
+GRACE_SECONDS = 60
 
 
-class Here(Launcher):
+class LocalLauncher(Launcher):
     """Launcher that runs the jobs in this process, grouped by model."""
 
     __module__ = PACKAGE
@@ -52,8 +54,8 @@ class Here(Launcher):
         """Set up the launcher; see Hydra's `Launcher`."""
         self.context, self.config = hydra_context, config
         self.command = task_function  # type: ignore[assignment]
-        self.validated = _save_composed(hydra_context)
-        self.composed: dict[int, DictConfig] = {}
+        self.configs_by_overrides = _record_composed_configs(hydra_context)
+        self.config_by_number: dict[int, DictConfig] = {}
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run a sweep; see Hydra's `Launcher`."""
@@ -64,73 +66,83 @@ class Here(Launcher):
             )
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         if not self.config.get("plan"):
-            self.require()
-        sweep = self.command.sweep(Path(self.config.hydra.sweep.dir), globbed=overrides.globbed(self.config))
+            self.check_available()
+        sweep = self.command.sweep(
+            Path(self.config.hydra.sweep.dir), globbed=overrides.selects_by_glob(self.config)
+        )
         composed = self._composed(list(enumerate(job_overrides, initial_job_idx)))
-        self.command.failed = sweep.run(composed, lambda entries: self.run_jobs(sweep, entries))
+        self.command.failed = sweep.run(composed, lambda sweep_jobs: self.run_jobs(sweep, sweep_jobs))
         return []
 
-    def require(self) -> None:
-        """Raise `InputError` if this launcher cannot run jobs here."""
+    def check_available(self) -> None:
+        """Raise `InputError` if this launcher cannot run jobs on this machine."""
 
-    def run_jobs(self, sweep: Sweep, entries: list[SweepJob]) -> None:
+    def run_jobs(self, sweep: Sweep, sweep_jobs: list[SweepJob]) -> None:
         """Run jobs, and record each with the recorder of its dataset."""
-        from src.sweeps.job_batch import grouped
+        from src.sweeps.job_batch import group_by_model
         from src.sweeps.sweep import run_in_folder
 
-        log.info("Launching %d jobs locally", len(entries))
-        for entry in [entry for group in grouped(entries) for entry in group]:
-            log.info("\t#%d : %s", entry.number, entry.typed)
-            config = self.composed.pop(entry.number)
-            run_in_folder(self.context, config, lambda _, entry=entry: sweep.perform(entry))  # type: ignore[misc]
+        log.info("Launching %d jobs locally", len(sweep_jobs))
+        for sweep_job in [sweep_job for group in group_by_model(sweep_jobs) for sweep_job in group]:
+            log.info("\t#%d : %s", sweep_job.number, sweep_job.user_overrides)
+            config = self.config_by_number.pop(sweep_job.number)
+            run_in_folder(self.context, config, lambda _, sweep_job=sweep_job: sweep.perform(sweep_job))  # type: ignore[misc]
             configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
 
     def _composed(self, jobs: list[tuple[int, Sequence[str]]]) -> Iterator[ComposedJob]:
-        from src.sweeps.sweep import located
+        from src.sweeps.sweep import locate_job
 
-        for number, given in jobs:
-            if not self.validated.get(tuple(given)):  # other sweepers may not validate
-                self.context.config_loader.load_sweep_config(self.config, [*given])
-            config = self.composed[number] = self.validated[tuple(given)].pop()
-            yield number, given, *located(config, number)
+        for number, job_overrides in jobs:
+            if not self.configs_by_overrides.get(
+                tuple(job_overrides)
+            ):  # a sweeper other than Hydra's may not have composed it
+                self.context.config_loader.load_sweep_config(self.config, [*job_overrides])
+            config = self.config_by_number[number] = self.configs_by_overrides[tuple(job_overrides)].pop()
+            yield number, job_overrides, *locate_job(config, number)
 
 
-def _save_composed(context: HydraContext) -> dict[tuple[str, ...], list[DictConfig]]:
-    """Save the configs that the sweeper composes to validate its jobs, and would discard.
+def _record_composed_configs(context: HydraContext) -> dict[tuple[str, ...], list[DictConfig]]:
+    """Make the loader record the configs that Hydra's sweeper composes to validate its jobs, and discards.
 
     Returns overrides -> configs, one for each job of the sweep that has these overrides.
     """
     loader = context.config_loader
     compose = loader.load_sweep_config
-    composed: dict[tuple[str, ...], list[DictConfig]] = {}
+    configs_by_overrides: dict[tuple[str, ...], list[DictConfig]] = {}
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         config = compose(master_config, sweep_overrides)
-        composed.setdefault(tuple(sweep_overrides), []).append(config)
+        configs_by_overrides.setdefault(tuple(sweep_overrides), []).append(config)
         return config
 
     loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
-    return composed
+    return configs_by_overrides
 
 
-class BatchLauncher(Here):
-    """Launcher that runs the jobs in other processes, a batch per model."""
+class BatchLauncher(LocalLauncher):
+    """Launcher that runs the jobs in other processes, one batch per model."""
 
-    def run_jobs(self, sweep: Sweep, entries: list[SweepJob]) -> None:
+    def run_jobs(self, sweep: Sweep, sweep_jobs: list[SweepJob]) -> None:
         """Send a batch per model, and collect the results."""
         from src.sweeps import job_batch
         from src.sweeps.job_batch import ResultCollector
 
-        groups = job_batch.grouped(entries)
-        folder = job_batch.new_folder(Path(self.config.hydra.sweep.dir).absolute())
-        paths = job_batch.write(folder, groups, sweep, job_batch.origin(self.config, self.command.module))
-        collector = ResultCollector(folder, entries, sweep.recorders)
-        log.info("Sending %d jobs in %d batches, one per model: %s", len(entries), len(groups), folder)
-        self.send(paths, [[entry.number for entry in group] for group in groups], collector)
+        groups = job_batch.group_by_model(sweep_jobs)
+        folder = job_batch.make_folder(Path(self.config.hydra.sweep.dir).absolute())
+        paths = job_batch.write(folder, groups, sweep, job_batch.origin_of(self.config, self.command.module))
+        collector = ResultCollector(folder, sweep_jobs, sweep.recorders)
+        log.info("Sending %d jobs in %d batches, one per model: %s", len(sweep_jobs), len(groups), folder)
+        self.send(paths, [[sweep_job.number for sweep_job in group] for group in groups], collector)
 
     @abstractmethod
-    def send(self, paths: list[Path], groups: list[list[int]], collector: ResultCollector) -> None:
-        """Start a process per batch, with its file and the numbers of its jobs; wait for all of them."""
+    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+        """Start a process for each batch, and wait for all of them.
+
+        Args:
+            paths: file of each batch.
+            job_numbers: numbers of the jobs of each batch.
+            collector: collector of the results.
+        """
 
 
 class Joblib(BatchLauncher):
@@ -141,11 +153,11 @@ class Joblib(BatchLauncher):
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
 
-    def send(self, paths: list[Path], groups: list[list[int]], collector: ResultCollector) -> None:
-        """Start a process of this machine per batch; see `BatchLauncher`.
+    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+        """Start a process of this machine for each batch, at most `n_jobs` (-1: one per core) at once.
 
-        Joblib distributes the batches. A process that ends leaves no model in memory, and one that is killed
-        for lack of memory does not affect the others. At most `n_jobs` run at once; -1: one per core.
+        Joblib distributes the batches. A process that ends leaves no model in memory; one that is killed for
+        lack of memory does not affect the others.
         """
         import joblib
 
@@ -160,7 +172,7 @@ class Joblib(BatchLauncher):
                 return
             log_path = path.with_suffix(".log")
             with log_path.open("ab") as stream:
-                # In a new session, so that Ctrl-C reaches only the waiting process, which stops the others.
+                # In a new session, so that Ctrl-C reaches only this process, which then stops the others.
                 process = subprocess.Popen(
                     [sys.executable, "-m", "src.sweeps.worker", str(path)],
                     stdout=stream,
@@ -170,25 +182,25 @@ class Joblib(BatchLauncher):
                 )
                 processes.append(process)
             while process.poll() is None:
-                time.sleep(POLL)
+                time.sleep(POLL_SECONDS)
                 collector.collect()
             if not stopping:
                 lines = log_path.read_text(errors="replace").strip().splitlines() or ["no output"]
                 reason = (
                     f"its process ended with status {process.returncode}: {lines[-1].strip()} ({log_path})"
                 )
-                collector.lose(numbers, reason)
+                collector.mark_failed(numbers, reason)
 
         parallel = joblib.Parallel(n_jobs=n_jobs, backend="threading")
         try:
-            parallel(joblib.delayed(run)(*pair) for pair in zip(paths, groups, strict=True))
+            parallel(joblib.delayed(run)(*pair) for pair in zip(paths, job_numbers, strict=True))
         except BaseException:
             stopping = True
             for process in processes:
                 process.terminate()
             for process in processes:
                 try:
-                    process.wait(STOP)
+                    process.wait(GRACE_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
@@ -197,27 +209,27 @@ class Joblib(BatchLauncher):
 
 
 class Slurm(BatchLauncher):
-    """Launcher that runs the jobs as an array of a SLURM cluster."""
+    """Launcher that runs the jobs as an array on a SLURM cluster."""
 
     __module__ = PACKAGE
 
     def __init__(self, max_num_timeout: int, **parameters: Any) -> None:
-        self.requeues = max_num_timeout
+        self.max_requeues = max_num_timeout
         plain_parameters = OmegaConf.to_container(OmegaConf.create(parameters), resolve=True)
         assert isinstance(plain_parameters, dict)
         self.parameters = {str(name): value for name, value in plain_parameters.items() if value is not None}
 
-    def require(self) -> None:
-        """Check that this machine can submit to a cluster; see `Here`."""
+    def check_available(self) -> None:
+        """Raise `InputError` if this machine cannot submit jobs to a cluster."""
         from src.sweeps import slurm
 
-        slurm.require()
+        slurm.check_available()
 
-    def send(self, paths: list[Path], groups: list[list[int]], collector: ResultCollector) -> None:
-        """Submit an array with a task per batch; see `BatchLauncher`."""
+    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+        """Submit an array with one task per batch, and wait for it; see `BatchLauncher`."""
         from src.sweeps import slurm
 
-        slurm.send(paths, groups, collector, self.requeues, self.parameters)
+        slurm.send(paths, job_numbers, collector, self.max_requeues, self.parameters)
 
 
 def register() -> None:
@@ -229,6 +241,6 @@ def register() -> None:
         sys.modules[parent_name].__path__ = []  # an empty package without files
     sys.modules[PACKAGE] = package
     setattr(sys.modules[parent_name], name, package)
-    for launcher in (Here, Joblib, Slurm):
+    for launcher in (LocalLauncher, Joblib, Slurm):
         setattr(package, launcher.__name__, launcher)
         plugins.register(launcher)

@@ -1,4 +1,4 @@
-"""Process the overrides of a command: mask secrets, turn them into sweeps, restore them as typed."""
+"""Process the overrides of a command: mask secrets, turn overrides into sweeps, look up the user's."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from src.jobs.identity import task_family
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-# Name of an environment variable, or empty.
+# Name of an environment variable, or an empty text.
 VARIABLE = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
 
-# Config groups of models, which are the most expensive to load.
+# Config groups of models; jobs of one model share a batch, as a model is expensive to load.
 MODELS = ("model", "llm")
 
 
-def as_typed(module: str, arguments: Sequence[str]) -> str:
+def format_command(module: str, arguments: Sequence[str]) -> str:
     """Return a command line to paste into a shell, with passwords in addresses masked.
 
-    >>> as_typed("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
+    >>> format_command("src.run", ["-m", "exp=glob(*)", "tracking.uri=https://me:secret@host"])
     "python -m src.run -m 'exp=glob(*)' 'tracking.uri=https://me:…@host'"
     """
     return shlex.join(["python", "-m", module, *map(redact, arguments)])
 
 
-def without_secrets(arguments: Sequence[str]) -> list[str]:
+def hide_secrets(arguments: Sequence[str]) -> list[str]:
     """Move passwords in addresses to the environment, so that Hydra does not write them to files.
 
     Raises `InputError` if `llm.key` holds a key rather than the name of a variable.
 
-    >>> without_secrets(["tracking.uri=https://me:se,cret@host"])
+    >>> hide_secrets(["tracking.uri=https://me:se,cret@host"])
     ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
     """
     numbers = itertools.count(1)
@@ -61,22 +61,22 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
     return safe_arguments
 
 
-def as_sweeps(arguments: list[str]) -> list[str]:
+def to_sweeps(arguments: list[str]) -> list[str]:
     """Turn plain overrides next to a sweep over choices into sweeps of a single value.
 
     Hydra first composes the default choices, to read its own settings, and would then reject a key that only
     the swept choices have.
 
-    >>> as_sweeps(["-m", "model=clip_b32,clip_l14", "model.weights=random", "seed=1"])
+    >>> to_sweeps(["-m", "model=clip_b32,clip_l14", "model.weights=random", "seed=1"])
     ['-m', 'model=clip_b32,clip_l14', 'model.weights=choice(random)', 'seed=1']
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     parser = OverridesParser.create()
-    given = [text for text in arguments if "=" in text and not text.startswith("-")]
+    override_texts = [text for text in arguments if "=" in text and not text.startswith("-")]
     try:
-        parsed = dict(zip(given, parser.parse_overrides(given), strict=True))
+        parsed = dict(zip(override_texts, parser.parse_overrides(override_texts), strict=True))
     except HydraException:  # Hydra reports the error itself
         return arguments
     if not any(item.is_sweep_override() and "." not in str(item.key_or_group) for item in parsed.values()):
@@ -99,27 +99,27 @@ def as_sweeps(arguments: list[str]) -> list[str]:
     return [as_sweep(text) for text in arguments]
 
 
-def globbed(config: DictConfig) -> bool:
+def selects_by_glob(config: DictConfig) -> bool:
     """Return whether a sweep selects its experiments or protocols by a glob."""
     params = config.hydra.sweeper.get("params") or {}
-    given = [*(f"{name}={value}" for name, value in params.items()), *typed(config.hydra)]
-    return any(item.startswith(("exp=", "protocol=")) and "glob(" in item for item in given)
+    texts = [*(f"{name}={value}" for name, value in params.items()), *user_overrides(config.hydra)]
+    return any(text.startswith(("exp=", "protocol=")) and "glob(" in text for text in texts)
 
 
-def typed(hydra: Any) -> list[str]:
-    """Return the overrides in Hydra's settings as given, with references to the environment unresolved."""
+def user_overrides(hydra: Any) -> list[str]:
+    """Return the user's overrides of a job, from Hydra's settings, with environment variables unresolved."""
     from omegaconf import OmegaConf
 
-    given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-    return [str(item) for item in given]
+    override_texts: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    return [str(text) for text in override_texts]
 
 
 def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
-    """Return the name of the dataset of a job before it is composed, as in `Job.of`.
+    """Return the name of a job's dataset before the job is built, by the rule of `Job.of`.
 
-    `choices` are the YAMLs of the config groups that are chosen by default.
+    `choices`: config group -> YAML that is chosen by default.
     """
-    chosen = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
-    if "llm" in chosen:  # a job of a generative model
-        return task_family(str(chosen.get("task")))
-    return "precomputed" if chosen.get("model") == "precomputed" else str(chosen.get("dataset"))
+    selected = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
+    if "llm" in selected:  # a job of a generative model
+        return task_family(str(selected.get("task")))
+    return "precomputed" if selected.get("model") == "precomputed" else str(selected.get("dataset"))

@@ -19,10 +19,10 @@ from rich.console import Console
 from src import configs
 from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, reraise_interrupt, write_refusal
 from src.jobs import plan, run_metadata
-from src.jobs.identity import Job, Named
-from src.jobs.plan import Planned
+from src.jobs.identity import Job, NamedConfig
+from src.jobs.plan import JobPlan
 from src.jobs.run_metadata import sweep_name
-from src.jobs.runner import FAILED, Outcome, Runner, failed, run
+from src.jobs.runner import FAILED, Outcome, Runner, log_failure, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
 from src.sweeps.job_status import DatasetRecorder, SweepJob
@@ -30,12 +30,12 @@ from src.tracking import NUMBER, Tracker, Unreachable, next_number
 
 log = logging.getLogger(__name__)
 
-J = TypeVar("J", bound=Named)
+J = TypeVar("J", bound=NamedConfig)
 
-# Number, overrides, Hydra's settings and config of a job.
+# Number, overrides, Hydra's settings, and config without them, of a job.
 ComposedJob = tuple[int, Sequence[str], Any, DictConfig]
 
-# Prefixes of overrides that show in a job's names, or do not affect numbers.
+# Prefixes of overrides that a job's names contain, or that do not affect numbers.
 IN_NAMES: tuple[str, ...] = (
     *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "protocol", "seed=", "demo.", "model.name="),
     *("hydra.", "answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report="),
@@ -46,15 +46,15 @@ IN_NAMES: tuple[str, ...] = (
 class Sweep:
     """The jobs of one command; a single job is a sweep without a parent run."""
 
-    runner: Runner[Any, Any]  # steps of its kind of job
-    command: str  # command as typed, for the parent run
+    runner: Runner[Any, Any]  # steps of its jobs
+    command: str  # command line of the user, for the parent run
     folder: Path | None = None  # output folder of the sweep; None for a single job
     # Whether a glob selected experiments or protocols: then one that does not apply is listed, not an error.
     globbed: bool = False
     recorders: dict[str, DatasetRecorder] = field(default_factory=dict)  # dataset -> recorder of its jobs
     # Number -> dataset and outcome of each job that could not be named, planned or tracked.
     rejected: dict[int, tuple[str, Outcome]] = field(default_factory=dict)
-    planned: list[Planned] = field(default_factory=list)  # plan of each job, with `plan=true`
+    planned: list[JobPlan] = field(default_factory=list)  # plan of each job, with `plan=true`
 
     def run(self, composed: Iterable[ComposedJob], run_jobs: Callable[[list[SweepJob]], object]) -> bool:
         """Run all jobs with `run_jobs`, which records their outcomes; always close their parent runs.
@@ -63,9 +63,9 @@ class Sweep:
         """
         status, failure = "FAILED", True
         try:
-            entries = self._opened(self._planned(self._named(composed)))
-            if entries:
-                run_jobs(entries)
+            sweep_jobs = self._open_runs(self._plan(self._name_jobs(composed)))
+            if sweep_jobs:
+                run_jobs(sweep_jobs)
             status = "FINISHED"
         except Unreachable as error:
             log.error("%s", error)
@@ -81,133 +81,144 @@ class Sweep:
                 log.error("cannot store the tables of the sweep (%s). %s", why, RESUME_HINT)
         return failure or status != "FINISHED"
 
-    def perform(self, entry: SweepJob) -> None:
+    def perform(self, sweep_job: SweepJob) -> None:
         """Run one job in this process, and record it."""
-        recorder = self.recorders[entry.job.dataset]
-        recorder.record(entry, *run(entry.job, self.runner, recorder, entry.typed, globbed=self.globbed))
+        recorder = self.recorders[sweep_job.job.dataset]
+        recorder.record(
+            sweep_job,
+            *run(sweep_job.job, self.runner, recorder, sweep_job.user_overrides, globbed=self.globbed),
+        )
 
-    def perform_all(self, entries: list[SweepJob]) -> None:
+    def perform_all(self, sweep_jobs: list[SweepJob]) -> None:
         """Run jobs in this process, one after another."""
-        for entry in entries:
-            self.perform(entry)
+        for sweep_job in sweep_jobs:
+            self.perform(sweep_job)
 
-    def _named(self, composed: Iterable[ComposedJob]) -> list[SweepJob]:
+    def _name_jobs(self, composed: Iterable[ComposedJob]) -> list[SweepJob]:
         """Name every job; reject those that cannot be named, and continue with the others."""
-        entries: list[SweepJob] = []
+        sweep_jobs: list[SweepJob] = []
         labels: set[str] = set()
-        for number, given, hydra_config, config in composed:
-            typed = overrides.typed(hydra_config)
-            text = " ".join(typed) or "the default job"
+        for number, job_overrides, hydra_config, config in composed:
+            user_overrides = overrides.user_overrides(hydra_config)
+            text = " ".join(user_overrides) or "the default job"
             try:
-                job = distinct(named(self.runner, hydra_config, config), typed, labels)
+                job = make_label_unique(build_job(self.runner, hydra_config, config), user_overrides, labels)
             except Exception as error:
                 reraise_interrupt()
-                dataset = overrides.dataset_of(typed, hydra_config.runtime.choices)
-                self.rejected[number] = dataset, replace(failed(error), overrides=text)
+                dataset = overrides.dataset_of(user_overrides, hydra_config.runtime.choices)
+                self.rejected[number] = dataset, replace(log_failure(error), overrides=text)
                 continue
             labels.add(job.label)
-            entries.append(SweepJob(number, [*given], text, job))
-        return entries
+            sweep_jobs.append(SweepJob(number, [*job_overrides], text, job))
+        return sweep_jobs
 
-    def _planned(self, entries: list[SweepJob]) -> list[SweepJob]:
+    def _plan(self, sweep_jobs: list[SweepJob]) -> list[SweepJob]:
         """Plan the jobs with `plan=true`, and return the others."""
-        for entry in entries:
-            if entry.job.cfg.plan:
+        for sweep_job in sweep_jobs:
+            if sweep_job.job.cfg.plan:
                 try:
-                    self.planned.append(self.runner.plan(entry.job))
+                    self.planned.append(self.runner.plan(sweep_job.job))
                 except Exception as error:
                     reraise_interrupt()
                     if isinstance(error, NotApplicable) and self.globbed:
-                        self.planned.append(Planned(entry.job.label, f"not applicable: {error}"))
+                        self.planned.append(JobPlan(sweep_job.job.label, f"not applicable: {error}"))
                     else:
-                        self._reject(entry, error)
-        return [entry for entry in entries if not entry.job.cfg.plan]
+                        self._reject(sweep_job, error)
+        return [sweep_job for sweep_job in sweep_jobs if not sweep_job.job.cfg.plan]
 
-    def _reject(self, entry: SweepJob, error: Exception) -> None:
-        outcome = replace(failed(error, entry.job), overrides=entry.typed, columns=entry.job.columns)
-        self.rejected[entry.number] = entry.job.dataset, outcome
+    def _reject(self, sweep_job: SweepJob, error: Exception) -> None:
+        outcome = replace(
+            log_failure(error, sweep_job.job),
+            overrides=sweep_job.user_overrides,
+            columns=sweep_job.job.columns,
+        )
+        self.rejected[sweep_job.number] = sweep_job.job.dataset, outcome
 
-    def _opened(self, entries: list[SweepJob]) -> list[SweepJob]:
+    def _open_runs(self, sweep_jobs: list[SweepJob]) -> list[SweepJob]:
         """Open the store and the parent run of each dataset; return the jobs that can be tracked."""
-        # Number -> dataset and overrides of every requested job.
-        jobs = {number: (dataset, outcome.overrides) for number, (dataset, outcome) in self.rejected.items()}
-        jobs |= {entry.number: (entry.job.dataset, entry.typed) for entry in entries}
-        opened = []
-        for entry in entries:
-            dataset = entry.job.dataset
+        # Number -> dataset and user's overrides of every requested job.
+        requested = {number: (name, outcome.overrides) for number, (name, outcome) in self.rejected.items()}
+        requested |= {
+            sweep_job.number: (sweep_job.job.dataset, sweep_job.user_overrides) for sweep_job in sweep_jobs
+        }
+        trackable = []
+        for sweep_job in sweep_jobs:
+            dataset = sweep_job.job.dataset
             try:
                 if dataset not in self.recorders:
-                    texts = [text for _, (name, text) in sorted(jobs.items()) if name == dataset]
-                    swept = [other.job for other in entries if other.job.dataset == dataset]
-                    self.recorders[dataset] = self._recorder(swept, texts)
-                opened.append(entry)
+                    texts = [text for _, (name, text) in sorted(requested.items()) if name == dataset]
+                    dataset_jobs = [other.job for other in sweep_jobs if other.job.dataset == dataset]
+                    self.recorders[dataset] = self._make_recorder(dataset_jobs, texts)
+                trackable.append(sweep_job)
             except Exception as error:
                 reraise_interrupt()
                 if isinstance(error, Unreachable) and not self.recorders:  # no job could be recorded
                     raise
-                self._reject(entry, error)
-        return opened
+                self._reject(sweep_job, error)
+        return trackable
 
-    def _recorder(self, jobs: list[Named], texts: list[str]) -> DatasetRecorder:
+    def _make_recorder(self, jobs: list[NamedConfig], texts: list[str]) -> DatasetRecorder:
         job = jobs[0]
         tracker = Tracker(job.cfg.tracking.uri)
         if not self.folder:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = next_number(tracker)
-        parent = tracker.open(job.dataset, sweep_name(jobs))
+        parent = tracker.start_run(job.dataset, sweep_name(jobs))
         recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
-        for each in jobs:
+        for swept_job in jobs:
             # Only toys learn from captions with a planted bias.
-            if isinstance(each, Job) and isinstance(each.cfg.model, configs.ToyConfig):
-                recorder.planted = job_status.describe_planted(each.cfg.demo)
+            if isinstance(swept_job, Job) and isinstance(swept_job.cfg.model, configs.ToyConfig):
+                recorder.planted = job_status.describe_planted(swept_job.cfg.demo)
                 break
         tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
         parent.log(tags={**run_metadata.provenance(), **tags})
         # If the sweep is killed, the list of requested jobs shows which are missing.
-        parent.text(json.dumps(texts, indent=0, ensure_ascii=False), load.OVERRIDES)
+        parent.log_text(json.dumps(texts, indent=0, ensure_ascii=False), load.OVERRIDES)
         return recorder
 
     def _close(self, status: str) -> bool:
         """Close the sweep; return whether a job or a report failed, or its tables could not be saved."""
-        # A file or a pipe has no width: do not squeeze tables into 80 columns there.
+        # In a file or pipe, which has no width, rich would squeeze tables into 80 columns.
         console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140)
         if not self.recorders and not self.rejected and not self.planned:
-            if nothing := self.folder is not None and status == "FINISHED":
+            if is_empty := self.folder is not None and status == "FINISHED":
                 print("No job was run: a glob matched nothing. --help lists the choices.", file=sys.stderr)
-            return nothing
+            return is_empty
         if self.planned:
-            for table, title in plan.frames(self.planned):
-                console.print(tables.plain(table, title))
+            for table, title in plan.plan_tables(self.planned):
+                console.print(tables.build_table(table, title))
         outcomes = [outcome for _, outcome in self.rejected.values()]
         for number, (dataset, outcome) in self.rejected.items():
             if dataset in self.recorders and self.recorders[dataset].parent:
                 self.recorders[dataset].outcomes[number] = outcome
                 outcomes.remove(outcome)
         tables_saved = [self._close_dataset(*item, status, console) for item in self.recorders.items()]
-        outcomes += [outcome for each in self.recorders.values() for outcome in each.outcomes.values()]
+        outcomes += [
+            outcome for recorder in self.recorders.values() for outcome in recorder.outcomes.values()
+        ]
         # A single job has already logged why it failed.
         if self.folder:
             job_status.print_reasons(outcomes, FAILED, "Failed", console)
         failure = any(outcome.status == FAILED for outcome in outcomes)
-        return not self._report() or failure or not all(tables_saved)
+        return not self._write_reports() or failure or not all(tables_saved)
 
     def _close_dataset(self, dataset: str, recorder: DatasetRecorder, status: str, console: Console) -> bool:
         """Print the tables of a dataset, and log them with its parent run; return whether that succeeded."""
         job_status.print_results(dataset, recorder, console)
         try:
-            recorder.tracker.settle()
+            recorder.tracker.end_lost_runs()
             if recorder.parent:
                 job_status.log_summary(dataset, recorder, recorder.parent)
-                ended = "FAILED" if recorder.count(FAILED) and status == "FINISHED" else status
-                recorder.parent.end(ended)
+                has_failure = status == "FINISHED" and recorder.count(FAILED)
+                recorder.parent.end("FAILED" if has_failure else status)
         except InputError as error:
             log.error("%s; the tables of the sweep of %s are not stored there", error, dataset)
             return False
         return True
 
-    def _report(self) -> bool:
-        """Draw the reports, and print their paths; return whether all could be drawn."""
-        index_paths, complete = [], True
+    def _write_reports(self) -> bool:
+        """Write the reports, and print their paths; return whether all could be written."""
+        index_paths, all_written = [], True
         names = format.slugs(self.recorders)
         for dataset, recorder in self.recorders.items():
             if not (recorder.report and recorder.parent and recorder.folders and self.folder):
@@ -215,7 +226,7 @@ class Sweep:
             folder = self.folder / "report" / (names[dataset] if len(self.recorders) > 1 else "")
             log.info("drawing the report of %s", dataset)
             try:
-                index_paths.append(job_status.report(recorder, recorder.parent, folder))
+                index_paths.append(job_status.write_report(recorder, recorder.parent, folder))
                 continue
             except InputError as error:
                 log.error("%s", error)
@@ -223,18 +234,18 @@ class Sweep:
                 log.warning("interrupted while drawing the report")
             except Exception as error:
                 log.error("the report failed: a bug of the program, not of its input", exc_info=error)
-            complete = False
-            report_command = overrides.as_typed(
+            all_written = False
+            report_command = overrides.format_command(
                 "src.report", [f"sweep={recorder.parent.id}", f"tracking.uri={recorder.tracker.uri}"]
             )
             print(f"No report of {dataset}. To draw it: {report_command}")
         for index in index_paths:
             print(f"Report: {index}")
-        return complete
+        return all_written
 
 
-def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
-    """Set number and output folder of a job; return Hydra's settings and the config without them."""
+def locate_job(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
+    """Set number and output folder in a job's config; return Hydra's settings and the config without them."""
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = number
     HydraConfig.instance().set_config(config)
@@ -248,23 +259,25 @@ def located(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
 
 
 def run_in_folder(context: HydraContext, config: DictConfig, task: TaskFunction) -> None:
-    """Run a task in the output folder of a job; raise the error of a failed task."""
+    """Run a task in a job's output folder, and raise its error if it fails."""
     job_return = run_job(task, config, "hydra.sweep.dir", "hydra.sweep.subdir", hydra_context=context)
     _ = job_return.return_value  # raises the error
 
 
-def named(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:
-    """Name the job of a config without Hydra's settings; raise `InputError` for an invalid value."""
+def build_job(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> J:
+    """Build the job of a config without Hydra's settings; raise `InputError` for an invalid value."""
     configs.check_dataset(hydra_config)
     return runner.build_job(config, dict(hydra_config.runtime.choices), hydra_config.runtime.output_dir)
 
 
-def distinct(job: J, typed: list[str], labels: set[str]) -> J:
-    """Return the job with a model name that is unique within its experiment in the sweep.
+def make_label_unique(job: J, user_overrides: list[str], labels: set[str]) -> J:
+    """Return the job with a model name that makes its label differ from those of earlier jobs.
 
-    If the YAMLs' names are not unique (two folders of vectors, two sizes of a dataset), the overrides that
-    no name contains yet are appended.
+    If another job has its label (two folders of vectors, two sizes of a dataset), the overrides that no name
+    contains yet are appended to the name of its model.
     """
     if job.label not in labels:
         return job
-    return replace(job, model="+".join([job.model, *(x for x in typed if not x.startswith(IN_NAMES))]))
+    return replace(
+        job, model="+".join([job.model, *(text for text in user_overrides if not text.startswith(IN_NAMES))])
+    )

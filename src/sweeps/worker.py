@@ -18,10 +18,10 @@ from omegaconf import DictConfig
 
 from src import configs
 from src.errors import InputError, interrupt_on_signals, is_interrupt, replace_unprintable, report_interrupt
-from src.jobs.runner import Outcome, Recorder, Runner, failed, run
+from src.jobs.runner import Outcome, Recorder, Runner, log_failure, run
 from src.sweeps import job_batch, overrides
 from src.sweeps.job_batch import Batch
-from src.sweeps.sweep import located, named, run_in_folder
+from src.sweeps.sweep import build_job, locate_job, run_in_folder
 from src.tracking import Run, Tracker
 
 log = logging.getLogger(__name__)
@@ -37,41 +37,44 @@ def run_batch(path: Path) -> int:
         with interrupt_on_signals():
             runner = importlib.import_module(batch.module).COMMAND.runner()
             with initialize_config_dir(batch.config_dir, version_base="1.3"):
-                for entry in batch.jobs:
-                    folder, number = path.parent, entry[0]
+                for batch_job in batch.jobs:
+                    folder, number = path.parent, batch_job[0]
                     if job_batch.read_outcome(folder, number) is None:
-                        job_batch.write_outcome(folder, number, _run_job(runner, batch, entry, recorders))
+                        job_batch.write_outcome(folder, number, _run_job(runner, batch, batch_job, recorders))
     except (KeyboardInterrupt, SystemExit) as stop:
         if not is_interrupt(stop):
             raise
         return report_interrupt()
     finally:
         for recorder in recorders.values():
-            with suppress(InputError):  # the store is still unreachable
-                recorder.tracker.settle()
+            with suppress(InputError):  # if the store is still unreachable
+                recorder.tracker.end_lost_runs()
     return 0
 
 
 def _run_job(
-    runner: Runner[Any, Any], batch: Batch, entry: tuple[int, list[str], str], recorders: dict[str, Recorder]
+    runner: Runner[Any, Any],
+    batch: Batch,
+    batch_job: tuple[int, list[str], str],
+    recorders: dict[str, Recorder],
 ) -> Outcome:
-    number, given, model = entry
-    config = compose(batch.config_name, [*batch.overrides, *given], return_hydra_config=True)
-    hydra_config, job_config = located(config, number)
+    number, job_overrides, model = batch_job
+    config = compose(batch.config_name, [*batch.overrides, *job_overrides], return_hydra_config=True)
+    hydra_config, job_config = locate_job(config, number)
     outcomes: list[Outcome] = []
 
     def task(_: DictConfig) -> None:
         try:
-            job = replace(named(runner, hydra_config, job_config), model=model)
+            job = replace(build_job(runner, hydra_config, job_config), model=model)
             if job.dataset not in recorders:
                 tracker = Tracker(job.cfg.tracking.uri)
                 parent = Run(batch.parents[job.dataset], tracker)
                 recorders[job.dataset] = Recorder(tracker, parent, batch.command)
         except Exception as error:
-            outcomes.append(failed(error))
+            outcomes.append(log_failure(error))
             return
-        typed = " ".join(overrides.typed(hydra_config)) or "the default job"
-        outcomes.append(run(job, runner, recorders[job.dataset], typed, globbed=batch.globbed)[0])
+        user_overrides = " ".join(overrides.user_overrides(hydra_config)) or "the default job"
+        outcomes.append(run(job, runner, recorders[job.dataset], user_overrides, globbed=batch.globbed)[0])
 
     loader: ConfigLoader = GlobalHydra.instance().config_loader()
     context = HydraContext(config_loader=loader, callbacks=Callback())  # type: ignore[arg-type]

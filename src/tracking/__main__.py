@@ -6,7 +6,7 @@ python -m src.tracking sqlite:///mlruns/mlflow.db
 import sys
 
 from src.configs import CHECKOUT
-from src.errors import exit_status, replace_unprintable
+from src.errors import replace_unprintable, run_entry
 from src.tracking import SQLITE, Tracker
 
 
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
         Tracker(arguments[0] if arguments else f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db")
         return 0
 
-    return exit_status(open_store)
+    return run_entry(open_store)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ SQLITE = "sqlite:///"
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
-def require(database: Path, *, make: bool = True) -> None:
+def check(database: Path, *, make: bool = True) -> None:
     """Check that a SQLite database of MLflow can be opened; unless `make`, it has to exist and is only read.
 
     Raises `Unreachable` if it cannot be opened, `InputError` if it does not exist and must not be made.
@@ -54,7 +54,7 @@ def require(database: Path, *, make: bool = True) -> None:
         raise _unreachable(database, "it contains tables of another program", USE_ANOTHER)
 
 
-def make(database: Path) -> None:
+def create(database: Path) -> None:
     """Make a database unless it exists, atomically, as MLflow cannot resume interrupted migrations."""
     if database.is_file() and not database.stat().st_size:
         log.warning("%s is empty: creating a new database without the earlier runs", database)

@@ -20,8 +20,8 @@ class StoredRun:
     dataset: str  # name of its experiment
     status: str  # RUNNING, FINISHED, FAILED or KILLED
     started: str  # start time, ISO 8601, UTC
-    tags: Mapping[str, str]  # value of each tag, as by `run_tags.facts`
-    metrics: Mapping[str, float]  # value of each metric, named as by `names.ungrouped`
+    tags: Mapping[str, str]  # value of each tag, as by `run_tags.to_facts`
+    metrics: Mapping[str, float]  # value of each metric, named as by `names.restore_dot`
 
 
 def sweeps(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
@@ -45,7 +45,7 @@ def children(tracker: Tracker, parent: StoredRun) -> list[StoredRun]:
     return _search(tracker, f"tags.`{PARENT_TAG}` = '{parent.id}'", "ASC", _names(tracker, parent.dataset))
 
 
-def finished(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
+def finished_jobs(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
     """Return the finished jobs of a dataset (empty: of all), in or outside of sweeps, oldest first."""
     wanted = "tags.kind = 'job' and attributes.status = 'FINISHED'"
     return _search(tracker, wanted, "ASC", _names(tracker, dataset))
@@ -59,33 +59,33 @@ def find_run(tracker: Tracker, run_id: str) -> StoredRun | None:
         try:
             stored = tracker.client.get_run(run_id)
         except MlflowException as error:
-            if tracking_server.absent(error) or not tracking_server.unreachable(error):  # malformed id
+            if tracking_server.is_absent(error) or not tracking_server.is_unreachable(error):  # malformed id
                 return None
             raise
         if stored.info.lifecycle_stage == "deleted":
             return None
         experiment = tracker.client.get_experiment(stored.info.experiment_id)
-        return _stored_run(stored, names.decoded(experiment.name))
+        return _stored_run(stored, names.decode(experiment.name))
 
-    return tracker.ask(get)
+    return tracker.call(get)
 
 
 def _names(tracker: Tracker, dataset: str) -> dict[str, str]:
     """Return the dataset of each experiment, by the experiment's id; if a dataset is given, only its own."""
-    titles = tracker.ask(lambda: pages.experiments(tracker.client))
-    # The name of a long dataset is stored shortened, which `decoded` cannot undo.
-    wanted_names = (dataset, names.title(dataset, LIMIT_EXPERIMENT))
-    known = {experiment_id: names.decoded(title) for experiment_id, title in titles.items()}
+    titles = tracker.call(lambda: pages.experiments(tracker.client))
+    # The name of a long dataset is stored shortened, which `decode` cannot undo.
+    wanted_names = (dataset, names.encode_title(dataset, LIMIT_EXPERIMENT))
+    known = {experiment_id: names.decode(title) for experiment_id, title in titles.items()}
     return {key: name for key, name in known.items() if not dataset or name in wanted_names}
 
 
 def _search(tracker: Tracker, wanted: str, order: str, datasets: Mapping[str, str]) -> list[StoredRun]:
-    runs = tracker.ask(lambda: [*pages.runs(tracker.client, [*datasets], wanted, order)])
+    runs = tracker.call(lambda: [*pages.runs(tracker.client, [*datasets], wanted, order)])
     return [_stored_run(run, datasets[run.info.experiment_id]) for run in runs]
 
 
 def _stored_run(run: Any, dataset: str) -> StoredRun:
     started = datetime.fromtimestamp(run.info.start_time / 1000, UTC).isoformat(timespec="seconds")
-    tags = run_tags.facts(run.data.tags)
-    metrics = {names.ungrouped(name): value for name, value in run.data.metrics.items()}
+    tags = run_tags.to_facts(run.data.tags)
+    metrics = {names.restore_dot(name): value for name, value in run.data.metrics.items()}
     return StoredRun(run.info.run_id, dataset, run.info.status, started, tags, metrics)

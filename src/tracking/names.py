@@ -25,57 +25,57 @@ IN_TITLE = re.compile(f"{UNSTORABLE}|{BEGINNING.format(refused=UNSTORABLE)}")
 EMPTY = "_x_"
 
 
-def encoded(text: str) -> str:
-    """Return a name that MLflow accepts, of any length; `decoded` inverts it.
+def encode(text: str) -> str:
+    """Return a name that MLflow accepts, of any length; `decode` inverts it.
 
-    >>> encoded("mood (day)"), encoded("Luupite Women"), encoded("a_x28_"), encoded("")
+    >>> encode("mood (day)"), encode("Luupite Women"), encode("a_x28_"), encode("")
     ('mood _x28_day_x29_', 'Luupite Women', 'a_x5F_x28_', '_x_')
     """
     return IN_NAME.sub(_escape, text) or EMPTY
 
 
-def decoded(name: str) -> str:
-    """Return the text of a name made by `encoded`.
+def decode(name: str) -> str:
+    """Return the text of a name made by `encode`.
 
-    >>> decoded("rho.mood _x28_day_x29_"), decoded("a_x5F_x28_"), decoded("_x_")
+    >>> decode("rho.mood _x28_day_x29_"), decode("a_x5F_x28_"), decode("_x_")
     ('rho.mood (day)', 'a_x28_', '')
     """
     return ESCAPE.sub(_character, name)
 
 
-def metric(name: str) -> str:
+def encode_metric(name: str) -> str:
     """Return the name of a metric that MLflow accepts: its pages group metrics by what precedes a slash.
 
-    >>> metric("rho.mood (day)"), metric("rho"), metric("rho.a.b/c")
+    >>> encode_metric("rho.mood (day)"), encode_metric("rho"), encode_metric("rho.a.b/c")
     ('rho/mood _x28_day_x29_', 'rho', 'rho/a.b_x2F_c')
     """
-    return "/".join(map(encoded, name.split(".", 1)))
+    return "/".join(map(encode, name.split(".", 1)))
 
 
-def ungrouped(metric_name: str) -> str:
+def restore_dot(metric_name: str) -> str:
     """Return the name of a metric with a dot after its prefix, as in code and in stores of older versions.
 
-    >>> ungrouped("rho/mood _x28_day_x29_"), ungrouped("rho.older")
+    >>> restore_dot("rho/mood _x28_day_x29_"), restore_dot("rho.older")
     ('rho.mood _x28_day_x29_', 'rho.older')
     """
     return metric_name.replace("/", ".", 1)
 
 
-def paths(node: object, prefix: str = "") -> dict[str, object]:
+def flatten(node: object, prefix: str = "") -> dict[str, object]:
     """Flatten nested values to names: their keys, encoded and joined by dots; a dot in a key is escaped.
 
-    >>> paths({"exp": {"sets": {"St. Ann": [1]}}, "seed": 0})
+    >>> flatten({"exp": {"sets": {"St. Ann": [1]}}, "seed": 0})
     {'exp.sets.St_x2E_ Ann': [1], 'seed': 0}
     """
     if not isinstance(node, Mapping):
         return {prefix: node}
     values: dict[str, object] = {}
     for key, value in node.items():
-        values |= paths(value, f"{prefix}{'.' if prefix else ''}{encoded(str(key)).replace('.', '_x2E_')}")
+        values |= flatten(value, f"{prefix}{'.' if prefix else ''}{encode(str(key)).replace('.', '_x2E_')}")
     return values
 
 
-def shortened(name: str, limit: int = LIMIT) -> str:
+def shorten(name: str, limit: int = LIMIT) -> str:
     """Shorten a name to a limit: the start of a longer name and a hash of all of it.
 
     Only shortened names are as long as the limit, so that they never collide with other names.
@@ -86,18 +86,18 @@ def shortened(name: str, limit: int = LIMIT) -> str:
     return f"{name[: limit - DIGITS - 3]}_x{digest}_"
 
 
-def storable(text: str, limit: int) -> str:
+def make_storable(text: str, limit: int) -> str:
     """Return a text that every database accepts: short, without NUL (PostgreSQL) and lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:limit]
 
 
-def title(text: str, limit: int = LIMIT) -> str:
+def encode_title(text: str, limit: int = LIMIT) -> str:
     """Return a name of a run, an experiment or a dataset, with characters that no database stores escaped.
 
-    >>> title("mood (day)"), title("a" + chr(0))
+    >>> encode_title("mood (day)"), encode_title("a" + chr(0))
     ('mood (day)', 'a_x0_')
     """
-    return shortened(IN_TITLE.sub(_escape, text), limit)
+    return shorten(IN_TITLE.sub(_escape, text), limit)
 
 
 def _escape(character: re.Match[str]) -> str:

@@ -31,7 +31,7 @@ BORN = "process.born"
 SAME_START = 1.0
 
 
-def process() -> dict[str, str]:
+def process_tags() -> dict[str, str]:
     """Return the tags that identify this process."""
     return dict(_process(os.getpid()))  # a fork has another id
 
@@ -95,7 +95,7 @@ def end_dead_runs(client: MlflowClient) -> int:
     # Collect all runs first: changing them while paginating would skip some.
     ended = 0
     for run in [*pages.runs(client, [*pages.experiments(client)], running)]:
-        if not has_ended(run_tags.facts(run.data.tags)):
+        if not has_ended(run_tags.to_facts(run.data.tags)):
             continue
         try:
             # The run, and then its process, may have ended normally since the query.

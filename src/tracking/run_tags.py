@@ -31,7 +31,7 @@ SOURCE_TYPE = {"mlflow.source.type": "JOB"}
 UNKNOWN = "unknown"
 
 
-def user() -> dict[str, str]:
+def user_tags() -> dict[str, str]:
     """Return the tag of the user's name; empty if the system does not know it."""
     try:
         return {"mlflow.user": getpass.getuser()}
@@ -39,12 +39,12 @@ def user() -> dict[str, str]:
         return {}
 
 
-def stored(facts: Mapping[str, str]) -> dict[str, str]:
+def to_tags(facts: Mapping[str, str]) -> dict[str, str]:
     """Return the tags to store for facts, with encoded names.
 
     A group whose JSON is too long for a tag is stored as a tag per fact.
 
-    >>> stored({"version.torch": "2.9", "version.numpy": "2.4", "git.commit": "ab", "exp": "x"})
+    >>> to_tags({"version.torch": "2.9", "version.numpy": "2.4", "git.commit": "ab", "exp": "x"})
     ... # doctest: +NORMALIZE_WHITESPACE
     {'mlflow.source.git.commit': 'ab', 'exp': 'x',
      'environment.versions': '{"version.torch": "2.9", "version.numpy": "2.4"}'}
@@ -56,7 +56,7 @@ def stored(facts: Mapping[str, str]) -> dict[str, str]:
     grouped = {name for values in groups.values() for name in values}
     single = {name: text for name, text in facts.items() if name not in grouped}
     tags = {
-        MLFLOW_NAMES.get(name) or names.encoded(name): text
+        MLFLOW_NAMES.get(name) or names.encode(name): text
         for name, text in single.items()
         if not (name in MLFLOW_NAMES and text == UNKNOWN)
     }
@@ -65,16 +65,16 @@ def stored(facts: Mapping[str, str]) -> dict[str, str]:
     for group, values in groups.items():
         text = json.dumps(values, ensure_ascii=False)
         if len(text) > LIMIT_TAG:
-            tags |= {names.encoded(name): value for name, value in values.items()}
+            tags |= {names.encode(name): value for name, value in values.items()}
         elif values:
             tags[group] = text
     return tags
 
 
-def facts(tags: Mapping[str, str]) -> dict[str, str]:
+def to_facts(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the facts that tags of a store hold, with the other tags unchanged.
 
-    >>> facts({"inputs": '{"input.faces": "ab"}', "mlflow.source.git.commit": "cd", "exp": "x"})
+    >>> to_facts({"inputs": '{"input.faces": "ab"}', "mlflow.source.git.commit": "cd", "exp": "x"})
     {'git.commit': 'cd', 'input.faces': 'ab', 'exp': 'x'}
     """
     known = {name: text for name, text in tags.items() if name not in (*GROUPS, *MLFLOW_NAMES.values())}

@@ -49,20 +49,20 @@ class Tracker:
         self._unreachable = False
         self._lost: list[JobRun] = []
         if uri.startswith(tracking_server.SCHEMES):
-            tracking_server.prepare()
+            tracking_server.bound_waiting()
             self.uri = uri.rstrip("/")
-            with tracking_server.announced(f"tracking.uri={redact(self.uri)}"):
-                tracking_server.require(self.uri)
+            with tracking_server.announce_waiting(f"tracking.uri={redact(self.uri)}"):
+                tracking_server.check(self.uri)
         elif uri.startswith(SQLITE):
             path = Path(uri.removeprefix(SQLITE)).absolute()
-            database.require(path, make=make)
+            database.check(path, make=make)
             self.uri = f"{SQLITE}{path}"
         else:
             raise Unreachable(
                 f"tracking.uri={uri}: expected sqlite:///PATH or http://HOST:PORT. Run a server for any "
                 "other database (docs/server.md)."
             )
-        with tracking_server.announced(f"tracking.uri={redact(self.uri)}"):
+        with tracking_server.announce_waiting(f"tracking.uri={redact(self.uri)}"):
             self._open()
 
     def _open(self) -> None:
@@ -71,7 +71,7 @@ class Tracker:
         try:
             if self.uri.startswith(SQLITE):
                 path = Path(self.uri.removeprefix(SQLITE))
-                database.make(path)
+                database.create(path)
                 self._artifacts = path.parent / "artifacts"
             self.client = MlflowClient(self.uri)
             self.client.search_experiments(max_results=1)
@@ -82,34 +82,34 @@ class Tracker:
             remedy = "Use a database that MLflow created, a new one, or the address of a running server."
             if "locked" in write_refusal(error):
                 remedy = database.REMEDIES["database is locked"]
-            problem = f"tracking.uri={self.uri}: cannot be opened ({tracking_server.short(error)})"
+            problem = f"tracking.uri={self.uri}: cannot be opened ({tracking_server.shorten_message(error)})"
             raise Unreachable(f"{problem}. {remedy}") from None
 
-    def require(self) -> None:
+    def check_server(self) -> None:
         """Check that a server answers, or raise `Unreachable`; do nothing for a database."""
         if self.uri.startswith(tracking_server.SCHEMES):
-            tracking_server.require(self.uri, retries=0)
+            tracking_server.check(self.uri, retries=0)
 
-    def ask(self, do: Callable[[], T]) -> T:
+    def call(self, do: Callable[[], T]) -> T:
         """Call the store and return its answer.
 
         After a failure, the next call first checks the server without retries, to fail at once. Raises
         `Unreachable` if the store does not answer or cannot be written; other errors pass unchanged.
         """
         if self._unreachable:
-            self.require()
+            self.check_server()
         try:
-            with tracking_server.announced(f"tracking.uri={redact(self.uri)}"):
+            with tracking_server.announce_waiting(f"tracking.uri={redact(self.uri)}"):
                 answer = do()
         except Unreachable:
             self._unreachable = True
             raise
         except Exception as error:
-            if not tracking_server.unreachable(error):
+            if not tracking_server.is_unreachable(error):
                 raise
             self._unreachable = True
             why = write_refusal(error)
-            short = tracking_server.short(error)
+            short = tracking_server.shorten_message(error)
             problem = f"cannot be written ({why}). {RESUME_HINT}" if why else f"unreachable ({short})"
             raise Unreachable(f"tracking.uri={self.uri}: {problem}") from None
         self._unreachable = False
@@ -122,7 +122,7 @@ class Tracker:
         """
         from mlflow.exceptions import MlflowException
 
-        name = names.title(name, LIMIT_EXPERIMENT)
+        name = names.encode_title(name, LIMIT_EXPERIMENT)
         experiment: Any = self.client.get_experiment_by_name(name)
         if experiment is None:
             location = None
@@ -153,29 +153,29 @@ class Tracker:
                 self.client.set_experiment_tag(experiment.experiment_id, KIND, RUNS)
         return str(experiment.experiment_id)
 
-    def open(self, experiment: str, name: str, parent: Run | None = None) -> Run:
+    def start_run(self, experiment: str, name: str, parent: Run | None = None) -> Run:
         """Start a run, to be ended by `Run.end` or by the context `recorded`."""
-        tags = run_tags.stored(repair.process()) | run_tags.user()
+        tags = run_tags.to_tags(repair.process_tags()) | run_tags.user_tags()
         tags |= {PARENT_TAG: parent.id} if parent else {}
-        experiment_id = self.ask(lambda: self.get_or_create_experiment(experiment))
-        create = partial(self.client.create_run, experiment_id, run_name=names.title(name), tags=tags)
-        return Run(self.ask(create).info.run_id, self)
+        experiment_id = self.call(lambda: self.get_or_create_experiment(experiment))
+        create = partial(self.client.create_run, experiment_id, run_name=names.encode_title(name), tags=tags)
+        return Run(self.call(create).info.run_id, self)
 
-    def job(self, experiment: str, name: str, parent: Run | None = None) -> JobRun:
+    def start_job_run(self, experiment: str, name: str, parent: Run | None = None) -> JobRun:
         """Start the run of a job. If the store is unreachable, the job continues without it."""
         try:
-            return JobRun(self.open(experiment, name, parent).id, self)
+            return JobRun(self.start_run(experiment, name, parent).id, self)
         except Unreachable as error:
             run = JobRun("", self, str(error))
-            self.lose(run)
+            self.register_lost(run)
             return run
 
-    def lose(self, run: JobRun) -> None:
+    def register_lost(self, run: JobRun) -> None:
         """Register a job's run that cannot be recorded any further."""
         log.error("%s: the job continues; its results will be in its output folder only", run.lost)
         self._lost.append(run)
 
-    def settle(self) -> None:
+    def end_lost_runs(self) -> None:
         """End the runs that could not be recorded completely, as FAILED.
 
         Raises `Unreachable` if the store is still unreachable; the next process that opens it ends the runs.
@@ -183,22 +183,22 @@ class Tracker:
         while self._lost:
             run = self._lost.pop()
             if run.id:
-                self.ask(partial(self.client.set_tag, run.id, "ended", LOST))
-                self.ask(partial(self.client.set_terminated, run.id, "FAILED"))
+                self.call(partial(self.client.set_tag, run.id, "ended", LOST))
+                self.call(partial(self.client.set_terminated, run.id, "FAILED"))
 
-    def finished(self, experiment: str, key: str) -> list[Run]:
+    def find_finished(self, experiment: str, key: str) -> list[Run]:
         """Return the FINISHED runs of an experiment with a tag `key`, newest first.
 
         Returns up to MAX_RUNS, not only the newest: its files may be lost, and a clock may be set back.
         """
-        title = names.title(experiment, LIMIT_EXPERIMENT)
-        stored_experiment = self.ask(lambda: self.client.get_experiment_by_name(title))
+        title = names.encode_title(experiment, LIMIT_EXPERIMENT)
+        stored_experiment = self.call(lambda: self.client.get_experiment_by_name(title))
         if stored_experiment is None:
             return []
         wanted = f"tags.key = '{key}' and attributes.status = 'FINISHED'"
         order, ids = ["attributes.end_time DESC"], [stored_experiment.experiment_id]
         search = partial(self.client.search_runs, ids, wanted, max_results=MAX_RUNS, order_by=order)
-        return [Run(run.info.run_id, self) for run in self.ask(search)]
+        return [Run(run.info.run_id, self) for run in self.call(search)]
 
     def end_children(self, parent: Run, run_names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
         """End, as KILLED, the RUNNING children of a parent run, whose processes have already ended.
@@ -206,17 +206,17 @@ class Tracker:
         `run_names` are the names of the children, `why` becomes their tag `ended`. Returns id and status of
         the run of each name that has one.
         """
-        titles = {names.title(name): name for name in run_names}
+        titles = {names.encode_title(name): name for name in run_names}
         run_by_name: dict[str, tuple[str, str]] = {}
         wanted = f"tags.`{PARENT_TAG}` = '{parent.id}'"
-        experiment = self.ask(lambda: self.client.get_run(parent.id).info.experiment_id)
-        for run in self.ask(lambda: [*pages.runs(self.client, [experiment], wanted)]):
+        experiment = self.call(lambda: self.client.get_run(parent.id).info.experiment_id)
+        for run in self.call(lambda: [*pages.runs(self.client, [experiment], wanted)]):
             title, status = run.info.run_name, run.info.status
             if title not in titles:
                 continue
             if status == "RUNNING":
-                self.ask(partial(self.client.set_tag, run.info.run_id, "ended", why))
-                self.ask(partial(self.client.set_terminated, run.info.run_id, "KILLED"))
+                self.call(partial(self.client.set_tag, run.info.run_id, "ended", why))
+                self.call(partial(self.client.set_terminated, run.info.run_id, "KILLED"))
                 status = "KILLED"
             # A requeued task makes several runs of a name: a FINISHED one takes precedence.
             if status == "FINISHED" or titles[title] not in run_by_name:
@@ -224,13 +224,13 @@ class Tracker:
         return run_by_name
 
     @contextmanager
-    def recorded(self, run: Run) -> Iterator[None]:
+    def end_on_exit(self, run: Run) -> Iterator[None]:
         """End a run when this block exits: FINISHED, FAILED with its traceback, or KILLED."""
         try:
             yield
         except Exception:
             try:
-                run.text(redact(traceback.format_exc()), "traceback.txt")
+                run.log_text(redact(traceback.format_exc()), "traceback.txt")
             except Exception as error:  # the store may be the cause of the failure
                 log.warning("cannot store the traceback of run %s: %s", run.id, error)
             with suppress(Unreachable):  # the original error matters more

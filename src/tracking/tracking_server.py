@@ -37,7 +37,7 @@ class Unreachable(InputError):
 
 
 @contextmanager
-def announced(what: str) -> Iterator[None]:
+def announce_waiting(what: str) -> Iterator[None]:
     """Log what is waited for if the block takes longer than `ANNOUNCE_AFTER`."""
     timer = threading.Timer(ANNOUNCE_AFTER, log.warning, ("waiting for %s", what))
     timer.daemon = True
@@ -48,13 +48,13 @@ def announced(what: str) -> Iterator[None]:
         timer.cancel()
 
 
-def prepare() -> None:
+def bound_waiting() -> None:
     """Bound the waiting time of MLflow's client, minutes by default; the environment takes precedence."""
     for name, value in {**PATIENCE, **PROXIED}.items():
         os.environ.setdefault(name, value)
 
 
-def require(uri: str, seconds: float = FIRST_TIMEOUT, retries: int = 1) -> None:
+def check(uri: str, seconds: float = FIRST_TIMEOUT, retries: int = 1) -> None:
     """Check that an MLflow server answers, or raise `Unreachable`.
 
     `seconds` limits both the connection and the reply.
@@ -72,7 +72,7 @@ def require(uri: str, seconds: float = FIRST_TIMEOUT, retries: int = 1) -> None:
         raise Unreachable(f"tracking.uri={uri}: {_NO_SERVER}")
 
 
-def unreachable(error: BaseException) -> bool:
+def is_unreachable(error: BaseException) -> bool:
     """Return whether a call failed because the store is unreachable or cannot write; False for a bad call."""
     from mlflow.exceptions import MlflowException
 
@@ -82,12 +82,12 @@ def unreachable(error: BaseException) -> bool:
     return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
-def absent(error: BaseException) -> bool:
+def is_absent(error: BaseException) -> bool:
     """Return whether a store answered that the requested object does not exist."""
     return getattr(error, "error_code", "") == "RESOURCE_DOES_NOT_EXIST" and NO_ANSWER not in str(error)
 
 
-def short(error: BaseException) -> str:
+def shorten_message(error: BaseException) -> str:
     """Return the innermost cause of a failed connection, or else the first line of an error's message."""
     lines = str(error).splitlines() or [repr(error)]
     inner = re.search(r"(?:\[Errno -?\d+\]|timed out|too many \d+ error responses).*", lines[0])

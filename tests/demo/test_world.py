@@ -233,7 +233,7 @@ SCENES = {"count": 12, "size": 32, "noise": 0.05, "seed": 0}
 
 
 def test_faces_of_every_group_show_the_same_expressions(tmp_path):
-    frame = world.faces(AvatarsConfig(**FACES), tmp_path)
+    frame = world.draw_faces(AvatarsConfig(**FACES), tmp_path)
     assert sorted(frame["group"].unique()) == ["Luupite Men", "Luupite Women", "Niffite Men", "Niffite Women"]
     for _, rows in frame.groupby("group"):
         assert sorted(rows["valence"]) == pytest.approx([0.125, 0.375, 0.625, 0.875])
@@ -245,7 +245,7 @@ def test_faces_of_every_group_show_the_same_expressions(tmp_path):
 
 @pytest.mark.parametrize(
     ("draw", "config", "values"),
-    [(world.faces, AvatarsConfig, FACES), (world.scenes, AbstractConfig, SCENES)],
+    [(world.draw_faces, AvatarsConfig, FACES), (world.draw_scenes, AbstractConfig, SCENES)],
 )
 def test_a_seed_gives_the_same_bytes(tmp_path, draw, config, values):
     first, repeated, other = (
@@ -257,7 +257,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path, draw, config, values):
 
 
 def test_a_scene_s_brightness_and_warmth_follow_its_valence(tmp_path):
-    frame = world.scenes(AbstractConfig(**SCENES | {"count": 60}), tmp_path)
+    frame = world.draw_scenes(AbstractConfig(**SCENES | {"count": 60}), tmp_path)
     # In front of a place of any hue, shapes lie at the corners.
     pixels = np.stack([np.asarray(Image.open(path), dtype=float) for path in frame["path"]])
     red, _, blue = pixels[:, [8, 8, 24, 24], [4, 28, 4, 28]].mean(axis=1).T
@@ -267,7 +267,10 @@ def test_a_scene_s_brightness_and_warmth_follow_its_valence(tmp_path):
 
 @pytest.mark.parametrize(
     ("draw", "config", "values"),
-    [(world.faces, AvatarsConfig, FACES | {"per_group": 18}), (world.scenes, AbstractConfig, SCENES)],
+    [
+        (world.draw_faces, AvatarsConfig, FACES | {"per_group": 18}),
+        (world.draw_scenes, AbstractConfig, SCENES),
+    ],
 )
 def test_every_content_can_be_read_off_a_picture(tmp_path, draw, config, values):
     frame = draw(config(**values), tmp_path)
@@ -276,7 +279,7 @@ def test_every_content_can_be_read_off_a_picture(tmp_path, draw, config, values)
     # At the middle of the right edge, inside of the frame, lies no shape and no hair.
     hues = np.array([colorsys.rgb_to_hsv(*colour)[0] for colour in pixels[:, edge // 4, -4]])
     for place, hue in contents.PLACES.items():
-        if draw is world.faces:
+        if draw is world.draw_faces:
             assert hues[frame["place"] == place] == pytest.approx(hue, abs=0.06), place
     for name, region in {
         "material": pixels[:, 0].mean(axis=1),
@@ -289,12 +292,12 @@ def test_every_content_can_be_read_off_a_picture(tmp_path, draw, config, values)
 
 
 def test_groups_differ_in_contents_but_not_in_places(tmp_path):
-    frame = world.faces(AvatarsConfig(**FACES | {"per_group": 36, "size": 8}), tmp_path)
+    frame = world.draw_faces(AvatarsConfig(**FACES | {"per_group": 36, "size": 8}), tmp_path)
     for name, values in contents.CONTENTS.items():
         counts = pd.crosstab(frame["group"], frame[name])[[*values]]
         # Equally frequent but for the preferred value: a Halton sequence is within 2 of that.
         expected = [6] * 6 if name == "place" else [6, 6, 6, 18]
         assert np.abs(np.sort(counts, axis=1) - expected).max() <= 2
         assert (counts == counts.iloc[0]).all(axis=None) == (name == "place")
-    scenes = world.scenes(AbstractConfig(**SCENES | {"count": 24, "size": 8}), tmp_path)
+    scenes = world.draw_scenes(AbstractConfig(**SCENES | {"count": 24, "size": 8}), tmp_path)
     assert (scenes["weather"].value_counts() - 6).abs().max() <= 1

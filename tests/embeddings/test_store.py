@@ -150,7 +150,7 @@ def test_a_damaged_entry_is_recomputed_with_a_warning(tmp_path, caplog, damage):
     assert "it is computed anew" in caplog.text
     assert Letters.passes == 10
     assert torch.equal(first, again.vectors)
-    assert cache.damaged(entry(tmp_path)) == ""
+    assert cache.find_damage(entry(tmp_path)) == ""
 
 
 def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypatch):
@@ -171,7 +171,7 @@ def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypat
     flip(path)
     # Size and modification time are as before; only the time of the last change of status differs.
     os.utime(path, (1e9, 1e9))
-    with pytest.raises(cache.NotStored), cache.dry():
+    with pytest.raises(cache.NotStored), cache.forbid_building():
         count_hashed()
 
 

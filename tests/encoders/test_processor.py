@@ -78,7 +78,8 @@ def test_plan_stage_and_generative_models_refuse_a_precision_that_crashes(layer_
     local_model = ["llm.id=nobody/nothing", "llm.precision=bf16", "trainer=cpu"]
     tasks = [["llm=hf", *local_model], ["task=poem", "llm=vlm_hf", *local_model]]
     items, poem = (
-        generator_job.Task.of(*configs.compose(overrides, "generate"), str(tmp_path)) for overrides in tasks
+        generator_job.GeneratorJob.of(*configs.compose(overrides, "generate"), str(tmp_path))
+        for overrides in tasks
     )
     for setting, function, *arguments in (
         ("model", plan.plan, requested),

@@ -247,7 +247,7 @@ def query(stores: Path, text: str) -> list[tuple]:
 
 def half_written(stores: Path) -> list[str]:
     """Name the entries and results that a reader would take for complete although they are not."""
-    wrong = [f"{entry}: {damage}" for entry in entries(stores) if (damage := cache.damaged(entry))]
+    wrong = [f"{entry}: {damage}" for entry in entries(stores) if (damage := cache.find_damage(entry))]
     if (stores / "mlruns" / "mlflow.db").exists():
         for _, digest, run, folder in finished(stores):
             if results.digest(folder) != digest:

@@ -85,10 +85,12 @@ def matched_option(folder: Path) -> int | None:
     return option
 
 
-def replied(folder: Path) -> completions.Reply:
+def replied(folder: Path) -> completions.ParsedReply:
     reply = requests.Response()
     reply.status_code, reply.raw = 200, io.BytesIO((folder / "reply.json").read_bytes())
-    return completions.read(reply, configs.ServerConfig(url="http://there/v1", id="m"), "http://there/v1")
+    return completions.parse_reply(
+        reply, configs.ServerConfig(url="http://there/v1", id="m"), "http://there/v1"
+    )
 
 
 def write_caption_file(folder: Path) -> None:

@@ -76,7 +76,7 @@ def entry(folder: Path) -> Path:
 
 def complete_entry(folder: Path, path: Path) -> None:
     cache._verified.clear()
-    assert cache.damaged(path) == ""
+    assert cache.find_damage(path) == ""
     assert (path / "a.bin").read_bytes() == b"abc"
     assert cache.manifest(path)["files"]["a.bin"]["bytes"] == 3
 

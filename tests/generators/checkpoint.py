@@ -21,7 +21,7 @@ PARTS = (
 
 
 def causal(seed):
-    return tiny.load(TinyConfig(**SIZES, seed=seed)).model, tiny.tokenizer()
+    return tiny.load(TinyConfig(**SIZES, seed=seed)).model, tiny.build_tokenizer()
 
 
 def idefics3(seed):
@@ -32,7 +32,7 @@ def idefics3(seed):
 def llava(seed):
     import transformers
 
-    tokenizer = tiny.tokenizer()
+    tokenizer = tiny.build_tokenizer()
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
     size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
     torch.manual_seed(seed)

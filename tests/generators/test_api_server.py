@@ -37,7 +37,7 @@ def patient(monkeypatch):
 def test_every_question_is_answered_once_by_its_place():
     texts = [f"question {number}" for number in range(40)]
     with served(echo) as (chat, url):
-        replies = collected(api_server.answers(config(url, concurrency=4), texts))
+        replies = collected(api_server.query_answers(config(url, concurrency=4), texts))
     assert replies == {place: text.upper() for place, text in enumerate(texts)}
     assert len(chat.requests) == 40
     assert chat.requests[0] | {"messages": []} == {
@@ -50,7 +50,7 @@ def test_every_question_is_answered_once_by_its_place():
 )
 def test_transient_faults_are_retried(trouble):
     with served(lambda number, request: trouble if number < 3 else echo(number, request)) as (chat, url):
-        assert collected(api_server.answers(config(url, concurrency=1), ["a"])) == {0: "A"}
+        assert collected(api_server.query_answers(config(url, concurrency=1), ["a"])) == {0: "A"}
     assert len(chat.requests) == 3
 
 
@@ -99,7 +99,7 @@ def test_a_question_without_an_answer_is_attributed_and_the_rest_answered(troubl
         return trouble if request["messages"][0]["content"] == texts[at] else echo(number, request)
 
     with served(behave) as (_, url):
-        replies = collected(api_server.answers(config(url, concurrency=2, retries=1), texts))
+        replies = collected(api_server.query_answers(config(url, concurrency=2, retries=1), texts))
     unanswered = replies.pop(at)
     assert isinstance(unanswered, Unanswered)
     assert re.match(reason.replace("(", "[(]").replace(")", "[)]"), unanswered.reason)
@@ -126,7 +126,7 @@ def test_a_server_that_answers_nobody_ends_the_run_soon(count, after, trouble, m
 
     texts, answers = [f"question {number}" for number in range(count)], {}
     with served(behave) as (chat, url), pytest.raises(InputError, match=message):
-        collected(api_server.answers(config(url, concurrency=1, retries=0), texts), answers)
+        collected(api_server.query_answers(config(url, concurrency=1, retries=0), texts), answers)
     assert len(chat.requests) < 20
     assert len(answers) == after
 
@@ -143,7 +143,7 @@ def test_a_parameter_that_is_refused_is_named_with_its_option(parameter, remedy)
     trouble = 400, refused(f"Unsupported: '{parameter}' with this model.", code="unsupported_parameter")
     message = f"refuses {parameter}: set {remedy}"
     with served(lambda *_: trouble) as (chat, url), pytest.raises(InputError, match=message):
-        collected(api_server.answers(config(url, concurrency=1), texts))
+        collected(api_server.query_answers(config(url, concurrency=1), texts))
     # One more may be in flight when the eighth refusal is read.
     assert api_server.FAILURES_BEFORE_TEST <= len(chat.requests) <= api_server.FAILURES_BEFORE_TEST + 1
 
@@ -154,7 +154,7 @@ def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
             {"limit": "max_completion_tokens", "temperature": None, "most": 500},
             {"limit": "none"},
         ):
-            collected(api_server.answers(config(url, **changes), ["a"]))
+            collected(api_server.query_answers(config(url, **changes), ["a"]))
     sent = [set(request) - {"model", "messages"} for request in chat.requests]
     assert sent == [{"max_completion_tokens"}, {"temperature"}]
     assert chat.requests[0]["max_completion_tokens"] == 500
@@ -162,7 +162,7 @@ def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     with served(echo) as (chat, url):
         for key in ("MY_KEY", "", "NOT_SET"):
-            collected(api_server.answers(config(url, key=key), ["a"]))
+            collected(api_server.query_answers(config(url, key=key), ["a"]))
     assert chat.keys == ["Bearer secret", None, None]
 
 
@@ -181,7 +181,7 @@ def test_a_wrong_address_key_or_account_stops_at_once_with_the_answers_before(st
 
     answers = {}
     with served(behave) as (chat, url), pytest.raises(InputError, match=message):
-        collected(api_server.answers(config(url, concurrency=1), ["a"] * 20), answers)
+        collected(api_server.query_answers(config(url, concurrency=1), ["a"] * 20), answers)
     assert len(chat.requests) == after + 1
     assert answers == dict.fromkeys(range(after), "A")
 
@@ -198,7 +198,7 @@ def test_a_server_that_asks_to_wait_is_waited_for_within_bounds(after, waited, m
         return (429, "later", {"Retry-After": after}) if number == 1 else echo(number, request)
 
     with served(behave) as (_, url):
-        assert collected(api_server.answers(config(url), ["a"])) == {0: "A"}
+        assert collected(api_server.query_answers(config(url), ["a"])) == {0: "A"}
     assert [wait for wait in seconds if wait] == waited
     assert (f"Retry-After: {after}); waiting 60 s" in caplog.text) == (waited == [60])
 
@@ -207,5 +207,5 @@ def test_a_timeout_is_reported():
     ended = threading.Event()
     with served(lambda *_: (ended.wait(300), completion("late"))[1]) as (_, url):
         with pytest.raises(InputError, match="cannot be reached"):
-            collected(api_server.answers(config(url, timeout=0.1, retries=0), ["a"]))
+            collected(api_server.query_answers(config(url, timeout=0.1, retries=0), ["a"]))
         ended.set()

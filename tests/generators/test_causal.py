@@ -56,17 +56,17 @@ def model(folder):
 
 
 def test_the_chat_template_wraps_a_question(model, tmp_path):
-    assert model.tokenizer.decode(model.question("Hi")) == "<|user|>Hi\n<|assistant|>"
+    assert model.tokenizer.decode(model.tokenize_question("Hi")) == "<|user|>Hi\n<|assistant|>"
     plain = opened(checkpoint.saved(tmp_path / "plain", chat=False))
-    assert plain.tokenizer.decode(plain.question("Hi")) == "Hi\n"
-    assert model.tokenizer.decode(model.answer_tokens("ok")) == "ok"
+    assert plain.tokenizer.decode(plain.tokenize_question("Hi")) == "Hi\n"
+    assert model.tokenizer.decode(model.tokenize_answer("ok")) == "ok"
 
 
 def test_free_answers_are_those_of_each_question_alone(model):
     texts = ["a", "a longer question", "b?", "which one", "and this is the longest of all", "six", "7"]
-    together = dict(ChainMap(*model.answers(texts, max_new_tokens=6)))
+    together = dict(ChainMap(*model.generate_answers(texts, max_new_tokens=6)))
     for index, text in enumerate(texts):
-        question = torch.tensor([model.question(text)])
+        question = torch.tensor([model.tokenize_question(text)])
         tokens = question
         for _ in range(6):  # greedy, one token at a time
             token = model.model(tokens).logits[0, -1].argmax()
@@ -163,7 +163,7 @@ def composed(*overrides):
 
 @pytest.mark.parametrize(("llm", "kind"), [("tiny", Causal), ("tiny_vlm", Multimodal)])
 def test_a_model_made_on_the_spot_has_random_weights(llm, kind):
-    weights, load = model_weights.find(composed(f"llm={llm}"))
+    weights, load = model_weights.find_weights(composed(f"llm={llm}"))
     assert weights == {"revision": "random"}
     assert isinstance(load(), kind)
 
@@ -173,7 +173,7 @@ def test_a_model_made_on_the_spot_has_random_weights(llm, kind):
 )
 def test_files_are_hashed_and_load(tmp_path, llm, family, kind):
     folder = checkpoint.saved(tmp_path, family)
-    weights, load = model_weights.find(composed(f"llm={llm}", f"llm.id={folder}"))
+    weights, load = model_weights.find_weights(composed(f"llm={llm}", f"llm.id={folder}"))
     assert weights["revision"] == "folder"
     assert len(weights["sha256"]) == len(weights["config.json"]) == 64
     assert isinstance(load(), kind)
@@ -210,14 +210,14 @@ def test_a_question_does_not_depend_on_the_day(folder, which, day):
     template, rendered = CLOCKS[which]
     with_template(folder, template + checkpoint.TEMPLATE)
     model = opened(folder)
-    assert model.tokenizer.decode(model.question("Hi")) == rendered + "<|user|>Hi\n<|assistant|>"
+    assert model.tokenizer.decode(model.tokenize_question("Hi")) == rendered + "<|user|>Hi\n<|assistant|>"
 
 
 def test_the_day_can_be_chosen_and_is_recorded(folder, tmp_path):
     with_template(folder, CLOCKS["llama"][0] + checkpoint.TEMPLATE)
     chosen = model_weights.locate(HfConfig(id=str(folder), date="2020-02-29"))
     model = model_weights.load(chosen, CPU)
-    assert "Today Date: 29 Feb 2020" in model.tokenizer.decode(model.question("Hi"))
+    assert "Today Date: 29 Feb 2020" in model.tokenizer.decode(model.tokenize_question("Hi"))
     assert chosen.metadata()["chat_date"] == "2020-02-29"
     assert model_weights.locate(HfConfig(id=str(folder))).metadata()["chat_date"] == "2024-07-26"
     with_template(folder, checkpoint.TEMPLATE)
@@ -230,7 +230,7 @@ def test_the_day_can_be_chosen_and_is_recorded(folder, tmp_path):
     old = model_weights.locate(HfConfig(id=str(folder)))
     assert old.metadata()["chat_date"] == "2024-07-26"
     model = model_weights.load(old, CPU)
-    assert "Today Date: 26 Jul 2024" in model.tokenizer.decode(model.question("Hi"))
+    assert "Today Date: 26 Jul 2024" in model.tokenizer.decode(model.tokenize_question("Hi"))
 
 
 @pytest.mark.parametrize("date", ["2024-02-30", "26 Jul 2024", ""])
@@ -265,7 +265,7 @@ def test_a_template_that_draws_by_lot_is_refused_before_the_model_is_read(folder
 def test_a_template_that_cannot_be_rendered_is_the_model_s_error(folder, seeing_folder, template, message):
     with_template(folder, template)
     with pytest.raises(InputError, match=message):
-        opened(folder).question("Hi")
+        opened(folder).tokenize_question("Hi")
     with_template(seeing_folder, template)
     with pytest.raises(InputError, match=message):
-        model_weights.load(model_weights.locate(VlmHfConfig(id=str(seeing_folder))), CPU).question("Hi")
+        model_weights.load(model_weights.locate(VlmHfConfig(id=str(seeing_folder))), CPU).render_prompt("Hi")

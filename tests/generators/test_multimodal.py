@@ -54,17 +54,17 @@ def together(model, prompts, images, **options):
 
 
 def test_the_chat_template_wraps_a_prompt(model, tmp_path):
-    assert model.question(PROMPT) == "<|user|>A poem on <image>, now.<|assistant|>"
-    assert model.question("Only words") == "<|user|>Only words<|assistant|>"
+    assert model.render_prompt(PROMPT) == "<|user|>A poem on <image>, now.<|assistant|>"
+    assert model.render_prompt("Only words") == "<|user|>Only words<|assistant|>"
     plain = opened(checkpoint.saved(tmp_path / "plain", checkpoint.idefics3, chat=False))
-    assert plain.question(PROMPT) == "Instruction: A poem on <image>, now.\n"
+    assert plain.render_prompt(PROMPT) == "Instruction: A poem on <image>, now.\n"
 
 
 def test_poems_and_scores_are_those_of_each_picture_alone(model, images):
     written = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
     assert len({item.tokens for item in written.values()}) > 1
     for index, picture in enumerate(images):
-        tokens, log_p = naive(model, model.question(PROMPT), picture, 9)
+        tokens, log_p = naive(model, model.render_prompt(PROMPT), picture, 9)
         assert written[index].tokens == tokens
         assert written[index].log_p == pytest.approx(log_p, abs=1e-4)
         text = model.processor.tokenizer.decode(tokens, skip_special_tokens=True)
@@ -92,7 +92,7 @@ def test_words_alone_and_batches_change_nothing(model):
     prompts = ["joy", "a longer prompt than that", "fear of all", "so"]
     written = together(model, prompts, None, max_new_tokens=5, pools=POOLS)
     for index, prompt in enumerate(prompts):
-        tokens, log_p = naive(model, model.question(prompt), None, 5)
+        tokens, log_p = naive(model, model.render_prompt(prompt), None, 5)
         assert written[index].tokens == tokens
         assert written[index].log_p == pytest.approx(log_p, abs=1e-4)
 
@@ -107,7 +107,7 @@ def test_generation_defaults_of_a_repository_are_ignored(tmp_path, family, confi
     def texts():
         model = model_weights.load(model_weights.locate(config(id=str(model_folder), batch_size=2)), CPU)
         if config is HfConfig:
-            return list(model.answers(["one", "two"], max_new_tokens=12))
+            return list(model.generate_answers(["one", "two"], max_new_tokens=12))
         return list(model.generate([PROMPT] * 2, images[:2], max_new_tokens=12, pools=POOLS))
 
     (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 256}))

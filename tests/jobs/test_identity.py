@@ -109,7 +109,9 @@ def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
 
 def task(tmp_path, *overrides):
     few = ["task.domains=[ageism]", "task.count=12", f"store.answers={tmp_path}/logs"]
-    return generator_job.Task.of(*configs.compose([*few, *overrides], "generate"), str(tmp_path / "out"))
+    return generator_job.GeneratorJob.of(
+        *configs.compose([*few, *overrides], "generate"), str(tmp_path / "out")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +126,8 @@ def test_a_date_is_in_key_and_log_where_a_chat_template_asks_for_it(folder, tmp_
     jobs = [task(tmp_path, *chosen), task(tmp_path, *chosen, "llm.date=2020-02-29")]
     prepared = [generator_job.prepare(job) for job in jobs]
     dates = ["2024-07-26", "2020-02-29"] if dated else [None, None]
-    assert [item.weights.get("chat_date") for item in prepared] == dates
-    logs = [generator_job.answer_log(item.job, item.weights, "free", is_free) for item in prepared]
+    assert [item.weights_identity.get("chat_date") for item in prepared] == dates
+    logs = [generator_job.answer_log(item.job, item.weights_identity, "free", is_free) for item in prepared]
     assert (logs[0].path != logs[1].path) == dated
     assert jobs[1].model == "m+2020-02-29"
     assert generator_job.key(prepared[0]) != generator_job.key(prepared[1])
@@ -204,7 +206,7 @@ def test_a_sweep_names_morphs_that_are_not_those_of_the_paper(job):
 
 
 def paths(job):
-    return names.paths(run_metadata.settings(job))
+    return names.flatten(run_metadata.settings(job))
 
 
 def test_a_job_has_only_the_parameters_that_it_uses(job):

@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from src.storage.versions import declared_versions
+from src.storage.versions import all_declared_versions
 from tests.recorded.comparison import differences, output_path, read, to_json, write
 from tests.recorded.recorders import RECORDERS
 
@@ -12,7 +12,7 @@ from tests.recorded.recorders import RECORDERS
 def main() -> int:
     """Record outputs of new versions; return 1 if an output changed while its version did not."""
     changed = []
-    for component, version in declared_versions().items():
+    for component, version in all_declared_versions().items():
         with tempfile.TemporaryDirectory() as folder:
             computed = to_json(RECORDERS[component].compute(Path(folder)))
         recorded = read(component) if output_path(component).is_file() else {"version": None, "output": {}}

@@ -64,7 +64,9 @@ def generators_outputs(folder: Path) -> dict[str, Any]:
         "composed": composed["context"].tolist(),
         "prompts": prompts,
         "planted": planted["response"].tolist(),
-        "free": [text for batch in model.answers(prompts[:2], max_new_tokens=6) for text in batch.values()],
+        "free": [
+            text for batch in model.generate_answers(prompts[:2], max_new_tokens=6) for text in batch.values()
+        ],
     }
 
 

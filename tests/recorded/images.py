@@ -24,8 +24,8 @@ def world_outputs(folder: Path) -> dict[str, Any]:
     """Draw one avatar of each of two groups and one scene."""
     groups = {"peoples": {"Horned": PeopleConfig(0.1, "horns")}, "genders": {"Men": 0.2, "Women": 0.8}}
     avatars = AvatarsConfig(per_group=1, size=20, seed=0, hue_sd=0.02, hair_sd=0.1, **groups)
-    faces = world.faces(avatars, folder / "faces")
-    scenes = world.scenes(AbstractConfig(count=1, size=20, noise=0.1, seed=0), folder / "scenes")
+    faces = world.draw_faces(avatars, folder / "faces")
+    scenes = world.draw_scenes(AbstractConfig(count=1, size=20, noise=0.1, seed=0), folder / "scenes")
     rows = pd.concat([faces, scenes])[["id", "path"]].itertuples(index=False)
     return {str(name): np.asarray(Image.open(path)) for name, path in rows}
 

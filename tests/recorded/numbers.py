@@ -9,7 +9,7 @@ import torch
 
 from src import debias, metrics
 from src.stimuli import Table
-from tests.debias.test_projections import build_prompts, compose_method
+from tests.debias.test_projections import compose_method, make_prompts
 
 
 def unit_vectors(seed: int, *shape: int) -> np.ndarray:
@@ -52,7 +52,7 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "similarity": similarities,
         "similarity_of_several": metrics.similarity(multiple, y),
         "cosines": metrics.cosines(x, y),
-        "unit": metrics.normalise(x * 3),
+        "normalise": metrics.normalise(x * 3),
         "sc_eat": [metrics.sc_eat(similarities[:, a], similarities[:, b], ddof) for ddof in (0, 1)],
         "sc_eats": [metrics.sc_eats(similarities.double(), [a, a + 4], b, ddof) for ddof in (0, 1)],
         "sc_eats_qr": metrics.sc_eats_qr(x, metrics.factorise(y, [a, a + 4], [b, b])),
@@ -87,6 +87,9 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "standardise": metrics.standardise(to_a),
         "group_association": metrics.group_association(to_a, groups),
         "welch_tests": [welch.difference, welch.error, welch.df, welch.score(), welch.difference_at(2.0)],
+        "spearman_brown": metrics.spearman_brown([-0.5, 0.2, 0.9]),
+        "noise_ceiling": metrics.noise_ceiling([0.5, 0.5], [0.72, -0.1]),
+        "disattenuate": metrics.disattenuate([0.3, -0.2], [0.5, 0.6], [0.72, 0.4]),
         "choice_tables": tables,
         "choice_rates": metrics.choice_rates(tables.sum(0)),
         "rate_gaps": metrics.rate_gaps(tables.sum(0)),
@@ -100,7 +103,7 @@ def debias_outputs(_: Path) -> dict[str, Any]:
     """Project vectors off the directions of prompts, without and with calibration."""
     outputs = {}
     for name, pairs in (("orth_proj", 0), ("orth_proj_calibrated", 4)):
-        prompts = build_prompts(3, pairs)
+        prompts = make_prompts(3, pairs)
         sentences = torch.from_numpy(unit_vectors(0, len(prompts.table.frame), 6))
         projection = debias.compute_projection(compose_method(name), prompts, sentences)
         vectors = torch.from_numpy(unit_vectors(1, 3, 6))

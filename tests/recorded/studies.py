@@ -21,7 +21,7 @@ from tests.recorded.numbers import unit_vectors
 SMALL = ["dataset=photos", "protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 SMALL += ["protocol.bootstrap=40"]
 # Columns of null distributions, intervals and p values: they belong to the part `inference`.
-INFERENCE_COLUMNS = re.compile("placebo|_low$|_high$|^p_|^family_|^property_|^null_|^sd_attributes$")
+INFERENCE_COLUMNS = re.compile("placebo|_low$|_high$|^p_|^family_|^property_|^null_")
 PLACEBO = "protocol.placebo=40"
 SOBIT = ("permutations=39", "vocabulary=20", "top_k=7")
 # Part -> experiments, overrides, and whether the columns of inference belong to it, too.
@@ -42,6 +42,9 @@ STUDIES: dict[str, tuple[list[str], list[str], bool]] = {
     ),
     "studies.zero_shot": (["scenes_zero_shot"], [PLACEBO], False),
 }  # fmt: skip
+# Experiments with reliability, of the part "studies.propagation" as well, and their overrides.
+HALVED = ["scenes_to_words", "faces_to_labels"]
+HALVES = ["exp.reliability=true", "protocol.placebo=0", "protocol.property_draws=0"]
 WORDS = {"tempers": {"adjective": ["brisk", "odd"], "noun": ["hero"]}}
 
 
@@ -115,7 +118,8 @@ def study_outputs(name: str, _: Path) -> dict[str, Any]:
     """Run the experiments of a part, a name of `STUDIES`."""
     exps, overrides, with_inference = STUDIES[name]
     inference = _study(*exps, is_inference=True, overrides=overrides) if with_inference else {}
-    return _study(*exps, overrides=overrides) | inference
+    halved = _study(*HALVED, overrides=HALVES) if name == "studies.propagation" else {}
+    return _study(*exps, overrides=overrides) | inference | halved
 
 
 def intervention_outputs(_: Path) -> dict[str, Any]:

@@ -27,14 +27,14 @@ def store(tmp_path_factory):
     tracker = Tracker(f"sqlite:///{folder}/mlflow.db")
     ids = []
     for number in range(13):
-        parent = tracker.open("photos" if number % 2 else "demo", "sweep")
+        parent = tracker.start_run("photos" if number % 2 else "demo", "sweep")
         parent.log(tags={"kind": "sweep"}, metrics={"jobs": number})
         if number == 12:
             row = {**dict.fromkeys(results.TEXTS, "x"), "study": "propagation", "rho": 0.5, "reason": ""}
             results.write(folder / "job", pd.DataFrame([row]), {})
-            run = tracker.open("demo", "a job", parent)
+            run = tracker.start_run("demo", "a job", parent)
             run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
-            run.artifacts(folder / "job" / "results", "results")
+            run.log_artifacts(folder / "job" / "results", "results")
             run.end()
         parent.end()
         ids.append(parent.id)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from src.report import page
-from src.report.explorer import MAX_NAMED, MAX_UNITS, STEPS, explorer, sample_units
+from src.report.explorer import MAX_NAMED, MAX_UNITS, STEPS, build_explorer, sample_units
 from src.report.format import COLUMNS
 from src.studies.propagation.section import explored
 from tests.report import factory
@@ -29,7 +29,7 @@ def findings(tmp_path_factory):
 
 def test_its_data_are_the_rounded_analyses_with_the_units_of_their_jobs(findings):
     rows = explored(findings)
-    values = explorer([rows])
+    values = build_explorer([rows])
     data = json.loads(values["data"])
     analyses = findings.of("propagation")
     analyses = analyses.sort_values("protocol", key=lambda names: names != "paper", kind="stable")

@@ -185,7 +185,7 @@ def described(monkeypatch):
             terminal=lambda *_: [table, "and a line"],
         )
         monkeypatch.setattr(markdown, "report_of", lambda _: report)
-        monkeypatch.setattr(markdown.load, "by_study", lambda frames: {"study": pd.concat(frames)})
+        monkeypatch.setattr(markdown.load, "combine_by_study", lambda frames: {"study": pd.concat(frames)})
         return markdown.describe([pd.DataFrame({"rho": [0.5, 0.6]})], "lab", **options)
 
     return describe

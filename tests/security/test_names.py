@@ -99,7 +99,7 @@ def sound(text):
 
 @pytest.mark.parametrize("name", [*NAMES, '&%$#_{}\\~^<>|"', r"\write18{ls}", "a\n%b"])
 def test_latex_prints_every_name_and_runs_none(name):
-    escaped = latex.escaped(name)
+    escaped = latex.escape(name)
     sound(escaped)
     assert "\n" not in escaped
     assert re.sub(r"[\\{}]", "", escaped) or set(name) <= set("\\{}")

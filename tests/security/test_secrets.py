@@ -120,7 +120,7 @@ def test_overrides_of_a_sweep_are_stored_without_the_password(tmp_path, generate
 
 def test_a_key_in_the_place_of_its_variable_is_refused_before_it_is_written():
     with pytest.raises(InputError, match="expected the name of an environment variable") as refused:
-        overrides.without_secrets(["+llm.key='sk-abc-123'"])
+        overrides.hide_secrets(["+llm.key='sk-abc-123'"])
     assert "abc" not in str(refused.value)
 
 
@@ -135,7 +135,7 @@ def test_a_key_in_the_place_of_its_variable_is_refused_before_it_is_written():
 )
 def test_a_password_goes_into_the_environment(monkeypatch, given, secret):
     monkeypatch.setenv("CARRYOVER_SECRET_1", "")
-    (override,) = overrides.without_secrets([given])
+    (override,) = overrides.hide_secrets([given])
     assert os.environ["CARRYOVER_SECRET_1"] == secret
     assert "${oc.env:CARRYOVER_SECRET_1}@host" in override
     assert secret not in override.replace("CARRYOVER_SECRET_1", "")
@@ -146,7 +146,7 @@ def test_each_address_of_a_sweep_has_a_separate_password(monkeypatch, mark):
     for number in "123":
         monkeypatch.setenv(f"CARRYOVER_SECRET_{number}", "")
     listed = ",".join(f"{mark}http://me:{word}@{host}/v1{mark}" for word, host in (("a@b", "h"), ("c", "i")))
-    masked_overrides = overrides.without_secrets([f"llm.url={listed}", "tracking.uri=http://token@host"])
+    masked_overrides = overrides.hide_secrets([f"llm.url={listed}", "tracking.uri=http://token@host"])
     first, second, third = (f"${{oc.env:CARRYOVER_SECRET_{number}}}" for number in (1, 2, 3))
     assert masked_overrides == [
         f"llm.url={mark}http://me:{first}@h/v1{mark},{mark}http://me:{second}@i/v1{mark}",
@@ -161,7 +161,7 @@ def test_each_address_of_a_sweep_has_a_separate_password(monkeypatch, mark):
     + ["tracking.uri=postgresql://me:${oc.env:PW}@host/db"],
 )
 def test_what_holds_no_secret_stays_as_it_was(given):
-    assert overrides.without_secrets([given]) == [given]
+    assert overrides.hide_secrets([given]) == [given]
 
 
 def test_errors_of_a_store_do_not_contain_the_password():

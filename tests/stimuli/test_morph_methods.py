@@ -17,7 +17,7 @@ from src import configs
 from src.configs import MorphsConfig
 from src.configs.roles import PeopleConfig
 from src.demo import world
-from src.demo.avatars import avatar
+from src.demo.avatars import draw_avatar
 from src.errors import InputError
 from src.stimuli import morphs
 from src.stimuli.morphs import midpoints, networks, stylegan2
@@ -52,7 +52,7 @@ def test_flow_moves_a_picture_half_the_way_and_is_symmetric():
     assert distance(((a.astype(int) + b) // 2)[inner], middle[inner]) > 8
     rng = np.random.default_rng(0)
     options = {"crest": "horns", "prominence": 1, "hair": 0.5, "contents": drawn.CONTENTS, "size": 96}
-    a, b, c = (np.asarray(avatar(hue=hue, valence=hue, rng=rng, **options)) for hue in (0.2, 0.5, 0.8))
+    a, b, c = (np.asarray(draw_avatar(hue=hue, valence=hue, rng=rng, **options)) for hue in (0.2, 0.5, 0.8))
     assert (midpoints.warp_by_flow(a, b) == midpoints.warp_by_flow(b, a)).all()
     assert (midpoints.warp_by_flow(b, c) == midpoints.warp_by_flow(c, b)).all()
     assert (midpoints.warp_by_flow(a, a) == a).all()
@@ -158,7 +158,7 @@ class TestLandmarkFiles:
 
 def test_morphs_depend_on_landmarks(tmp_path):
     avatars = drawn.avatars(4, 48, {"Niffite": PeopleConfig(0.3, "horns")})
-    faces = world.faces(avatars, tmp_path)
+    faces = world.draw_faces(avatars, tmp_path)
     coordinates = np.random.default_rng(0).uniform(10, 38, (4, 6, 2))
     cfg = configs.MorphsConfig(method="landmark", per_group=3, size=32, seed=0, workers=1)
 

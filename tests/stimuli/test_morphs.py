@@ -44,7 +44,7 @@ def faces(tmp_path_factory) -> pd.DataFrame:
     peoples = {"Niffite": PeopleConfig(0.33, "horns"), "Luupite": PeopleConfig(0.55, "ears")}
     spread = {"hue_sd": 0.06, "hair_sd": 0.2}
     avatars = drawn.avatars(6, 96, peoples, seed=3, genders={"Women": 0.8, "Men": 0.2}, **spread)
-    return world.faces(avatars, tmp_path_factory.mktemp("avatars"))
+    return world.draw_faces(avatars, tmp_path_factory.mktemp("avatars"))
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +331,7 @@ class TestConfig:
         stores = [f"store.stimuli={tmp_path}", f"store.morphs={tmp_path}/morphs"]
         cfg = composed(*PARENTS, "faces.per_group=2", "faces.workers=1", *stores)
         assert isinstance(cfg.faces.parents, configs.AvatarsConfig)
-        with cache.dry():
+        with cache.forbid_building():
             assert stimuli.count_generated(cfg.faces, cfg.store) == 12
         table = stimuli.load(cfg, "faces")
         assert table.describe().startswith("faces: 12 used of 12 (flow morphs of ")
@@ -349,7 +349,7 @@ class TestConfig:
     def test_families_are_planned_before_their_parents_are_drawn(self, tmp_path):
         stores = [f"store.stimuli={tmp_path}", f"store.morphs={tmp_path}/morphs"]
         chosen = [*PARENTS, "faces.morphs=families", "faces.parents.per_group=11", *stores]
-        with cache.dry():
+        with cache.forbid_building():
             for per_group, families in ((100, 2), (15, 1)):
                 cfg = composed(*chosen, f"faces.per_group={per_group}")
                 assert stimuli.count_generated(cfg.faces, cfg.store) == 6 * families * 15

@@ -47,5 +47,5 @@ def test_results_of_another_digest_are_not_reused(tmp_path, analyses):
         (tmp_path / "there" / "results").rename(folder / "results")
 
     with pytest.raises(OSError, match="other content"):
-        results.take_over(tmp_path / "here", fetch, "0" * 32)
+        results.reuse(tmp_path / "here", fetch, "0" * 32)
     assert list((tmp_path / "here").iterdir()) == []

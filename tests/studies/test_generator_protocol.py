@@ -4,7 +4,7 @@ import pytest
 
 from src.configs import TaskConfig, studies
 from src.errors import InputError
-from src.storage.versions import declared_versions
+from src.storage.versions import all_declared_versions
 from src.studies.generator_protocol import GeneratorStudy, study_of
 
 
@@ -15,7 +15,7 @@ def test_tasks_name_their_study():
         study = study_of(TaskConfig(paper="", study=name))
         assert study.name == name
         assert {"metrics", "generators", f"studies.{name}", *study.parts} == {*study.versions()}
-        assert study.versions().items() <= declared_versions().items()
+        assert study.versions().items() <= all_declared_versions().items()
 
 
 @pytest.mark.parametrize(

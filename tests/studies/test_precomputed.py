@@ -34,8 +34,8 @@ def vectors_folder(tmp_path_factory):
 
 
 def perform(job, tracker):
-    run = tracker.open("precomputed", job.label)
-    with tracker.recorded(run):
+    run = tracker.start_run("precomputed", job.label)
+    with tracker.end_on_exit(run):
         return encoder_job.perform(encoder_job.prepare(job), run)
 
 
@@ -94,8 +94,8 @@ def test_run_notes_report_omitted_and_rescaled_inputs(job, tracker, tmp_path):
     save_file({"embedding": vectors * np.float32(1.004)}, folder / "words.safetensors")
     prepared = encoder_job.prepare(job(*overrides(folder, "faces_to_words"), *FEW_DRAWS))
     faces = replace(prepared.tables["faces"], notes=("2 pictures occur a second time",))
-    run = tracker.open("precomputed", "noted")
-    with tracker.recorded(run):
+    run = tracker.start_run("precomputed", "noted")
+    with tracker.end_on_exit(run):
         encoder_job.perform(replace(prepared, tables={**prepared.tables, "faces": faces}), run)
     notes = tracker.client.get_run(run.id).data.tags["notes"]
     assert notes.startswith(
@@ -174,7 +174,7 @@ def test_sobit_runs_on_precomputed_vectors_and_a_word_list(sobit_folder, word_li
     assert len(result) == 4 * (1 if measure == "strength" else 2 + 2 + 3)
     column = {"association": "association", "retrieval": "ratio", "strength": "strength"}[measure]
     assert result[column].notna().all()
-    assert len(tracker.finished("precomputed", encoder_job.key(encoder_job.prepare(sobit_job)))) == 1
+    assert len(tracker.find_finished("precomputed", encoder_job.key(encoder_job.prepare(sobit_job)))) == 1
 
 
 @pytest.mark.thorough

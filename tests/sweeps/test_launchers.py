@@ -48,7 +48,7 @@ def sweep_job(number, text, output=Path()):
 
 def test_jobs_of_the_same_model_are_grouped_in_order():
     texts = ["model=a exp=x", "model=b exp=x", "model=a exp=y", "model=b model.path=p exp=x", "model=b exp=y"]
-    groups = job_batch.grouped(sweep_job(*item) for item in enumerate(texts))
+    groups = job_batch.group_by_model(sweep_job(*item) for item in enumerate(texts))
     assert [[entry.number for entry in group] for group in groups] == [[0, 2], [1, 4], [3]]
 
 
@@ -128,21 +128,21 @@ def test_an_interrupt_that_a_library_swallows_is_raised(swept, tmp_path, capsys,
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_process_that_ends_before_it_answers_loses_no_finished_run(tmp_path, stopped):
     tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db")
-    parent = tracker.open("lab", "sweep")
+    parent = tracker.start_run("lab", "sweep")
     recorder = job_status.DatasetRecorder(tracker, parent)
     jobs = [sweep_job(number, f"n={number}", tmp_path / str(number)) for number in range(4)]
     collector = ResultCollector(tmp_path, jobs, {"lab": recorder})
     # Job 0 was killed, requeued and finished, job 1 finished, job 2 is killed, job 3 was never begun.
-    tracker.open("lab", "lab · n=0", parent).end("KILLED")
-    finished = [tracker.open("lab", f"lab · {name}", parent) for name in ("n=0", "n=1")]
+    tracker.start_run("lab", "lab · n=0", parent).end("KILLED")
+    finished = [tracker.start_run("lab", f"lab · {name}", parent) for name in ("n=0", "n=1")]
     for number, run in enumerate(finished):
         results.write(tmp_path / str(number), pd.DataFrame({"rho": [0.5]}), {})
         run.end()
-    running = tracker.open("lab", "lab · n=2", parent)
+    running = tracker.start_run("lab", "lab · n=2", parent)
     if stopped:
         collector.stop("it was stopped")
     else:
-        collector.lose(range(4), "it died")
+        collector.mark_failed(range(4), "it died")
     outcomes = [recorder.outcomes[number] for number in sorted(recorder.outcomes)]
     rows = [(item.overrides, item.status, item.run, item.reason) for item in outcomes]
     lost = [("n=2", "failed", running.id, "it died"), ("n=3", "failed", "", "it died")]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from src.storage import results
-from src.tracking import Run, Tracker, children, finished, sweeps
+from src.tracking import Run, Tracker, children, finished_jobs, sweeps
 from tests.commands import command
 
 
@@ -51,7 +51,7 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
     The sweeps share no job, and the server has no other runs; `place` is a folder for fetched files.
     """
     tracker = Tracker(uri)
-    parents, done = sweeps(tracker, "precomputed"), finished(tracker, "precomputed")
+    parents, done = sweeps(tracker, "precomputed"), finished_jobs(tracker, "precomputed")
     experiment = tracker.client.get_experiment_by_name("precomputed").experiment_id
     runs = tracker.client.search_runs([experiment], max_results=1000)
     assert Counter(run.info.status for run in runs) == {"FINISHED": jobs + len(outputs)}
@@ -83,11 +83,11 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
 def awkward(uri: str, place: Path) -> None:
     """Check that a server accepts long names and texts, with characters that only SQLite accepts."""
     tracker = Tracker(uri)
-    run = tracker.open("data/<set> ü", "x" * 400)
+    run = tracker.start_run("data/<set> ü", "x" * 400)
     run.log(params={"long": "é" * 9000}, tags={"zero": "a\0b", "mark": "雪" * 6000})
     run.log(metrics={"rho.<b>": 0.5, "tiny": 5e-324, "m" * 400: 1e308})
-    run.inputs({"x" * 600: "0" * 64})
-    run.text("é <b>", "summary/words.txt")
+    run.log_inputs({"x" * 600: "0" * 64})
+    run.log_text("é <b>", "summary/words.txt")
     run.end()
     logged = tracker.client.get_run(run.id).data
     assert (logged.tags["zero"], logged.metrics["tiny"]) == ("ab", 5e-324)

@@ -33,8 +33,8 @@ def tracker(folder):
 
 @contextmanager
 def recorded(tracker, experiment, parent=None):
-    run = tracker.open(experiment, "a job", parent)
-    with tracker.recorded(run):
+    run = tracker.start_run(experiment, "a job", parent)
+    with tracker.end_on_exit(run):
         yield run
 
 
@@ -62,9 +62,9 @@ def test_the_environment_names_neither_store_nor_run(folder, tmp_path, monkeypat
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     tracker = tracker_of(folder)
     assert "MLFLOW_RUN_ID" not in os.environ
-    parent = tracker.open("nested", "sweep")
+    parent = tracker.start_run("nested", "sweep")
     with recorded(tracker, "nested", parent) as child:
-        child.text("text", "words.txt")
+        child.log_text("text", "words.txt")
     assert child.fetch("words.txt", tmp_path).read_text() == "text"
     assert tracker.client.get_run(child.id).data.tags["mlflow.parentRunId"] == parent.id
 
@@ -73,8 +73,8 @@ def test_the_environment_names_neither_store_nor_run(folder, tmp_path, monkeypat
 def written(tmp_path):
     """Create a store with an artifact in an experiment of an awkward name."""
     tracker = tracker_of(tmp_path / "old")
-    run = tracker.open("data set/ü", "a job")
-    run.text("text", "words.txt")
+    run = tracker.start_run("data set/ü", "a job")
+    run.log_text("text", "words.txt")
     run.end()
     return tmp_path / "old", run.id
 
@@ -101,7 +101,7 @@ def test_artifacts_that_were_never_next_to_the_database_stay_there(tmp_path):
 
 
 def tagged(tracker, **tags):
-    run = tracker.open("runs", "a job")
+    run = tracker.start_run("runs", "a job")
     for name, value in tags.items():
         tracker.client.set_tag(run.id, f"process.{name}", value)
     return run.id
@@ -130,7 +130,7 @@ def test_runs_of_a_dead_process_are_ended_and_marked(tmp_path):
 def test_a_run_that_ends_during_the_repair_stays_finished(tmp_path, monkeypatch):
     """End the run while the repair queries whether its process is alive."""
     tracker = tracker_of(tmp_path)
-    run = tracker.open("precomputed", "a job")
+    run = tracker.start_run("precomputed", "a job")
 
     def end(_):
         run.end()
@@ -153,9 +153,9 @@ def test_runs_log_the_same_datasets_at_once(tmp_path, store, request):
     def write(number):
         tracker = Tracker(uri)
         for step in range(5):
-            run = tracker.open("writers", f"{number} {step}")
+            run = tracker.start_run("writers", f"{number} {step}")
             barrier.wait()
-            run.inputs({f"demo faces {step}": "a" * 64, f"demo words {step}": "b" * 64})
+            run.log_inputs({f"demo faces {step}": "a" * 64, f"demo words {step}": "b" * 64})
 
     with ThreadPoolExecutor(WRITERS) as pool:
         assert [*pool.map(write, range(WRITERS))] == [None] * WRITERS
@@ -164,5 +164,5 @@ def test_runs_log_the_same_datasets_at_once(tmp_path, store, request):
     assert len(runs) == WRITERS * 5
     for run in runs:
         step = run.info.run_name.split()[1]
-        names = sorted(item.dataset.name for item in run.inputs.dataset_inputs)
+        names = sorted(item.dataset.name for item in run.log_inputs.dataset_inputs)
         assert names == [f"demo faces {step}", f"demo words {step}"]

@@ -47,7 +47,7 @@ def test_servers_of_no_use_are_refused_without_the_password(status, body, messag
 def test_a_server_that_never_answers_is_announced_and_given_up(caplog, monkeypatch):
     assert reach.FIRST_TIMEOUT * 2 < 30
     monkeypatch.setattr(reach, "ANNOUNCE_AFTER", 0.1)
-    monkeypatch.setattr(reach.require, "__defaults__", (0.4, 1))
+    monkeypatch.setattr(reach.check, "__defaults__", (0.4, 1))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(Unreachable, match="no answer within 0.4 s"):
@@ -88,8 +88,8 @@ def test_missing_artifacts_are_not_requested(server, tmp_path, monkeypatch):
     from mlflow import MlflowClient
 
     tracker = Tracker(server)
-    run = tracker.open("here", "a job")
-    run.text("text", "folder/words.txt")
+    run = tracker.start_run("here", "a job")
+    run.log_text("text", "folder/words.txt")
     monkeypatch.setattr(MlflowClient, "download_artifacts", None)
     for name in ("absent", "folder/absent.txt", "absent/words.txt", "words.txt"):
         with pytest.raises(FileNotFoundError, match=f"has no artifact {name}"):
@@ -103,11 +103,11 @@ def test_a_deleted_experiment_and_remote_artifacts_are_refused(server, tmp_path)
     tracker = Tracker(server)
     tracker.client.create_experiment("folder", artifact_location="file:///srv/runs")
     with pytest.raises(InputError, match="a folder on the server's machine"):
-        tracker.open("folder", "a job")
+        tracker.start_run("folder", "a job")
     deleted = tracker.get_or_create_experiment("deleted")
     tracker.client.delete_experiment(deleted)
     with pytest.raises(InputError, match=f"was deleted. Restore it: .* --experiment-id {deleted}"):
-        tracker.open("deleted", "a job")
+        tracker.start_run("deleted", "a job")
 
 
 def refused(place, says, **options):

@@ -113,7 +113,7 @@ def test_a_job_lists_its_inputs(open_page, swept):
     run = next(run for run in children if run.data.tags["exp"] == "faces_to_words")
     page = f"experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
     text = open_page(page, "job", "Datasets", "precomputed faces", " · faces_to_words", "Description")
-    assert run_tags.facts(run.data.tags)["input.faces"][:36] in text
+    assert run_tags.to_facts(run.data.tags)["input.faces"][:36] in text
 
 
 def test_the_report_opens_as_an_artifact(open_page, swept):

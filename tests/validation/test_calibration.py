@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from src.metrics import jackknife
 from src.metrics.groups import WelchTests
 from src.stimuli import clusters
 from src.studies.propagation import experiment
@@ -17,12 +18,15 @@ from tests.paths import SHARED
 from validation import sweeps
 from validation.calibration import __main__ as calibration
 from validation.calibration import (
+    attribute_sets,
     bounds,
     coverage,
     equality,
+    equivalence,
     nulls,
     planted,
     populations,
+    reliability,
     studies,
     worlds,
 )
@@ -30,9 +34,18 @@ from validation.calibration import (
 POPULATIONS = {population.name: population for population in populations.populations()}
 KINDS = worlds.kinds()
 EXPERIMENTS = [replace(kind, attributes=attributes) for kind in KINDS for attributes in worlds.ATTRIBUTES]
-ROWS = {"nulls": 9, "coverage": 22, "equality": 10, "planted": 4, "properties": 2, "studies": 8}
+ROWS = {
+    "nulls": 9,
+    "coverage": 22,
+    "equality": 10,
+    "equivalence": 18,
+    "planted": 4,
+    "properties": 2,
+    "studies": 8,
+}
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
+ROWS |= {"reliability": 11, "attribute_sets": 4}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
@@ -322,6 +335,60 @@ def test_the_limits_of_equality_and_power(number, hits, holds):
     assert equality.tabulate([(equality.pairs()[number], values)], few=False)["holds"].tolist() == [holds]
 
 
+def ratios(count, total, low, high, is_equivalent):
+    """Make ratios of which the first `count` are as given, the others about 1 and undecided."""
+    first = jackknife.Ratio((low + high) / 2, low, high, is_equivalent)
+    return [first] * count + [jackknife.Ratio(1.0, 0.4, 1.6, False)] * (total - count)
+
+
+EQUIVALENCE_KINDS = {
+    (kind.spread > 1, kind.ratio): kind for kind in equivalence.kinds()[:5]
+}  # of persons; True: precise
+
+
+@pytest.mark.parametrize(
+    ("kind", "hits", "given", "holds"),
+    [
+        ((True, 0.9), 74, (0.8, 1, True), True),  # equivalence at the margin's edge: at most 5%
+        ((True, 0.9), 75, (0.8, 1, True), False),
+        ((True, 1.1), 75, (1, 1.2, True), False),
+        ((True, 1.0), 867, (0.9, 1.1, True), False),  # power: at least 90%
+        ((True, 1.0), 868, (0.9, 1.1, True), True),
+        ((False, 1.0), 43, (0.8, 0.9, False), True),  # an interval below a ratio of 1: at most 2.5%
+        ((False, 1.0), 44, (0.8, 0.9, False), False),
+        ((True, 0.9), 74, (0.5, 0.6, False), True),  # an interval without the ratio: at most 5%
+        ((True, 0.9), 75, (0.5, 0.6, False), False),
+        ((True, 0.5), 1000, (0.4, 0.6, False), True),
+        ((True, 0.5), 867, (0.4, 0.6, False), False),
+    ],
+)
+def test_the_limits_of_equivalence(kind, hits, given, holds):
+    table = equivalence.tabulate([(EQUIVALENCE_KINDS[kind], ratios(hits, 1000, *given))])
+    assert table["holds"].tolist() == [holds]
+
+
+@pytest.mark.parametrize(("refused", "holds"), [(926, True), (925, False)])
+def test_equal_groups_must_have_no_ratio(refused, holds):
+    kind = equivalence.kinds()[5]
+    assert kind.spread == 0
+    values = ratios(1000 - refused, 1000 - refused, 0.9, 1.1, True)
+    values += [jackknife.Ratio(np.nan, np.nan, np.nan, None)] * refused
+    table = equivalence.tabulate([(kind, values)]).iloc[0]
+    assert (table["share_refused"], table["holds"]) == (pytest.approx(refused / 1000), holds)
+    assert np.isnan(table["coverage"])
+
+
+@pytest.mark.thorough
+def test_equivalence_keeps_its_level_and_power():
+    measured = [
+        (kind, [equivalence.ratio_of(kind, number) for number in range(60)])
+        for kind in equivalence.kinds()
+        if kind.ratio in (0.9, 1.0)
+    ]
+    table = equivalence.tabulate(measured)
+    assert table["holds"].all(), table
+
+
 def test_the_level_must_rise_with_the_planted_strength():
     rising = [
         analyses(50, 1000),
@@ -348,7 +415,60 @@ def test_the_limits_of_tests_and_intervals_of_other_studies(number, hits, holds)
     assert studies.tabulate(measured, few=False)["holds"].tolist() == [holds]
 
 
+@pytest.mark.parametrize(("bias", "holds"), [(0.039, True), (0.041, False), (-0.041, False)])
+def test_the_limits_of_the_bias_of_corrected_rho(bias, holds):
+    row = reliability.Correction(0.8 + bias, 0.7, 0.9, 0.6, 0.5, 0.7)
+    kind = reliability.kinds()[0]
+    assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
+    outside = row._replace(rho_true=0.8, low=0.81)
+    table = reliability.tabulate([(kind, 0.8, [row._replace(rho_true=0.8)] * 88 + [outside] * 12)], few=False)
+    assert table[["coverage_corrected", "holds"]].to_numpy().tolist() == [[0.88, False]]
+
+
+def test_corrected_rho_must_be_nearer_than_plain_rho():
+    kind = reliability.kinds()[0]
+    for plain, holds in ((0.88, False), (0.91, True)):
+        row = reliability.Correction(0.83, 0.7, 0.9, plain, 0.5, 0.7)
+        assert reliability.tabulate([(kind, 0.8, [row] * 100)], few=False)["holds"].tolist() == [holds]
+
+
+@pytest.mark.parametrize(
+    ("halves", "attributes", "holds"),
+    [(0.78, "held_out", False), (0.82, "held_out", True), (1.22, "held_out", False)]
+    + [(0.6, "corpus", True), (0.4, "corpus", False)],
+)
+def test_the_limits_of_sd_attributes(halves, attributes, holds):
+    spread = attribute_sets.Spread(halves**2, 1.0, 0.25, 1.0)
+    kind = (attribute_sets.kinds()[0][0], attributes)
+    table = attribute_sets.tabulate([(kind, [spread] * 9)], few=False)
+    assert table["ratio"].tolist() == pytest.approx([halves])
+    assert table["holds"].tolist() == [holds]
+
+
 # Faults.
+
+
+@pytest.mark.thorough
+def test_plain_rho_does_not_recover_the_truth_where_corrected_rho_does():
+    for kind, count in ((reliability.kinds()[0], 40), (reliability.kinds()[-1], 8)):
+        truth = reliability.truth_of(kind, 100_000)
+        values = [reliability.correct(kind, number) for number in range(count)]
+        row = reliability.tabulate([(kind, truth, values)], few=True).iloc[0]
+        assert row["holds"]
+        assert abs(row["bias_corrected"]) < 0.5 * abs(row["bias_plain"])
+    kind = reliability.kinds()[0]
+    truth, values = 0.786, [reliability.correct(kind, number) for number in range(40)]
+    plain = [reliability.Correction(*value[3:], *value[3:]) for value in values]
+    assert not reliability.tabulate([(kind, truth, plain)], few=True)["holds"].any()
+
+
+@pytest.mark.thorough
+def test_overlapping_sets_understate_the_sd():
+    kind = attribute_sets.kinds()[0]
+    spreads = [attribute_sets.spread_of(kind, number) for number in range(15)]
+    assert attribute_sets.tabulate([(kind, spreads)], few=True)["holds"].all()
+    redrawn = [spread._replace(halves=spread.redrawn, redrawn=spread.halves) for spread in spreads]
+    assert not attribute_sets.tabulate([(kind, redrawn)], few=True)["holds"].any()
 
 
 def test_an_audit_that_ignores_unequal_spread_is_detected(monkeypatch):
@@ -369,6 +489,19 @@ def test_an_interval_that_ignores_clusters_is_detected(name):
     assert coverage.tabulate([(population, truth, samples)], few=True)["holds"].all()
     faulty = [sample | {"rho": sample[coverage.SINGLE]} for sample in samples]
     assert not coverage.tabulate([(population, truth, faulty)], few=True)["holds"].any()
+
+
+def test_a_test_of_equivalence_that_ignores_shared_words_is_detected(monkeypatch):
+    kind = next(each for each in equivalence.kinds() if "labels" in each.population.name)
+    assert equivalence.tabulate([(kind, [equivalence.ratio_of(kind, number) for number in range(30)])])[
+        "holds"
+    ].all()
+    monkeypatch.setattr(
+        equivalence, "ways_of", lambda members: pd.DataFrame({"cluster": members.index.astype(str)})
+    )
+    table = equivalence.tabulate([(kind, [equivalence.ratio_of(kind, number) for number in range(30)])])
+    assert table["coverage"].item() < 0.6
+    assert not table["holds"].any()
 
 
 def test_exchanging_morphs_of_a_family_singly_is_detected(monkeypatch):

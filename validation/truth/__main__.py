@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from src import configs
-from src.errors import exit_status, replace_unprintable
-from src.report.drawing import save, style
-from src.report.tables import plain
+from src.errors import replace_unprintable, run_entry
+from src.report.drawing import save_png, style_of
+from src.report.tables import build_table
 from validation.truth.claims import Results, claims
 from validation.truth.experiments import run_shuffled, run_toys, toy_overrides
 from validation.truth.toy_scores import measure, tabulate
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     replace_unprintable()
     options = _parse(arguments)
-    return exit_status(lambda: _main(options))
+    return run_entry(lambda: _main(options))
 
 
 def _main(options: argparse.Namespace) -> int:
@@ -54,10 +54,10 @@ def _main(options: argparse.Namespace) -> int:
         table.to_csv(options.output / f"{name}.csv", index=False)
     records = json.dumps(checks.to_dict("records"), indent=2, ensure_ascii=False)
     (options.output / "claims.json").write_text(f"{records}\n", "utf-8")
-    save(*plot_planted(tables[0][1]), options.output / "planted.png")
+    save_png(*plot_planted(tables[0][1]), options.output / "planted.png")
     (options.output / "README.md").write_text(page(checks, overrides), "utf-8")
     console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(plain(checks, "What was planted, and what is measured"))
+    console.print(build_table(checks, "What was planted, and what is measured"))
     print(f"Written to {options.output}")
     return int(not checks[["holds", "refuted"]].all(axis=None))
 
@@ -92,7 +92,7 @@ def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
     sentences = []
     for axes, (column, label) in zip(panels, labels.items(), strict=True):
         for number, (bias, rows) in enumerate(groups.groupby("bias")):
-            point_style = style(number)
+            point_style = style_of(number)
             axes.scatter(rows["planted"], rows[column], s=14, alpha=0.5, linewidths=0, **point_style)
             means = rows.groupby("planted")[column].mean()
             axes.plot(means.index, means, label=f"bias {bias:g}", markersize=6, **point_style)

@@ -22,7 +22,7 @@ from src.stimuli.pictures import standardise
 from src.stimuli.table import CONTACT_SHEET, LoadedStimuli
 from src.stimuli.work_folders import lock_folder
 from src.storage import cache
-from src.storage.versions import declared, versions
+from src.storage.versions import declared_versions, library_versions
 
 TABLE = "table.parquet"
 # Numbers of parents and of faces (parents and the morphs of all their pairs) in a family, by which a corpus
@@ -46,7 +46,7 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> LoadedStimuli:
     Raises:
         InputError: a group has too few parents or pairs of parents, or an input of the method is missing or
             invalid; checked before any morph is made.
-        NotStored: the morphs are not stored, within `cache.dry`.
+        NotStored: the morphs are not stored, within `forbid_building`.
     """
     table = list_faces(faces, cfg)
     parents = faces.set_index("id").loc[sorted({*table["parent_a"], *table["parent_b"]})]
@@ -59,8 +59,8 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> LoadedStimuli:
         "pairs": cache.fingerprint(table.astype(object).where(table.notna(), None).values.tolist()),
         "parents": cache.fingerprint([*parents["sha256"].items()]),
         **method.settings,
-        "parts": declared(f"morphs.{cfg.method}"),
-        "versions": versions("pillow", "numpy", *method.packages),
+        "parts": declared_versions(f"morphs.{cfg.method}"),
+        "versions": library_versions("pillow", "numpy", *method.packages),
     }
 
     make = partial(_make_entry, table=table, parents=parents, method=method, cfg=cfg)
@@ -116,7 +116,7 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
 
         def build(draft: Path) -> Mapping[str, Any]:
             locks.enter_context(lock_folder(work_folder, "Set store.morphs.", wait=True))
-            if cache.damaged(store / key):
+            if cache.find_damage(store / key):
                 make(draft, work_folder)
             else:  # another process made it in the meantime
                 ignored = shutil.ignore_patterns(cache.MANIFEST)

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from src.metrics import cles, interval
-from src.report.drawing import Drawing, style
+from src.report.drawing import Drawing, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import canvas, describe_rows, forest_plot, in_digits, legend_handles
+from src.report.forest_plot import describe_rows, forest_plot, format_digits, legend_handles, make_figure
 from src.studies.debiasing.changes import CLES
 from src.studies.shared.draws import UNTREATED
 
@@ -83,16 +83,16 @@ def split_changes_figure(rows: pd.DataFrame) -> Drawing | None:
         return None
     methods = [str(name) for name in dict.fromkeys(rows["debias"])]
     title = "Change of |CLES − ½| against its level"
-    figure, axes = canvas(SPLIT_HEIGHT, title, legend_handles(methods))
+    figure, axes = make_figure(SPLIT_HEIGHT, title, legend_handles(methods))
     marks: dict[str, Any] = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
     marks |= {"linestyle": "", "markersize": 5}
     texts = []
     for number, method in enumerate(methods):
         points = rows[rows["debias"] == method]
-        axes.plot(points["level"], points["change"], **style(number), **marks)
+        axes.plot(points["level"], points["change"], **style_of(number), **marks)
         fell = int((points["change"] < 0).sum())
         texts.append(
-            f"{method}: {fell} of {len(points)} below 0, mean {in_digits(points['change'].mean(), 3)}"
+            f"{method}: {fell} of {len(points)} below 0, mean {format_digits(points['change'].mean(), 3)}"
         )
     limit = 1.08 * rows["level"].max()
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0.9)
@@ -162,7 +162,7 @@ def summed_gaps_figure(rows: pd.DataFrame) -> Drawing | None:
     if drawn.empty:
         return None
     title = "Δ_gap, summed over audits and pairs"
-    texts = drawn["delta_gap"].map(lambda value: in_digits(value, 3))
+    texts = drawn["delta_gap"].map(lambda value: format_digits(value, 3))
     values = drawn.assign(block=drawn["model"], series=drawn["debias"], value=drawn["delta_gap"], text=texts)
     values = values.assign(words=values["series"] + " " + texts)
     # Methods have the colours that they have in the figure of changes.

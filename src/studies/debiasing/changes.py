@@ -17,7 +17,7 @@ from src.studies.debiasing.correlations import RhoChange, rho_change
 from src.studies.debiasing.job_pairs import Pair, join_rows, pairs
 from src.studies.shared.cluster_jackknife import is_by_template
 from src.studies.shared.draws import StimulusHashes, interval
-from src.studies.shared.spreads import spreads
+from src.studies.shared.spreads import REFUSED, spreads, verdict
 from src.studies.shared.target_jackknife import (
     MEASURES,
     SCORES,
@@ -33,7 +33,8 @@ INTRINSIC, OUTCOME = "spread_intrinsic", "spread_outcome"
 SPREADS = (INTRINSIC, OUTCOME)  # in the order of `MEASURES`
 COLUMNS = ["model", "debias", "measure", "exp", "attribute", "protocol", "seed", "before", "after"]
 COLUMNS += ["difference", "ci_low", "ci_high", "delta_p", "ratio", "ratio_low", "ratio_high", "equivalent"]
-COLUMNS += ["df", "chance_before", "chance_after", "n", "over", "config_before", "config_after", "reason"]
+COLUMNS += ["verdict", "df", "chance_before", "chance_after", "n", "over"]
+COLUMNS += ["config_before", "config_after", "reason"]
 # Columns that identify a number, which two experiments may both compute.
 NUMBER_KEYS = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
 # Study -> measure under which a pair that lacks a job is listed.
@@ -47,10 +48,10 @@ def changes(findings: Findings) -> pd.DataFrame:
     """Compute all changes by debiasing of a sweep, for every specification.
 
     Returns:
-        A row per number, `COLUMNS` (ratios for spreads only); in addition `paper` and `dataset` of the job,
-        `draws` and `estimate` (see `_change`), `lost` (true where one of the two jobs has no results) and
-        `own_targets` (true where each group is analysed on its own targets, in addition to the analysis over
-        all).
+        A row per number, `COLUMNS` (ratios and verdicts for spreads only); in addition `paper` and `dataset`
+        of the job, `draws` and `estimate` (see `_change`), `lost` (true where one of the two jobs has no
+        results) and `own_targets` (true where each group is analysed on its own targets, in addition to the
+        analysis over all).
     """
     stimuli = StimulusHashes(findings)
     rows = [row for pair in pairs(findings) for row in _changes(findings, stimuli, pair)]
@@ -152,10 +153,11 @@ def _spread_changes(
     reasons += [] if len({*map(stimuli.sets_hash, pair.configs)}) == 1 else ["A and B differ"]
     for measure, score in zip(SPREADS, MEASURES, strict=True) if groups else ():
         if counts["over"] < 2:
-            yield _change(pair, measure, **counts, reason="a spread needs targets of two groups or more")
+            reason = "a spread needs targets of two groups or more"
+            yield _change(pair, measure, **counts, reason=reason) | {"verdict": REFUSED}
         elif not have_clusters(grouped):
             reason = "; ".join([*reasons, f"no spread: {NO_CLUSTERS}"])
-            yield _change(pair, measure, **counts, reason=reason)
+            yield _change(pair, measure, **counts, reason=reason) | {"verdict": REFUSED}
         else:
             result = spreads(grouped, score)
             reason = "; ".join([*reasons, *filter(None, [result.reason])])
@@ -163,7 +165,8 @@ def _spread_changes(
             row = _change(pair, measure, values, **counts, estimate=result.estimate, reason=reason)
             ratio = result.ratio
             row |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
-            yield row | {"equivalent": ratio.is_equivalent, "df": result.df}
+            row |= {"equivalent": ratio.is_equivalent, "verdict": verdict(ratio)}
+            yield row | {"df": result.df}
 
 
 def _audit_changes(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> Iterator[dict[str, Any]]:

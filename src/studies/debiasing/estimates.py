@@ -10,7 +10,7 @@ from src.report.findings import list_specifications
 from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
 from src.studies.debiasing.improved_models import share_interval
 from src.studies.shared.draws import interval
-from src.studies.shared.spreads import ratio_of
+from src.studies.shared.spreads import NO_RATIO, ratio_of, verdict
 from src.studies.shared.target_jackknife import pool
 
 ALL = "all"
@@ -23,9 +23,10 @@ MEASURE_LABELS = {
     RHO: "ρ",
     ACCURACY: "zero-shot accuracy",
 }
-COLUMNS = ["model", "debias", "measure", "value", "ci_low", "ci_high", "equivalent", "before", "after"]
-COLUMNS += ["chance", "lowest", "highest", "models", "lower", "clearly_lower", "experiments", "comparisons"]
-COLUMNS += ["left", "at_chance", "lower_from", "lower_to", "clearly_lower_from", "clearly_lower_to"]
+COLUMNS = ["model", "debias", "measure", "value", "ci_low", "ci_high", "equivalent", "verdict", "before"]
+COLUMNS += ["after", "chance", "lowest", "highest", "models", "lower", "clearly_lower", "experiments"]
+COLUMNS += ["comparisons", "left", "at_chance"]
+COLUMNS += ["lower_from", "lower_to", "clearly_lower_from", "clearly_lower_to"]
 
 
 def first_specification(changes: pd.DataFrame) -> pd.DataFrame:
@@ -48,22 +49,21 @@ def score_label(changes: pd.DataFrame, analyses: pd.DataFrame) -> str:
 def estimates(changes: pd.DataFrame) -> pd.DataFrame:
     """Estimate the changes of one specification over all models, and per model where there are several.
 
-    Methods are in the order of the rows, measures in that of `MEASURE_LABELS`. Where each group has its own
-    targets, a spread measures how unequally well groups are distinguished, not how differently they are
-    treated: the spreads here exclude such experiments.
+    Methods are in the order of the rows, measures in that of `MEASURE_LABELS`; spreads are those of
+    `without_distinguishability`.
 
     Returns:
         A row per model (or `ALL`), method and measure, over comparisons: pairs of jobs of one model and
         experiment. `COLUMNS` are `value` (the mean difference after − before; of a spread the mean ratio,
-        minus 1) with its 95% interval, NaN where a comparison has none; `equivalent` of the ratio; means of
-        `before`, `after` and `chance` (with debiasing); `lowest` and `highest` of the comparisons; numbers of
-        `models`, of models with a value below 0 (`lower`) or a whole interval below 0 (`clearly_lower`), of
-        `experiments` and `comparisons`, of comparisons `left` out for lack of a value, and of comparisons
-        `at_chance`, with `after` no larger than expected by chance. `lower_from`, `lower_to`: interval of the
-        share of `lower` among models, `clearly_lower_from`, `clearly_lower_to` that of `clearly_lower`; both
-        in rows of `ALL` only.
+        minus 1) with its 95% interval, NaN where a comparison has none; `equivalent` and `verdict` of the
+        mean ratio; means of `before`, `after` and `chance` (with debiasing); `lowest` and `highest` of the
+        comparisons; numbers of `models`, of models with a value below 0 (`lower`) or a whole interval below 0
+        (`clearly_lower`), of `experiments` and `comparisons`, of comparisons `left` out for lack of a value,
+        and of comparisons `at_chance`, with `after` no larger than expected by chance. `lower_from`,
+        `lower_to`: interval of the share of `lower` among models, `clearly_lower_from`, `clearly_lower_to`
+        that of `clearly_lower`; both in rows of `ALL` only.
     """
-    changes = changes[~(changes["own_targets"] & changes["measure"].isin(SPREADS))]
+    changes = without_distinguishability(changes)
     rows = []
     for method in changes["debias"].unique():
         for measure in MEASURE_LABELS:
@@ -88,6 +88,14 @@ def by_model(estimated: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `estimates` of single models, also those of a sweep with one model."""
     is_single = (estimated["model"] != ALL) | (estimated["models"] == 1)
     return estimated[is_single & (estimated["comparisons"] > 0)]
+
+
+def without_distinguishability(changes: pd.DataFrame) -> pd.DataFrame:
+    """Drop the spreads of experiments in which each group has targets of its own.
+
+    Those measure how unequally well groups are distinguished, not how differently they are treated.
+    """
+    return changes[~(changes["own_targets"] & changes["measure"].isin(SPREADS))]
 
 
 def _comparisons(changes: pd.DataFrame) -> pd.DataFrame:
@@ -116,12 +124,13 @@ def _stack_draws(rows: pd.DataFrame) -> np.ndarray:
 def _estimate(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     known = rows[np.isfinite(rows["changed"])]
     value = known["changed"].mean()
-    low, high, is_equivalent = _uncertainty(known, measure) if len(known) else (np.nan, np.nan, None)
+    low, high, is_equivalent, name = _uncertainty(known, measure)
     return {
         "value": value,
         "ci_low": low,
         "ci_high": high,
         "equivalent": is_equivalent,
+        "verdict": name,
         **known[["before", "after", "chance"]].mean(skipna=False),
         "lowest": known["changed"].min(),
         "highest": known["changed"].max(),
@@ -135,17 +144,17 @@ def _estimate(rows: pd.DataFrame, measure: str) -> dict[str, Any]:
     }
 
 
-def _uncertainty(known: pd.DataFrame, measure: str) -> tuple[float, float, bool | None]:
-    """Return the interval of the mean change, and whether a spread is equivalent before and after.
+def _uncertainty(known: pd.DataFrame, measure: str) -> tuple[float, float, bool | None, str]:
+    """Return the interval of the mean change and, of a spread, whether it is equivalent, and the verdict.
 
     A spread's squares and cross products are divided by its squared spread before, and averaged: the ratio
     of these means is the mean ratio.
     """
-    if known["estimate"].notna().all():
+    if measure in SPREADS:
+        ratio = ratio_of(*pool([*known["estimate"]])) if len(known) else NO_RATIO
+        return ratio.low - 1, ratio.high - 1, ratio.is_equivalent, verdict(ratio)
+    if len(known) and known["estimate"].notna().all():
         values, covariance, df = pool([*known["estimate"]])
-        if measure in SPREADS:
-            ratio = ratio_of(values, covariance, df)
-            return ratio.low - 1, ratio.high - 1, ratio.is_equivalent
-        return *t_interval(float(values[0]), float(covariance[0, 0]), df), None
+        return *t_interval(float(values[0]), float(covariance[0, 0]), df), None, ""
     means = _stack_draws(known).mean(axis=0)
-    return *interval(means[1], means[0]), None
+    return *interval(means[1], means[0]), None, ""

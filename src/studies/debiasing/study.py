@@ -6,17 +6,18 @@ from typing import Any
 import pandas as pd
 
 from src.report.findings import Findings
-from src.report.folder import Folder
-from src.report.format import grouped, number, records
+from src.report.folder import ReportFolder
+from src.report.format import format_number, group_rows, to_records
 from src.report.study import Section, StudyReport
 from src.studies.debiasing import audit_figures, estimates
 from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
+from src.studies.debiasing.conclusions import conclusions
 from src.studies.debiasing.improved_models import published_counts
 from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
 from src.studies.shared.spreads import MARGIN
 
 
-def section(findings: Findings, folder: Folder) -> Section | None:
+def section(findings: Findings, folder: ReportFolder) -> Section | None:
     """Write the tables of the section; return None if nothing was debiased."""
     # The section on So-B-IT has its own comparison of debiasing.
     if not methods(findings) or (len(findings.of("sobit")) and not any(map(len, map(findings.of, STUDIES)))):
@@ -25,50 +26,57 @@ def section(findings: Findings, folder: Folder) -> Section | None:
     selected = estimates.first_specification(all_changes)
     estimated = estimates.estimates(selected)
     score = estimates.score_label(selected, findings.of("propagation"))
-    folder.table("debiasing", all_changes[COLUMNS], "numbers with and without debiasing, all specifications")
-    folder.table("debiasing-models", estimated, "the same per model, and over all")
+    folder.write_table(
+        "debiasing", all_changes[COLUMNS], "numbers with and without debiasing, all specifications"
+    )
+    folder.write_table("debiasing-models", estimated, "the same per model, and over all")
     counts = published_counts(estimates.by_model(estimated))
     if len(counts):
-        folder.table(
+        folder.write_table(
             "debiasing-counts", counts, "models in which |CLES − ½| fell, next to the paper's counts"
         )
     first: Any = None if selected.empty else selected.iloc[0]
-    rows = [row | _texts(row) for row in records(estimated[estimated["comparisons"] > 0])]
+    # A spread whose comparisons are all refused has a row that says so.
+    is_compared = (estimated["comparisons"] > 0) | estimated["measure"].isin(SPREADS)
+    rows = [row | _texts(row) for row in to_records(estimated[is_compared])]
     labels = {key: label.replace(estimates.SC_EAT, score) for key, label in estimates.MEASURE_LABELS.items()}
     context = {
         "specification": "" if selected.empty else f"protocol {first['protocol']}, seed {first['seed']}",
         "specifications": len(all_changes[["protocol", "seed"]].drop_duplicates()),
-        "estimates": grouped(
+        "estimates": group_rows(
             sorted(rows, key=lambda row: [*estimates.MEASURE_LABELS].index(row["measure"])), "measure"
         ),
         "labels": labels | {IAT: "IAT"},
         "score": score,
         "margin": MARGIN,
-        "comparisons": grouped(records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
-        "counts": records(counts),
+        "comparisons": group_rows(to_records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
+        "counts": to_records(counts),
         **_audit_figures(findings, selected, folder),
-        "lacking": records(all_changes.loc[all_changes["lost"], [*JOB_KEYS, "debias", "reason"]]),
+        "lacking": to_records(all_changes.loc[all_changes["lost"], [*JOB_KEYS, "debias", "reason"]]),
     }
     return Section(
         rows=pd.DataFrame(),
         templates=Path(__file__).with_name("templates"),
         context={"debiasing": context},
         body=("debiasing.html",),
+        conclusions=conclusions(selected, score),
         links=(("debiasing", "Debiasing"),),
     )
 
 
-def _audit_figures(findings: Findings, selected: pd.DataFrame, folder: Folder) -> dict[str, Any]:
+def _audit_figures(findings: Findings, selected: pd.DataFrame, folder: ReportFolder) -> dict[str, Any]:
     """Write figures 5 and 6b of Capitani et al. and their tables; return the values of the template."""
     split = audit_figures.split_changes(findings, selected)
     summed = audit_figures.summed_gaps(findings, selected)
     if len(split):
-        folder.table("debiasing-split", split, "|CLES − ½| and its change, on separate halves of the faces")
+        folder.write_table(
+            "debiasing-split", split, "|CLES − ½| and its change, on separate halves of the faces"
+        )
     if len(summed):
-        folder.table("debiasing-summed", summed, "gaps summed over audits and pairs of groups")
+        folder.write_table("debiasing-summed", summed, "gaps summed over audits and pairs of groups")
     drawings = [audit_figures.split_changes_figure(split), audit_figures.summed_gaps_figure(summed)]
-    pictures = folder.pictures([drawing for drawing in drawings if drawing])
-    return {"audit_figures": pictures, "summed": records(summed)}
+    pictures = folder.write_figures([drawing for drawing in drawings if drawing])
+    return {"audit_figures": pictures, "summed": to_records(summed)}
 
 
 def _texts(row: dict[str, Any]) -> dict[str, str]:
@@ -83,7 +91,7 @@ def _signed(measure: str, value: float) -> str:
     >>> _signed("spread_outcome", -0.617), _signed("rho", 0.2), _signed("rho", -0.0001)
     ('−62%', '+0.200', '0.000')
     """
-    text = f"{number(100 * value, 0)}%" if measure in SPREADS else number(value, 3)
+    text = f"{format_number(100 * value, 0)}%" if measure in SPREADS else format_number(value, 3)
     return f"+{text}" if value > 0 and text.strip("0.%") else text
 
 

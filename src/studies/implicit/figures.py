@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from src.report import heatmap as report_heatmap
-from src.report.drawing import Drawing, brief, plain, style
-from src.report.forest_plot import canvas, forest_plot, in_digits, legend_handles, mark
+from src.report.drawing import Drawing, clean, shorten, style_of
+from src.report.forest_plot import draw_marks, forest_plot, format_digits, legend_handles, make_figure
 from src.studies.implicit import model_ranking
 
 # Axis label and decimal digits of the statistics that are compared with a null, by column of analyses.csv.
@@ -48,7 +48,7 @@ def heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     # Cividis is dark below its middle.
     scale = report_heatmap.Scale("cividis", norm, dark=lambda cosine: norm(cosine) <= 0.5, digits=3, bar=bar)
     column_count = min(MAX_COLUMNS, len(order))
-    figure = report_heatmap.heatmap(grids, scale, title=title, columns=column_count)
+    figure = report_heatmap.draw_heatmap(grids, scale, title=title, columns=column_count)
     descriptions = "; ".join(
         f"{name}: " + ", ".join(f"{group} {value:.3f}" for group, value in grid.mean(axis=1).items())
         for name, grid in grids.items()
@@ -80,7 +80,7 @@ def plot_against_null(
         band_low=pairs["null_low"],
         band_high=pairs["null_high"],
         filled=~(pairs[statistic] <= pairs["null_high"]),
-        text=[in_digits(value, digits) for value in pairs[statistic]],
+        text=[format_digits(value, digits) for value in pairs[statistic]],
     )
     figure, axes, placed = forest_plot(
         pairs,
@@ -90,10 +90,11 @@ def plot_against_null(
         hollow="not above the 95th",
         limits=(0, None),
     )
-    mark(axes, placed["null_high"], placed["y"])
-    mark(axes, placed["null_median"], placed["y"], color="white")
+    draw_marks(axes, placed["null_high"], placed["y"])
+    draw_marks(axes, placed["null_median"], placed["y"], color="white")
     texts = [
-        f"{row['block']} {row['text']}" + f" (random: 95th {in_digits(row['null_high'], digits)})" * has_null
+        f"{row['block']} {row['text']}"
+        + f" (random: 95th {format_digits(row['null_high'], digits)})" * has_null
         for row in placed.to_dict("records")
     ]
     return figure, f"Dot plot of {LABELS[statistic]} of pairs of groups. {title}{note}. {'; '.join(texts)}."
@@ -125,9 +126,9 @@ def bubbles(models: pd.DataFrame) -> Drawing | None:
     rows = model_ranking.rank_models(models[model_ranking.has_measures(models)])
     if rows.empty:
         return None
-    set_styles = {name: style(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
+    set_styles = {name: style_of(number) for number, name in enumerate(dict.fromkeys(rows["pretraining"]))}
     max_iat, is_numbered = float(rows["iat"].max()), len(rows) <= MAX_NUMBERED
-    figure, axes = canvas(CHART_HEIGHT, BUBBLE_TITLE, _bubble_legend(rows, [*set_styles], is_numbered))
+    figure, axes = make_figure(CHART_HEIGHT, BUBBLE_TITLE, _bubble_legend(rows, [*set_styles], is_numbered))
     for number, row in enumerate(rows.to_dict("records"), 1):
         x, y, set_style = row["competence"], row["emotions"], set_styles[row["pretraining"]]
         # The area of the ring is the measure; the shape at its centre, of constant size, is the set.
@@ -158,8 +159,10 @@ def _bubble_legend(rows: pd.DataFrame, set_names: Sequence[str], is_numbered: bo
         *legend_handles(set_names),
         Line2D([], [], linestyle="", markersize=8, label=area_label, **ring_style),
     ]
-    names = [f"{number} {brief(name, MAX_LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)]
-    return entries + [Line2D([], [], linestyle="", label=plain(name)) for name in names if is_numbered]
+    names = [
+        f"{number} {shorten(name, MAX_LETTERS)}" for number, name in enumerate(rows["model"].map(str), 1)
+    ]
+    return entries + [Line2D([], [], linestyle="", label=clean(name)) for name in names if is_numbered]
 
 
 def _bubble_caption(rows: pd.DataFrame, omitted: int, is_numbered: bool) -> str:

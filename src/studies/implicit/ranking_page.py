@@ -9,11 +9,11 @@ import pandas as pd
 from src.errors import InputError
 from src.report import format, load, page
 from src.report.findings import Findings
-from src.report.folder import Folder
-from src.report.study import Ranking, concatenated
+from src.report.folder import ReportFolder
+from src.report.study import Ranking, concatenate
 from src.storage import results
 from src.studies.implicit import section
-from src.tracking import StoredRun, Tracker, finished
+from src.tracking import StoredRun, Tracker, finished_jobs
 
 ALL = "all"
 # Prefix of the metrics that every audit logs: the mean gap of each attribute.
@@ -33,7 +33,9 @@ def runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
     Raises:
         InputError: there are no audits, or audits of several datasets.
     """
-    all_audits = [run for run in finished(tracker) if any(name.startswith(PREFIX) for name in run.metrics)]
+    all_audits = [
+        run for run in finished_jobs(tracker) if any(name.startswith(PREFIX) for name in run.metrics)
+    ]
     counts = Counter(run.dataset for run in all_audits)
     listing = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))
     if not dataset and len(counts) > 1:
@@ -59,7 +61,7 @@ def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Fi
     for run in audits:
         labels = {name: run.tags.get(name) for name in load.JOB_COLUMNS} | {"run": run.id}
         try:
-            results_folder = load.fetch(tracker, run.id, folder)
+            results_folder = load.fetch_results(tracker, run.id, folder)
             frame = results.read_csv(results_folder / results.ANALYSES)
         except OSError as error:
             jobs.append({**labels, "status": load.MISSING, "reason": f"results cannot be read ({error})"})
@@ -69,7 +71,7 @@ def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Fi
         jobs.append({**labels, "status": load.FINISHED})
     if not frames:
         raise InputError(f"sweep=all: the results of all {len(audits)} audits are missing. Run them again.")
-    analyses = concatenated(frames)
+    analyses = concatenate(frames)
     model_names = [str(name) for name in dict.fromkeys(analyses["model"])]
     return Findings(
         dataset=audits[0].dataset,
@@ -78,7 +80,7 @@ def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Fi
         started=audits[-1].started,
         frames={"implicit": analyses},
         folders=folders,
-        jobs=load.table(jobs),
+        jobs=load.jobs_table(jobs),
         missing=[],
         models=load.models_of({run.id: run for run in audits}, model_names),
         provenance={},
@@ -91,16 +93,16 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
     Raises:
         InputError: the results of every run are missing.
     """
-    report_folder = Folder(folder)
+    report_folder = ReportFolder(folder)
     with tempfile.TemporaryDirectory() as downloads:
         findings = merge_results(tracker, audits, Path(downloads))
         ranking = section.ranking_context(findings, report_folder)
-    report_folder.table("audits", findings.of("implicit"), "every audit of these runs, unrounded")
+    report_folder.write_table("audits", findings.of("implicit"), "every audit of these runs, unrounded")
     run_rows = [
         {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in RUN_TAGS}
         for run in audits
     ]
-    report_folder.table("runs", pd.DataFrame(run_rows), "the newest run of each config")
+    report_folder.write_table("runs", pd.DataFrame(run_rows), "the newest run of each config")
     missing = findings.jobs[findings.jobs["status"] == load.MISSING]
     context = {
         "dataset": findings.dataset,
@@ -108,10 +110,10 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
         "runs": len(audits),
         "ranked": ranking,
         "complete": sum(pd.notna(row["place"]) for row in ranking["models"]) if ranking else 0,
-        "lost": format.records(missing),
+        "lost": format.to_records(missing),
         "commits": sorted({run.tags.get("git.commit", "unknown") for run in audits}),
         "dirty": sum(run.tags.get("git.dirty") == "true" for run in audits),
-        "longest": format.LONGEST,
+        "longest": format.MAX_ROWS,
         "tables": report_folder.tables,
     }
     return page.render("ranking_page.html", context, folder, [section.TEMPLATES])

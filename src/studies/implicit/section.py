@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.explorer import explored
+from src.report.explorer import build_rows
 from src.report.findings import Findings
-from src.report.folder import Folder
-from src.report.format import LONGEST, records
+from src.report.folder import ReportFolder
+from src.report.format import MAX_ROWS, to_records
 from src.report.study import Section
-from src.report.tables import describe, first
+from src.report.tables import describe, select_first
 from src.studies.implicit import figures, model_ranking
 from src.studies.implicit.model_ranking import IAT, null_statistic
 
@@ -28,18 +28,20 @@ EXPLORED = {
 MIN_RANKED = 2  # models with every measure; with fewer the page has no ranking
 
 
-def section(findings: Findings, folder: Folder) -> Section:
+def section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the figures and tables of the audits."""
     audits = findings.of("implicit")
-    folder.table("audits", audits, "every audit of the sweep, all specifications and projections, unrounded")
-    rows, specification, others = first(audits)
+    folder.write_table(
+        "audits", audits, "every audit of the sweep, all specifications and projections, unrounded"
+    )
+    rows, specification, others = select_first(audits)
     table = means(findings, rows)
-    folder.table("audits-means", table, "implicit bias of each model: means over pairs of groups")
+    folder.write_table("audits-means", table, "implicit bias of each model: means over pairs of groups")
     models = [*dict.fromkeys(rows["model"])]
     context = {
         "specification": describe(specification),
         "others": others,
-        "table": records(table),
+        "table": to_records(table),
         "labels": figures.LABELS,
         "digits": figures.DIGITS,
         "models": [
@@ -47,14 +49,14 @@ def section(findings: Findings, folder: Folder) -> Section:
             for number, name in enumerate(models[:DETAILED], 1)
         ],
         "left": len(models[DETAILED:]),
-        "longest": LONGEST,
+        "longest": MAX_ROWS,
         "ranked": ranking_context(findings, folder, min_models=MIN_RANKED),
     }
     # A row of the explorer for each pair of groups: the CLES, or the IAT, of the pair.
     is_iat = null_statistic(audits) == IAT
     complete = audits.reindex(columns=[*dict.fromkeys([*audits, *sum(EXPLORED.values(), ())])])
     values = {name: complete[iat].where(is_iat, complete[cles]) for name, (cles, iat) in EXPLORED.items()}
-    pairs = explored(
+    pairs = build_rows(
         audits.assign(**values, n=audits["n_a"] + audits["n_b"]),
         study="implicit",
         group=audits["attribute"] + ": " + audits["group_a"] + ", " + audits["group_b"],
@@ -63,7 +65,7 @@ def section(findings: Findings, folder: Folder) -> Section:
     )
     return Section(
         rows=rows,
-        explored=pairs,
+        explorer_rows=pairs,
         templates=TEMPLATES,
         context={"implicit": context},
         body=("implicit.html",),
@@ -101,7 +103,9 @@ def means(findings: Findings, audits: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _model_context(findings: Findings, audits: pd.DataFrame, number: int, folder: Folder) -> dict[str, Any]:
+def _model_context(
+    findings: Findings, audits: pd.DataFrame, number: int, folder: ReportFolder
+) -> dict[str, Any]:
     """Return the figures and pairs of groups of one model."""
     name = str(audits["model"].iloc[0])
     nulls: list[Drawing] = []
@@ -126,13 +130,15 @@ def _model_context(findings: Findings, audits: pd.DataFrame, number: int, folder
         heatmaps = [Drawing(f"cosines-{number}", figure, title, alternative)]
     return {
         "name": name,
-        "heatmap": folder.pictures(heatmaps),
-        "nulls": folder.pictures(nulls),
-        "pairs": records(audits.assign(measure=null_statistic(audits))),
+        "heatmap": folder.write_figures(heatmaps),
+        "nulls": folder.write_figures(nulls),
+        "pairs": to_records(audits.assign(measure=null_statistic(audits))),
     }
 
 
-def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) -> dict[str, Any] | None:
+def ranking_context(
+    findings: Findings, folder: ReportFolder, *, min_models: int = 0
+) -> dict[str, Any] | None:
     """Rank the models: tables and bubble chart of the specification with the most complete models.
 
     Return None if every audit is of a debiased model, or if fewer than `min_models` models have every
@@ -155,16 +161,18 @@ def ranking_context(findings: Findings, folder: Folder, *, min_models: int = 0) 
         ranked[f"{name}_low"], ranked[f"{name}_high"] = zip(*intervals, strict=True)
     ranked = model_ranking.rank_models(ranked)
     pretraining = model_ranking.rank_pretraining(tables[0])
-    folder.table("ranking-models", ranked, "models ranked by implicit bias")
-    folder.table("ranking-pretraining", pretraining, "the same by pretraining set: means over models")
+    folder.write_table("ranking-models", ranked, "models ranked by implicit bias")
+    folder.write_table("ranking-pretraining", pretraining, "the same by pretraining set: means over models")
     if len(tables) > 1:
-        folder.table("ranking-others", pd.concat(tables[1:]), "models of other specifications, not ranked")
+        folder.write_table(
+            "ranking-others", pd.concat(tables[1:]), "models of other specifications, not ranked"
+        )
     drawing = figures.bubbles(tables[0])
     row = tables[0].iloc[0]
     return {
-        "models": records(ranked),
-        "sets": records(pretraining),
-        "bubbles": folder.pictures([drawing] if drawing else []),
+        "models": to_records(ranked),
+        "sets": to_records(pretraining),
+        "bubbles": folder.write_figures([drawing] if drawing else []),
         "about": f"dataset {row['dataset']}, protocol {row['protocol']}, seed {row['seed']}",
         "groups": row["groups"],
         "digits_by_measure": {"competence": 3, "emotions": 3, "iat": 1},

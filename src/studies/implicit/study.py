@@ -6,7 +6,7 @@ import pandas as pd
 from rich.console import RenderableType
 
 from src.report.study import StudyReport
-from src.report.tables import across_models, means, plain
+from src.report.tables import build_mean_rows, build_table, lay_out
 from src.studies.implicit import experiment, figures
 from src.studies.implicit.config import AuditConfig
 from src.studies.implicit.model_ranking import IAT, null_statistic
@@ -41,8 +41,8 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     for (exp, attribute), pairs in analyses.groupby(["exp", "attribute"], sort=False):
         statistic = str(null_statistic(pairs).iloc[0])
         text_format = "{:.1f} ({:.1f})" if statistic == IAT else "{:.3f} ({:.3f})"
-        rows.append(means(pairs, f"{exp}: {attribute}", statistic, "null_mean", text_format))
-    return [plain(across_models(pd.concat(rows), "debias", "protocol", "seed"), f"{dataset}: {TITLE}")]
+        rows.append(build_mean_rows(pairs, f"{exp}: {attribute}", statistic, "null_mean", text_format))
+    return [build_table(lay_out(pd.concat(rows), "debias", "protocol", "seed"), f"{dataset}: {TITLE}")]
 
 
 STUDY = Study(

@@ -7,11 +7,11 @@ import pandas as pd
 from matplotlib.ticker import MultipleLocator
 
 from src.report.drawing import Drawing
-from src.report.explorer import explored
+from src.report.explorer import build_rows
 from src.report.findings import Findings, first_specification, list_specifications
-from src.report.folder import Folder
-from src.report.forest_plot import forest_plot, in_digits, in_order
-from src.report.format import records, slugs
+from src.report.folder import ReportFolder
+from src.report.forest_plot import forest_plot, format_digits, sort_by
+from src.report.format import slugs, to_records
 from src.report.study import Section
 from src.studies.poems.poem_generation import POLES
 
@@ -28,10 +28,12 @@ EXPLORED = {
 LABEL = "CLES: share of face pairs in which the first scores higher"
 
 
-def section(findings: Findings, folder: Folder) -> Section:
+def section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the figures and tables of poems; return the section."""
     analyses = findings.of("poems")
-    folder.table("poems", analyses, "poems about faces: every pool and pair of groups, all specifications")
+    folder.write_table(
+        "poems", analyses, "poems about faces: every pool and pair of groups, all specifications"
+    )
     rows = first_specification(analyses)
     (protocol, seed, _), *other_specifications = list_specifications(analyses)
     models = [*dict.fromkeys(rows["model"])]
@@ -50,7 +52,7 @@ def section(findings: Findings, folder: Folder) -> Section:
     group = analyses["group_a"] + ", " + analyses["group_b"] + ": " + pools
     return Section(
         rows=rows,
-        explored=explored(analyses, study="poems", group=group, measure="CLES", numbers=EXPLORED),
+        explorer_rows=build_rows(analyses, study="poems", group=group, measure="CLES", numbers=EXPLORED),
         templates=Path(__file__).with_name("templates"),
         context={"poems": context},
         body=("poems.html",),
@@ -58,14 +60,16 @@ def section(findings: Findings, folder: Folder) -> Section:
     )
 
 
-def _model(rows: pd.DataFrame, model: str, slug: str, folder: Folder) -> dict[str, Any]:
+def _model(rows: pd.DataFrame, model: str, slug: str, folder: ReportFolder) -> dict[str, Any]:
     plotted = rows[(rows["shared"] == "removed") & rows["cles"].notna()]
     drawings = [_draw_pairs(plotted, f"poems-{slug}", f"Poems of {model}")] if len(plotted) else []
-    empty = {f"{row['pool']}, shared tokens {row['shared']}" for row in records(rows) if not row["pool_size"]}
+    empty = {
+        f"{row['pool']}, shared tokens {row['shared']}" for row in to_records(rows) if not row["pool_size"]
+    }
     return {
         "name": model,
-        "pictures": folder.pictures(drawings),
-        "rows": records(rows),
+        "pictures": folder.write_figures(drawings),
+        "rows": to_records(rows),
         "max_tokens": int(rows["most"].iloc[0]),
         "empty": sorted(empty),
     }
@@ -77,10 +81,10 @@ def _draw_pairs(rows: pd.DataFrame, name: str, title: str) -> Drawing:
         block=rows["group_a"] + " / " + rows["group_b"],
         series=rows["pool"] + " words",
         filled=(rows["cles_low"] > 0.5) | (rows["cles_high"] < 0.5),
-        text=rows["cles"].map(in_digits),
+        text=rows["cles"].map(format_digits),
     ).rename(columns={"cles": "value", "cles_low": "low", "cles_high": "high"})
     figure, axes, placed = forest_plot(
-        in_order(values, block=(), pool=POLES),
+        sort_by(values, block=(), pool=POLES),
         title=title,
         label=LABEL,
         series=[f"{pool} words" for pool in POLES],

@@ -16,7 +16,7 @@ from src.generators.language_models import Multimodal
 from src.metrics import benjamini_hochberg, cles, interval, partition_cles, permutation_p, resampled_cles
 from src.report.findings import SPECIFICATION
 from src.report.study import StudyReport
-from src.report.tables import across_models, plain
+from src.report.tables import build_table, lay_out
 from src.stimuli import Table
 from src.studies.generator_protocol import Generator, GeneratorResult, GeneratorStudy, Inputs
 from src.studies.poems import poem_generation
@@ -179,8 +179,8 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     cells = [(*keys, _cell(pairs)) for keys, pairs in analyses.groupby(by, sort=False)]
     rows = pd.DataFrame(cells, columns=[*by, "text"])
     label = rows["pool"] + ", shared tokens " + rows["shared"]
-    table = across_models(rows.assign(label=label), "protocol", "seed")
-    return [plain(table, f"{dataset}: {TITLE}")]
+    table = lay_out(rows.assign(label=label), "protocol", "seed")
+    return [build_table(table, f"{dataset}: {TITLE}")]
 
 
 def _cell(pairs: pd.DataFrame) -> str:

@@ -1,5 +1,6 @@
 """Build the pools of a corpus, with their attribute sets A and B (docs/methods.md, section 2)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,14 +9,17 @@ import pandas as pd
 
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
-from src.stimuli import CARRIES, IMAGE_ROLES, Table, clusters
+from src.stimuli import CARRIES, IMAGE_ROLES, Table
+from src.studies.propagation.corpus_halves import FIRST, SECOND, halve, split_units
 from src.studies.shared.exchange_units import Exchange, exchange_of
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
-# Use of a part of a corpus, in bits: A and B are drawn from it, items are retrieved from it, or neither.
-# Without held-out attribute sets, the whole corpus has both bits.
-SETS, RETRIEVED, NEITHER = 1, 2, 0
+# Use of a part of a corpus, in bits: A and B are drawn from it, items are retrieved from it, or neither. With
+# held-out attribute sets, these are the halves of the corpus; without, the whole corpus has both bits.
+SETS, RETRIEVED, NEITHER = FIRST, SECOND, 0
+# Positions within a pool of A, and of B, for each of the `Corpus.properties`.
+SetPair = tuple[list[np.ndarray], list[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -57,27 +61,64 @@ class Corpus:
     protocol: ProtocolConfig
     seed: int  # seed of all draws on this corpus
 
-    def redraw(self, draw: int) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Return A and B of a draw (its number, from 1) for each pool, with positions for each property.
+    def redraw(self, split: int) -> list[list[SetPair]]:
+        """Return A and B from each half of a split (its number, from 1), for each pool.
 
-        For valence, draw half of each set; for groups, draw sets of the same size anew.
+        The halves share no cluster: for valence they are halves of A and B, for groups sets drawn from
+        either half of the corpus, as large as both halves allow. Empty where a half is too small.
         """
-        if self.properties == [None]:
-            half = self.protocol.extremes // 2
-            rng = np.random.default_rng([self.seed, 0, draw])
-            a, b = (np.sort(rng.permutation(self.protocol.extremes)[:half]) for _ in range(2))
-            return [([pool.a[0][a]], [pool.b[0][b]]) for pool in self.pools]
-        (pool,) = self.pools
-        return [_draw(self.table, self.drawable, len(pool.a[0]), self.seed, draw)]
+        halves = self._halved_extremes if self.properties == [None] else self._sets_from_halves
+        return [*halves(split)]
+
+    def _halved_extremes(self, split: int) -> Iterator[list[SetPair]]:
+        (factor,) = self.exchange.factors
+        cluster = factor.clusters[self.exchange.unit_of_row]
+        pool = self.pools[0]  # the others have the same words
+        in_a, in_b = (
+            np.isin(np.arange(len(factor.signatures)), cluster[pool.rows[sets[0]]])
+            for sets in (pool.a, pool.b)
+        )
+        signatures = [(bool(a), bool(b)) if a or b else None for a, b in zip(in_a, in_b, strict=True)]
+        half_of_row = halve(signatures, self.seed, split, 0)[cluster]
+        for half in (FIRST, SECOND):
+            pairs = []
+            for pool in self.pools:
+                a, b = (sets[0][half_of_row[pool.rows[sets[0]]] == half] for sets in (pool.a, pool.b))
+                pairs.append(([a], [b]))
+            if all(len(a[0]) and len(b[0]) for a, b in pairs):
+                yield pairs
+
+    def _sets_from_halves(self, split: int) -> Iterator[list[SetPair]]:
+        _, halves = split_units(self.table, self.exchange, self.seed, split, self.drawable)
+        groups = self.table.frame["group"].to_numpy()
+        sizes = [
+            ((groups == group) & (halves == half)).sum()
+            for group in self.properties
+            for half in (FIRST, SECOND)
+        ]
+        n = _largest_size(self.table, int(min(sizes)), self.protocol)
+        if n < len(self.properties):
+            return
+        for half in (FIRST, SECOND):
+            yield [_draw(self.table, halves == half, n, self.seed, 2 * split + half)]
 
 
 def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     """Build the pools of a corpus, with their attribute sets; raise `NotApplicable` if it is too small."""
-    exchange = exchange_of(table, seed)
+    return subcorpus_of(table, exchange_of(table, seed), protocol, seed, np.full(len(table.frame), True))
+
+
+def subcorpus_of(
+    table: Table, exchange: Exchange, protocol: ProtocolConfig, seed: int, among: np.ndarray
+) -> Corpus:
+    """Build the pools of a part of a corpus, given by a mask of its rows; A and B lie in this part.
+
+    `exchange` is that of the corpus. Raise `NotApplicable` if the part is too small.
+    """
     properties: list[str | None] = [None]
-    row_parts = np.full(len(table.frame), SETS | RETRIEVED)
+    row_parts = np.where(among, SETS | RETRIEVED, NEITHER)
     if CARRIES[table.role] == VALENCE:
-        pools = _valence_pools(table, protocol, exchange)
+        pools = _valence_pools(table, protocol, exchange, among)
         if protocol.attributes == HELD_OUT:
             parts = np.full(len(exchange.grid), NEITHER)
             for pool in pools:
@@ -86,8 +127,9 @@ def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     else:
         properties = [*table.groups]
         if protocol.attributes == HELD_OUT:
-            exchange, row_parts = _split_units(table, exchange, seed)
-        pools = [_group_pool(table, protocol, seed, row_parts)]
+            levels, row_parts = split_units(table, exchange, seed, among=among)
+            exchange = exchange.restrict(levels)
+        pools = [_group_pool(table, protocol, seed, among, row_parts)]
     return Corpus(table, pools, exchange, properties, row_parts & SETS > 0, protocol, seed)
 
 
@@ -97,15 +139,18 @@ def extremes(items: pd.DataFrame, name: str, count: int) -> tuple[np.ndarray, np
     return order[:count], order[-count:]
 
 
-def _valence_pools(corpus: Table, protocol: ProtocolConfig, exchange: Exchange) -> list[Pool]:
+def _valence_pools(
+    corpus: Table, protocol: ProtocolConfig, exchange: Exchange, among: np.ndarray
+) -> list[Pool]:
     frame, n = corpus.frame, protocol.extremes
     cluster = exchange.factors[0].clusters[exchange.unit_of_row]
     is_image = corpus.role in IMAGE_ROLES
-    check_size(corpus, protocol)
+    name, templates = ("id", None) if is_image else ("word", frame["template"].to_numpy())
+    check_size(corpus.role, frame[name][among].nunique(), protocol)
     pools = []
-    for template in [None] if is_image else sorted(frame["template"].unique()):
-        rows = np.arange(len(frame)) if is_image else np.flatnonzero(frame["template"] == template)
-        low, high = extremes(frame.iloc[rows], "id" if is_image else "word", n)
+    for template in [None] if templates is None else sorted(np.unique(templates[among])):
+        rows = np.flatnonzero(among if templates is None else among & (templates == template))
+        low, high = extremes(frame.iloc[rows], name, n)
         outcomes = frame[VALENCE].to_numpy(dtype=float)[rows, None]
         retrievable = None
         if protocol.attributes == HELD_OUT:
@@ -115,25 +160,31 @@ def _valence_pools(corpus: Table, protocol: ProtocolConfig, exchange: Exchange) 
     return pools
 
 
-def check_size(table: Table, protocol: ProtocolConfig) -> None:
-    """Check that the table has enough items for two extremes of valence."""
-    items, extreme = table.n_items, protocol.extremes
+def check_size(role: str, items: int, protocol: ProtocolConfig) -> None:
+    """Check that a role has enough items for two extremes of valence."""
+    extreme = protocol.extremes
     if items < 2 * extreme:
         raise NotApplicable(
-            f"{table.role}: protocol.extremes={extreme} on each side needs {2 * extreme} items, got {items}. "
-            f"Set protocol.extremes={items // 2} or less, or add more {table.role}."
+            f"{role}: protocol.extremes={extreme} on each side needs {2 * extreme} items, got {items}. "
+            f"Set protocol.extremes={items // 2} or less, or add more {role}."
         )
 
 
-def _group_pool(corpus: Table, protocol: ProtocolConfig, seed: int, row_parts: np.ndarray) -> Pool:
+def _group_pool(
+    corpus: Table, protocol: ProtocolConfig, seed: int, among: np.ndarray, row_parts: np.ndarray
+) -> Pool:
     is_member = corpus.frame["group"].to_numpy()[:, None] == np.array(corpus.groups)
-    drawable = row_parts & SETS > 0
+    drawable, rows = row_parts & SETS > 0, np.flatnonzero(among)
     n = _set_size(corpus, int(is_member[drawable].sum(axis=0).min()), protocol)
-    a, b = _draw(corpus, drawable, n, seed)
+    drawn_a, (drawn_b, *_) = _draw(corpus, drawable, n, seed)
+    a, b = [np.searchsorted(rows, drawn) for drawn in drawn_a], np.searchsorted(rows, drawn_b)
     k, retrievable = protocol.k, None
     if protocol.attributes == HELD_OUT:
-        k, retrievable = k // 2, np.flatnonzero(row_parts & RETRIEVED > 0)  # half of k from half the items
-    return Pool(np.arange(len(drawable)), None, a, b, is_member.astype(float), k, retrievable)
+        k, retrievable = (
+            k // 2,
+            np.flatnonzero(row_parts[rows] & RETRIEVED > 0),
+        )  # half of k from half the items
+    return Pool(rows, None, a, [b] * len(a), is_member[rows].astype(float), k, retrievable)
 
 
 def _draw(
@@ -152,67 +203,25 @@ def _draw(
     return [rows[:n] for rows in shuffled], [b] * len(shuffled)
 
 
-def _split_units(corpus: Table, exchange: Exchange, seed: int) -> tuple[Exchange, np.ndarray]:
-    """Split the clusters of each group in halves: one provides A and B, the other is retrieved.
-
-    A phrase that shares its race word with one half and its gender word with the other is in neither. In a
-    group whose parents are all linked by morphs, the parents are split instead: a morph of parents of both
-    halves is in neither. Return the exchange within the halves, and the part of each row of the corpus.
-    """
-    parts_by_factor = []
-    for number, factor in enumerate(exchange.factors):
-        half_of_cluster = np.full(len(factor.signatures), NEITHER)
-        by_signature: dict[tuple[str, ...], list[int]] = {}
-        for cluster, signature in enumerate(factor.signatures):
-            by_signature.setdefault(signature, []).append(cluster)
-        for index, (_, same) in enumerate(sorted(by_signature.items())):
-            half_of_cluster[same] = _halve(len(same), np.random.default_rng([seed, index, 0, 1 + number]))
-        parts_by_factor.append(half_of_cluster[factor.clusters])
-    ways = clusters.assign_clusters(corpus)
-    if {*clusters.PARENTS} <= {*ways.columns}:  # morphs
-        _split_linked(parts_by_factor[0], ways, corpus.frame["group"].to_numpy(), exchange, seed)
-    parts = np.stack([level_parts[exchange.levels[:, n]] for n, level_parts in enumerate(parts_by_factor)])
-    unit_parts = np.where((parts == parts[0]).all(axis=0), parts[0], NEITHER)
-    return exchange.restrict(parts_by_factor), unit_parts[exchange.unit_of_row]
-
-
-def _split_linked(
-    parts: np.ndarray, parents: pd.DataFrame, groups: np.ndarray, exchange: Exchange, seed: int
-) -> None:
-    """Split the parents of each group that is a single cluster; overwrite the `parts` [faces] of its faces.
-
-    A face gets the half to which both its parents belong, or `NEITHER`.
-    """
-    cluster = exchange.factors[0].clusters
-    for index, group in enumerate(np.unique(groups)):
-        faces = np.flatnonzero(groups == group)
-        if len(np.unique(cluster[faces])) > 1:
-            continue
-        names, numbers = np.unique(parents.iloc[faces].to_numpy(dtype=str), return_inverse=True)
-        halves = _halve(len(names), np.random.default_rng([seed, index, 0, 3]))
-        first, second = halves[numbers.reshape(-1, 2)].T
-        parts[faces] = np.where(first == second, first, NEITHER)
-
-
-def _halve(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Deal clusters into halves, the larger of which is retrieved."""
-    parts = np.full(count, RETRIEVED)
-    parts[rng.permutation(count)[: count // 2]] = SETS
-    return parts
-
-
 def _set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:
     groups = len(corpus.groups)
     if groups < 2:
         raise NotApplicable(f"{corpus.role}: expected two groups or more, got one. Choose more groups.")
-    n = groups * (min(protocol.set_size, smallest) // groups)
-    # Among images A and B are disjoint; among sentences they may overlap, and do with the paper's sizes.
-    while corpus.role in IMAGE_ROLES and n + n // groups > smallest:
-        n -= groups
+    n = _largest_size(corpus, smallest, protocol)
     if n < groups:
         half = " in the half for A and B (protocol.attributes=held_out)" * (protocol.attributes == HELD_OUT)
         raise NotApplicable(
             f"{corpus.role}: the smallest of {groups} groups has {smallest} items{half}, too few for "
             f"attribute sets with equal shares of the groups. Add more {corpus.role}, or choose fewer groups."
         )
+    return n
+
+
+def _largest_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> int:
+    """Return the size of A and B where the smallest group has `smallest` items; below |G| if too few."""
+    groups = len(corpus.groups)
+    n = groups * (min(protocol.set_size, smallest) // groups)
+    # Among images A and B are disjoint; among sentences they may overlap, and do with the paper's sizes.
+    while corpus.role in IMAGE_ROLES and n + n // groups > smallest:
+        n -= groups
     return n

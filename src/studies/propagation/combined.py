@@ -8,7 +8,7 @@ import pandas as pd
 
 from src.metrics import benjamini_hochberg
 from src.report.findings import SPECIFICATION, Findings, first_specification
-from src.report.study import concatenated
+from src.report.study import concatenate
 
 # Columns of the level of carry-over (docs/methods.md, section 6.3).
 LEVEL = (
@@ -20,6 +20,11 @@ UNCERTAINTY = (
     *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
     *("placebo_n", "rho_placebo_units", "property_q05", "property_q95", "rho_property_units"),
     *("property_r2", "property_r2_draws", "clusters", "movable", "log10_placements"),
+)
+# Columns of jobs with exp.reliability=true (docs/methods.md, section 6.14).
+RELIABILITY = (
+    *("rho_cross", "reliability_measured", "reliability_retrieved", "noise_ceiling"),
+    *("rho_true", "rho_true_low", "rho_true_high", "reliability_reason"),
 )
 # Other columns of an analysis of propagation.
 PROPAGATION = (
@@ -34,7 +39,7 @@ def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
     `level_q` and `q` are level_p and p_placebo after Benjamini and Hochberg's procedure, each over the rows
     of one specification: adding another changes no q of the first.
     """
-    combined = concatenated([frame.drop(columns=["q", "level_q"], errors="ignore") for frame in analyses])
+    combined = concatenate([frame.drop(columns=["q", "level_q"], errors="ignore") for frame in analyses])
     for name in (*PROPAGATION, *LEVEL, *UNCERTAINTY):
         if name not in combined:
             combined[name] = pd.array([None] * len(combined), "Int64") if name == "placebo_n" else math.nan
@@ -50,6 +55,15 @@ def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def main_analyses(findings: Findings) -> pd.DataFrame:
     """Return the analyses under the first specification."""
     return first_specification(findings.of("propagation"))
+
+
+def corrected(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Return the analyses of jobs with exp.reliability=true."""
+    if "rho_cross" not in analyses:
+        return analyses.iloc[:0]
+    refused = analyses["reliability_reason"].fillna("") != ""
+    rows = analyses[analyses["rho_cross"].notna() | refused]
+    return rows.assign(reliability_reason=rows["reliability_reason"].fillna(""))
 
 
 def furthest_apart(analyses: pd.DataFrame, count: int) -> list[str]:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from src.report.drawing import brief
-from src.report.tables import first
+from src.report.drawing import shorten
+from src.report.tables import select_first
 from src.stimuli import CARRIES
+from src.studies.propagation.combined import corrected
 from src.studies.propagation.tables import above
 
 # What the corpus of an experiment with groups carries -> sentence about the largest level.
@@ -22,8 +23,9 @@ def conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return sentences about the first specification of analyses, which are as in `analyses.csv`."""
     if analyses.empty:
         return []
-    rows, _, _ = first(analyses)
-    return [*_levels(rows), *_largest(rows), *_models(rows), *_ceilings(rows), *_rhos(rows)]
+    rows, _, _ = select_first(analyses)
+    sentences = (_levels, _largest, _models, _ceilings, _rhos, _corrected)
+    return [text for describe in sentences for text in describe(rows)]
 
 
 def differing_models(differences: pd.DataFrame) -> Iterator[str]:
@@ -70,7 +72,7 @@ def _models(rows: pd.DataFrame) -> Iterator[str]:
     by_size = rows.sort_values("level", key=abs, ascending=False, kind="stable")
     counts = by_size.drop_duplicates(["exp", "stratum"])["model"].value_counts()
     yield (
-        f"Of {rows['model'].nunique()} models, {brief(str(counts.index[0]))} has the largest |level| most "
+        f"Of {rows['model'].nunique()} models, {shorten(str(counts.index[0]))} has the largest |level| most "
         f"often: in {counts.iloc[0]} of {counts.sum()} pairs of an experiment and a group."
     )
 
@@ -100,8 +102,23 @@ def _rhos(rows: pd.DataFrame) -> Iterator[str]:
         yield f"ρ is undefined in {_count(is_undefined)} analyses: {_listed(names)}."
 
 
+def _corrected(rows: pd.DataFrame) -> Iterator[str]:
+    chosen = corrected(rows)
+    defined = chosen[chosen["rho_true"].notna()] if len(chosen) else chosen
+    if len(defined):
+        across, ceiling, true = (
+            _number(defined[name].mean(), 2) for name in ("rho_cross", "noise_ceiling", "rho_true")
+        )
+        yield (
+            f"Noise of the corpus bounds ρ of its halves at {ceiling}, where it is {across}; corrected for "
+            f"noise it is {true} (means over {len(defined):,} of {len(chosen):,} analyses)."
+        )
+    elif len(chosen):
+        yield "ρ is corrected for the noise of the corpus in no analysis: the reliability is too low."
+
+
 def _name(row: pd.Series) -> str:
-    return f"{row['exp']} of {brief(str(row['model']))}, {row['stratum']}"
+    return f"{row['exp']} of {shorten(str(row['model']))}, {row['stratum']}"
 
 
 def _level(row: pd.Series) -> str:
@@ -118,7 +135,7 @@ def _count(mask: pd.Series) -> str:
 
 def _counts(rows: pd.DataFrame, totals: pd.DataFrame) -> str:
     """Count rows among others, by experiment and model, or by experiment if that is too long a list."""
-    by_model = [frame["exp"] + " of " + frame["model"].astype(str).map(brief) for frame in (rows, totals)]
+    by_model = [frame["exp"] + " of " + frame["model"].astype(str).map(shorten) for frame in (rows, totals)]
     names = by_model if by_model[0].nunique() <= MAX_NAMED else [rows["exp"], totals["exp"]]
     sizes = names[1].value_counts()
     counts = names[0].value_counts(sort=False).items()

@@ -17,6 +17,7 @@ class PropagationConfig(ExpConfig):
     corpus: str = MISSING  # role of the stimuli to retrieve from
     intervene: bool = False  # whether what is measured is removed from the targets
     intervene_targets: int = number(0, default=200)  # maximum targets of each group for that; 0: all
+    reliability: bool = False  # whether rho is corrected for the noise of the corpus (20 times the work)
 
 
 CONFIGS = {"propagation": PropagationConfig}

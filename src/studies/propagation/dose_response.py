@@ -1,4 +1,4 @@
-"""Report what remains of the level without what is measured (docs/methods.md, section 6.14)."""
+"""Report what remains of the level without what is measured (docs/methods.md, section 6.15)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from src.report.drawing import COLUMN, Drawing, brief, plain, style
+from src.report.drawing import COLUMN, Drawing, clean, shorten, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import in_digits, legend_handles
-from src.report.format import records
+from src.report.forest_plot import format_digits, legend_handles
+from src.report.format import to_records
 from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.intervention import LEACE, MEASURED, RANDOM
 
@@ -41,7 +41,7 @@ def curves(findings: Findings) -> pd.DataFrame:
 
 
 def _of_jobs(findings: Findings, name: str) -> pd.DataFrame:
-    jobs = records(main_analyses(findings).reindex(columns=JOB).drop_duplicates("config"))
+    jobs = to_records(main_analyses(findings).reindex(columns=JOB).drop_duplicates("config"))
     tables = [
         findings.read(job["config"], name).assign(**job) for job in jobs if findings.has(job["config"], name)
     ]
@@ -59,7 +59,7 @@ def conclusion(summaries: pd.DataFrame) -> Iterator[str]:
     first, controls, tested = rows.iloc[0], rows["left_random_median"].dropna(), rows["left_p"].dropna()
     left = _percent(rows["left"].median())
     if len(rows) == 1:
-        scope = f"in {first['exp']} of {brief(str(first['model']))}"
+        scope = f"in {first['exp']} of {shorten(str(first['model']))}"
         if pd.notna(first["left_low"]):
             left += f" [{_percent(first['left_low'])}, {_percent(first['left_high'])}]"
     else:
@@ -93,11 +93,11 @@ def figure(curves: pd.DataFrame, models: Sequence[str]) -> Drawing | None:
     plot = Figure(figsize=(COLUMN, height), layout="constrained")
     title = "What remains of the level without what is measured"
     options: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False, "ncols": 2}
-    plot.legend(handles=handles, title=plain(title, 60), fontsize=7.5, title_fontsize=8.5, **options)
+    plot.legend(handles=handles, title=clean(title, 60), fontsize=7.5, title_fontsize=8.5, **options)
     panels = plot.subplots(lines, ACROSS, sharex=True, sharey=True, squeeze=False).reshape(-1)
     texts = []
     for axes, exp in zip(panels, experiments, strict=False):
-        axes.set_title(plain(exp.replace("_", " "), 30), fontsize=8)
+        axes.set_title(clean(exp.replace("_", " "), 30), fontsize=8)
         texts.append(f"{exp}: " + ", ".join(_draw(axes, rows[rows["exp"] == exp], models)))
     for axes in panels[len(experiments) :]:
         axes.set_visible(False)
@@ -116,16 +116,16 @@ def _draw(axes: Axes, rows: pd.DataFrame, models: Sequence[str]) -> Iterator[str
         kinds = dict(iter(rows[rows["model"] == model].groupby("kind")))
         if MEASURED not in kinds:
             continue
-        look = style(number)
+        look = style_of(number)
         measured = kinds[MEASURED].sort_values("alpha")
         axes.plot(1 - measured["measured"], measured["level"], linewidth=1.1, markersize=3, **look)
         shift = SPREAD * ((number + 0.5) / len(models) - 0.5)
-        words = f"{model} {in_digits(measured['level'].iloc[-1])}"
+        words = f"{model} {format_digits(measured['level'].iloc[-1])}"
         if RANDOM in kinds:
             low, median, high = np.quantile(kinds[RANDOM]["level"], [0.05, 0.5, 0.95])
             axes.vlines(PLACES[RANDOM] + shift, low, high, color=look["color"], linewidth=1.1)
             axes.plot(PLACES[RANDOM] + shift, median, markersize=3, **look)
-            words += f" (random {in_digits(median)})"
+            words += f" (random {format_digits(median)})"
         axes.plot(PLACES[LEACE] + shift, kinds[LEACE]["level"], markersize=3, **look)
         yield words
     axes.set_xticks([0, 0.5, 1, *PLACES.values()], ["0", ".5", "1", "random", "LEACE"], fontsize=6.5)

@@ -1,4 +1,4 @@
-"""Score targets from whose vectors directions are removed (docs/methods.md, section 6.14)."""
+"""Score targets from whose vectors directions are removed (docs/methods.md, section 6.15)."""
 
 import math
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ from src.configs import ProtocolConfig
 from src.errors import InputError
 from src.metrics import pool_vectors, spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table, clusters
-from src.studies.propagation import measures
+from src.studies.propagation import measures, reliability
 from src.studies.propagation.attributes import VALENCE, Corpus, check_size, corpus_of
 from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.intervention import Intervention, intervene
@@ -39,6 +39,7 @@ class Result:
     level_draws: pd.DataFrame  # level under the placebo's permutations
     levels: pd.DataFrame  # difference of mean cosines and outcome of all targets
     retrieved: pd.DataFrame | None  # items that move each outcome most; None without retrieval
+    reliability: pd.DataFrame | None  # correlations of scores from halves of the corpus; None without
     notes: list[str]
     measure: measures.IntrinsicMeasure
     outcome: measures.ExtrinsicOutcome
@@ -47,16 +48,19 @@ class Result:
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables other than the analyses, by name."""
-        names = ("targets", "attributes", "draws", "level_draws", "levels", "retrieved")
+        names = ("targets", "attributes", "draws", "level_draws", "levels", "retrieved", "reliability")
         tables = {name: table for name in names if (table := getattr(self, name)) is not None}
         return tables | (self.intervention.tables if self.intervention else {})
 
 
-def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
+def check(
+    targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int, *, with_reliability: bool = False
+) -> Corpus:
     """Check that the experiment can run, before any work; return the corpus with its attribute sets.
 
     Raise `InputError` for roles of the same modality or without a common group, and `NotApplicable` if corpus
-    or targets have too few items, or the outcome cannot be scored.
+    or targets have too few items (`with_reliability`: or a half of the corpus), or the outcome cannot be
+    scored.
     """
     intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):
@@ -75,7 +79,9 @@ def check(targets: Table, corpus: Table, protocol: ProtocolConfig, seed: int) ->
         )
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
         # The stratum of extreme targets needs as many items as the attribute sets.
-        check_size(targets, protocol)
+        check_size(targets.role, targets.n_items, protocol)
+    if with_reliability:
+        reliability.check(corpus, protocol, seed)
     return search_corpus
 
 
@@ -103,6 +109,8 @@ def run(
     corpus_vectors: Tensor,
     protocol: ProtocolConfig,
     seed: int,
+    *,
+    with_reliability: bool = False,
     max_intervened: int | None = None,
 ) -> Result:
     """Run an experiment: both scores of each target, their agreement and its uncertainty.
@@ -111,7 +119,7 @@ def run(
     maximum number of targets of each group from which what is measured is removed, 0 for all; None: no
     intervention. Raise the errors of `check`.
     """
-    search_corpus = check(targets, corpus, protocol, seed)
+    search_corpus = check(targets, corpus, protocol, seed, with_reliability=with_reliability)
     if target_vectors.shape[-1] != corpus_vectors.shape[-1]:
         raise InputError(
             f"expected vectors of equal width, got {target_vectors.shape[-1]} for {targets.role} and "
@@ -153,6 +161,10 @@ def run(
         row | level | uncertainty | nulls.columns | labels
         for row, level, uncertainty in zip(analyses, levels.rows, uncertainties, strict=True)
     ]
+    splits = None
+    if with_reliability:
+        columns, splits = reliability.reliability_of(corpus, vectors, units, ways, all_strata, protocol, seed)
+        rows = [row | more for row, more in zip(rows, columns, strict=True)]
     tables = [_targets(stratum, units, ways, unit_scores) for stratum in all_strata]
     notes, excluded = (
         nulls.notes + outcome.notes(search_corpus),
@@ -169,6 +181,7 @@ def run(
         level_draws=levels.draws,
         levels=levels.units,
         retrieved=tally.table() if tally else None,
+        reliability=splits,
         notes=notes,
         measure=measure,
         outcome=outcome,

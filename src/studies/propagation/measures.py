@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from src.configs import DEFAULT_MEASURES, EXTRINSIC, INTRINSIC, ProtocolConfig, registry
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.null_models import NullModels
 from src.studies.propagation.similarity_blocks import SimilarityBlock
@@ -25,14 +25,14 @@ class Sums:
 
     Attributes:
         to_a, to_b: [R, N] sums over A and over B.
-        n_a, n_b: sizes of A and B.
+        n_a, n_b: [R, 1] sizes of A and B.
         squares: function that returns the [R, N] sums of squares over both.
     """
 
     to_a: Tensor
-    n_a: int
+    n_a: Tensor
     to_b: Tensor
-    n_b: int
+    n_b: Tensor
     squares: Callable[[], Tensor]
 
 
@@ -124,5 +124,5 @@ def versions(protocol: ProtocolConfig) -> dict[str, int]:
     for field, name in non_default(protocol).items():
         load = intrinsic_of if field == "intrinsic" else extrinsic_of
         key = f"{field}.{name}"
-        numbers |= {key: load(protocol).version} if ":" in name else declared(key)
+        numbers |= {key: load(protocol).version} if ":" in name else declared_versions(key)
     return numbers

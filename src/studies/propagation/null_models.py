@@ -3,7 +3,7 @@
 See docs/methods.md, section 6.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ from src.studies.propagation import encoded_properties
 from src.studies.propagation.attributes import HELD_OUT, Corpus
 from src.studies.propagation.encoded_properties import EncodedProperties
 
-Positions = list[np.ndarray]  # [R, n] positions within a pool, for each property
+# R arrays of positions within a pool: [R, n] where all are of one size.
+Draws = np.ndarray | Sequence[np.ndarray]
+Positions = Sequence[Draws]  # for each property
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class NullModels:
     """R null models: exchanged attribute sets, and an exchanged property of the exchange units."""
 
     kind: str  # placebo, property or attributes (as in draws.parquet)
-    a: list[Positions]  # A for each pool
-    b: list[Positions]  # B for each pool
+    a: Sequence[Positions]  # A for each pool
+    b: Sequence[Positions]  # B for each pool
     outcomes: Callable[[int], Tensor] | None  # column -> [exchange units, R]; None: the measured property
 
 
@@ -68,8 +70,11 @@ def draw_null_models(corpus: Corpus, vectors: Tensor) -> NullExperiment:
             notes.append(f"no property placebo, since {properties.reason}")
         else:
             null_models.append(_with_extremes(corpus, properties.values))
-    if protocol.attribute_draws and not (valence and protocol.extremes < 2):  # half a set needs two items
-        null_models.append(_redraw_sets(corpus, protocol.attribute_draws))
+    if protocol.attribute_draws:
+        redrawn = _redraw_sets(corpus, protocol.attribute_draws)
+        null_models += redrawn
+        if not redrawn:
+            notes.append(f"no sd_attributes, since half of the {corpus.table.role} is too few for A and B")
     return NullExperiment(null_models, columns, refusals, notes)
 
 
@@ -121,16 +126,23 @@ def _with_extremes(corpus: Corpus, properties: np.ndarray) -> NullModels:
     return NullModels("property", a, b, lambda _: torch.from_numpy(properties))
 
 
-def _redraw_sets(corpus: Corpus, draws: int) -> NullModels:
-    """Draw A and B again for the measured property."""
-    drawn = [corpus.redraw(draw) for draw in range(1, draws + 1)]
-    a, b = [], []
+def _redraw_sets(corpus: Corpus, splits: int) -> list[NullModels]:
+    """Draw A and B from both halves of several splits, for the measured property.
+
+    Draws 2s and 2s + 1 are of the halves of split s. Empty if a half of a split has no such sets.
+    """
+    drawn = [corpus.redraw(split) for split in range(1, splits + 1)]
+    if any(len(halves) < 2 for halves in drawn):
+        return []
+    halves = [half for split in drawn for half in split]
+    a: list[Positions] = []
+    b: list[Positions] = []
     for number in range(len(corpus.pools)):
-        a.append([np.stack(sets) for sets in zip(*(draw[number][0] for draw in drawn), strict=True)])
-        sets_b = [np.stack(sets) for sets in zip(*(draw[number][1] for draw in drawn), strict=True)]
-        is_shared = len({id(members) for members in drawn[0][number][1]}) == 1
+        a.append([*zip(*(half[number][0] for half in halves), strict=True)])
+        sets_b: list[Draws] = [*zip(*(half[number][1] for half in halves), strict=True)]
+        is_shared = len({id(members) for members in halves[0][number][1]}) == 1
         b.append([sets_b[0]] * len(sets_b) if is_shared else sets_b)
-    return NullModels("attributes", a, b, None)
+    return [NullModels("attributes", a, b, None)]
 
 
 def outcomes_of(corpus: Corpus) -> np.ndarray:

@@ -14,7 +14,7 @@ from torch import Tensor
 from src.metrics import normalise, spearman_columns
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.measures import ExtrinsicOutcome, IntrinsicMeasure, Sums
-from src.studies.propagation.null_models import NullModels
+from src.studies.propagation.null_models import Draws, NullModels
 from src.studies.propagation.scores import group_by_b, score
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import DECIMALS, Stratum, Units
@@ -34,8 +34,8 @@ class NullSets:
     a: Tensor  # ones at the pool's items that are in A [R, M], or the sums of their vectors [R, D]
     b: Tensor  # the same for B
     a_and_b: Tensor  # [R, M] ones at the items of A plus ones at the items of B
-    n_a: int
-    n_b: int
+    n_a: Tensor  # [R, 1] sizes
+    n_b: Tensor
 
 
 @dataclass(frozen=True)
@@ -269,10 +269,14 @@ def correlate(x: np.ndarray, y: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return np.asarray(np.mean(rhos, axis=0))
 
 
-def sets_of(a: np.ndarray, b: np.ndarray, ones_b: Tensor, sum_b: Tensor, vectors: Tensor | None) -> NullSets:
-    """Build sets from positions [R, n] and, as several A may share a B, the ones and the sum of B."""
-    ones_a = indicator(a, ones_b.shape[1])
-    return NullSets(sum_vectors(ones_a, vectors), sum_b, ones_a + ones_b, a.shape[1], b.shape[1])
+def sets_of(a: Draws, b: Draws, ones_b: Tensor, sum_b: Tensor, vectors: Tensor | None) -> NullSets:
+    """Build sets from R arrays of positions and, as several A may share a B, the ones and the sum of B."""
+    ones_a = indicator(a, ones_b.shape[1], is_dense=ones_b.layout == torch.strided)
+    return NullSets(sum_vectors(ones_a, vectors), sum_b, ones_a + ones_b, _sizes(a), _sizes(b))
+
+
+def _sizes(positions: Draws) -> Tensor:
+    return torch.tensor([[len(each)] for each in positions])
 
 
 def sum_vectors(ones: Tensor, vectors: Tensor | None) -> Tensor:
@@ -297,15 +301,18 @@ def sum_similarities(sums: Tensor, similarities: Tensor, vectors: Tensor | None)
     return sums @ vectors
 
 
-def indicator(positions: np.ndarray, size: int) -> Tensor:
-    """Build the matrix [R, size] with a 1 at each of the positions [R, n]; sparse for few."""
-    count, n = positions.shape
-    if n >= DENSE * size:
+def indicator(positions: Draws, size: int, is_dense: bool | None = None) -> Tensor:
+    """Build the matrix [R, size] with a 1 at each position in R arrays; by default sparse for few."""
+    count, lengths = len(positions), [len(each) for each in positions]
+    columns = torch.from_numpy(np.concatenate([np.sort(each) for each in positions]))
+    if is_dense is None:
+        is_dense = len(columns) >= DENSE * size * count
+    if is_dense:
         ones = torch.zeros(count, size, dtype=torch.float64)
-        return ones.scatter_(1, torch.from_numpy(positions), 1.0)
-    starts = torch.arange(count + 1) * n
-    columns = torch.from_numpy(np.sort(positions, axis=1).reshape(-1))
-    ones = torch.ones(count * n, dtype=torch.float64)
+        rows = torch.repeat_interleave(torch.arange(count), torch.tensor(lengths))
+        return ones.index_put_((rows, columns), torch.tensor(1.0, dtype=torch.float64))
+    starts = torch.from_numpy(np.cumsum([0, *lengths]))
+    ones = torch.ones(len(columns), dtype=torch.float64)
     with warnings.catch_warnings():
         # Users need no warning that sparse CSR tensors are in beta.
         warnings.filterwarnings("ignore", "Sparse CSR tensor support")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from src.report import latex
 from src.report.findings import Findings
-from src.report.forest_plot import in_order
+from src.report.forest_plot import sort_by
 from src.report.format import COLUMNS
 from src.studies.propagation import retrieved_items
 from src.studies.propagation.combined import LEVEL, main_analyses
@@ -32,7 +32,7 @@ def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses in order of the paper's experiments, with every column of the page (or NaN)."""
     names = (*(column.name for column in COLUMNS), *LEVEL, "rho_placebo_units")
     completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
-    return in_order(completed, exp=[*dict.fromkeys([*sum(PAIRS, ()), *completed["exp"]])])
+    return sort_by(completed, exp=[*dict.fromkeys([*sum(PAIRS, ()), *completed["exp"]])])
 
 
 def latex_table(means: pd.DataFrame) -> str:
@@ -48,7 +48,7 @@ def latex_table(means: pd.DataFrame) -> str:
         rows.append(row)
     models = [str(model) for model in dict.fromkeys(means["model"])]
     columns = ["Experiment", "", *models, *[PUBLISHED_HEADING] * ("published_mean" in means)]
-    table = latex.table(pd.DataFrame(rows, columns=columns).fillna(""), names=2, comment=LATEX_COMMENT)
+    table = latex.to_latex(pd.DataFrame(rows, columns=columns).fillna(""), names=2, comment=LATEX_COMMENT)
     return table.replace(f"\n{OVERALL} & ", f"\n\\midrule\n{OVERALL} & ")
 
 
@@ -114,5 +114,5 @@ def contributors(findings: Findings) -> pd.DataFrame:
         raises = (groups.cumcount() < MAX_ITEMS) & (items["contribution"] > 0)
         lowers = (groups.cumcount(ascending=False) < MAX_ITEMS) & (items["contribution"] < 0)
         job_columns = {name: job[name] for name in ("config", "exp", "model")}
-        tables.append(in_order(items[raises | lowers], stratum=strata).assign(**job_columns)[CONTRIBUTORS])
+        tables.append(sort_by(items[raises | lowers], stratum=strata).assign(**job_columns)[CONTRIBUTORS])
     return pd.concat(tables[1:] or tables, ignore_index=True)

@@ -5,8 +5,8 @@ import pandas as pd
 
 from src.report.drawing import PALETTE, Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, in_digits, in_order
-from src.report.format import records
+from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
+from src.report.format import to_records
 from src.studies.propagation.combined import main_analyses
 
 # Pairs of experiments in the paper's figures 2 to 5, which `section.py` plots.
@@ -55,7 +55,7 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
         return None
     available = [exp for exp in GROUP_VALENCE if exp in means]
     title = f"Mean valence {score} per group, z over groups"
-    series, texts = f"mean of {' and '.join(available)}", rows["z"].map(in_digits)
+    series, texts = f"mean of {' and '.join(available)}", rows["z"].map(format_digits)
     rows = rows.assign(name=rows["group"], series=series, value=rows["z"], text=texts)
     rows["words"] = rows["group"] + " " + texts
     axis = "z-score (not ρ: any value is possible)"
@@ -147,13 +147,13 @@ def _by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, l
             low, high = counts.loc[band]
             n = f"{low}" if low == high else f"{low} to {high}"
             labels[band] = f"valence {band}, n = {n}"
-    rows = in_order(values, group=[*dict.fromkeys(bands["group"])], band=[*labels])
-    texts = rows["value"].map(in_digits)
+    rows = sort_by(values, group=[*dict.fromkeys(bands["group"])], band=[*labels])
+    texts = rows["value"].map(format_digits)
     rows = rows.assign(block=rows["group"], series=rows["band"].map(labels), text=texts)
     return rows.assign(words="valence " + rows["band"] + " " + texts), [*labels.values()]
 
 
 def _jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:
     jobs = main_analyses(findings).drop_duplicates("config")
-    rows = records(jobs[jobs["exp"].isin(experiments)])
+    rows = to_records(jobs[jobs["exp"].isin(experiments)])
     return [row for row in rows if findings.has(row["config"], "targets")]

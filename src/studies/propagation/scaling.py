@@ -5,9 +5,9 @@ import pandas as pd
 from matplotlib.ticker import LogLocator, NullLocator
 
 from src.metrics import interval, spearman_columns
-from src.report.drawing import Drawing, brief, style
+from src.report.drawing import Drawing, shorten, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import canvas, legend_handles
+from src.report.forest_plot import legend_handles, make_figure
 from src.studies.propagation.combined import main_analyses
 from src.studies.propagation.figures import LIMITS
 
@@ -59,7 +59,7 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     rows = means.dropna(subset=[quantity, "rho"])
     experiments = [*dict.fromkeys(means["exp"])]
     title = f"ρ against {QUANTITIES[quantity].split(' (')[0]}"
-    plot, axes = canvas(3.2, title, legend_handles(experiments))
+    plot, axes = make_figure(3.2, title, legend_handles(experiments))
     logarithmic = quantity in LOGARITHMIC
     # Steps on the scale of the axis place the points of a model side by side.
     scale, unscale = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
@@ -70,7 +70,7 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
         exp_rows = rows[rows["exp"] == exp]
         shift = step * (number - (len(experiments) - 1) / 2)
         x = unscale(scale(exp_rows[quantity].to_numpy(dtype=float)) + shift)
-        axes.plot(x, exp_rows["rho"], linestyle="", markersize=5.5, alpha=0.9, **style(number))
+        axes.plot(x, exp_rows["rho"], linestyle="", markersize=5.5, alpha=0.9, **style_of(number))
     if logarithmic:
         axes.set_xscale("log")
         decades = (ends[1] - ends[0]) / np.log(10)
@@ -83,7 +83,7 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     axes.grid(alpha=0.25)
     axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=LIMITS)
     models = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
-    listed = ", ".join(f"{brief(row['model'])} {row[quantity]:g}" for row in models.to_dict("records"))
+    listed = ", ".join(f"{shorten(row['model'])} {row[quantity]:g}" for row in models.to_dict("records"))
     caption = f"Models from left to right: {listed}. Points of a model are shifted so as not to overlap."
     if len(models) < MIN_MODELS:
         caption += f" {len(models)} models: points only; a correlation needs {MIN_MODELS} models."

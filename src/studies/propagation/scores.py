@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from src.studies.propagation.attributes import Pool
 from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.measures import IntrinsicMeasure, Scorer, Sets
 from src.studies.propagation.similarity_blocks import SimilarityBlock, shortcut_is_faster
+
+B = TypeVar("B")  # positions of a set, or of several
 
 
 class Associations:
@@ -121,7 +124,7 @@ def score(
     )
 
 
-def group_by_b(sets: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
-    """Yield each distinct array B with the columns of scores that use it, as groups share one B."""
+def group_by_b(sets: Sequence[B]) -> Iterator[tuple[B, list[int]]]:
+    """Yield each distinct B with the columns of scores that use it, as groups share one B."""
     for b in {id(members): members for members in sets}.values():
         yield b, [column for column, column_b in enumerate(sets) if column_b is b]

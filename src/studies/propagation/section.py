@@ -10,8 +10,8 @@ from src.report import explorer, format
 from src.report.drawing import Drawing
 from src.report.explorer import UNITS, sample_units
 from src.report.findings import Findings, list_specifications
-from src.report.folder import Folder
-from src.report.format import COLUMNS, grouped
+from src.report.folder import ReportFolder
+from src.report.format import COLUMNS, group_rows
 from src.report.study import Section
 from src.report.tables import describe
 from src.studies.propagation import (
@@ -25,7 +25,7 @@ from src.studies.propagation import (
     sensitivity,
     tables,
 )
-from src.studies.propagation.combined import furthest_apart, label, main_analyses
+from src.studies.propagation.combined import RELIABILITY, corrected, furthest_apart, label, main_analyses
 from src.studies.propagation.conclusions import conclusions, differing_models
 from src.studies.propagation.estimates import JobEstimates
 
@@ -45,19 +45,22 @@ LINKS = (
     ("differences", "Differences"),
     ("scaling", "Size of models"),
 )
-INTERVENTION_LINKS = (("intervention", "Without what is measured"),)
+# Templates of the section, in order.
+BODY = ("figures.html", "intervention.html", "comparisons.html", "reliability.html", "experiments.html")
+INTERVENTION_LINK = ("intervention", "Without what is measured")  # of jobs with exp.intervene=true
+RELIABILITY_LINK = ("reliability", "Reliability")  # of jobs with exp.reliability=true
 
 
-def section(findings: Findings, folder: Folder) -> Section | None:
+def section(findings: Findings, folder: ReportFolder) -> Section | None:
     """Write figures and tables of propagation; None if the sweep has no such experiment."""
     analyses = findings.of("propagation")
-    folder.table("analyses", analyses, "every analysis of the sweep, all specifications, unrounded")
+    folder.write_table("analyses", analyses, "every analysis of the sweep, all specifications, unrounded")
     if analyses.empty:
         return None
     contents, undefined = Contents(findings, folder), analyses[analyses["rho"].isna()]
     specifications = list_specifications(analyses)
     context: dict[str, Any] = {
-        "missing": grouped(format.records(undefined), "reason"),
+        "missing": group_rows(format.to_records(undefined), "reason"),
         "specifications": len(specifications),
         "specification": describe(specifications[0]),
         "intrinsic": label(analyses, "intrinsic", paper_figures.SC_EAT),
@@ -65,24 +68,29 @@ def section(findings: Findings, folder: Folder) -> Section | None:
         "figures_models": len(contents.featured),
         "models_left": contents.analyses["model"].nunique() - len(contents.featured),
     }
-    context |= contents.overview() | contents.comparisons() | contents.interventions()
+    context |= contents.overview() | contents.comparisons()
+    context |= contents.interventions() | contents.reliability()
     context["experiments"] = contents.experiments()
     return Section(
         rows=contents.analyses,
         templates=Path(__file__).with_name("templates"),
         context=context,
-        body=("figures.html", "intervention.html", "comparisons.html", "experiments.html"),
+        body=BODY,
         conclusions=[
             *conclusions(analyses),
             *differing_models(contents.model_differences),
             *dose_response.conclusion(contents.remaining),
         ],
-        explored=explored(findings),
+        explorer_rows=explored(findings),
         table="main.html",
         facts="facts.html",
         guide="guide.html",
         missing="missing.html",
-        links=LINKS + INTERVENTION_LINKS * bool(context["interventions"]),
+        links=(
+            *LINKS,
+            *[INTERVENTION_LINK] * bool(context["interventions"]),
+            *[RELIABILITY_LINK] * bool(context["corrected"]),
+        ),
         link_lists={"Experiments": [(entry["slug"], entry["name"]) for entry in context["experiments"]]},
     )
 
@@ -90,7 +98,7 @@ def section(findings: Findings, folder: Folder) -> Section | None:
 def explored(findings: Findings) -> pd.DataFrame:
     """Return all analyses for the explorer, the first specification's first, with samples of their units."""
     analyses = findings.of("propagation")
-    rows = explorer.explored(
+    rows = explorer.build_rows(
         analyses,
         study="propagation",
         group=analyses["stratum"],
@@ -117,7 +125,7 @@ def explored(findings: Findings) -> pd.DataFrame:
 class Contents:
     """Figures, tables and template values of the section."""
 
-    def __init__(self, findings: Findings, folder: Folder) -> None:
+    def __init__(self, findings: Findings, folder: ReportFolder) -> None:
         self.findings = findings
         self.analyses = main_analyses(findings)
         self.folder = folder
@@ -130,15 +138,15 @@ class Contents:
     def overview(self) -> dict[str, Any]:
         """Build the main table, the paper's figures, and the heatmap of all values of rho."""
         means = tables.summary(self.analyses)
-        self.folder.table("summary", means, "the main table")
+        self.folder.write_table("summary", means, "the main table")
         latex = page_tables.latex_table(means)
-        self.folder.text("main.tex", latex, "the main table as LaTeX (booktabs)")
+        self.folder.write_text("main.tex", latex, "the main table as LaTeX (booktabs)")
         singles = page_tables.singles(self.analyses)
         if len(singles):
-            self.folder.table("published", singles, "the paper's single ρ's next to ours")
+            self.folder.write_table("published", singles, "the paper's single ρ's next to ours")
         pooled = page_tables.pooled_baselines(self.analyses)
         if len(pooled):
-            self.folder.table("baselines", pooled, "ρ over both directions of each baseline")
+            self.folder.write_table("baselines", pooled, "ρ over both directions of each baseline")
         levels = {exp: self.plot_levels(exp) for exp in self.slugs if self._rows(exp)["level"].notna().any()}
         rhos = {exp: self.plot_rhos(exp) for exp in self.slugs}
         featured = self._featured(self.analyses)
@@ -148,12 +156,12 @@ class Contents:
             "main": tables.main_table(self.analyses, compared=True),
             "main_caption": tables.caption(self.findings.of("propagation")),
             "compared": "published_mean" in means,
-            "singles": format.records(singles),
-            "pooled": format.records(pooled),
+            "singles": format.to_records(singles),
+            "pooled": format.to_records(pooled),
             "levels": self.pair_up(levels),
             "rhos": self.pair_up(rhos),
             **self.valence_figures(),
-            "heatmap": self.folder.picture(Drawing("heatmap", heatmap, "Every ρ", alternative)),
+            "heatmap": self.folder.write_figure(Drawing("heatmap", heatmap, "Every ρ", alternative)),
         }
 
     def valence_figures(self) -> dict[str, Any]:
@@ -162,19 +170,19 @@ class Contents:
         bands = paper_figures.valence_bands(self.findings)
         score = label(self.analyses, "intrinsic", paper_figures.SC_EAT)
         if len(means):
-            self.folder.table("figure-6", means, f"figure 6: mean valence {score} per group")
+            self.folder.write_table("figure-6", means, f"figure 6: mean valence {score} per group")
         if len(bands):
-            self.folder.table("figure-7", bands, f"figure 7: group {score} by valence of the target")
+            self.folder.write_table("figure-7", bands, f"figure 7: group {score} by valence of the target")
             description = "figure 7: means over models and z over groups"
-            self.folder.table("figure-7-normalised", paper_figures.band_means(bands), description)
+            self.folder.write_table("figure-7-normalised", paper_figures.band_means(bands), description)
         figure_6 = paper_figures.group_means_figure(means, score)
         bands_figures = []
         for exp in paper_figures.GROUP_SIMILARITY:
             normalised = paper_figures.normalised_bands_figure(bands, exp, score)
             drawings = [normalised, paper_figures.valence_bands_figure(bands, exp, score)]
-            bands_figures.append(self.folder.pictures([drawing for drawing in drawings if drawing]))
+            bands_figures.append(self.folder.write_figures([drawing for drawing in drawings if drawing]))
         return {
-            "valence": self.folder.pictures([figure_6] if figure_6 else []),
+            "valence": self.folder.write_figures([figure_6] if figure_6 else []),
             "bands": [pictures for pictures in bands_figures if pictures],
         }
 
@@ -183,30 +191,30 @@ class Contents:
         findings = self.findings
         draws = sensitivity.attribute_draws(findings)
         spread = sensitivity.table(findings, draws)
-        self.folder.table("sensitivity", spread, "ρ under every specification")
+        self.folder.write_table("sensitivity", spread, "ρ under every specification")
         several = len(list_specifications(findings.of("propagation"))) > 1
         multiverses = [sensitivity.multiverse(findings, draws, spread, exp) for exp in self.slugs if several]
         sets, adjusted = joint.joint_tests(findings)
-        self.folder.table("joint", sets, "tests of sets of analyses: the median and the largest level")
-        self.folder.table("joint-analyses", adjusted, "p of each level, adjusted for all analyses")
+        self.folder.write_table("joint", sets, "tests of sets of analyses: the median and the largest level")
+        self.folder.write_table("joint-analyses", adjusted, "p of each level, adjusted for all analyses")
         models, groups = self.model_differences, differences.groups(findings, self.estimates)
-        self.folder.table("differences-models", models, "two models on the same experiment and group")
-        self.folder.table("differences-groups", groups, "two groups of one experiment and model")
+        self.folder.write_table("differences-models", models, "two models on the same experiment and group")
+        self.folder.write_table("differences-groups", groups, "two groups of one experiment and model")
         models = self._featured(self._featured(models, "first"), "second")
         groups = self._featured(groups)
         points = scaling.points(findings)
         quantities = scaling.known_quantities(points)
         if quantities:
-            self.folder.table("scaling", points, "mean ρ per model, with size and accuracy")
+            self.folder.write_table("scaling", points, "mean ρ per model, with size and accuracy")
         return {
-            "sensitivity": grouped(format.records(spread), "exp"),
-            "joint": format.records(sets[sets["n"] > 1]),
-            "multiverses": self.folder.pictures(multiverses),
+            "sensitivity": group_rows(format.to_records(spread), "exp"),
+            "joint": format.to_records(sets[sets["n"] > 1]),
+            "multiverses": self.folder.write_figures(multiverses),
             "model_pairs": page_tables.pairs_of_models(models),
-            "model_differences": grouped(format.records(models), "exp"),
-            "group_differences": grouped(format.records(groups), "exp"),
-            "scaling": self.folder.pictures([scaling.figure(points, name) for name in quantities]),
-            "correlations": format.records(scaling.correlations(points)),
+            "model_differences": group_rows(format.to_records(models), "exp"),
+            "group_differences": group_rows(format.to_records(groups), "exp"),
+            "scaling": self.folder.write_figures([scaling.figure(points, name) for name in quantities]),
+            "correlations": format.to_records(scaling.correlations(points)),
             "quantities": scaling.QUANTITIES,
         }
 
@@ -215,18 +223,37 @@ class Contents:
         curves = dose_response.curves(self.findings)
         drawing = dose_response.figure(curves, self.featured)
         if len(self.remaining):
-            self.folder.table("intervention", self.remaining, "what remains without what is measured")
-            self.folder.table("intervention-doses", curves, "the same at every dose, and of every control")
+            self.folder.write_table("intervention", self.remaining, "what remains without what is measured")
+            self.folder.write_table(
+                "intervention-doses", curves, "every dose and every control"
+            )
         return {
-            "interventions": format.records(self.remaining),
-            "intervention_figure": drawing and self.folder.picture(drawing),
+            "interventions": format.to_records(self.remaining),
+            "intervention_figure": drawing and self.folder.write_figure(drawing),
+        }
+
+    def reliability(self) -> dict[str, Any]:
+        """Build figures and table of the reliability of both scores; empty without exp.reliability=true."""
+        rows = corrected(self.analyses)
+        if rows.empty:
+            return {"corrected": {}}
+        names = ["exp", "model", "stratum", "n", "rho", *RELIABILITY]
+        self.folder.write_table("reliability", rows[names], "ρ corrected for the noise of the corpus")
+        featured = self._featured(rows)
+        drawings = []
+        for exp, exp_rows in featured.groupby("exp", sort=False):
+            named = {"name": f"reliability-{self.slugs[str(exp)]}", "title": self._title(str(exp))}
+            drawings.append(figures.plot_corrected(exp_rows, self.featured, **named))
+        return {
+            "corrected": group_rows(format.to_records(featured[names]), "exp"),
+            "reliabilities": self.folder.write_figures(drawings),
         }
 
     def experiments(self) -> list[dict[str, Any]]:
         """Build the values of each experiment."""
         items = page_tables.contributors(self.findings)
-        self.folder.table("contributors", items, "retrieved items that move the outcome most")
-        by_config = grouped(format.records(items), "config")
+        self.folder.write_table("contributors", items, "retrieved items that move the outcome most")
+        by_config = group_rows(format.to_records(items), "config")
         return [self.experiment(exp, by_config) for exp in self.slugs]
 
     def experiment(self, exp: str, contributors: Mapping[str, list[page_tables.Row]]) -> dict[str, Any]:
@@ -241,7 +268,7 @@ class Contents:
             "slug": self.slugs[exp],
             "paper": exp_rows["paper"].iloc[0],
             "left": exp_rows["config"].nunique() - len(jobs),
-            "scatters": self.folder.pictures([self.scatter(*job) for job in numbered]),
+            "scatters": self.folder.write_figures([self.scatter(*job) for job in numbered]),
             "contributors": {models[job]: contributors[job] for job in jobs if job in contributors},
             "retrieves_faces": exp.endswith("_to_faces"),
         }
@@ -258,7 +285,7 @@ class Contents:
 
     def pair_up(self, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
         """Write drawings of experiments: the pairs of the paper's figures 2 to 5, and the others."""
-        pictures = {exp: self.folder.picture(drawing) for exp, drawing in drawings.items()}
+        pictures = {exp: self.folder.write_figure(drawing) for exp, drawing in drawings.items()}
         pairs = [[pictures[exp] for exp in pair if exp in pictures] for pair in paper_figures.PAIRS]
         paired = set(sum(paper_figures.PAIRS, ()))
         others = [picture for exp, picture in pictures.items() if exp not in paired]

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from src.report.drawing import PALETTE, Drawing, style
+from src.report.drawing import PALETTE, Drawing, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import BAND, describe_rows, forest_plot, in_digits, legend_handles, mark
+from src.report.forest_plot import BAND, describe_rows, draw_marks, forest_plot, format_digits, legend_handles
 from src.studies.propagation.combined import main_analyses, score_names
 from src.studies.propagation.figures import LABEL, LIMITS
 
-DRAWS = "other draws of A and B"
+DRAWS = "A and B from halves"
 # Columns of tables/sensitivity.csv, whose `reading` is the name of a specification.
 COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "above"]
 
@@ -25,7 +25,7 @@ def name_specifications(analyses: pd.DataFrame) -> pd.Series:
 
 
 def attribute_draws(findings: Findings) -> pd.DataFrame:
-    """Read rho under other draws of A and B, of the first specification: `exp, model, stratum, rho`."""
+    """Read rho with A and B from halves, of the first specification: `exp, model, stratum, rho`."""
     tables = []
     for job in main_analyses(findings).drop_duplicates("config").to_dict("records"):
         if findings.has(job["config"], "draws"):
@@ -71,7 +71,7 @@ def multiverse(findings: Findings, draws: pd.DataFrame, summary: pd.DataFrame, e
     title = f"{exp}: every specification"
     key = legend_handles(models if coloured else ["a model"])
     key = [*key, Line2D([], [], color="black", linewidth=1.6, label="median")]
-    median, lowest, highest = (lines[name].map(in_digits) for name in ("median", "lowest", "highest"))
+    median, lowest, highest = (lines[name].map(format_digits) for name in ("median", "lowest", "highest"))
     words = "median " + median + ", " + lowest + " to " + highest
     lines = lines.assign(block=lines["reading"], text=median, words=words)
     figure, axes, lines = forest_plot(lines, title=title, label=LABEL, key=key, limits=LIMITS)
@@ -79,8 +79,8 @@ def multiverse(findings: Findings, draws: pd.DataFrame, summary: pd.DataFrame, e
     points = points.merge(lines[["reading", "y"]])
     for number, model in enumerate(models if coloured else [None]):
         rows = points if model is None else points[points["model"] == model]
-        axes.plot(rows["rho"], rows["y"], linestyle="", markersize=4, alpha=0.45, mew=0, **style(number))
-    mark(axes, lines["median"], lines["y"], color="black")
+        axes.plot(rows["rho"], rows["y"], linestyle="", markersize=4, alpha=0.45, mew=0, **style_of(number))
+    draw_marks(axes, lines["median"], lines["y"], color="black")
     caption = (
         "Each line is a specification, each point a ρ (model and group; all seeds); stroke and number are "
         f"their median. “{DRAWS}” are of the first specification."

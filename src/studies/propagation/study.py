@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from rich.console import RenderableType
 
 from src.configs import ProtocolConfig, RunConfig
-from src.report.drawing import save
+from src.report.drawing import save_png
 from src.report.findings import list_specifications
 from src.report.study import StudyReport
-from src.report.tables import describe, first, plain
+from src.report.tables import build_table, describe, select_first
 from src.stimuli import CARRIES, IMAGE_ROLES
-from src.storage.versions import declared
+from src.storage.versions import declared_versions
 from src.studies.propagation import experiment, figures, intervention, measures, tables
 from src.studies.propagation.combined import combine
 from src.studies.propagation.conclusions import conclusions
@@ -35,6 +35,8 @@ UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article", "bootstrap"),
 }
+# Columns of jobs with exp.reliability=true whose means are metrics.
+RELIABILITIES = ("rho_cross", "reliability_measured", "reliability_retrieved", "noise_ceiling", "rho_true")
 # Bytes of memory per row of a table, measured (benchmarks.scale).
 ROW_BYTES = 1000
 
@@ -44,14 +46,17 @@ def check(cfg: RunConfig, by_role: Tables) -> object:
     assert isinstance(cfg.exp, PropagationConfig)
     if cfg.exp.intervene:
         intervention.check(cfg.protocol)
-    return experiment.check(*_pair(cfg, by_role), cfg.protocol, cfg.seed)
+    pair, chosen = _pair(cfg, by_role), cfg.exp.reliability
+    return experiment.check(*pair, cfg.protocol, cfg.seed, with_reliability=chosen)
 
 
 def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
     """Compute the experiment; see `experiment.run`."""
     assert isinstance(cfg.exp, PropagationConfig)
-    max_targets = cfg.exp.intervene_targets if cfg.exp.intervene else None
-    return experiment.run(*_pair(cfg, by_role), *_pair(cfg, vectors), cfg.protocol, cfg.seed, max_targets)
+    pairs = (*_pair(cfg, by_role), *_pair(cfg, vectors))
+    options: dict[str, Any] = {"with_reliability": cfg.exp.reliability}
+    options["max_intervened"] = cfg.exp.intervene_targets if cfg.exp.intervene else None
+    return experiment.run(*pairs, cfg.protocol, cfg.seed, **options)
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
@@ -63,7 +68,7 @@ def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozens
 
 
 def metrics(result: experiment.Result) -> dict[str, float]:
-    """Return slope, level, rho and mean intrinsic scores by group, and their reliability."""
+    """Return slope, level, rho and mean intrinsic scores by group, and averages of further columns."""
     rows = result.analyses
     values = {"rho": float(rows["rho"].mean()), "slope": float(rows["slope"].mean())}
     if rows["level_p"].notna().any():
@@ -79,12 +84,13 @@ def metrics(result: experiment.Result) -> dict[str, float]:
     if result.intervention:
         summary = result.intervention.summary.iloc[0]
         values |= {name: float(summary[name]) for name in ("left", "left_p")}
-    return values | reliability(rows)
+    return values | averages(rows)
 
 
-def reliability(rows: pd.DataFrame) -> dict[str, float]:
-    """Average placebo, validity and width of interval over analyses, and count those above their placebo."""
-    names = [name for name in ("placebo_mean", "placebo_q95", "validity") if name in rows]
+def averages(rows: pd.DataFrame) -> dict[str, float]:
+    """Average columns over analyses, and count the analyses above their placebo."""
+    candidates = ("placebo_mean", "placebo_q95", "validity", *RELIABILITIES)
+    names = [name for name in candidates if name in rows]
     values = {name: float(rows[name].mean()) for name in names}
     if {"ci_low", "ci_high"} <= set(rows):
         values["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
@@ -125,19 +131,19 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return the main table and the spread of rho over specifications."""
     renderables: list[RenderableType] = [tables.terminal(analyses, f"{dataset}: propagation")]
     if len(list_specifications(analyses)) > 1:
-        renderables.append(plain(*tables.spread(analyses, dataset)))
+        renderables.append(build_table(*tables.spread(analyses, dataset)))
     return renderables
 
 
 def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, float]:
     """Write summary.csv, heatmap.png and, for several specifications, readings.csv; return mean and SD."""
     tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-    first_rows, specification, others = first(analyses)
+    first_rows, specification, others = select_first(analyses)
     title = f"{dataset}: {len(first_rows)} analyses"
     if others:
         tables.specification_spread(analyses).to_csv(folder / "readings.csv", index=False)
         title += f" of {describe(specification)}, the first of {others + 1} specifications"
-    save(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
+    save_png(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
     levels = {
         "level_small_q": float((first_rows["level_q"] <= 0.05).sum()),
         "slope": first_rows["slope"].mean(),
@@ -149,7 +155,7 @@ def further_versions(cfg: RunConfig) -> dict[str, int]:
     """Return the versions of measure and outcome, and of the intervention in a job with one."""
     assert isinstance(cfg.exp, PropagationConfig)
     numbers = measures.versions(cfg.protocol)
-    return numbers | declared("intervention") if cfg.exp.intervene else numbers
+    return numbers | declared_versions("intervention") if cfg.exp.intervene else numbers
 
 
 def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:

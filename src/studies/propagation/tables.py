@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from src.report.findings import SPECIFICATION, list_specifications
-from src.report.tables import DASH, MAX_ACROSS, describe, first
+from src.report.tables import DASH, MAX_ACROSS, describe, select_first
 from src.studies.propagation.combined import score_names
 
 OVERALL = "all"
@@ -61,7 +61,7 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
     with a rho), `undefined` (number without); for `dataset=paper` also the paper's `published_mean` and
     `published_sd`. Of `level_with_q` analyses, `level_small_q` have level_q ≤ .05; `slope` is the mean slope.
     """
-    analyses, _, _ = first(analyses)
+    analyses, _, _ = select_first(analyses)
     keys, tables = ["exp", "paper", "model"], []
     for pooled in ([], ["model"], ["exp", "paper"], keys):
         rows = analyses.assign(**dict.fromkeys(pooled, OVERALL))
@@ -99,7 +99,7 @@ def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFram
     No cell is empty: a dash stands for what a model or an experiment does not have. `compared` says of each
     mean whether it lies inside or outside the paper's mean ± SD.
     """
-    means, rows = summary(analyses), first(analyses)[0]
+    means, rows = summary(analyses), select_first(analyses)[0]
     models = [*dict.fromkeys(rows["model"])]
     is_wide = len(models) > MAX_ACROSS
     down, across = ("model", "exp") if is_wide else ("exp", "model")

@@ -66,8 +66,8 @@ def _summarise(
     """Summarise draws by their kind, for the stratum of this number."""
     row: dict[str, Any] = {}
     if "attributes" in draws:
-        rhos = draws["attributes"]
-        row["sd_attributes"] = float(rhos.std(ddof=1)) if len(rhos) > 1 else math.nan
+        first, second = draws["attributes"].reshape(-1, 2).T
+        row["sd_attributes"] = float(np.sqrt(np.mean((first - second) ** 2) / 2))
     if "placebo" in draws:
         observed, n = sample.observed(number, "placebo", scores.intrinsic, scores.extrinsic)
         row["placebo_mean"], row["placebo_q95"] = _mean_and_q95(draws["placebo"])

@@ -16,8 +16,12 @@ from src.studies.shared.target_jackknife import (
     transform,
 )
 
-MARGIN = 0.10  # largest relative change of a spread that counts as none
+MARGIN = 0.10  # largest relative change of a spread that counts as equivalent
 NO_RATIO = jackknife.Ratio(math.nan, math.nan, math.nan, None)
+# Verdicts on the share of a spread that is left.
+REDUCED, INCREASED, EQUIVALENT = "reduced", "increased", "equivalent"
+UNDECIDED, REFUSED = "undecided", "refused"
+VERDICTS = (REDUCED, EQUIVALENT, UNDECIDED, INCREASED, REFUSED)
 
 
 @dataclass(frozen=True)
@@ -97,3 +101,22 @@ def ratio_of(
     if pair[1] <= 0:
         return NO_RATIO
     return jackknife.compare_by_ratio(float(pair[0]), float(pair[1]), covariance_of_pair, df, MARGIN)
+
+
+def verdict(ratio: jackknife.Ratio) -> str:
+    """Return which of `VERDICTS` a ratio allows.
+
+    An interval that includes 1 shows no equality: without a test of equivalence the verdict is `UNDECIDED`.
+    A clear change that is smaller than the margin is a change: `is_equivalent` is true of it as well. Below
+    -1, groups change sides and differ by more than before.
+
+    >>> verdict(jackknife.Ratio(0.8, 0.6, 0.99, False)), verdict(jackknife.Ratio(0.8, 0.6, 1.01, False))
+    ('reduced', 'undecided')
+    """
+    if ratio.is_equivalent is None:
+        return REFUSED
+    if ratio.low > -1 and ratio.high < 1:
+        return REDUCED
+    if ratio.low > 1 or ratio.high < -1:
+        return INCREASED
+    return EQUIVALENT if ratio.is_equivalent else UNDECIDED

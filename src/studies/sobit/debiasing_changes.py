@@ -21,8 +21,8 @@ FELL, ROSE, UNCLEAR = "fell", "rose", "unclear"
 # Verdicts on a word over its axes.
 MIXED, ALL_FELL, ALL_ROSE = "fell on one, rose on another", "fell on all", "rose on all"
 SOME_FELL, SOME_ROSE = "fell on some, rose on none", "rose on some, fell on none"
-UNCHANGED, UNKNOWN = "no clear change", "no interval"
-VERDICTS = (MIXED, ALL_FELL, SOME_FELL, UNCHANGED, SOME_ROSE, ALL_ROSE, UNKNOWN)
+ALL_UNCLEAR, UNKNOWN = "unclear on all", "no interval"
+VERDICTS = (MIXED, ALL_FELL, SOME_FELL, ALL_UNCLEAR, SOME_ROSE, ALL_ROSE, UNKNOWN)
 
 
 def changes(findings: Findings) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def verdict(directions: Iterable[str]) -> str:
     for direction, all_axes, some_axes in ((FELL, ALL_FELL, SOME_FELL), (ROSE, ALL_ROSE, SOME_ROSE)):
         if direction in distinct:
             return all_axes if distinct == {direction} else some_axes
-    return UNCHANGED
+    return ALL_UNCLEAR
 
 
 def count_verdicts(word_verdicts: pd.DataFrame) -> pd.DataFrame:

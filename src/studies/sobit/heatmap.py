@@ -14,8 +14,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from src.report.drawing import Drawing, plain
-from src.report.forest_plot import in_digits, split
+from src.report.drawing import Drawing, clean
+from src.report.forest_plot import format_digits, split_into_figures
 from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, present_axes
 
 COLOUR_MAP = "PuOr_r"
@@ -46,7 +46,9 @@ def heatmaps(rows: pd.DataFrame, limit: float, number: int) -> list[Drawing]:
     drawings = []
     for index, (category, category_rows) in enumerate(cells.groupby("category", sort=False), 1):
         stem, title = f"sobit-{number}-{index}", f"{category_rows['model'].iloc[0]}: {category}"
-        for words, name, heading in split([*dict.fromkeys(category_rows["word"])], MAX_WORDS, stem, title):
+        for words, name, heading in split_into_figures(
+            [*dict.fromkeys(category_rows["word"])], MAX_WORDS, stem, title
+        ):
             chosen = category_rows[category_rows["word"].isin(words)]
             figure, alternative = _figure(chosen, words, heading, limit), _alternative(chosen, heading)
             drawings.append(Drawing(name, figure, heading, alternative, CAPTION, dense=True))
@@ -57,7 +59,7 @@ def _alternative(cells: pd.DataFrame, title: str) -> str:
     """Describe the heatmap: for each word, the group with the largest |C|."""
     largest_rows = cells["association"].abs().groupby(cells["word"], sort=False).idxmax()
     rows = cells.loc[largest_rows].to_dict("records")
-    texts = [f"{row['word']}: {row['group']} {in_digits(row['association'])}" for row in rows]
+    texts = [f"{row['word']}: {row['group']} {format_digits(row['association'])}" for row in rows]
     significant = int((cells["q"] <= ALPHA).sum())
     return (
         f"Heatmap of C, words by groups. {title}. {significant} of {len(cells)} cells have q ≤ .05. For each "
@@ -69,15 +71,15 @@ def _figure(rows: pd.DataFrame, words: list[str], title: str, limit: float) -> F
     rows_by_axis = {axis: rows[rows["axis"] == axis] for axis in present_axes(rows)}
     counts = [axis_rows["group"].nunique() for axis_rows in rows_by_axis.values()]
     widths = [(WIDE if count <= MAX_WIDE else NARROW) * count for count in counts]
-    names = [plain(word, LETTERS) for word in words]
-    groups = [plain(group, LETTERS) for cells in rows_by_axis.values() for group in cells["group"].unique()]
+    names = [clean(word, LETTERS) for word in words]
+    groups = [clean(group, LETTERS) for cells in rows_by_axis.values() for group in cells["group"].unique()]
     left, above = (LETTER_WIDTH * max(map(len, texts)) for texts in (names, groups))
     size = max(3.4, left + sum(widths) + 0.3), above + ROW_HEIGHT * len(words) + 1.2
     figure = Figure(figsize=size, layout="constrained")
-    figure.suptitle(plain(title, 56), fontsize=9.5, x=0.02, ha="left")
+    figure.suptitle(clean(title, 56), fontsize=9.5, x=0.02, ha="left")
     panels = figure.subplots(1, len(rows_by_axis), width_ratios=widths, squeeze=False)[0]
     for panel, (axis, axis_rows) in zip(panels, rows_by_axis.items(), strict=True):
-        panel.set_title(plain(AXIS_LABELS[axis], 20), fontsize=8)
+        panel.set_title(clean(AXIS_LABELS[axis], 20), fontsize=8)
         _draw_panel(panel, axis_rows, words, Normalize(-limit, limit))
     figure.align_titles()
     panels[0].set_yticks(range(len(names)), names, fontsize=7.5)
@@ -97,7 +99,7 @@ def _draw_panel(panel: Axes, cells: pd.DataFrame, words: list[str], scale: Norma
     panel.spines[:].set_visible(False)
     panel.tick_params(length=0, pad=2)
     panel.xaxis.tick_top()
-    names = [plain(group, LETTERS) for group in groups]
+    names = [clean(group, LETTERS) for group in groups]
     panel.set_xticks(range(columns), names, rotation=90, fontsize=7.5)
     panel.set_yticks([])
     panel.vlines(np.arange(0.5, columns - 1), -0.5, rows - 0.5, color="white", linewidth=0.6, zorder=2)

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from src.report.explorer import digest
 from src.report.findings import Findings, first_specification
-from src.report.folder import Folder
-from src.report.format import records
+from src.report.folder import ReportFolder
+from src.report.format import to_records
 from src.report.study import Section
 from src.studies.sobit import debiasing_changes, word_rows
 from src.studies.sobit.heatmap import colour_limit, heatmaps
@@ -19,23 +19,25 @@ DETAILED = 8
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def section(findings: Findings, folder: Folder) -> Section:
+def section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the figures and tables of So-B-IT; return the section."""
     audits = findings.of("sobit")
-    folder.table("sobit", audits, "So-B-IT: every word, axis and group, all specifications, unrounded")
+    folder.write_table("sobit", audits, "So-B-IT: every word, axis and group, all specifications, unrounded")
     rows, specification, others = word_rows.first_rows(word_rows.fill_columns(audits))
     words = word_rows.by_word(rows)
     summary = word_rows.summarise(words[words["axis"] != ""])
-    folder.table("sobit-words", words, "So-B-IT: a row per word and axis of the specification on the page")
-    folder.table("sobit-models", summary, "So-B-IT: summary per model and axis")
+    folder.write_table(
+        "sobit-words", words, "So-B-IT: a row per word and axis of the specification on the page"
+    )
+    folder.write_table("sobit-models", summary, "So-B-IT: summary per model and axis")
     models = [*dict.fromkeys(rows["model"])]
     limit = colour_limit(rows)
     detailed = []
     for number, name in enumerate(models[:DETAILED], 1):
         model_rows = rows[rows["model"] == name]
         drawings = pictures(model_rows, number) | {"heatmaps": heatmaps(model_rows, limit, number)}
-        detailed.append({"name": name, "rows": records(words[words["model"] == name])})
-        detailed[-1] |= {kind: folder.pictures(pictured) for kind, pictured in drawings.items()}
+        detailed.append({"name": name, "rows": to_records(words[words["model"] == name])})
+        detailed[-1] |= {kind: folder.write_figures(pictured) for kind, pictured in drawings.items()}
     face_counts = (rows["n"] + rows["n_rest"]).agg(["min", "max"]).dropna()
     # The page's security policy allows only the script with this hash.
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
@@ -45,7 +47,7 @@ def section(findings: Findings, folder: Folder) -> Section:
         "words": rows["caption"].nunique(),
         "faces": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
         "axis_labels": word_rows.AXIS_LABELS,
-        "summary": records(summary),
+        "summary": to_records(summary),
         "models": detailed,
         "models_left": len(models) - len(detailed),
         "association_columns": word_rows.ASSOCIATION_COLUMNS,
@@ -63,7 +65,7 @@ def section(findings: Findings, folder: Folder) -> Section:
     )
 
 
-def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:
+def _debiasing(findings: Findings, folder: ReportFolder) -> dict[str, Any] | None:
     """Return the changes by debiasing; None if no debiased job has a counterpart without debiasing."""
     changes = debiasing_changes.changes(findings)
     if changes.empty:
@@ -72,8 +74,8 @@ def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:
     counts = debiasing_changes.count_verdicts(verdicts)
     keys = [*debiasing_changes.LABELS, "caption"]
     changed = changes.merge(verdicts[[*keys, "verdict"]], on=keys)
-    folder.table("sobit-debiasing", changed, "So-B-IT: change of |C| by debiasing, every word")
-    folder.table("sobit-verdicts", counts, "So-B-IT: numbers of words by how debiasing changed them")
+    folder.write_table("sobit-debiasing", changed, "So-B-IT: change of |C| by debiasing, every word")
+    folder.write_table("sobit-verdicts", counts, "So-B-IT: numbers of words by how debiasing changed them")
     specifications = changes[["protocol", "seed", "taxonomy"]].drop_duplicates()
     # The page shows the first specification.
     changes, verdicts, counts = (frame.merge(specifications[:1]) for frame in (changes, verdicts, counts))
@@ -84,6 +86,6 @@ def _debiasing(findings: Findings, folder: Folder) -> dict[str, Any] | None:
         "others": len(specifications) - 1,
         "reasons": [reason for reason in dict.fromkeys(changes["reason"]) if reason],
         "verdicts": debiasing_changes.VERDICTS,
-        "counts": records(counts),
-        "mixed": records(mixed),
+        "counts": to_records(counts),
+        "mixed": to_records(mixed),
     }

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from src.configs import RunConfig
 from src.report.findings import SPECIFICATION
 from src.report.study import StudyReport
-from src.report.tables import across_models, plain
+from src.report.tables import build_table, lay_out
 from src.storage import results
 from src.studies.protocol import Cost, NamedFigure, Study, StudyResult
 from src.studies.sobit import experiment
@@ -55,7 +55,7 @@ def metrics(result: StudyResult) -> dict[str, float]:
 
 def job_figures(_: SobitConfig, columns: Mapping[str, object], result: StudyResult) -> Iterator[NamedFigure]:
     """Draw the most skewed words, the nearest faces, the strongest and the weakest words."""
-    rows = fill_columns(results.named(columns, result.analyses))
+    rows = fill_columns(results.with_job_columns(columns, result.analyses))
     for drawing in chain.from_iterable(pictures(rows, 1).values()):
         yield f"{drawing.name}.png", drawing.figure, drawing.alternative
 
@@ -95,8 +95,8 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
         ]
     if not rows:
         return []
-    table = across_models(pd.DataFrame(rows), "debias", "protocol", "seed")
-    return [plain(table, f"{dataset}: {TITLE}")]
+    table = lay_out(pd.DataFrame(rows), "debias", "protocol", "seed")
+    return [build_table(table, f"{dataset}: {TITLE}")]
 
 
 STUDY = Study(

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import describe_rows, forest_plot, in_digits, in_order
+from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
 from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, present_axes
 
 # Words per group; twice as many on an axis of two groups, where one has the negative C of the other.
@@ -57,7 +57,7 @@ def draw_skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     largest = cells.loc[order].groupby("group").head(MAX_SKEWED * (1 + is_mirrored))
     largest = largest.sort_values("association", ascending=False, kind="stable")
     drawn_groups = groups[:1] if is_mirrored else groups
-    points = in_order(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
+    points = sort_by(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
     title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
     faces = points[["n", "n_rest"]].sum(axis=1)
     figure, _, placed = forest_plot(
@@ -86,13 +86,13 @@ def draw_nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
         return None
     words = cells.drop_duplicates("caption").sort_values("maxskew", ascending=False, kind="stable")
     captions = words["caption"].head(NEAREST if cells["group"].nunique() <= ROOMY else FEW).tolist()
-    points = in_order(cells[cells["caption"].isin(captions)], caption=captions)
+    points = sort_by(cells[cells["caption"].isin(captions)], caption=captions)
     title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, nearest faces"
     figure, plot, placed = forest_plot(
         points.assign(
             block=points["word"].map(str),
             note=[
-                f"MaxSkew {in_digits(skew)}" + f" (null 95th {in_digits(null)})" * pd.notna(null)
+                f"MaxSkew {format_digits(skew)}" + f" (null 95th {format_digits(null)})" * pd.notna(null)
                 for skew, null in zip(points["maxskew"], points["maxskew_q95"], strict=True)
             ],
             name=points["group"].map(str),
@@ -103,7 +103,7 @@ def draw_nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
             band_low=points["base_share"] - points["null_q95"],
             band_high=points["base_share"] + points["null_q95"],
             filled=points["q"] <= ALPHA,
-            text=[f"× {in_digits(ratio, 1)}" for ratio in points["ratio"]],
+            text=[f"× {format_digits(ratio, 1)}" for ratio in points["ratio"]],
             words=[
                 f"{group} {share:.2f} of {base:.2f}"
                 for group, share, base in points[["group", "share_topk", "base_share"]].to_numpy()
@@ -148,6 +148,6 @@ def draw_strength(rows: pd.DataFrame, number: int) -> Drawing | None:
 
 def _with_values(points: pd.DataFrame, value: str) -> pd.DataFrame:
     """Add the columns of a forest plot of words: a value with its interval, and their texts."""
-    name, text = points["word"].map(str), points[value].map(in_digits)
+    name, text = points["word"].map(str), points[value].map(format_digits)
     points = points.assign(name=name, text=text, words=name + " " + text, value=points[value])
     return points.assign(low=points[f"{value}_low"], high=points[f"{value}_high"])

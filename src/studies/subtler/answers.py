@@ -17,7 +17,7 @@ from scipy.special import softmax
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
 from src.generators.completions import Unanswered
-from src.generators.language_models import Causal, longest_first, pad_left, padding_id
+from src.generators.language_models import Causal, batch_longest_first, pad_left, padding_id
 from src.storage.cache import fingerprint
 from src.studies.subtler.items import OPTIONS
 
@@ -135,9 +135,9 @@ def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) 
     """Compute the log-probabilities and token counts of each item's options, [items][2][orders][options]."""
     dialogues = []
     for context, *options in rows:
-        option_tokens = [model.answer_tokens(option) for option in options]
+        option_tokens = [model.tokenize_answer(option) for option in options]
         for order in ORDERS:
-            question_tokens = model.question(compose_question(question, context, options, order))
+            question_tokens = model.tokenize_question(compose_question(question, context, options, order))
             dialogues += [(question_tokens, answer) for answer in option_tokens]
     padding = padding_id(model.tokenizer)
     log_p_and_counts = log_probabilities(model.model, dialogues, batch_size=model.batch_size, padding=padding)
@@ -196,7 +196,7 @@ def log_probabilities(
     lengths = np.array([len(answer) for _, answer in dialogues], dtype=int)
     log_p = np.empty(len(dialogues))
     device = next(model.parameters()).device
-    for batch in longest_first(ids, batch_size):
+    for batch in batch_longest_first(ids, batch_size):
         tokens, mask = (tensor.to(device) for tensor in pad_left([ids[index] for index in batch], padding))
         # All answers are aligned at the end, so that only their positions need logits.
         longest = int(lengths[batch].max())

@@ -8,8 +8,8 @@ import pandas as pd
 
 from src.metrics.jackknife import MIN_CLUSTERS
 from src.report.drawing import Drawing
-from src.report.forest_plot import describe_rows, forest_plot, in_order, split
-from src.report.format import number
+from src.report.forest_plot import describe_rows, forest_plot, sort_by, split_into_figures
+from src.report.format import format_number
 from src.studies.subtler.rows import GENDERS
 from src.studies.subtler.scoring import ALL, GAP_BOUNDS, GAPS, TAU_BOUNDS
 
@@ -81,7 +81,7 @@ def _gaps(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _taus(rows: pd.DataFrame) -> pd.DataFrame:
     entries = rows.to_dict("records")
-    texts = [f"{number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})" for row in entries]
+    texts = [f"{format_number(row['tau_c'])}, {row['n']:.0f} ({row['n_unmatched']:.0f})" for row in entries]
     names = {"tau_c": "value", "tau_c_low": "low", "tau_c_high": "high", "domain": "block", "gender": "name"}
     taus = rows.rename(columns=names).assign(text=texts, note="τ-c, n (unmatched)")
     ordered = _order(taus, GENDERS)
@@ -91,7 +91,7 @@ def _taus(rows: pd.DataFrame) -> pd.DataFrame:
 def _order(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Order the rows: blocks as they occur, `all` last; names as given, others after them."""
     blocks = [block for block in dict.fromkeys(rows["block"]) if block != ALL]
-    return in_order(rows, block=[*blocks, ALL], name=[*dict.fromkeys([*names, *rows["name"]])])
+    return sort_by(rows, block=[*blocks, ALL], name=[*dict.fromkeys([*names, *rows["name"]])])
 
 
 def _n_text(sizes: pd.Series) -> str:
@@ -100,7 +100,7 @@ def _n_text(sizes: pd.Series) -> str:
 
 
 def _signed_text(value: float) -> str:
-    text = number(value, 1)
+    text = format_number(value, 1)
     return f"+{text}" if value > 0 and float(text) else text
 
 
@@ -112,13 +112,13 @@ def _draw_plots(
     The rows have `block` and its `note`, `name` within it, `series`, `value`, `low`, `high` (NaN: no
     interval), and `text`, the label.
     """
-    rows = in_order(rows, block=(), name=(), series=())
+    rows = sort_by(rows, block=(), name=(), series=())
     series = [*dict.fromkeys(rows["series"])]
     entries = rows.to_dict("records")
     words = [f"{row['series']} {row['name']} {row['text']} {_interval(row)}" for row in entries]
     rows = rows.assign(words=words, filled=(rows["low"] > 0) | (rows["high"] < 0))
     plots = []
-    for names, file, heading in split(series, MAX_SERIES, name, title):
+    for names, file, heading in split_into_figures(series, MAX_SERIES, name, title):
         series_rows = rows[rows["series"].isin(names)]
         figure, axes, placed = forest_plot(
             # Further series of a name are listed below it without the name.

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 
 from src.report import latex
-from src.report.explorer import explored
+from src.report.explorer import build_rows
 from src.report.findings import SPECIFICATION, Findings
-from src.report.folder import Folder
-from src.report.format import records, slugs
+from src.report.folder import ReportFolder
+from src.report.format import slugs, to_records
 from src.report.study import Section
 from src.studies.subtler import figures, published_answers
 from src.studies.subtler import rows as subtler
@@ -27,17 +27,17 @@ COMMENT = (
 )
 
 
-def section(findings: Findings, folder: Folder) -> Section:
+def section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the figures and tables of the choices of generative models; return the section."""
     analyses = findings.of("subtler")
     description = "subtler biases: every task, coding, domain, direction and gender, all specifications"
-    folder.table("subtler", analyses, description)
+    folder.write_table("subtler", analyses, description)
     first = subtler.first_specifications(analyses)
     rows = subtler.fill_columns(first).assign(series=first["model"].astype(str))
     sets = dict(subtler.sets(rows))
     names = slugs(sets)
     listed = pd.concat(sets.values())
-    folder.text("subtler.tex", latex_table(listed), "subtler biases: τ-c as LaTeX (booktabs)")
+    folder.write_text("subtler.tex", latex_table(listed), "subtler biases: τ-c as LaTeX (booktabs)")
     totals = listed[listed["gender"] == ALL]
     holds_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
     models = [*dict.fromkeys(rows["model"])][:DETAILED]
@@ -46,15 +46,17 @@ def section(findings: Findings, folder: Folder) -> Section:
     compared_models = [model for model in models if any(model in line["ours"] for line in lines)]
     if lines:
         scores = published_answers.published_scores()
-        folder.table("subtler-published", scores, "scores of the answers published by Kamruzzaman et al.")
+        folder.write_table(
+            "subtler-published", scores, "scores of the answers published by Kamruzzaman et al."
+        )
     context = {
         "others": subtler.count_others(analyses),
-        "answers": records(count_answers(rows[rows["gender"] == ALL])),
+        "answers": to_records(count_answers(rows[rows["gender"] == ALL])),
         "sets": [
             {
                 "name": title,
                 **_pictures(subset, rows[rows["exp"] == subset["exp"].iloc[0]], names[title], title, folder),
-                "rows": records(subset[(subset["gender"] == ALL) & subset["model"].isin(models)]),
+                "rows": to_records(subset[(subset["gender"] == ALL) & subset["model"].isin(models)]),
             }
             for title, subset in sets.items()
         ],
@@ -80,7 +82,7 @@ def section(findings: Findings, folder: Folder) -> Section:
     group = complete[["coding", "domain", "direction", "gender"]].astype(str).agg(" ".join, axis=1)
     return Section(
         rows=first,
-        explored=explored(complete, study="subtler", group=group, measure="τ-c", numbers=EXPLORED),
+        explorer_rows=build_rows(complete, study="subtler", group=group, measure="τ-c", numbers=EXPLORED),
         templates=Path(__file__).with_name("templates"),
         context={"subtler": context},
         body=("subtler.html",),
@@ -106,14 +108,14 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
 
 
 def _pictures(
-    set_rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: Folder
+    set_rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: ReportFolder
 ) -> dict[str, Any]:
     # `axis_rows` are the rows of all figures that have the same axes.
     pictures: dict[str, Any] = {"gaps": [], "taus": []}
     for direction in subtler.DIRECTIONS:
         drawn = figures.drawings(set_rows, axis_rows, direction, name=name, title=title)
         for kind, drawings in drawn.items():
-            pictures[kind] += folder.pictures(drawings)
+            pictures[kind] += folder.write_figures(drawings)
     return pictures
 
 
@@ -126,7 +128,7 @@ def latex_table(rows: pd.DataFrame) -> str:
         task, coding, domain, direction = map(str, keys)
         line = {"Task": subtler.task_name(totals, task, coding), "Domain": domain, "": direction}
         lines.append(line | {str(row["model"]): _cell(row) for row in stratum.to_dict("records")})
-    return latex.table(pd.DataFrame(lines, columns=["Task", "Domain", "", *models]).fillna(""), 3, COMMENT)
+    return latex.to_latex(pd.DataFrame(lines, columns=["Task", "Domain", "", *models]).fillna(""), 3, COMMENT)
 
 
 def _cell(row: Mapping[Hashable, Any]) -> str:

@@ -15,7 +15,7 @@ from src import configs
 from src.errors import InputError, NotApplicable
 from src.generators.language_models import Causal
 from src.report.study import StudyReport
-from src.report.tables import across_models, plain
+from src.report.tables import build_table, lay_out
 from src.storage import cache, results
 from src.studies.generator_protocol import Generator, GeneratorResult, GeneratorStudy, Inputs
 from src.studies.subtler import answers, domains, item_composition, items, scoring
@@ -90,7 +90,7 @@ def run(
     for row in rows[(rows["domain"] == ALL) & (rows["gender"] == ALL)].to_dict("records"):
         suffix = f"{row['direction']}.{row['coding']}"
         metrics |= {f"{name}.{suffix}": float(row[name]) for name in METRICS if pd.notna(row[name])}
-    reason_lines = reasons(results.named(columns, rows))
+    reason_lines = reasons(results.with_job_columns(columns, rows))
     return GeneratorResult(
         analyses=rows,
         tables={"answers": answer_table},
@@ -115,7 +115,7 @@ def _answer_items(
         if isinstance(llm, configs.ServerConfig):
             from src.generators import api_server  # imports openai, which takes a second
 
-            ask = partial(api_server.answers, llm)
+            ask = partial(api_server.query_answers, llm)
             return answers.free_answers(ask, rows, question, seed=seed, answer_log=answer_log)
         assert isinstance(llm, configs.CausalConfig)
         assert generator.load is not None
@@ -123,7 +123,7 @@ def _answer_items(
         assert isinstance(model, Causal)
         if is_free:
             return answers.free_answers(
-                lambda texts, _: model.answers(texts, max_new_tokens=llm.most),
+                lambda texts, _: model.generate_answers(texts, max_new_tokens=llm.most),
                 rows,
                 question,
                 seed=seed,
@@ -141,8 +141,11 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     totals = analyses[analyses["gender"] == ALL]
     label = totals[["exp", "coding", "domain", "direction"]].astype(str).agg(" ".join, axis=1)
     texts = [_cell(row) for row in totals.to_dict("records")]
-    table = across_models(totals.assign(label=label, text=texts), "protocol", "seed")
-    return [plain(table, f"{dataset}: {TITLE}"), *(Text(line, style="yellow") for line in reasons(analyses))]
+    table = lay_out(totals.assign(label=label, text=texts), "protocol", "seed")
+    return [
+        build_table(table, f"{dataset}: {TITLE}"),
+        *(Text(line, style="yellow") for line in reasons(analyses)),
+    ]
 
 
 def _cell(row: Mapping[Hashable, Any]) -> str:

@@ -14,11 +14,11 @@ from torch import Tensor
 from src.configs import RunConfig
 from src.errors import InputError
 from src.metrics import interval, permutation_p, pool_vectors, similarity
-from src.report.explorer import explored
+from src.report.explorer import build_rows
 from src.report.findings import Findings, first_specification
-from src.report.folder import Folder
+from src.report.folder import ReportFolder
 from src.report.study import Section, StudyReport
-from src.report.tables import across_models, means, plain
+from src.report.tables import build_mean_rows, build_table, lay_out
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 from src.studies.protocol import AnalysisTables, Study, StudyResult, Tables, Vectors
 from src.studies.shared import resampling
@@ -129,21 +129,21 @@ def metrics(result: StudyResult) -> dict[str, float]:
     return {name: float(result.analyses[name].mean()) for name in LOGGED_METRICS}
 
 
-def section(findings: Findings, folder: Folder) -> Section:  # noqa: ARG001
+def section(findings: Findings, folder: ReportFolder) -> Section:  # noqa: ARG001
     """Return the rows for the top of the page and its explorer; the section on debiasing presents them."""
     analyses = findings.of(STUDY.name)
     group = pd.Series("", analyses.index)
-    rows = explored(analyses, study=STUDY.name, group=group, measure="accuracy", numbers=EXPLORED)
-    return Section(rows=first_specification(analyses), explored=rows)
+    rows = build_rows(analyses, study=STUDY.name, group=group, measure="accuracy", numbers=EXPLORED)
+    return Section(rows=first_specification(analyses), explorer_rows=rows)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table of accuracies."""
     rows = [
-        means(exp_rows, str(name), "accuracy", "chance", "{:.3f} ({:.3f})")
+        build_mean_rows(exp_rows, str(name), "accuracy", "chance", "{:.3f} ({:.3f})")
         for name, exp_rows in analyses.groupby("exp", sort=False)
     ]
-    return [plain(across_models(pd.concat(rows), "debias", "protocol", "seed"), f"{dataset}: {TITLE}")]
+    return [build_table(lay_out(pd.concat(rows), "debias", "protocol", "seed"), f"{dataset}: {TITLE}")]
 
 
 STUDY = Study(

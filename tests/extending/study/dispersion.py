@@ -10,7 +10,7 @@ from src.configs import ExpConfig
 from src.configs.fields import number
 from src.errors import InputError
 from src.report.findings import first_specification
-from src.report.format import records
+from src.report.format import to_records
 from src.report.study import Section, StudyReport
 from src.studies.protocol import AnalysisTables, Study
 
@@ -44,11 +44,11 @@ def run(cfg, tables, vectors):
 def section(findings, folder):
     """Write a table, and return the section."""
     dispersions = findings.of("dispersion:STUDY")
-    folder.table("dispersion", dispersions, "dispersion of each group")
+    folder.write_table("dispersion", dispersions, "dispersion of each group")
     return Section(
         rows=first_specification(dispersions),
         templates=Path(__file__).parent,
-        context={"rows": records(dispersions)},
+        context={"rows": to_records(dispersions)},
         body=("dispersion.html",),
         links=(("dispersion", "Dispersion"),),
     )

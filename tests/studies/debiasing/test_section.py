@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from src.report.folder import Folder
+from src.report.folder import ReportFolder
 from src.studies.debiasing.changes import COLUMNS, changes
+from src.studies.debiasing.conclusions import conclusions
 from src.studies.debiasing.estimates import ALL, estimates, first_specification
 from src.studies.debiasing.study import section
 from tests import reference
@@ -72,6 +73,9 @@ def test_spreads_and_ratios_are_those_of_brute_force(findings, change_rows):
         )
         limit = stats.t.ppf(0.95, df)
         assert row["equivalent"] == (t_low >= limit and t_high <= -limit)
+        is_equivalent = "equivalent" if row["equivalent"] else "undecided"
+        clear = "reduced" if row["ratio_high"] < 1 else "increased" if row["ratio_low"] > 1 else ""
+        assert row["verdict"] == (clear or is_equivalent)
         assert (row["n"], row["over"], row["df"]) == (tables[0]["id"].nunique(), 3, df)
 
 
@@ -208,6 +212,10 @@ def test_planted_changes_are_recovered_and_models_surely_below_1_counted(result)
     assert total.loc["spread_outcome", "clearly_lower"] == 0
     assert total.loc["spread_outcome", "equivalent"]
     assert not total.loc["spread_intrinsic", "equivalent"]
+    assert total.loc[[*SPREADS], "verdict"].tolist() == ["reduced", "equivalent"]
+    is_spread = rows.index.isin(SPREADS, level="measure")
+    assert rows["verdict"].ne("").eq(is_spread).all()
+    assert (rows["verdict"] == "reduced").eq((rows["ci_high"] < 0) & is_spread).all()
     assert rows["equivalent"].notna().eq(rows.index.isin(SPREADS, level="measure")).all()
     by_model = result[result["model"] != ALL].groupby(["debias", "measure"])[["lower", "clearly_lower"]].sum()
     for method, measure in by_model.index:
@@ -224,9 +232,34 @@ def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
     assert (spreads["reason"] == weak).mean() > 0.9
     assert spreads.loc[spreads["reason"] == weak, ["ratio", "ratio_low", "ratio_high"]].isna().all(axis=None)
     assert spreads.loc[spreads["reason"] == weak, "equivalent"].isna().all()
+    assert (spreads["verdict"] == "refused").equals(spreads["reason"] == weak)
     assert spreads[["before", "after"]].notna().all(axis=None)
     result = estimates(rows).set_index(["model", "debias", "measure"]).sort_index()
     assert (result.loc[ALL].loc[:, [*SPREADS], :]["left"] >= 5).all()
+    # A measure whose comparisons are all refused has a row in the table of the page.
+    context, _ = _section(findings, tmp_path)
+    spread_rows = [row for measure in SPREADS for row in context["estimates"][measure]]
+    assert len(spread_rows) == 2 * 2 * 3
+    assert all((row["verdict"] == "refused") == (row["comparisons"] == 0) for row in spread_rows)
+    assert {row["interval"] for row in spread_rows if row["comparisons"] == 0} == {"–"}
+
+
+def test_the_conclusion_counts_the_verdicts(change_rows, findings, html):
+    (sentence,) = conclusions(first_specification(changes(findings)), "a score")
+    clauses = sentence.split(" (reduced: ")[0].split("; ")
+    starts = ["With debiasing, the groups' differences in a score are", "in what is retrieved they are"]
+    names = ["reduced", "equivalent", "undecided", "increased", "refused"]
+    for clause, measure, start in zip(clauses, SPREADS, starts, strict=True):
+        verdicts = [*change_rows.loc[change_rows["measure"] == measure, "verdict"]]
+        a, b, c, d, e = map(verdicts.count, names)
+        assert len(verdicts) == 12
+        assert clause == (
+            f"{start} reduced in {a} of 12 comparisons, equivalent in {b}, undecided in {c}, "
+            f"increased in {d} and refused in {e}"
+        )
+    assert "are reduced in 12 of 12 comparisons, equivalent in 0, undecided in 0" in clauses[0]
+    assert "in what is retrieved they are reduced in" in html.text
+    assert conclusions(changes(findings).query("measure == 'rho'"), "a score") == []
 
 
 def test_targets_of_older_jobs_have_no_clusters(tmp_path):
@@ -363,7 +396,7 @@ def test_the_page_shows_the_numbers_of_the_table(findings, change_rows, result, 
 
 def _section(findings, folder):
     (folder / "report").mkdir()
-    context = section(findings, Folder(folder / "report")).context["debiasing"]
+    context = section(findings, ReportFolder(folder / "report")).context["debiasing"]
     return context, _table(folder / "report")
 
 

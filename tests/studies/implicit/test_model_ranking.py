@@ -157,7 +157,7 @@ def store(empty_store, tmp_path_factory):
         altered = rows.assign(cles_gap=rows["cles_gap"] / 9, iat=rows["iat"] + 40)
         _store_run(tracker, folder / f"{i}", job, rows if 0 < i < 9 else altered, findings, i < 9)
     _store_run(tracker, folder / "other", jobs[0] | {"exp": "faces_to_words"}, None, findings)
-    parent = tracker.open("photos", "sweep")
+    parent = tracker.start_run("photos", "sweep")
     parent.log(tags={"kind": "sweep"})
     parent.end()
     return folder, findings
@@ -167,11 +167,11 @@ def _store_run(tracker, folder, job, rows, findings, is_finished=True):
     tags = {
         name: str(job[name]) for name in ("exp", "paper", "model", "debias", "protocol", "seed", "config")
     }
-    run = tracker.open(job["dataset"], "a job")
+    run = tracker.start_run(job["dataset"], "a job")
     if rows is not None:
         tables = {name: findings.read(job["config"], name) for name in ("draws", "similarities")}
         results.write(folder, rows, tables)
-        run.artifacts(folder / "results", "results")
+        run.log_artifacts(folder / "results", "results")
         tags |= {"results": results.digest(folder), "input.faces": "ab" * 32}
     pretraining = {"pretraining": "laion2b"} if job["model"] == "a" else {}
     metrics = {"cles_gap.competence": 0.1} if job["exp"] in audit_jobs.SETS else {"rho": 0.5}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from src.report import page
-from src.report.folder import Folder
+from src.report.folder import ReportFolder
 from src.studies.implicit import figures, section
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page, check_rows, texts
@@ -113,7 +113,7 @@ def test_models_are_ranked_where_two_have_every_measure(findings, html, tmp_path
     for query in ("model == 'toy_s'", "exp != 'iat_semantic'"):
         (report_folder := tmp_path / query).mkdir()
         subset = findings.with_frame("implicit", findings.of("implicit").query(query))
-        assert section.ranking_context(subset, Folder(report_folder), min_models=2) is None
+        assert section.ranking_context(subset, ReportFolder(report_folder), min_models=2) is None
 
 
 def test_audits_without_draws_or_similarities_have_a_page(findings, tmp_path):

@@ -19,7 +19,7 @@ from src.errors import InputError, NotApplicable
 from src.generators import tiny
 from src.generators.answer_log import AnswerLog
 from src.generators.language_models import Multimodal
-from src.jobs.generator_job import Task
+from src.jobs.generator_job import GeneratorJob
 from src.report import page
 from src.stimuli import Table
 from src.studies.poems import poem_generation
@@ -144,7 +144,7 @@ def test_pools_of_given_texts_are_their_tokens_and_nothing_is_generated(model, m
 def test_given_pools_are_a_specification_of_their_name():
     for task, name in (("poem", ""), ("poem_words", "+pools=given")):
         composed = configs.compose([f"task={task}", "llm=tiny_vlm"], "generate")
-        job = Task.of(*composed, "out")
+        job = GeneratorJob.of(*composed, "out")
         assert (job.exp, job.dataset, job.protocol) == (task, "poem", f"greedy+dataset=demo{name}")
     # The words are those of the pools that the model writes about.
     words = configs.compose(["task=poem", "llm=tiny_vlm"], "generate")[0].task.words
@@ -152,7 +152,7 @@ def test_given_pools_are_a_specification_of_their_name():
 
 
 def test_tasks_without_given_pools_have_the_keys_that_they_had():
-    without = Task.of(*configs.compose(["task=poem", "llm=tiny_vlm"], "generate"), "out")
+    without = GeneratorJob.of(*configs.compose(["task=poem", "llm=tiny_vlm"], "generate"), "out")
     resolved = {**without.resolved, "task": {**without.resolved["task"]}}
     del resolved["task"]["pool_texts"]
     assert replace(without, resolved=resolved).config_hash == without.config_hash

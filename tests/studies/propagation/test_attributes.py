@@ -73,32 +73,46 @@ def test_extremes_are_ordered_by_valence_then_word_in_each_template():
         assert names[pool.a[0]].tolist() == order[-3:]
 
 
-def test_other_draws_of_valence_are_halves_of_the_sets():
+def test_extremes_are_halved():
     corpus = corpus_of(words(40), replace(PROTOCOL, extremes=7), seed=0)
-    draws = [corpus.redraw(draw) for draw in (1, 1, 2)]
-    assert all(np.array_equal(*sets) for sets in zip(draws[0][0][0], draws[1][0][0], strict=True))
-    assert not np.array_equal(draws[0][0][0][0], draws[2][0][0][0])
-    frame, first_words = corpus.table.frame, []
-    for pool, (a, b) in zip(corpus.pools, draws[0], strict=True):
-        for half, (members,) in zip((a, b), (pool.a, pool.b), strict=True):
-            assert (len(half[0]), len({*half[0]} & {*members})) == (3, 3)
-        first_words.append(frame["word"].iloc[pool.rows[a[0]]].tolist())
+    splits = [corpus.redraw(split) for split in (1, 1, 2)]
+    first_a = [split[0][0][0][0].tolist() for split in splits]
+    assert first_a[0] == first_a[1] != first_a[2]
+    names, words_of_pool = corpus.table.frame["word"].to_numpy(), []
+    for number, pool in enumerate(corpus.pools):
+        halves = [half[number] for half in splits[0]]
+        for place, (members,) in enumerate((pool.a, pool.b)):
+            sets = [half[place][0].tolist() for half in halves]
+            assert [len(positions) for positions in sets] == [3, 4]
+            assert sorted(sets[0] + sets[1]) == sorted(members)
+        words_of_pool.append([names[pool.rows[half[0][0]]].tolist() for half in halves])
     # The same words in each template.
-    assert first_words[0] == first_words[1]
+    assert words_of_pool[0] == words_of_pool[1]
 
 
-@pytest.mark.parametrize("role", ["faces", "labels"])
-def test_other_draws_of_groups_are_sets_of_the_same_sizes(role):
-    table = faces(30, 25) if role == "faces" else labels(5, groups=3)
-    corpus = corpus_of(table, replace(PROTOCOL, set_size=12), seed=0)
+@pytest.mark.parametrize(
+    ("role", "attributes"), [("faces", "corpus"), ("faces", "held_out"), ("labels", "corpus")]
+)
+def test_sets_of_groups_from_halves_share_no_cluster(role, attributes):
+    table = World(faces_per_group=40).tables[role]
+    corpus = corpus_of(table, replace(PROTOCOL, set_size=12, attributes=attributes, k=4), seed=0)
     groups = table.frame["group"].to_numpy()
-    (pool,), ((a, b),) = corpus.pools, corpus.redraw(1)
-    for index, group in enumerate(table.groups):
-        for drawn, members in ((a[index], pool.a[index]), (b[index], pool.b[index])):
-            assert len(drawn) == len(members) == len({*drawn})
-            assert not np.array_equal(np.sort(drawn), np.sort(members))
-        assert {*groups[a[index]]} == {group}
-        assert len({*pd.Series(groups[b[index]]).value_counts()}) == 1
+    names = table.frame["word" if role == "labels" else "id"].to_numpy()
+    halves, used = corpus.redraw(1), []
+    assert len(halves) == 2
+    for ((a, b),) in halves:
+        size = len(a[0])
+        assert 4 <= size <= 12
+        for index, group in enumerate(table.groups):
+            assert len({*a[index]}) == len({*b[index]}) == size
+            assert {*groups[a[index]]} == {group}
+            assert [*pd.Series(groups[b[index]]).value_counts()] == [size // 4] * 4
+        used.append(np.unique(np.concatenate([*a, *b])))
+        assert corpus.drawable[used[-1]].all()
+    for way in range(2 if role == "labels" else 1):
+        first, second = ({clusters_of(names[row])[way] for row in rows} for rows in used)
+        assert not first & second
+    assert len(halves[0][0][0][0]) == len(halves[1][0][0][0])
 
 
 def test_small_corpora_are_not_applicable():

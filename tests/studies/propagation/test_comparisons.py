@@ -400,7 +400,7 @@ def test_baselines_are_pooled_over_the_analyses_of_both_directions():
 def test_the_page_shows_pooled_baselines_next_to_those_of_the_paper(tmp_path):
     rows = [("1*-a", 0.8), ("1*-b", 0.7), ("2*-a", 0.9), ("2*-b", 0.5)]
     analyses = pd.DataFrame(rows, columns=["paper", "rho"]).assign(dataset="paper")
-    pooled = format.records(page_tables.pooled_baselines(analyses))
+    pooled = format.to_records(page_tables.pooled_baselines(analyses))
     context = {
         "main": pd.DataFrame({"experiment": ["all"]}),
         "main_caption": "",
@@ -493,7 +493,7 @@ def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     assert set(paper_figures.valence_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
     assert paper_figures.group_means(lab_findings)["z"].notna().all()
     attribute_draws = sensitivity.attribute_draws(lab_findings)
-    assert len(attribute_draws) == 3 * len(main_analyses(lab_findings))
+    assert len(attribute_draws) == 6 * len(main_analyses(lab_findings))
     contributors = page_tables.contributors(lab_findings)
     assert set(contributors["config"]) == set(main_analyses(lab_findings)["config"])
     faces = contributors[contributors["exp"] == "words_to_faces"]

@@ -44,6 +44,23 @@ def test_sentences_have_counts_intervals_and_names():
     ]
 
 
+def test_a_sentence_states_corrected_rho():
+    rows = analyses(ROWS)
+    sentences = conclusions(rows)
+    known = {"rho_cross": [0.5, 0.4], "noise_ceiling": [0.6, 0.5], "rho_true": [0.9, 0.7]}
+    for name, values in known.items():
+        rows[name] = [*values, 0.2, *[np.nan] * 3] if name == "rho_cross" else [*values, *[np.nan] * 4]
+    rows["reliability_reason"] = ["", "", "the reliability of the outcome, 0.10, is below 0.2", *[None] * 3]
+    assert conclusions(rows) == [
+        *sentences,
+        "Noise of the corpus bounds ρ of its halves at 0.55, where it is 0.45; corrected for noise it is "
+        "0.80 (means over 2 of 3 analyses).",
+    ]
+    assert conclusions(rows.assign(rho_true=np.nan))[-1] == (
+        "ρ is corrected for the noise of the corpus in no analysis: the reliability is too low."
+    )
+
+
 def test_other_specifications_change_no_sentence_and_without_levels_there_is_rho_alone():
     rows = analyses(ROWS)
     others = rows.assign(protocol="k_100", level=9.0, rho=-1.0)

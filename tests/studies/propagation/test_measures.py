@@ -142,7 +142,7 @@ def test_versions_are_of_scores_other_than_the_first():
     first = ProtocolConfig()
     assert measures.versions(first) == {}
     other = replace(first, intrinsic="difference", extrinsic="zero_shot")
-    assert measures.versions(other) == {"intrinsic.difference": 2, "extrinsic.zero_shot": 2}
+    assert measures.versions(other) == {"intrinsic.difference": 3, "extrinsic.zero_shot": 3}
     name = "src.studies.propagation.cosine_difference:DIFFERENCE"
     assert measures.versions(replace(first, intrinsic=name)) == {f"intrinsic.{name}": 1}
 

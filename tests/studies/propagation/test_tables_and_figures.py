@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from src.report import findings
-from src.report.tables import across_models, plain
+from src.report.tables import build_table, lay_out
 from src.studies.propagation import figures, tables
-from src.studies.propagation.study import reliability
+from src.studies.propagation.study import averages
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_other_studies_have_models_down_if_they_are_many(n_models):
     specification = {"protocol": "paper", "seed": 0, "debias": "none"}
     cells = [(f"m{n}", label, f"{n} {label}") for n in range(n_models) for label in ("first", "second")]
     rows = pd.DataFrame(cells[1:], columns=["model", "label", "text"]).assign(**specification)
-    table = across_models(rows, "seed")
+    table = lay_out(rows, "seed")
     models = [f"m{n}" for n in range(n_models)]
     if n_models > 6:
         assert table.columns.tolist() == ["model", "seed", "second", "first"]
@@ -147,7 +147,7 @@ def test_table_of_specifications_is_of_their_means(specifications):
     assert row["compared"] == len(compared) == 3 * 9 - 3 - 1
     assert row["above"] == (compared["rho"] > compared["placebo_q95"]).sum()
     assert row["share"] == pytest.approx(row["above"] / row["compared"])
-    text = render_text(plain(*tables.spread(specifications, "demo")))
+    text = render_text(build_table(*tables.spread(specifications, "demo")))
     assert f"{min(means):.2f} to {max(means):.2f}" in text
     assert f"{row['above']} of {row['compared']}" in text
 
@@ -178,11 +178,11 @@ def test_figures_have_text_alternatives(analyses):
     assert alternative.count("ρ = ") + alternative.count("every unit has the same outcome") == 3
 
 
-def test_reliability_averages_over_analyses():
+def test_averages_over_analyses():
     columns = {"rho": [0.5, 0.2, np.nan], "ci_low": [0.4, 0.0, np.nan], "ci_high": [0.6, 0.4, np.nan]}
     rows = pd.DataFrame(columns).assign(placebo_q95=0.3, placebo_mean=0.1, validity=np.nan)
-    table = reliability(rows)
+    table = averages(rows)
     assert np.isnan(table.pop("validity"))
     expected = {"placebo_mean": 0.1, "placebo_q95": 0.3, "ci_width": 0.3, "above_placebo": 1}
     assert table == pytest.approx(expected)
-    assert reliability(rows[["rho"]]) == {}
+    assert averages(rows[["rho"]]) == {}

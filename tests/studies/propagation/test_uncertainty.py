@@ -77,7 +77,8 @@ def test_identity_permutations_give_measured_rho(exp, attributes, folder, monkey
 
     monkeypatch.setattr(Exchange, "permutations", identity)
     monkeypatch.setattr(
-        "src.studies.propagation.attributes.Corpus.redraw", lambda self, _: [(p.a, p.b) for p in self.pools]
+        "src.studies.propagation.attributes.Corpus.redraw",
+        lambda self, _: [[(p.a, p.b) for p in self.pools]] * 2,
     )
     outputs = result(folder, exp, attributes=attributes)
     for row in outputs.analyses.itertuples():
@@ -96,7 +97,9 @@ def test_columns_summarise_the_draws(folder):
         assert row.p_placebo == (1 + (rhos >= row.rho - 1e-12).sum()) / 20
         assert (row.placebo_mean, row.placebo_q95) == pytest.approx((rhos.mean(), np.quantile(rhos, 0.95)))
         assert row.placebo_n == row.n == 22
-        assert row.sd_attributes == pytest.approx(draws(outputs, "attributes", row.stratum).std(ddof=1))
+        first, second = draws(outputs, "attributes", row.stratum).reshape(-1, 2).T
+        assert len(first) == 5
+        assert row.sd_attributes == pytest.approx(np.sqrt(np.mean((first - second) ** 2) / 2))
 
 
 def test_validity_is_agreement_with_the_known_property(folder):

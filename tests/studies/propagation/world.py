@@ -23,11 +23,15 @@ SEED = 5
 class World:
     """Tables and vectors by role, and the clusters of each item by hand, one name per way."""
 
-    def __init__(self, seed=0):
+    def __init__(self, seed=0, faces_per_group=12):
         rng = np.random.default_rng(seed)
         groups = [f"{race} {gender}" for race in RACES for gender in GENDERS]
         faces = pd.DataFrame(
-            [{"id": f"{g}{i:02d}", "group": g, "cluster": f"{g}{i // 2}"} for g in groups for i in range(12)]
+            [
+                {"id": f"{g}{i:02d}", "group": g, "cluster": f"{g}{i // 2}"}
+                for g in groups
+                for i in range(faces_per_group)
+            ]
         )
         scenes = pd.DataFrame({"id": [f"s{i:02d}" for i in range(40)]})
         scenes["cluster"] = [f"pair {i // 2}" if i < 20 else None for i in range(40)]

@@ -1,13 +1,15 @@
 """Check spreads and ratios in worlds whose spread is known, and how estimates are pooled."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from src.metrics.jackknife import Replicates, replicate
-from src.studies.shared.spreads import spreads
+from src.studies.shared.spreads import ratio_of, spreads, verdict
 from src.studies.shared.target_jackknife import TargetEstimate, covariance, joint_deletions, pool
 
 PARENTS, MORPHS, RACES, GENDERS = 30, 200, 12, 15
@@ -90,6 +92,43 @@ def test_nothing_changes_where_scores_are_the_same():
     halved = spreads(targets.assign(intrinsic_after=-0.5 * targets["intrinsic_before"]), "intrinsic")
     assert halved.after == pytest.approx(0.5 * result.before)
     assert (halved.ratio.value, halved.ratio.is_equivalent) == (pytest.approx(-0.5), False)
+
+
+def reference_verdict(x, b, covariance, df):
+    """Decide by t-tests of x = b, x <= 0.9 b and x >= 1.1 b, without Fieller's quadratic equation."""
+    if b < 3 * math.sqrt(covariance[1, 1]):
+        return "refused"
+
+    def t(r):
+        return (x - r * b) / math.sqrt(np.array([1, -r]) @ covariance @ np.array([1, -r]))
+
+    if 2 * stats.t.sf(abs(t(1)), df) < 0.05:
+        if x > b or 2 * stats.t.sf(abs(t(-1)), df) < 0.05:
+            return "reduced" if -b < x < b else "increased"
+        return "undecided"
+    return "equivalent" if max(stats.t.sf(t(0.9), df), stats.t.cdf(t(1.1), df)) <= 0.05 else "undecided"
+
+
+def test_verdicts_are_those_of_t_tests():
+    verdicts = []
+    for x, error, correlation, df in product(
+        (-1.2, -0.5, 0.5, 0.85, 0.93, 0.97, 1, 1.02, 1.08, 1.3),
+        (0.01, 0.03, 0.1, 0.3, 0.4),
+        (-0.5, 0, 0.9),
+        (4, 99),
+    ):
+        covariance = error**2 * np.array([[1, correlation], [correlation, 1]])
+        ratio = ratio_of(np.array([x, 1.0]), covariance, df)
+        verdicts.append(verdict(ratio))
+        assert verdicts[-1] == reference_verdict(x, 1.0, covariance, df)
+        # The verdict claims equality only where the test of equivalence does.
+        assert ratio.is_equivalent or verdicts[-1] != "equivalent"
+    assert set(verdicts) == {"reduced", "equivalent", "undecided", "increased", "refused"}
+
+
+def test_a_clear_change_below_the_margin_is_a_change_and_equivalent():
+    ratio = ratio_of(np.array([0.95, 1.0]), 1e-4 * np.eye(2), 99)
+    assert (verdict(ratio), ratio.is_equivalent) == ("reduced", True)
 
 
 def test_a_group_of_few_words_decides_the_degrees_of_freedom_or_has_no_spread():

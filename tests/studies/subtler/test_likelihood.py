@@ -51,8 +51,8 @@ def naive_probabilities(model, items):
         for order in itertools.permutations(range(3)):
             first, second, third = (options[index] for index in order)
             text = QUESTION.format(context=row.context, first=first, second=second, third=third)
-            endings = map(model.answer_tokens, options)
-            scores = [naive_log_p(model.model, model.question(text), ending) for ending in endings]
+            endings = map(model.tokenize_answer, options)
+            scores = [naive_log_p(model.model, model.tokenize_question(text), ending) for ending in endings]
             means += np.exp(scores) / np.exp(scores).sum() / 6
         means_of_items.append(means)
     return np.array(means_of_items)

@@ -172,7 +172,9 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     frames = [choices.analyses("understood", "subtler_en", protocol="generate")]
     for model, items in (("in part", partly_unmatched), ("not at all", unmatched)):
         scores = score(items, "published")
-        named = results.named({"exp": "subtler_en", **fields, "model": model, "config": model}, scores)
+        named = results.with_job_columns(
+            {"exp": "subtler_en", **fields, "model": model, "config": model}, scores
+        )
         frames.append(named[frames[0].columns])
     page_path = page.write(choices.findings(*frames), tmp_path)
     html = ParsedPage(page_path.read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from src import metrics
 from src.errors import InputError
 from src.report import load
 from src.storage import results
-from src.tracking import StoredRun, Tracker, finished
+from src.tracking import StoredRun, Tracker, finished_jobs
 
 EXPERIMENT = "sobit_association"
 # Ratios of words with fewer captions are too uncertain.
@@ -29,7 +29,7 @@ def find_run(tracker: Tracker, id_prefix: str) -> StoredRun:
     Raises:
         InputError: no job or more than one has such an id.
     """
-    runs = [run for run in reversed(finished(tracker)) if run.tags.get("exp") == EXPERIMENT]
+    runs = [run for run in reversed(finished_jobs(tracker)) if run.tags.get("exp") == EXPERIMENT]
     matches = [run for run in runs if run.id.startswith(id_prefix)]
     if len(matches) == 1:
         return matches[0]
@@ -54,7 +54,7 @@ def load_analyses(tracker: Tracker, run: StoredRun) -> pd.DataFrame:
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
-            analyses = results.read_csv(load.fetch(tracker, run.id, Path(folder)) / results.ANALYSES)
+            analyses = results.read_csv(load.fetch_results(tracker, run.id, Path(folder)) / results.ANALYSES)
         except OSError as error:
             raise InputError(f"run={run.id}: cannot read its results ({error}). Run it again.") from None
     return analyses.assign(run=run.id)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from src.configs import CHECKOUT, LabelsConfig, TaxonomyConfig, compose
-from src.errors import InputError, exit_status, key_values, replace_unprintable
+from src.errors import InputError, parse_key_values, replace_unprintable, run_entry
 
 SQLITE_PREFIX = "sqlite:///"
 DEFAULTS = {
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
             print(INTERRUPTED, file=sys.stderr)
             return 130
 
-    return exit_status(run_audit)
+    return run_entry(run_audit)
 
 
 def read(arguments: list[str]) -> dict[str, str]:
@@ -68,7 +68,7 @@ def read(arguments: list[str]) -> dict[str, str]:
         InputError: an argument is not `key=value`, its key is unknown or repeated, its value is empty, the
             path is missing, or the seed is not a whole number.
     """
-    options = key_values(arguments, DEFAULTS)
+    options = parse_key_values(arguments, DEFAULTS)
     if not options["path"]:
         raise InputError("path= is missing. Name the captions: python -m src.captions path=FILE.parquet")
     if not options["seed"].isdecimal():
@@ -109,7 +109,9 @@ def audit(options: Mapping[str, str]) -> int:
     settings = {**options, "text_column": column}
     seconds = time.monotonic() - start
     results = output.Results(settings, labels, entries, caption_files, counts, table, correlations, seconds)
-    output_path = publish.put(lambda draft: output.write(results, draft), folder, captions=options["path"])
+    output_path = publish.publish_folder(
+        lambda draft: output.write(results, draft), folder, captions=options["path"]
+    )
     output.print_results(results)
     print(f"Captions: {output_path}")
     return 0

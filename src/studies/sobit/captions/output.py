@@ -116,11 +116,11 @@ def print_results(results: Results) -> None:
     audit = results.audit
     broken = ", ".join(f"{rows:,} {kind.replace('_', ' ')}" for kind, rows in audit.broken.items() if rows)
     title = f"{audit.counts.captions:,} captions: ratio to the group's share of all captions (95% interval)"
-    console.print(tables.plain(overview(results.ratios), title))
+    console.print(tables.build_table(overview(results.ratios), title))
     if results.correlations is not None:
         run = results.correlations.iloc[0]
         comparison = f"captions against run {run['run']} ({run['model']}, debias {run['debias']})"
-        console.print(tables.plain(correlations(results.correlations), comparison))
+        console.print(tables.build_table(correlations(results.correlations), comparison))
     print(f"Rows: {audit.rows:,}; not captions: {broken or 'none'}.")
     for file, problem in list(audit.problems.items())[:MAX_LISTED]:
         print(f"Unreadable: {file}: {problem}")

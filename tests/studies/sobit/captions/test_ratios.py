@@ -207,11 +207,11 @@ def store(tmp_path_factory):
         ("failed", "sobit_association", "FAILED"),
         ("other", "sobit_retrieval", "FINISHED"),
     ]:
-        run = tracker.open("demo", name)
+        run = tracker.start_run("demo", name)
         results.write(folder / name, analyses, {})
         digest = results.digest(folder / name) if name != "second" else "other"
         run.log(tags={"kind": "job", "exp": exp, "model": "toy", "results": digest})
-        run.artifacts(folder / name / "results", "results")
+        run.log_artifacts(folder / name / "results", "results")
         run.end(status)
         ids[name] = run.id
     return tracker, ids, uri

@@ -1,0 +1,38 @@
+"""State in a sentence how many spreads between groups are reduced, equivalent or undecided with debiasing."""
+
+import pandas as pd
+
+from src.studies.debiasing.changes import INTRINSIC, OUTCOME
+from src.studies.debiasing.estimates import without_distinguishability
+from src.studies.shared.spreads import MARGIN, VERDICTS
+
+
+def conclusions(changes: pd.DataFrame, score: str) -> list[str]:
+    """Return a sentence with the numbers of spreads by verdict, or nothing without spreads.
+
+    Args:
+        changes: changes of one specification.
+        score: name of the intrinsic score.
+    """
+    spreads = without_distinguishability(changes).dropna(subset=["verdict"])
+    if spreads.empty:
+        return []
+    measured, retrieved = (
+        _counts(spreads.loc[spreads["measure"] == measure, "verdict"]) for measure in (INTRINSIC, OUTCOME)
+    )
+    return [
+        f"With debiasing, the groups' differences in {score} are {measured}; in what is retrieved they are "
+        f"{retrieved} (reduced: the 95% interval of what is left of them is below 1; equivalent: it is shown "
+        f"to be within {MARGIN:.0%} of 1; differences that debiasing adds are not counted)."
+    ]
+
+
+def _counts(verdicts: pd.Series) -> str:
+    """Count verdicts.
+
+    >>> _counts(pd.Series(["reduced", "undecided", "reduced"]))
+    'reduced in 2 of 3 comparisons, equivalent in 0, undecided in 1, increased in 0 and refused in 0'
+    """
+    counts = verdicts.value_counts().reindex([*VERDICTS], fill_value=0)
+    first, *texts = [f"{name} in {count:,}" for name, count in counts.items()]
+    return ", ".join([f"{first} of {len(verdicts):,} comparisons", *texts[:-1]]) + f" and {texts[-1]}"
