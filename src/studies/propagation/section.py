@@ -224,9 +224,7 @@ class Contents:
         drawing = dose_response.figure(curves, self.featured)
         if len(self.remaining):
             self.folder.write_table("intervention", self.remaining, "what remains without what is measured")
-            self.folder.write_table(
-                "intervention-doses", curves, "every dose and every control"
-            )
+            self.folder.write_table("intervention-doses", curves, "every dose and every control")
         return {
             "interventions": format.to_records(self.remaining),
             "intervention_figure": drawing and self.folder.write_figure(drawing),
