@@ -34,7 +34,7 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS},
     "task": {"pool_texts": {}},
-    "exp": {"reliability": False},
+    "exp": {"intervene": False, "intervene_targets": 200, "reliability": False},
 }
 # Fields that do not affect numbers, or whose changes do not belong in the name of a job.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *SERVER_FIELDS)
@@ -69,7 +69,7 @@ class NamedConfig:
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
-        hashed = {name: _without_versioned_fields(name, node) for name, node in self.resolved.items()}
+        hashed = {name: without_versioned_fields(name, node) for name, node in self.resolved.items()}
         return fingerprint([hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
@@ -142,7 +142,7 @@ class Job(NamedConfig):
         )
 
 
-def _without_versioned_fields(name: str, node: Any) -> Any:
+def without_versioned_fields(name: str, node: Any) -> Any:
     """Return a config group without the fields of `VERSIONED_FIELDS` and `FORMERLY_FIXED`."""
     if not isinstance(node, dict):
         return node

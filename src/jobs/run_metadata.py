@@ -14,7 +14,7 @@ import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.jobs.identity import Job, NamedConfig
+from src.jobs.identity import Job, NamedConfig, without_versioned_fields
 from src.report import markdown
 from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
@@ -148,8 +148,9 @@ def _settings_of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = study_of(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # The run has tags of the paper and the study.
-    used["exp"] = {name: value for name, value in used["exp"].items() if name not in ("paper", "study")}
+    # The run has tags of the paper and the study; options that are off have no effect.
+    exp_fields = without_versioned_fields("exp", used["exp"]).items()
+    used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
     return used
 

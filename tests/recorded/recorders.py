@@ -34,6 +34,7 @@ RECORDERS = {
     "debias": Recorder(numbers.debias_outputs, compare_float64),
     "metrics": Recorder(numbers.metric_outputs, compare_float64),
     "inference": Recorder(studies.inference_outputs, compare_float64),
+    "intervention": Recorder(studies.intervention_outputs, compare_float64),
     "studies.poems": Recorder(answers.poems_outputs, compare_float64),
     "studies.subtler": Recorder(answers.subtler_outputs, compare_float64),
     "generators": Recorder(answers.generators_outputs, compare_float32),

@@ -122,6 +122,19 @@ def study_outputs(name: str, _: Path) -> dict[str, Any]:
     return _study(*exps, overrides=overrides) | inference | halved
 
 
+def intervention_outputs(_: Path) -> dict[str, Any]:
+    """Remove what is measured from targets with groups and with ratings."""
+    outputs: dict[str, Any] = {}
+    for exp in ("faces_to_words", "scenes_to_labels"):
+        result = run_experiment(exp, "exp.intervene=true", "protocol.placebo=99")
+        for table in (result.intervention.rows, result.intervention.summary):
+            for name, values in select_columns(table, is_inference=False).items():
+                outputs[f"{exp}.{name}"] = values
+            for name, values in select_columns(table, is_inference=True).items():
+                outputs[f"{exp}.{name}"] = values
+    return outputs
+
+
 def inference_outputs(_: Path) -> dict[str, Any]:
     """Compute placebo, intervals and p values of two experiments and of an audit."""
     exps, overrides = ("faces_to_words", "labels_to_faces"), ("protocol.placebo=40",)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from src.metrics.jackknife import Ratio
-from src.studies.debiasing.spreads import MARGIN, spreads
+from src.studies.shared.spreads import MARGIN, spreads
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, populations, ways_of

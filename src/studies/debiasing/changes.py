@@ -15,8 +15,10 @@ from src.metrics.jackknife import t_interval
 from src.report.findings import Findings
 from src.studies.debiasing.correlations import RhoChange, rho_change
 from src.studies.debiasing.job_pairs import Pair, join_rows, pairs
-from src.studies.debiasing.spreads import REFUSED, spreads, verdict
-from src.studies.debiasing.target_jackknife import (
+from src.studies.shared.cluster_jackknife import is_by_template
+from src.studies.shared.draws import StimulusHashes, interval
+from src.studies.shared.spreads import REFUSED, spreads, verdict
+from src.studies.shared.target_jackknife import (
     MEASURES,
     SCORES,
     TargetEstimate,
@@ -24,8 +26,6 @@ from src.studies.debiasing.target_jackknife import (
     join_targets,
     pool,
 )
-from src.studies.shared.cluster_jackknife import is_by_template
-from src.studies.shared.draws import StimulusHashes, interval
 
 CLES, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
 # Spreads over groups of the intrinsic score (SC-EAT), and of the retrieval outcome.

@@ -4,7 +4,7 @@ import pandas as pd
 
 from src.studies.debiasing.changes import INTRINSIC, OUTCOME
 from src.studies.debiasing.estimates import without_distinguishability
-from src.studies.debiasing.spreads import MARGIN, VERDICTS
+from src.studies.shared.spreads import MARGIN, VERDICTS
 
 
 def conclusions(changes: pd.DataFrame, score: str) -> list[str]:

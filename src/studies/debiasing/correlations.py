@@ -8,7 +8,7 @@ import pandas as pd
 
 from src.metrics import weighted_spearman
 from src.metrics.jackknife import fisher_transform, replicate, t_test
-from src.studies.debiasing.target_jackknife import (
+from src.studies.shared.target_jackknife import (
     MEASURES,
     TargetEstimate,
     hash_clusters,

@@ -9,9 +9,9 @@ from src.metrics.jackknife import t_interval
 from src.report.findings import list_specifications
 from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
 from src.studies.debiasing.improved_models import share_interval
-from src.studies.debiasing.spreads import NO_RATIO, ratio_of, verdict
-from src.studies.debiasing.target_jackknife import pool
 from src.studies.shared.draws import interval
+from src.studies.shared.spreads import NO_RATIO, ratio_of, verdict
+from src.studies.shared.target_jackknife import pool
 
 ALL = "all"
 SC_EAT = "SC-EAT"

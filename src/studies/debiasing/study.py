@@ -14,7 +14,7 @@ from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, changes
 from src.studies.debiasing.conclusions import conclusions
 from src.studies.debiasing.improved_models import published_counts
 from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, methods
-from src.studies.debiasing.spreads import MARGIN
+from src.studies.shared.spreads import MARGIN
 
 
 def section(findings: Findings, folder: ReportFolder) -> Section | None:

@@ -15,6 +15,7 @@ from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table, clusters
 from src.studies.propagation import measures, reliability
 from src.studies.propagation.attributes import VALENCE, Corpus, check_size, corpus_of
 from src.studies.propagation.cosine_difference import DIFFERENCE
+from src.studies.propagation.intervention import Intervention, intervene
 from src.studies.propagation.level import RetrievalCounts, levels_of
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_models import draw_null_models
@@ -42,12 +43,14 @@ class Result:
     notes: list[str]
     measure: measures.IntrinsicMeasure
     outcome: measures.ExtrinsicOutcome
+    intervention: Intervention | None = None  # None unless it was configured
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables other than the analyses, by name."""
         names = ("targets", "attributes", "draws", "level_draws", "levels", "retrieved", "reliability")
-        return {name: table for name in names if (table := getattr(self, name)) is not None}
+        tables = {name: table for name in names if (table := getattr(self, name)) is not None}
+        return tables | (self.intervention.tables if self.intervention else {})
 
 
 def check(
@@ -108,10 +111,13 @@ def run(
     seed: int,
     *,
     with_reliability: bool = False,
+    max_intervened: int | None = None,
 ) -> Result:
     """Run an experiment: both scores of each target, their agreement and its uncertainty.
 
-    Vectors are of unit length in the order of their table, [N, D] or [N, Q, D]. Raise the errors of `check`.
+    Vectors are of unit length in the order of their table, [N, D] or [N, Q, D]. `max_intervened` is the
+    maximum number of targets of each group from which what is measured is removed, 0 for all; None: no
+    intervention. Raise the errors of `check`.
     """
     search_corpus = check(targets, corpus, protocol, seed, with_reliability=with_reliability)
     if target_vectors.shape[-1] != corpus_vectors.shape[-1]:
@@ -144,6 +150,9 @@ def run(
     placebo = next((models for models in nulls.null_models if models.kind == "placebo"), None)
     level_scores = units.average(differences.scores), unit_scores.extrinsic
     levels = levels_of(*shared, level_scores, counts, sample, placebo, nulls.refusals)
+    intervention = None
+    if max_intervened is not None:
+        intervention = intervene(*shared, vectors, levels.draws, max_intervened)
     # Label columns of scores that are not the paper's.
     labels = {"intrinsic": measure.label, "extrinsic": outcome.labels[CARRIES[corpus.role]]}
     labels = {f"{field}_label": labels[field] for field in measures.non_default(protocol)}
@@ -161,6 +170,7 @@ def run(
         nulls.notes + outcome.notes(search_corpus),
         int(np.isnan(unit_scores.intrinsic).any(axis=1).sum()),
     )
+    notes += intervention.notes if intervention else []
     if excluded:
         notes.append(f"{excluded} units have {measure.undefined} and are excluded from the analysis")
     return Result(
@@ -175,6 +185,7 @@ def run(
         notes=notes,
         measure=measure,
         outcome=outcome,
+        intervention=intervention,
     )
 
 

@@ -24,12 +24,11 @@ def joint_tests(findings: Findings) -> tuple[pd.DataFrame, pd.DataFrame]:
         permutation (Westfall & Young, single step).
     """
     analyses = main_analyses(findings).reset_index(drop=True)
-    level_places, levels = _standardise(dict(_level_draws(findings, analyses)), absolute=True)
-    rho_places, rhos = _standardise(dict(_rho_draws(findings, analyses)), absolute=False)
+    level_places, levels = standardise(dict(_level_draws(findings, analyses)), absolute=True)
+    rho_places, rhos = standardise(dict(_rho_draws(findings, analyses)), absolute=False)
     adjusted = pd.Series(np.nan, index=analyses.index)
     if len(levels) > 1:
-        reached = levels.max(axis=0)[None] >= levels[:, :1] - TOLERANCE
-        adjusted[level_places] = reached.mean(axis=1)
+        adjusted[level_places] = adjusted_p(levels)
     rows = []
     for name, members in _sets(analyses):
         row: dict[str, object] = {"set": name}
@@ -74,7 +73,16 @@ def _rho_draws(findings: Findings, analyses: pd.DataFrame) -> Iterator[tuple[int
                 yield int(place), np.append(observed, by_stratum[stratum].to_numpy())
 
 
-def _standardise(draws: dict[int, np.ndarray], *, absolute: bool) -> tuple[np.ndarray, np.ndarray]:
+def adjusted_p(levels: np.ndarray) -> np.ndarray:
+    """Return the p of each level against the largest in each permutation (Westfall & Young), [analyses].
+
+    `levels` are standardised, [analyses, R + 1], the observed ones first.
+    """
+    reached = levels.max(axis=0)[None] >= levels[:, :1] - TOLERANCE
+    return np.asarray(reached.mean(axis=1))
+
+
+def standardise(draws: dict[int, np.ndarray], *, absolute: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of analyses and their draws in units of their SD, [analyses, R + 1].
 
     Analyses whose draws are undefined, constant, or fewer than those of the others are left out.

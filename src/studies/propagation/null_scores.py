@@ -250,13 +250,13 @@ class Sample:
         return np.asarray(scores.reshape(-1, self._copies, scores.shape[1]).mean(axis=1).round(DECIMALS))
 
 
-def sample_units(units: Units, rows: np.ndarray, seed: int) -> np.ndarray:
-    """Draw at most 500 units of a stratum, ascending; units of a template are drawn by word."""
+def sample_units(units: Units, rows: np.ndarray, seed: int, count: int = MAX_SAMPLED) -> np.ndarray:
+    """Draw at most `count` units of a stratum, ascending; units of a template are drawn by word."""
     names = units.frame["name" if units.blocks.max(initial=0) else "id"].to_numpy()[rows].astype(str)
     distinct = np.unique(names)
-    if len(distinct) <= MAX_SAMPLED:
+    if len(distinct) <= count:
         return rows
-    drawn = np.random.default_rng([seed, len(distinct)]).permutation(len(distinct))[:MAX_SAMPLED]
+    drawn = np.random.default_rng([seed, len(distinct)]).permutation(len(distinct))[:count]
     return rows[np.isin(names, distinct[drawn])]
 
 

@@ -17,6 +17,7 @@ from src.report.tables import describe
 from src.studies.propagation import (
     components,
     differences,
+    dose_response,
     figures,
     joint,
     page_tables,
@@ -46,6 +47,7 @@ LINKS = (
     *(("components", "Where differences come from"), ("scaling", "Size of models")),
 )
 RELIABILITY_LINK = ("reliability", "Reliability")  # of jobs with exp.reliability=true
+INTERVENTION_LINK = ("intervention", "Without what is measured")  # of jobs with exp.intervene=true
 
 
 def section(findings: Findings, folder: ReportFolder) -> Section | None:
@@ -65,20 +67,21 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         "figures_models": len(contents.featured),
         "models_left": contents.analyses["model"].nunique() - len(contents.featured),
     }
-    context |= contents.overview() | contents.comparisons()
-    context |= contents.variances() | contents.reliability()
+    context |= contents.overview() | contents.comparisons() | contents.reliability() | contents.variances()
+    context |= contents.interventions()
     context["experiments"] = contents.experiments()
     return Section(
         rows=contents.analyses,
         templates=Path(__file__).with_name("templates"),
         context=context,
         body=(
-            *("figures.html", "comparisons.html", "components.html", "scaling.html"),
-            *("reliability.html", "experiments.html"),
+            *("figures.html", "intervention.html", "comparisons.html", "reliability.html", "components.html"),
+            *("scaling.html", "experiments.html"),
         ),
         conclusions=[
             *conclusions(analyses),
             *differing_models(contents.model_differences),
+            *dose_response.conclusion(contents.remaining),
             *components.conclusion(contents.components),
         ],
         explorer_rows=explored(findings),
@@ -86,7 +89,11 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         facts="facts.html",
         guide="guide.html",
         missing="missing.html",
-        links=(*LINKS, *[RELIABILITY_LINK] * bool(context["corrected"])),
+        links=(
+            *LINKS,
+            *[RELIABILITY_LINK] * bool(context["corrected"]),
+            *[INTERVENTION_LINK] * bool(context["interventions"]),
+        ),
         link_lists={"Experiments": [(entry["slug"], entry["name"]) for entry in context["experiments"]]},
     )
 
@@ -129,6 +136,7 @@ class Contents:
         self.estimates = JobEstimates(findings)
         self.model_differences = differences.models(findings, self.estimates)
         self.components = components.table(findings)
+        self.remaining = dose_response.summaries(findings)
         self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
 
     def overview(self) -> dict[str, Any]:
@@ -214,17 +222,6 @@ class Contents:
             "quantities": scaling.QUANTITIES,
         }
 
-    def variances(self) -> dict[str, Any]:
-        """Build the table and the figure of variance components."""
-        rows, drawing = self.components, components.figure(self.components)
-        self.folder.write_table("variance-components", rows, "variance components of level and ρ")
-        return {
-            "components": components.page_rows(rows),
-            "component_sets": format.to_records(rows.drop_duplicates(["set", "quantity"])),
-            "component_shares": self.folder.write_figures([drawing] if drawing else []),
-            "facets": components.facets(rows),
-        }
-
     def reliability(self) -> dict[str, Any]:
         """Build figures and table of the reliability of both scores; empty without exp.reliability=true."""
         rows = corrected(self.analyses)
@@ -240,6 +237,30 @@ class Contents:
         return {
             "corrected": group_rows(format.to_records(featured[names]), "exp"),
             "reliabilities": self.folder.write_figures(drawings),
+        }
+
+    def variances(self) -> dict[str, Any]:
+        """Build the table and the figure of variance components."""
+        rows, drawing = self.components, components.figure(self.components)
+        self.folder.write_table("variance-components", rows, "variance components of level and ρ")
+        return {
+            "components": components.page_rows(rows),
+            "component_sets": format.to_records(rows.drop_duplicates(["set", "quantity"])),
+            "component_shares": self.folder.write_figures([drawing] if drawing else []),
+            "facets": components.facets(rows),
+        }
+
+    def interventions(self) -> dict[str, Any]:
+        """Build figure and table of the interventions, if a job has one."""
+        curves = dose_response.curves(self.findings)
+        drawing = dose_response.figure(curves, self.featured)
+        if len(self.remaining):
+            self.folder.write_table("intervention", self.remaining, "what remains without what is measured")
+            doses = "the same at every dose, and of every control"
+            self.folder.write_table("intervention-doses", curves, doses)
+        return {
+            "interventions": format.to_records(self.remaining),
+            "intervention_figure": drawing and self.folder.write_figure(drawing),
         }
 
     def experiments(self) -> list[dict[str, Any]]:

@@ -16,7 +16,15 @@ from src.report.findings import list_specifications
 from src.report.study import StudyReport
 from src.report.tables import build_table, describe, select_first
 from src.stimuli import CARRIES, IMAGE_ROLES
-from src.studies.propagation import experiment, figures, measures, minimum_detectable, tables
+from src.storage.versions import declared_versions
+from src.studies.propagation import (
+    experiment,
+    figures,
+    intervention,
+    measures,
+    minimum_detectable,
+    tables,
+)
 from src.studies.propagation.combined import combine
 from src.studies.propagation.conclusions import conclusions
 from src.studies.propagation.config import PropagationConfig
@@ -43,6 +51,8 @@ ROW_BYTES = 1000
 def check(cfg: RunConfig, by_role: Tables) -> object:
     """Check the pair of roles; see `experiment.check`."""
     assert isinstance(cfg.exp, PropagationConfig)
+    if cfg.exp.intervene:
+        intervention.check(cfg.protocol)
     pair, chosen = _pair(cfg, by_role), cfg.exp.reliability
     return experiment.check(*pair, cfg.protocol, cfg.seed, with_reliability=chosen)
 
@@ -50,8 +60,14 @@ def check(cfg: RunConfig, by_role: Tables) -> object:
 def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
     """Compute the experiment; see `experiment.run`."""
     assert isinstance(cfg.exp, PropagationConfig)
-    pairs, chosen = (*_pair(cfg, by_role), *_pair(cfg, vectors)), cfg.exp.reliability
-    return experiment.run(*pairs, cfg.protocol, cfg.seed, with_reliability=chosen)
+    return experiment.run(
+        *_pair(cfg, by_role),
+        *_pair(cfg, vectors),
+        cfg.protocol,
+        cfg.seed,
+        with_reliability=cfg.exp.reliability,
+        max_intervened=cfg.exp.intervene_targets if cfg.exp.intervene else None,
+    )
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
@@ -76,6 +92,9 @@ def metrics(result: experiment.Result) -> dict[str, float]:
         if group is not None:
             values[f"rho.{group}"] = float(rho)
         values[f"{result.measure.metric}.{stratum}"] = float(means.get(stratum, math.nan))
+    if result.intervention:
+        summary = result.intervention.summary.iloc[0]
+        values |= {name: float(summary[name]) for name in ("left", "left_p")}
     return values | averages(rows)
 
 
@@ -108,7 +127,8 @@ def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
         pools = len(cfg.templates)
         m //= pools
     vectors = (n + pools * m) * max(width, 64) * 12.0  # bytes in float32 and in float64
-    if not (protocol.placebo or protocol.attribute_draws or protocol.property_draws):
+    draws = protocol.placebo or protocol.attribute_draws or protocol.property_draws
+    if not (draws or cfg.exp.intervene):
         # Larger pools are processed in tiles: memory holds a tile and the rows of its table.
         vectors = min(vectors, MAX_BYTES + ROW_BYTES * (n + pools * m))
     memory = vectors + 8 * BLOCK * 8
@@ -142,6 +162,13 @@ def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, f
     return levels | {"rho": first_rows["rho"].mean(), "rho_sd": first_rows["rho"].std()}
 
 
+def further_versions(cfg: RunConfig) -> dict[str, int]:
+    """Return the versions of measure and outcome, and of the intervention in a job with one."""
+    assert isinstance(cfg.exp, PropagationConfig)
+    numbers = measures.versions(cfg.protocol)
+    return numbers | declared_versions("intervention") if cfg.exp.intervene else numbers
+
+
 def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:
     assert isinstance(cfg.exp, PropagationConfig)
     return by_role[cfg.exp.targets], by_role[cfg.exp.corpus]
@@ -156,7 +183,7 @@ STUDY = Study(
     metrics=metrics,
     figures=job_figures,
     cost=cost,
-    further_versions=lambda cfg: measures.versions(cfg.protocol),
+    further_versions=further_versions,
     report=StudyReport(
         combine=combine,
         arrange=arrange,

@@ -1,4 +1,4 @@
-"""Compute the spread between groups in intrinsic scores and in retrieval, before and after debiasing."""
+"""Compute the spread between groups in intrinsic scores and in retrieval, before and after a change."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from src.metrics import jackknife
-from src.studies.debiasing.target_jackknife import (
+from src.studies.shared.target_jackknife import (
     TargetEstimate,
     covariance,
     hash_clusters,
@@ -26,14 +26,14 @@ VERDICTS = (REDUCED, EQUIVALENT, UNDECIDED, INCREASED, REFUSED)
 
 @dataclass(frozen=True)
 class Spreads:
-    """Spread over groups before and after debiasing, and the share of it that is left.
+    """Spread over groups before and after directions are removed, and the share of it that is left.
 
     Attributes:
         before: SD over groups of their mean scores, without what the choice of targets adds; NaN without a
             jackknife.
-        after: the same with debiasing.
+        after: the same after.
         ratio: cross product of the centred group means after and before, divided by the squared spread
-            before: 1 if debiasing leaves the differences between groups as they were, 0 if none is left.
+            before: 1 if the differences between groups stay as they were, 0 if nothing of them is left.
         df: degrees of freedom of its interval; None without a ratio.
         estimate: cross product and squared spread before, both divided by the latter; None without a ratio.
         reason: reason why there is no ratio; empty where there is one.

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from src.metrics.jackknife import Replicates, replicate
-from src.studies.debiasing.spreads import ratio_of, spreads, verdict
-from src.studies.debiasing.target_jackknife import TargetEstimate, covariance, joint_deletions, pool
+from src.studies.shared.spreads import ratio_of, spreads, verdict
+from src.studies.shared.target_jackknife import TargetEstimate, covariance, joint_deletions, pool
 
 PARENTS, MORPHS, RACES, GENDERS = 30, 200, 12, 15
 
