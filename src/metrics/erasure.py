@@ -1,6 +1,6 @@
 """Remove directions from vectors: a subspace, a random subspace of equal variance, or a concept.
 
-See docs/methods.md, section 6.15.
+See docs/methods.md, section 6.17.
 """
 
 from dataclasses import dataclass

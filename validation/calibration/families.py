@@ -22,8 +22,8 @@ def p_values(size: tuple[int, int], number: int) -> tuple[float, float]:
     rng = generator(f"families, {size}", number)
     family = np.arange(models) % families
     scores = rng.standard_normal((2, families))[:, family] + WITHIN * rng.standard_normal((2, models))
-    means = [np.bincount(family, values) / np.bincount(family) for values in scores]
-    return permuted_spearman(*means, number)[1], float(stats.spearmanr(*scores).pvalue)
+    x, y = (np.bincount(family, values) / np.bincount(family) for values in scores)
+    return permuted_spearman(x, y, number)[1], float(stats.spearmanr(*scores).pvalue)
 
 
 def tabulate(measured: Sequence[tuple[tuple[int, int], Sequence[tuple[float, float]]]]) -> pd.DataFrame:

@@ -109,6 +109,7 @@ def tabulate(measured: Sequence[tuple[Effect, Sequence[tuple[float, float]]]], f
         planted, is_detected = np.array(worlds_of_effect).T
         low, high = bounds.limits(*LIMITS, len(planted), few)
         row = {"effect": effect.name, "world": effect.world.name, "worlds": len(planted)}
-        row |= {"low": low, "high": high, "planted": planted.mean(), "share": float(is_detected.mean())}
-        rows.append(row | {"holds": low <= row["share"] <= high})
+        share = float(is_detected.mean())
+        row |= {"low": low, "high": high, "planted": planted.mean(), "share": share}
+        rows.append(row | {"holds": low <= share <= high})
     return pd.DataFrame(rows)

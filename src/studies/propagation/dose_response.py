@@ -1,4 +1,4 @@
-"""Report what remains of the level without what is measured (docs/methods.md, section 6.15)."""
+"""Report what remains of the level without what is measured (docs/methods.md, section 6.17)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

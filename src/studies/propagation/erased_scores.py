@@ -1,4 +1,4 @@
-"""Score targets from whose vectors directions are removed (docs/methods.md, section 6.15)."""
+"""Score targets from whose vectors directions are removed (docs/methods.md, section 6.17)."""
 
 import math
 from collections.abc import Sequence

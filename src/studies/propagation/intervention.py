@@ -1,6 +1,6 @@
 """Remove what is measured from the targets, and measure how much of the level remains.
 
-See docs/methods.md, section 6.15.
+See docs/methods.md, section 6.17.
 """
 
 import math
