@@ -82,8 +82,8 @@ def draw(paths: Paths, number: int) -> Experiment:
 
 def intervene(paths: Paths, number: int) -> Remains:
     """Remove what is measured from a world's faces."""
-    arguments = [*vars(draw(paths, number)).values(), 0]
-    result = experiment.run(*arguments)
+    arguments = vars(draw(paths, number)).values()
+    result = experiment.run(*arguments, max_intervened=0)
     assert result.intervention
     row = result.intervention.summary.iloc[0]
     return Remains(*(row[name] for name in Remains._fields))

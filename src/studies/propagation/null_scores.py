@@ -77,7 +77,7 @@ def cases_of(units: Units, strata: Sequence[Stratum], seed: int) -> list[Case]:
     strata_of_sample: dict[tuple[bytes, bool | None], list[int]] = {}
     for place, (number, rows, stratum) in enumerate(members):
         over_all = place >= len(strata) if _is_extremes(stratum) else None
-        sample = sample_units(units, rows, seed)
+        sample = sample_units(units, rows, seed, MAX_SAMPLED)
         strata_of_sample.setdefault((sample.tobytes(), over_all), []).append(number)
     samples = [np.frombuffer(key, dtype=np.int64) for key, _ in strata_of_sample]
     sampled, copies = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *samples])), units.rows.shape[1]
@@ -250,7 +250,7 @@ class Sample:
         return np.asarray(scores.reshape(-1, self._copies, scores.shape[1]).mean(axis=1).round(DECIMALS))
 
 
-def sample_units(units: Units, rows: np.ndarray, seed: int, count: int = MAX_SAMPLED) -> np.ndarray:
+def sample_units(units: Units, rows: np.ndarray, seed: int, count: int) -> np.ndarray:
     """Draw at most `count` units of a stratum, ascending; units of a template are drawn by word."""
     names = units.frame["name" if units.blocks.max(initial=0) else "id"].to_numpy()[rows].astype(str)
     distinct = np.unique(names)

@@ -33,7 +33,7 @@ def with_several_vectors(world):
 def intervene(world, exp, protocol=SMALL, max_targets=0):
     targets, corpus = exp.split("_to_")
     tables, vectors = ([side[role] for role in (targets, corpus)] for side in (world.tables, world.vectors))
-    return experiment.run(*tables, *vectors, protocol, SEED, max_targets)
+    return experiment.run(*tables, *vectors, protocol, SEED, max_intervened=max_targets)
 
 
 def sets_of(result):
