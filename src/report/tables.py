@@ -29,7 +29,7 @@ def build_table(frame: pd.DataFrame, title: str) -> Table:
     """Build a terminal table from a frame of texts."""
     table = Table(title=title, show_lines=True)
     for column in frame.columns:
-        table.add_column(str(column))
+        table.add_column(str(column), overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(str(cell)) for cell in row))
     return table

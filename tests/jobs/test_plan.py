@@ -20,7 +20,8 @@ def test_a_plan_of_nothing_makes_nothing(tmp_path, capsys):
     assert "stored" not in output.split("What they need")[1].split("In all")[0].replace("│ │", "")
 
 
-def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_path, capsys):
+def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *store_overrides(stores), "plan=true"]
     before = sorted(path for path in stores.rglob("*"))
     capsys.readouterr()
