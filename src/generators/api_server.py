@@ -16,11 +16,12 @@ from urllib3.util import Retry
 from src.configs import ServerConfig
 from src.errors import redact
 from src.generators.completions import (
-    TRANSIENT,
     AmbiguousFailure,
     ParsedReply,
     Unanswered,
     connection_failure,
+    decode,
+    is_transient,
     parse_reply,
 )
 
@@ -38,14 +39,14 @@ def query_answers(
 ) -> Iterator[Mapping[int, str | Unanswered]]:
     """Yield answers to questions as they arrive, by index of the question.
 
-    A failure is blamed on the question only if the server answers another one: a refusal once any question
-    was answered, a transient fault after a second attempt at the end. `answered` is a question that this
-    server has answered before, if any.
+    A failure is blamed on the question only if the server answers another one: a refusal if that is after
+    it, a transient fault after a second attempt at the end. `answered` is a question that this server has
+    answered before, if any.
 
     Raises:
-        InputError: the server refuses the key or the first questions, does not know the model, cannot be
-            reached, or replies with anything but a chat completion. Earlier answers were yielded; those in
-            flight are lost.
+        InputError: the server refuses the key or, from some question on, every one, does not know the model,
+            cannot be reached, or replies with anything but a chat completion. Earlier answers were yielded;
+            those in flight are lost.
     """
     with _client(config) as client:
         refused: dict[int, AmbiguousFailure] = {}
@@ -54,7 +55,7 @@ def query_answers(
         for index, reply in _replies(client, config, texts):
             if isinstance(reply, AmbiguousFailure):
                 (transient if reply.transient else refused)[index] = reply
-                failures += reply.transient or answered is None  # once one is answered, refusals do not count
+                failures += 1
                 if failures >= FAILURES_BEFORE_TEST:
                     if not _still_answers(client, config, answered):
                         raise reply.error
@@ -62,11 +63,15 @@ def query_answers(
             else:
                 yield {index: reply}
                 answered, failures = texts[index], 0
-            if answered is not None and refused:
-                yield {index: Unanswered(doubtful.reason) for index, doubtful in refused.items()}
+            if not failures and refused:
+                yield _unanswered(refused)
                 refused.clear()
-        if answered is None and (refused or transient):
+        if answered is None and transient:
             raise next(iter({**refused, **transient}.values())).error
+        if refused:
+            if not _still_answers(client, config, answered):
+                raise next(iter(refused.values())).error
+            yield _unanswered(refused)
         for index in transient:
             reply = _reply(client, config, texts[index])
             if isinstance(reply, AmbiguousFailure):
@@ -75,6 +80,10 @@ def query_answers(
                 log.warning("no answer to %.60r: %s", texts[index], reply.reason)
                 reply = Unanswered(reply.reason)
             yield {index: reply}
+
+
+def _unanswered(refused: Mapping[int, AmbiguousFailure]) -> dict[int, Unanswered]:
+    return {index: Unanswered(failure.reason) for index, failure in refused.items()}
 
 
 def _still_answers(client: OpenAI, config: ServerConfig, answered: str | None) -> bool:
@@ -159,11 +168,12 @@ def _reply(client: OpenAI, config: ServerConfig, text: str) -> ParsedReply:
         except APIConnectionError as error:
             reply: ParsedReply = connection_failure(error, url)
             continue
-        if response.status_code in TRANSIENT and attempt < config.retries:
+        status, _ = decode(response)
+        if is_transient(status) and attempt < config.retries:
             wait = _seconds_to_wait(response.headers.get("Retry-After", ""), wait)
             continue
         reply = parse_reply(response, config, url)
-        if not isinstance(reply, AmbiguousFailure) or response.status_code >= 400:
+        if not isinstance(reply, AmbiguousFailure) or status >= 400:
             break
     return reply
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # the package takes a second to import
     from httpx2 import Response
     from openai import APIConnectionError
 
-# Status codes to retry: too many requests, or a server that is starting, overloaded or restarting.
-TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504)
+# Status codes to retry, as all from 500 on: too many requests, or a server that is starting or overloaded.
+TRANSIENT = (408, 409, 425, 429)
 # Status codes that stop the run: key, account, address, model, or rate once retries of 429 are exhausted.
 FATAL = (401, 402, 404, 405, 410, 429)
 # Replies of content filters: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
@@ -23,6 +23,7 @@ FILTERED = re.compile(
     r"content.?filter|content.?policy|content management policy|responsible.?ai|moderation|data.?inspection"
     r"|flagged|invalid_prompt"
 )
+ERROR_CODE = re.compile(r"[45]\d\d")
 # Parameters that some servers refuse, and the options to use instead.
 REMEDIES = {
     "max_completion_tokens": "llm.limit=max_tokens, or llm.limit=none",
@@ -54,25 +55,50 @@ class AmbiguousFailure:
 ParsedReply = str | Unanswered | AmbiguousFailure
 
 
+def is_transient(status: int) -> bool:
+    """Return whether a request may succeed later; gateways have codes of their own from 520 on.
+
+    >>> is_transient(429), is_transient(529), is_transient(400)
+    (True, True, False)
+    """
+    return status in TRANSIENT or status >= 500
+
+
+def decode(response: Response) -> tuple[int, Any]:
+    """Return the status of a reply, which some gateways write into its body, and its content.
+
+    The content is None if it is not JSON.
+    """
+    try:
+        content: Any = response.json()
+    except (ValueError, RecursionError):
+        content = None
+    status, error = response.status_code, _error(content)
+    if status < 400 and error:
+        code = str(error.get("code")) if isinstance(error, Mapping) else ""
+        status = int(code) if ERROR_CODE.fullmatch(code) else 400
+    return status, content
+
+
+def _error(content: Any) -> Any:
+    """Return the error in a reply, or in its choice, where OpenRouter reports a failing provider."""
+    choices = content.get("choices") if isinstance(content, Mapping) else None
+    replies = [content, *choices[:1]] if isinstance(choices, list) else [content]
+    errors = [reply.get("error") for reply in replies if isinstance(reply, Mapping)]
+    return next(filter(None, errors), None)
+
+
 def parse_reply(response: Response, config: ServerConfig, url: str) -> ParsedReply:
     """Parse the reply to a question, after all retries; `url` contains no password.
 
     Raises:
         InputError: the server refuses key, model or request rate, whatever the question.
     """
-    try:
-        content: Any = response.json()
-    except (ValueError, RecursionError):
-        content = None
-    status = response.status_code
-    error = content.get("error") if isinstance(content, Mapping) else None
-    if status < 400 and error:  # some gateways reply 200 with the status in the body
-        code = error.get("code") if isinstance(error, Mapping) else None
-        status = code if isinstance(code, int) and code >= 400 else 400
+    status, content = decode(response)
     if status < 400:
         return _parse_completion(content, response, url)
     text = brief(response.text.strip(), 300)
-    status_text = f"{status} {response.reason_phrase}" if status == response.status_code else str(status)
+    phrase = response.reason_phrase if status == response.status_code else ""
     if status not in FATAL and FILTERED.search(response.text.lower()):
         return Unanswered("content_filter")
     if status in (401, 403):
@@ -81,12 +107,13 @@ def parse_reply(response: Response, config: ServerConfig, url: str) -> ParsedRep
         if status == 401:
             raise refused
         return AmbiguousFailure(f"{status}: {text}", refused, transient=False)
+    status_text = f"{status} {phrase}".strip()
     failure = InputError(
         f"{url}: {status_text} ({text[:120]!r}). {_remedy(status, response, config)}; {SAVED}"
     )
     if status in FATAL:
         raise failure
-    return AmbiguousFailure(f"{status}: {text}", failure, transient=status in TRANSIENT)
+    return AmbiguousFailure(f"{status}: {text}", failure, transient=is_transient(status))
 
 
 def connection_failure(error: APIConnectionError, url: str) -> AmbiguousFailure:
@@ -134,6 +161,8 @@ def _remedy(status: int, response: Response, config: ServerConfig) -> str:
         after = brief(response.headers.get("Retry-After", ""), 40)
         wait = f" It asks to wait {after}{' s' * after.isdigit()}." if after else ""
         return f"Too many requests, or no quota is left.{wait} Run the same command later"
+    if status >= 500:
+        return "The server fails, or is overloaded. Run the same command later"
     for parameter in (config.limit, "temperature"):
         if status in (400, 422) and parameter in response.text:
             return f"The server refuses {parameter}: set {REMEDIES[parameter]}"

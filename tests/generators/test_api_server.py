@@ -28,6 +28,10 @@ def collected(batches, answers=None):
     return answers
 
 
+def refused(message, **error):
+    return {"error": {"message": message, **error}}
+
+
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     # Tests need not wait for seconds before they retry.
@@ -46,16 +50,19 @@ def test_every_question_is_answered_once_by_its_place():
 
 
 @pytest.mark.parametrize(
-    "trouble", [(503, "busy"), (429, "later"), (500, ""), (200, None), (200, "<html>"), (200, {})]
+    "trouble",
+    [
+        *((503, "busy"), (429, "later"), (500, ""), (200, None), (200, "<html>"), (200, {})),
+        (529, refused("overloaded")),  # Anthropic
+        (524, "<html>"),  # Cloudflare
+        *((200, refused("Rate limited", code=code)) for code in (429, "429", 502)),  # OpenRouter
+        (200, {"choices": [{"message": {"content": "par"}, **refused("Provider failed", code=502)}]}),
+    ],
 )
 def test_transient_faults_are_retried(trouble):
     with served(lambda number, request: trouble if number < 3 else echo(number, request)) as (chat, url):
         assert collected(api_server.query_answers(config(url, concurrency=1), ["a"])) == {0: "A"}
     assert len(chat.requests) == 3
-
-
-def refused(message, **error):
-    return {"error": {"message": message, **error}}
 
 
 AZURE = refused(
@@ -106,8 +113,13 @@ def test_a_question_without_an_answer_is_attributed_and_the_rest_answered(troubl
     assert replies == {place: text.upper() for place, text in enumerate(texts) if place != at}
 
 
+REFUSED = [
+    ((403, refused("The key was revoked")), "refuses the key .403.*answers so far are saved"),
+    ((400, refused("Billing limit reached")), "400 .*Billing limit.*answers so far are saved"),
+]
 LASTING = [
-    ((503, "down"), "503 .*'down'.*answers so far are saved"),
+    ((503, "down"), "503 .*'down'.*Run the same command later; answers so far are saved"),
+    ((529, "overloaded"), "529 .'overloaded'.*Run the same command later"),
     ((200, "<html>"), "expected a chat completion, got .'<html>'.*answers so far are saved"),
     ((200, None), "cannot be reached.*answers so far are saved"),
 ]
@@ -118,6 +130,7 @@ LASTING = [
     [
         (100, 0, (400, refused("Unknown model class")), "400 .*answers so far are saved"),
         *((*sizes, *lasting) for sizes in ((1, 0), (100, 0), (100, 5)) for lasting in LASTING),
+        *((*sizes, *lasting) for sizes in ((100, 5), (8, 5)) for lasting in REFUSED),
     ],
 )
 def test_a_server_that_answers_nobody_ends_the_run_soon(count, after, trouble, message):
