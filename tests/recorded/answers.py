@@ -75,6 +75,7 @@ def scoring_outputs(_: Path) -> dict[str, Any]:
     options = ["adaptable", "rigid", "St. Louis (Missouri)"]
     responses = [*RESPONSES, *WRAPPED, "ST. LOUIS (MISSOURI)", "“Rigid”", "rigid and adaptable"]
     responses += ["option 3: st. louis (missouri)"]
+    responses += ["<|begin_of_thought|>rigid<|end_of_thought|>Adaptable", "### Answer\nrigid"]
     return {"matched": [match(response, options) for response in responses]}
 
 

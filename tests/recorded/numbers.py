@@ -123,4 +123,7 @@ def debias_outputs(_: Path) -> dict[str, Any]:
         table = Table("words", prompts.table.frame.head(3), 3)
         _, projected, _ = debias.project(table, vectors, projection)
         outputs |= {f"{name}_matrix": projection, f"{name}_vectors": projected}
+        lengths = 1 + torch.arange(len(sentences))[:, None]
+        longer = debias.compute_projection(compose_method(name), prompts, sentences * lengths)
+        outputs[f"{name}_matrix_of_any_length"] = longer
     return outputs

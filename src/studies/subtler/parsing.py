@@ -13,21 +13,28 @@ from functools import lru_cache
 from itertools import chain
 
 # Characters that may surround an answer: final punctuation, quotes, brackets and emphasis.
-SURROUNDING = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`"
+SURROUNDING = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`\u200b\u2060\ufeff"
 DASHES = re.compile(r"\s*[-‐‑‒–—―−]+\s*")
 # "Option 2: ", "选项二：", and the bare "2. ", of one digit so that an age or a year does not match.
 OPTION_NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
 
 # Text that models add to an answer: reasoning, control tokens, labels, markup.
 _IGNORE = re.IGNORECASE | re.DOTALL
-_TAGS = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)"
-# Marks around reasoning: of Qwen3 and DeepSeek-R1, of Magistral, of Kimi.
-_OPENED = rf"(?:<{_TAGS}>|\[THINK\]|◁think▷)"
-_CLOSED = rf"(?:</{_TAGS}>|\[/THINK\]|◁/think▷)"
+_TAGS = r"(?:\w+[:_])?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
+# Marks around reasoning: of Qwen3, DeepSeek-R1, Seed and LongCat, of Magistral, Kimi, OpenThinker, Command A,
+# Apertus, Gemma 4, MedGemma and Granite.
+_OPENED = (
+    rf"(?:<{_TAGS}>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|START_THINKING\|>|<\|inner_prefix\|>"
+    r"|<\|channel>thought|<unused94>thought|Here is my thought process:)"
+)
+_CLOSED = (
+    rf"(?:</{_TAGS}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>|<\|inner_suffix\|>"
+    r"|<channel\|>|<unused95>|Here is my response:)"
+)
 OPENING, CLOSING = re.compile(_OPENED, _IGNORE), re.compile(_CLOSED, _IGNORE)
 # gpt-oss writes to channels, of which the last is the answer.
 CHANNEL, FINAL = "<|channel|>", "<|channel|>final<|message|>"
-CONTROL = re.compile(r"<\|[^<>|]{1,40}\|>|</?s>|<(?:eos|bos|pad|end_of_turn)>", _IGNORE)
+CONTROL = re.compile(r"<[|｜][^<>|｜]{1,40}[|｜]>|</?s>|<(?:eos|bos|pad|start_of_turn|end_of_turn)>", _IGNORE)
 
 # Signs that may precede a label, and separate it from the labelled text.
 _BEFORE = r"[\s\"'“”‘’*_`{(\[]*"
@@ -35,8 +42,9 @@ _SIGNS = r"[\s\"'“”‘’*_`]*"
 _LETTER = r"(?:\d{1,2}|[a-e一二三])"
 _CHINESE = r"[\u3400-\u9fff「『“‘\"《【]"
 _ENGLISH_LABEL = (
-    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:(?:the|my)\s+)?(?:(?:final|correct|best|right)\s+)?"
-    r"(?:answer|option|choice)"
+    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:(?:the|my)\s+)?(?:most\s+)?"
+    r"(?:(?:final|correct|best|right|appropriate|suitable|selected|chosen)\s+)?"
+    r"(?:answer|option|choice|response|output)"
 )
 _CHINESE_LABEL = r"(?:因此|所以)?[,，]?(?:我的|正确|最终|最佳|最合适的?)?(?:答案|选项|选择|回答)"
 # Layers of wrapping; each pattern captures the text `inside` without interpreting it.
@@ -50,8 +58,10 @@ LAYERS = tuple(
         r"<(?P<tag>[a-z][\w-]*)>(?P<inside>.*)</(?P=tag)>",  # tags: <answer>…</answer>, [INST]…[/INST]
         r"\[(?P<bracketed>[a-z]+)\](?P<inside>.*)\[/(?P=bracketed)\]",
         rf"{_BEFORE}{_ENGLISH_LABEL}(?:{_SIGNS}[:=]{_SIGNS}|\s+is(?:{_SIGNS}:{_SIGNS}|\s+{_SIGNS}))(?P<inside>.+)",
+        # A label, or the role of a chat template, on a line of its own.
+        rf"{_BEFORE}(?:{_ENGLISH_LABEL}|{_CHINESE_LABEL}|assistant|model)[*_:]*\s*\n(?P<inside>.+)",
         rf"(?:【\s*)?{_CHINESE_LABEL}(?:{_SIGNS}[是为]?{_SIGNS}[:=]|[是为]|\s*】:?){_SIGNS}(?P<inside>.+)",
-        rf"(?:option|choice|选项)\s*\(?{_LETTER}\)?\s*[:.)、-]\s*(?P<inside>\S.*)",  # "Option b: …"
+        rf"(?:option|choice|选项)\s*[(*_]*{_LETTER}[)*_]*\s*[:.)、–—-]\s*(?P<inside>\S.*)",  # "Option b: …"
         rf"\(\s*{_LETTER}\s*\)\s*(?P<inside>\S.*)",  # "(b) …", "b. …"
         r"[a-e][.):]\s+(?P<inside>\S.*)",
         rf"{_LETTER}[.):、]\s*(?P<inside>{_CHINESE}.*)",
