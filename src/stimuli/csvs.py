@@ -14,6 +14,7 @@ from src.stimuli.safe_yaml import is_text
 MAX_USED_CELL = 131_072
 # Maximum characters of any cell, to limit memory; body outlines (FHIBE) take millions.
 MAX_CELL = 2**27
+DECIMAL_COMMA = r"[-+]?\d*,\d+"
 HEADER_REMEDY = "Use the publisher's file, or correct the header (commas separate columns)."
 
 
@@ -160,7 +161,9 @@ def rescale_ratings(
             "below the second. Set both to the ends of the rating scale."
         )
     ratings = pd.to_numeric(rows[column], errors="coerce")
+    has_comma = rows[column].str.fullmatch(DECIMAL_COMMA)
     for is_invalid, problem in (
+        (has_comma, "a number with a decimal comma. Write decimal points throughout."),
         (ratings.isna(), "not a number. Correct or delete the row."),
         (
             ~ratings.between(lowest, highest),

@@ -1,6 +1,7 @@
 """Decode picture files into upright 8-bit RGB (sRGB); check, hash and crop them."""
 
 import os
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -39,6 +40,8 @@ UPRIGHT = {
 MODE_OF_SPACE = {"GRAY": "L", "RGB ": "RGB"}
 # Largest difference, in levels of 255, between sRGB profiles of different makers.
 SRGB_TOLERANCE = 2
+# Pillow's names of 16 bits per channel, in either byte order, which it reduces to their high byte.
+DEEP_COLOUR = re.compile(";16[BLN]")
 Box = tuple[float, float, float, float]
 # Pictures are reduced by whole factors down to this multiple of the size, and by Lanczos from there.
 REDUCING_GAP = 3.0
@@ -47,9 +50,10 @@ REDUCING_GAP = 3.0
 def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]:
     """Decode a picture into upright 8-bit RGB; return also the conversions (constants above) that it needed.
 
-    16-bit values are reduced to their high byte. As in CLIP's own preprocessing, ICC profiles are ignored,
-    and transparency is dropped, which reveals the colours stored behind it. With `min_edge`, a JPEG may be
-    decoded at a half, a quarter or an eighth of its size, but its edges keep at least `min_edge` pixels.
+    16-bit values are reduced to their high byte, and refused if none reaches a sixteenth of white. As in
+    CLIP's own preprocessing, ICC profiles are ignored, and transparency is dropped, which reveals the colours
+    stored behind it. With `min_edge`, a JPEG may be decoded at a half, a quarter or an eighth of its size,
+    but its edges keep at least `min_edge` pixels.
 
     Raises:
         OSError: the file is truncated, not a picture, has several frames, or has pixels without defined RGB
@@ -62,6 +66,7 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
             raise OSError(f"{frames} pictures in one file: save the right one as a separate file")
         if min_edge:
             picture.draft("RGB", (min_edge, min_edge))
+        has_16_bits = any(DEEP_COLOUR.search(str(tile.args)) for tile in picture.tile)
         profile, orientation = picture.info.get("icc_profile"), _read_orientation(picture)
         conversions = [ORIENTATION] if orientation in UPRIGHT else []
         picture.load()
@@ -83,6 +88,8 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
         elif profile and not _is_srgb(profile):
             conversions.append(PROFILE)
         rgb = decoded.convert("RGB")
+    if has_16_bits and not picture.mode.startswith("I"):
+        _refuse_dark(max(high for _, high in rgb.getextrema()) * 256 + 255, 16, "colour")
     return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions
 
 
@@ -108,11 +115,17 @@ def _reduce_to_8_bits(picture: Image.Image) -> Image.Image:
     if is_signed and picture.format == "TIFF":
         raise OSError(f"signed integers of {bits} bits define no white: save it as grey of 8 or 16 bits")
     pixels = np.asarray(picture)
-    if 0 < pixels.max() < 1 << (bits - 8):
-        raise OSError(f"all values lie below {pixels.max() + 1} of {1 << bits}: save it as grey of 8 bits")
+    if pixels.any():
+        _refuse_dark(int(pixels.max()), bits, "grey")
     grey = (pixels >> (bits - 8)).astype(np.uint8)
     is_inverted = picture.format == "TIFF" and tags.get(ExifTags.Base.PhotometricInterpretation) == 0
     return Image.fromarray(255 - grey if is_inverted else grey)
+
+
+def _refuse_dark(brightest: int, bits: int, kind: str) -> None:
+    """Refuse values that lie below a sixteenth of white: they have fewer bits than the file declares."""
+    if brightest < 1 << (bits - 4):
+        raise OSError(f"all values lie below {brightest + 1} of {1 << bits}: save it as {kind} of 8 bits")
 
 
 @lru_cache(maxsize=64)

@@ -22,6 +22,8 @@ CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "v
 # Overview of parents and their morphs, stored with the morphs.
 CONTACT_SHEET = "contact_sheet.jpg"
 
+# Ratings that were rescaled in float32 may exceed 0 and 1 by rounding errors.
+ROUNDING = 1e-6
 TEXT_COLUMNS = ("word", "template", "sentence")
 # Columns that identify the stimuli. `path` is not among them: it is only the current location of a picture.
 HASHED_COLUMNS = {
@@ -118,7 +120,7 @@ def _check_unique(frame: pd.DataFrame, source: str) -> None:
         first = brief(repeats.iloc[0])
         raise InputError(f"{source}: {len(repeats)} ids occur more than once, first {first!r}. Rename them.")
     hashes = frame["sha256"] if "sha256" in frame else frame["id"]
-    is_copy = hashes.notna() & hashes.duplicated()
+    is_copy = hashes.notna() & (hashes != "") & hashes.duplicated()
     if is_copy.any():
         second = frame[is_copy].iloc[0]
         first = frame[frame["sha256"] == second["sha256"]].iloc[0]
@@ -162,14 +164,14 @@ def _convert_texts(frame: pd.DataFrame, column: str, source: str) -> None:
 
 def _convert_valence(frame: pd.DataFrame, source: str) -> None:
     valence = pd.to_numeric(frame["valence"], errors="coerce")
-    bad_rows = frame[~valence.between(0, 1)]  # NaN included
+    bad_rows = frame[~valence.between(-ROUNDING, 1 + ROUNDING)]  # NaN included
     if len(bad_rows):
         row = bad_rows.iloc[0]
         raise InputError(
             f"{source}: {len(bad_rows)} valences are not numbers in [0, 1], first "
             f"{brief(str(row['valence']))} of {brief(row['id'])!r}. Rescale or correct them."
         )
-    frame["valence"] = valence.astype(float)
+    frame["valence"] = valence.astype(float).clip(0, 1)
 
 
 def _check_grid(frame: pd.DataFrame, attribute: str, source: str) -> None:

@@ -1,6 +1,7 @@
 """Test that pictures of every kind are decoded exactly, or refused with a remedy."""
 
 import struct
+import zlib
 from io import BytesIO
 from pathlib import Path
 
@@ -156,6 +157,16 @@ class TestDepth:
         assert conversions(path) == ""
         assert (pixels(path) == expected[..., None]).all()
 
+    @pytest.mark.parametrize(("kind", "channels"), [(2, 3), (4, 2), (6, 4)])
+    def test_colour_is_reduced_to_8_bits_or_refused_if_it_has_fewer(self, tmp_path, kind, channels):
+        values = np.repeat(self.deep[..., None], channels, axis=2)
+        values[..., channels - 1 + channels % 2 :] = 65535  # opaque
+        assert (pixels(deep_png(tmp_path / "a.png", values, kind)) == GREY[..., None]).all()
+        for shift in (8, 4):
+            path = deep_png(tmp_path / "a.png", values >> shift, kind)
+            with pytest.raises(InputError, match=r"all values lie below .* of 65536: save it as colour of 8"):
+                pictures.hash_pictures([path])
+
 
 class TestColour:
     @pytest.mark.parametrize(
@@ -184,6 +195,20 @@ class TestColour:
         assert conversions(path) == "transparency dropped"
 
 
+def deep_png(path: Path, values: np.ndarray, kind: int) -> Path:
+    """Write a PNG of 16 bits per channel [height, width, channels]; `kind` is its colour type."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        checksum = zlib.crc32(name + content)
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", checksum)
+
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, kind, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*item) for item in chunks))
+    return path
+
+
 def film(path: Path) -> Path:
     frames = [Image.fromarray(COLOURS), Image.fromarray(255 - COLOURS)]
     return saved(path, frames[0], save_all=True, append_images=frames[1:])
@@ -205,6 +230,7 @@ class TestRefused:
             ("a.tif", lambda p: saved(p, GREY.astype(np.float32) / 255), "floating point defines no white"),
             ("a.tif", lambda p: tiff(p, GREY.astype("<i2"), sample_format=2), "signed integers of 16 bits"),
             ("a.png", lambda p: saved(p, GREY.astype(np.uint16)), "all values lie below 256 of 65536: save"),
+            ("a.png", lambda p: saved(p, GREY.astype(np.uint16) * 16), "all values lie below 4081 of 65536"),
             ("a.jpg", without_adobe, "does not say whether its ink is inverted: save it as RGB"),
             ("a.tif", lambda p: saved(p, Image.new("LAB", (9, 9))), "mode LAB is not converted: save"),
         ],

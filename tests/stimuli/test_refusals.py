@@ -101,6 +101,13 @@ def test_choices_that_the_files_cannot_serve(tmp_path, layout, choice, message):
         ("nrc_vad", "a la carte\t0.7", "word\n", r"row 5: no tab in 'word'"),
         ("nrc_vad", "a la carte\t0.7", "\t0.5", r"row 5: no word"),
         ("nrc_vad", "a la carte\t0.7", "\n null \t0.5", r"row 6: word 'null' repeats row 3"),
+        (
+            "warriner",
+            ",4,",
+            ',"4,5",',
+            "row 3: V.Mean.Sum '4,5' of 'null' is a number with a decimal comma. Write",
+        ),
+        ("nrc_vad", "abandon\t0.052", "abandon\t0,052", r"row 1: valence '0,052' of .* decimal comma"),
         ("nrc_vad", "abandon\t0.052", "abandon\tlow", r"row 1: valence 'low' of 'abandon' is not a number"),
     ],
 )

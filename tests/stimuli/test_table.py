@@ -36,7 +36,13 @@ def test_rows_are_sorted_by_code_points_and_pictures_without_a_hash_are_no_copie
     names = ["b", "a", "Z", "é", "a b", "10", "9"]
     frame = pd.DataFrame({"id": names, "valence": 0.5})
     assert build_table("scenes", frame, "here").frame["id"].tolist() == sorted(names)
-    assert len(build_table("scenes", scenes(sha256=["x", None, None]), "here").frame) == 3
+    for absent in (None, ""):
+        assert len(build_table("scenes", scenes(sha256=["x", absent, absent]), "here").frame) == 3
+
+
+def test_ratings_that_exceed_the_scale_by_rounding_are_clipped():
+    table = build_table("scenes", scenes(valence=[-3e-8, 0.5, 1 + 1.2e-7]), "here")
+    assert table.frame["valence"].tolist() == [0.5, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +51,7 @@ def test_rows_are_sorted_by_code_points_and_pictures_without_a_hash_are_no_copie
         ("scenes", scenes().drop(columns="valence"), "here: no column valence; found id. scenes need id, v"),
         ("scenes", scenes(id=["a", "b", "a"]), "here: 1 ids occur more than once, first 'a'"),
         ("scenes", scenes(valence=[0.1, 1.2, 0.4]), r"1 valences are not numbers in \[0, 1\].*1.2.* of 'a'"),
+        ("scenes", scenes(valence=[0.1, 1.00001, 0.4]), r"1 valences are not numbers in \[0, 1\]"),
         ("scenes", scenes(valence=["x", 0.3, 0.4]), r"1 valences are not numbers in \[0, 1\], first x of"),
         ("scenes", scenes(sha256=["x", "y", "x"]), "here: 'c' is the same picture as 'b' .*1 such.*Keep one"),
         *(("faces", faces("g", none), "1 rows have no group, first 'b'") for none in (None, "", " ")),
