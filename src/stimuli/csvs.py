@@ -10,8 +10,8 @@ import pandas as pd
 from src.errors import InputError, brief
 from src.stimuli.safe_yaml import is_text
 
-# Maximum characters of a used cell: names, paths and numbers are shorter.
-MAX_USED_CELL = 131_072
+# Maximum characters of a used cell: names, paths, numbers, and answers with their reasoning are shorter.
+MAX_USED_CELL = 2**20
 # Maximum characters of any cell, to limit memory; body outlines (FHIBE) take millions.
 MAX_CELL = 2**27
 DECIMAL_COMMA = r"[-+]?\d*,\d+"

@@ -29,7 +29,12 @@ CONVERSIONS = {
     ),
     ".jsonl": ("JSON lines", "pl.scan_ndjson({path}, infer_schema_length=None).sink_parquet({target})"),
     ".ndjson": ("JSON lines", "pl.scan_ndjson({path}, infer_schema_length=None).sink_parquet({target})"),
-    ".json": ("JSON", "import json; pl.DataFrame(json.load(open({path}))).write_parquet({target})"),
+    # COCO has its captions under `annotations`.
+    ".json": (
+        "JSON",
+        "import json; rows = json.load(open({path})); "
+        'pl.DataFrame(rows["annotations"] if "annotations" in rows else rows).write_parquet({target})',
+    ),
     ".txt": ("text", 'pl.DataFrame({{"caption": open({path}).read().splitlines()}}).write_parquet({target})'),
 }
 EXPLODE = "pl.scan_parquet({path}).select({column}).explode({column}).sink_parquet({target})"
@@ -139,8 +144,10 @@ def _default_column(file: File) -> str:
     for choice in (texts, usual, lists if not texts else []):
         if len(choice) == 1:
             return choice[0]
-    problem = "several columns hold text" if texts else "no column holds text"
-    raise InputError(f"{file.path}: {problem}. {_listing(file)} Set text_column=NAME.")
+    problem, remedy = "several columns hold text", "Set text_column=NAME."
+    if not texts:
+        problem, remedy = "no column holds text", "Write one that has a caption in each row."
+    raise InputError(f"{file.path}: {problem}. {_listing(file)} {remedy}")
 
 
 def _listing(file: File) -> str:

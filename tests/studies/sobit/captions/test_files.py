@@ -124,7 +124,7 @@ def test_the_column_is_detected_or_required(tmp_path):
     assert files.caption_column([usual], "url") == "url"
     with pytest.raises(InputError, match=r"several columns hold text. It has url \(string\), alt \(string\)"):
         files.caption_column([unclear], "")
-    with pytest.raises(InputError, match=r"no column holds text. It has id \(int64\)"):
+    with pytest.raises(InputError, match=r"no column holds text. It has id \(int64\). Write one"):
         files.caption_column([none], "")
     with pytest.raises(InputError, match=r"only.parquet: no column TEXT. It has id \(int64\), words"):
         files.caption_column([usual, only], "")
@@ -157,6 +157,9 @@ OTHER_FORMATS = {
     "a.jsonl": "".join(json.dumps({"caption": caption}) + "\n" for caption in QUOTED),
     "list.json": json.dumps(QUOTED),
     "rows.json": json.dumps([{"caption": caption} for caption in QUOTED]),
+    "coco.json": json.dumps(
+        {"images": [{"id": 1}], "annotations": [{"image_id": 1, "caption": caption} for caption in QUOTED]}
+    ),
     "a.txt": "\n".join(QUOTED) + "\n",
     "it's a $1 list.csv": CSV,
     "a.csv.gz": gzip.compress(CSV.encode()),
