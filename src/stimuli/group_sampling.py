@@ -76,10 +76,11 @@ def sample_groups(
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
     min_size = min(sizes.values())
     if min_size == 0:
-        raise InputError(
-            f"{path}: groups without a face: {sizes}. Add pictures of them, or choose others in faces.races "
-            "and faces.genders."
-        )
+        # A folder's groups are those of its csv: copies were dropped from this group.
+        remedy = "or choose others in faces.races and faces.genders"
+        if isinstance(cfg, configs.FolderConfig):
+            remedy = "which are no copies of others, or delete their rows"
+        raise InputError(f"{path}: groups without a face: {sizes}. Add pictures of them, {remedy}.")
     if cfg.per_group is None:
         return frame.reset_index(drop=True), notes
     if min_size < cfg.per_group:

@@ -192,6 +192,16 @@ def test_duplicates_are_refused_or_dropped(tmp_path, layout, first, second, mess
     assert list(frame.columns) == list(before.columns)
 
 
+def test_a_group_of_copies_alone_is_refused_by_the_settings_of_its_layout(tmp_path):
+    drawn.folder(tmp_path)
+    frame, _, _ = load("folder", tmp_path)
+    group = frame["group"].iloc[-1]
+    for path in frame["path"][frame["group"] == group]:
+        shutil.copy(frame["path"][frame["group"] != group].iloc[0], path)
+    with pytest.raises(InputError, match=rf"groups without a face: .*'{group}': 0.*delete their rows.$"):
+        load("folder", tmp_path, duplicates="drop")
+
+
 def test_draws_are_of_distinct_pictures_and_unchanged_without_copies(tmp_path):
     drawn.fairface(tmp_path, per_group=4)
     with_stop, _, _ = load("fairface", tmp_path, per_group=3)

@@ -3,6 +3,7 @@
 See docs/methods.md, section 3.
 """
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,8 +15,11 @@ import pandas as pd
 from src.errors import InputError, brief
 from src.generators.answer_log import AnswerLog
 from src.generators.language_models import IMAGE, Multimodal
+from src.generators.reasoning import has_reasoning
 from src.storage.cache import fingerprint
 from src.studies.poems.config import PoemConfig
+
+log = logging.getLogger(__name__)
 
 WORD = "{word}"
 POLES = ("positive", "negative")
@@ -114,6 +118,15 @@ def generate_on_faces(
     )
     scores = {name: [poem["log_p"].get(name, math.nan) for poem in poems] for name in named_pools}
     return table.assign(**scores)
+
+
+def count_reasoning(poems: Sequence[str]) -> list[str]:
+    """Count the poems that contain reasoning: scores are of all generated tokens, which include it."""
+    if not (count := sum(map(has_reasoning, poems))):
+        return []
+    note = f"{count} of {len(poems)} poems contain reasoning, which is scored as part of the poem"
+    log.warning("%s. Use a model that writes none", note)
+    return [note]
 
 
 def _poems(

@@ -82,6 +82,7 @@ def run(
     notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]
     for note in notes:
         log.warning("%s, so there is no CLES", note)
+    notes += poem_generation.count_reasoning([*scores["text"], *([] if task.pool_texts else words["text"])])
     sizes = {key: len(ids) for key, ids in pools.items()}
     draws = {"permutations": task.permutations, "bootstrap": task.bootstrap, "seed": cfg.seed}
     rows = compare(faces, scores, sizes, **draws).assign(most=task.most)  # limit of new tokens

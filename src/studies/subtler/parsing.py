@@ -12,30 +12,16 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 
+from src.generators.reasoning import strip_reasoning
+
 # Characters that may surround an answer: final punctuation, quotes, brackets and emphasis.
 SURROUNDING = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`\u200b\u2060\ufeff"
 DASHES = re.compile(r"\s*[-‐‑‒–—―−]+\s*")
 # "Option 2: ", "选项二：", and the bare "2. ", of one digit so that an age or a year does not match.
 OPTION_NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
 
-# Text that models add to an answer: reasoning, control tokens, labels, markup.
+# Labels and markup that models add to an answer.
 _IGNORE = re.IGNORECASE | re.DOTALL
-_TAGS = r"(?:\w+[:_])?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
-# Marks around reasoning: of Qwen3, DeepSeek-R1, Seed and LongCat, of Magistral, Kimi, OpenThinker, Command A,
-# Apertus, Gemma 4, MedGemma and Granite.
-_OPENED = (
-    rf"(?:<{_TAGS}>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|START_THINKING\|>|<\|inner_prefix\|>"
-    r"|<\|channel>thought|<unused94>thought|Here is my thought process:)"
-)
-_CLOSED = (
-    rf"(?:</{_TAGS}>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>|<\|END_THINKING\|>|<\|inner_suffix\|>"
-    r"|<channel\|>|<unused95>|Here is my response:)"
-)
-OPENING, CLOSING = re.compile(_OPENED, _IGNORE), re.compile(_CLOSED, _IGNORE)
-# gpt-oss writes to channels, of which the last is the answer.
-CHANNEL, FINAL = "<|channel|>", "<|channel|>final<|message|>"
-CONTROL = re.compile(r"<[|｜][^<>|｜]{1,40}[|｜]>|</?s>|<(?:eos|bos|pad|start_of_turn|end_of_turn)>", _IGNORE)
-
 # Signs that may precede a label, and separate it from the labelled text.
 _BEFORE = r"[\s\"'“”‘’*_`{(\[]*"
 _SIGNS = r"[\s\"'“”‘’*_`]*"
@@ -128,25 +114,6 @@ def _bare(text: str) -> str:
 def _unnumbered(text: str) -> str:
     # The number may be in brackets or emphasis: "**Option 2:** rigid".
     return _bare(OPTION_NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 ")))
-
-
-def strip_reasoning(text: str) -> str:
-    """Remove blocks of reasoning and control tokens; empty if the reasoning never ends.
-
-    The answer is the text after the last block, or, if that is empty, the text before the first. A chat
-    template may have opened a block that the answer closes. An unclosed block was truncated at the token
-    limit before any answer.
-
-    >>> strip_reasoning("<think>Which one?</think> rigid"), strip_reasoning("<think>Which")
-    ('rigid', '')
-    """
-    if CHANNEL in text:
-        text = text.rpartition(FINAL)[2] if FINAL in text else ""
-    before, *_, after = [text, *CLOSING.split(text)]
-    if OPENING.search(after):
-        return ""
-    answer = CONTROL.sub(" ", after).strip()
-    return answer or CONTROL.sub(" ", OPENING.split(before)[0]).strip()
 
 
 def unwrap(text: str) -> Iterator[str]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.studies.subtler.parsing import CHANNEL, match
+from src.generators.reasoning import CHANNEL
+from src.studies.subtler.parsing import match
 
 TRAITS = ["rigid", "Adaptable", "extraverted"]
 SCHOOLS = ["Washington University in St. Louis", "University of California, Davis", "St. Louis"]
