@@ -89,7 +89,7 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
             conversions.append(PROFILE)
         rgb = decoded.convert("RGB")
     if has_16_bits and not picture.mode.startswith("I"):
-        _refuse_dark(max(high for _, high in rgb.getextrema()) * 256 + 255, 16, "colour")
+        _refuse_dark(int(np.asarray(rgb).max()) * 256 + 255, 16, "colour")
     return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions
 
 
